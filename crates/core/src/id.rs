@@ -1,0 +1,166 @@
+//! Identifiers: a UUIDv7 written as a prefix and 26 Crockford base-32 characters (`task_01J9…`).
+//!
+//! Invariants:
+//! - Printing then parsing is identity, and printed ids sort by creation time.
+//! - Parsing accepts lower case and the look-alikes `i`, `l` → 1 and `o` → 0.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use uuid::Uuid;
+
+const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/// Text that is not an id of the wanted kind.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("`{text}` is not an id like `{prefix}_01J9…`")]
+pub struct ParseError {
+    prefix: &'static str,
+    text: String,
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// What every id of this kind starts with.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// A new id, sorted after those made before `at`.
+            pub fn new(at: Timestamp) -> Self {
+                Self(uuid_at(at))
+            }
+
+            /// The id that always belongs to `name` under `parent`: same in, same out.
+            pub fn derived(parent: &str, name: &str) -> Self {
+                Self(derived(parent, name))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}_{}", $prefix, encode(self.0))
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseError;
+
+            fn from_str(text: &str) -> Result<Self, ParseError> {
+                text.strip_prefix(concat!($prefix, "_"))
+                    .and_then(decode)
+                    .map(Self)
+                    .ok_or_else(|| ParseError { prefix: $prefix, text: text.to_owned() })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(from)?;
+                text.parse().map_err(de::Error::custom)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// Identifies one task for its whole life.
+    TaskId = "task";
+    /// Identifies one user's conversation.
+    SessionId = "ses";
+    /// Identifies one tool call; ours, not the provider's.
+    CallId = "call";
+    /// Identifies one thing waiting for a person.
+    QuestionId = "q";
+    /// Identifies one message pushed into a task; a second with the same id is dropped.
+    InjectionId = "inj";
+    /// Identifies one submission, so that a repeated one starts nothing.
+    CommandId = "cmd";
+    /// Identifies one promise of work.
+    CommitmentId = "cmt";
+    /// Identifies one piece of evidence.
+    EvidenceId = "evd";
+    /// Identifies one repeating or delayed trigger.
+    ScheduleId = "sch";
+}
+
+fn uuid_at(at: Timestamp) -> Uuid {
+    let seconds = u64::try_from(at.as_second()).unwrap_or(0);
+    let nanos = u32::try_from(at.subsec_nanosecond()).unwrap_or(0);
+    Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanos))
+}
+
+fn derived(parent: &str, name: &str) -> Uuid {
+    use sha2::{Digest, Sha256};
+    let mut hash = Sha256::new();
+    hash.update(parent.as_bytes());
+    hash.update([0]);
+    hash.update(name.as_bytes());
+    let digest = hash.finalize();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    Uuid::from_bytes(bytes)
+}
+
+fn encode(id: Uuid) -> String {
+    let value = id.as_u128();
+    (0..26).rev().map(|place| DIGITS[(value >> (place * 5)) as usize & 31] as char).collect()
+}
+
+fn decode(text: &str) -> Option<Uuid> {
+    if text.len() != 26 {
+        return None;
+    }
+    let mut value: u128 = 0;
+    for (index, letter) in text.bytes().enumerate() {
+        let letter = match letter.to_ascii_uppercase() {
+            b'I' | b'L' => b'1',
+            b'O' => b'0',
+            other => other,
+        };
+        let digit = DIGITS.iter().position(|&d| d == letter)? as u128;
+        if index == 0 && digit > 7 {
+            return None;
+        }
+        value = value << 5 | digit;
+    }
+    Some(Uuid::from_u128(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_id_printed_and_parsed_is_the_same_id(value in any::<u128>()) {
+            let id = TaskId(Uuid::from_u128(value));
+            prop_assert_eq!(id.to_string().parse::<TaskId>(), Ok(id));
+            prop_assert_eq!(id.to_string().to_lowercase().parse::<TaskId>(), Ok(id));
+        }
+
+        #[test]
+        fn parsing_an_id_never_panics(text in ".*") {
+            let _ = text.parse::<TaskId>();
+        }
+    }
+
+    #[test]
+    fn ids_sort_by_the_time_they_were_made() {
+        let early = TaskId::new(Timestamp::from_second(1_000).unwrap()).to_string();
+        let late = TaskId::new(Timestamp::from_second(2_000).unwrap()).to_string();
+        assert!(early < late);
+    }
+}

@@ -1,0 +1,17 @@
+//! The nouns and the pure rules of Windlass. No I/O, no async: data in, data out.
+
+pub mod id;
+pub mod axes;
+pub mod status;
+pub mod message;
+// pub mod command;
+// pub mod outcome;
+// pub mod plan;
+// pub mod question;
+// pub mod injection;
+// pub mod error;
+// pub mod event;
+// pub mod state;
+// pub mod guard;
+pub mod policy;
+// pub mod text;

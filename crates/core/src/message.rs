@@ -1,0 +1,107 @@
+//! What the model sees: messages in order, and what it answers with.
+//!
+//! A context only grows within an epoch, byte for byte, so that providers' caches hit; therefore tool
+//! arguments are kept as the very string the provider sent.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::CallId;
+
+/// One tool call as the model asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolRequest {
+    /// Our id, unique for ever; a provider's repeat, and are untrusted.
+    pub id: CallId,
+    /// The provider's id, used on the wire only.
+    pub provider_id: String,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments, verbatim; not necessarily JSON.
+    pub arguments: String,
+}
+
+/// One message of a context.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// From a person, an event or the harness itself.
+    User {
+        /// What it says.
+        text: String,
+    },
+    /// From the model.
+    Assistant {
+        /// What it says; may be empty when it only calls tools.
+        text: String,
+        /// What it asks for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ToolRequest>,
+    },
+    /// What a tool call came to.
+    Tool {
+        /// The provider's id of the call this answers.
+        provider_id: String,
+        /// The tool's name.
+        name: String,
+        /// The outcome as the model reads it.
+        text: String,
+        /// Whether the outcome is an error, for dialects that say so.
+        is_error: bool,
+    },
+}
+
+impl Message {
+    /// A message from a person or the harness.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User { text: text.into() }
+    }
+}
+
+/// A tool as offered to the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// The name the model calls it by.
+    pub name: String,
+    /// What it is for, in words for the model.
+    pub description: String,
+    /// The JSON schema of its arguments.
+    pub parameters: serde_json::Value,
+}
+
+/// What stays the same for a whole epoch: the system prompt and the tools.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prelude {
+    /// The system prompt.
+    pub system: String,
+    /// The tools, in stable order.
+    pub tools: Vec<ToolSpec>,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// It said all it wanted to.
+    Stop,
+    /// It wants tools run.
+    ToolCalls,
+    /// It ran into its output limit; the reply is cut.
+    Length,
+    /// The provider withheld the rest.
+    ContentFilter,
+}
+
+/// Tokens and money of one model call, as the provider reported them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Prompt tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Reply tokens.
+    pub output_tokens: u64,
+    /// Prompt tokens that came from the provider's cache.
+    #[serde(default)]
+    pub cached_tokens: u64,
+    /// What it cost in US dollars, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}

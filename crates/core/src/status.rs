@@ -1,0 +1,138 @@
+//! A task's status, why it has it, and which moves are legal.
+
+use crate::words;
+
+words! {
+    /// Where a task stands (MS-130). `done`, `failed` and `cancelled` are final.
+    TaskStatus ("task status") {
+        /// Not started.
+        Todo = "todo",
+        /// An agent is working.
+        Running = "running",
+        /// Deterministic checks are looking at the finished work.
+        Verifying = "verifying",
+        /// A person or an auditor is looking at the finished work.
+        Reviewing = "reviewing",
+        /// Waiting for a person, a budget or another task.
+        Blocked = "blocked",
+        /// Parked by a person, a schedule or between messages.
+        Paused = "paused",
+        /// About to run again after a failure.
+        Retrying = "retrying",
+        /// Finished.
+        Done = "done",
+        /// Given up.
+        Failed = "failed",
+        /// Stopped for good by a person.
+        Cancelled = "cancelled",
+    }
+}
+
+words! {
+    /// Why a task has its status.
+    StatusReason ("status reason") {
+        /// A person said so.
+        User = "user",
+        /// The agent finished.
+        Finished = "finished",
+        /// A question is open.
+        Question = "question",
+        /// The cost limit was reached.
+        Budget = "budget",
+        /// The active-time limit was reached.
+        Timeout = "timeout",
+        /// The deadline passed.
+        Deadline = "deadline",
+        /// Something went wrong.
+        Error = "error",
+        /// Another task has to end first.
+        Dependency = "dependency",
+        /// Waiting for the next scheduled check.
+        Schedule = "schedule",
+        /// Work could not be merged.
+        MergeConflict = "merge_conflict",
+        /// A chat waits for the next message.
+        AwaitingMessage = "awaiting_message",
+        /// The process is shutting down.
+        Shutdown = "shutdown",
+        /// The disk would not take more.
+        Storage = "storage",
+    }
+}
+
+/// A move that the lifecycle does not have.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("a task that is `{from}` cannot become `{to}`")]
+pub struct IllegalMove {
+    /// The status it has.
+    pub from: TaskStatus,
+    /// The status that was wanted.
+    pub to: TaskStatus,
+}
+
+impl TaskStatus {
+    /// Whether nothing but an explicit retry can follow.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+
+    /// Checks one move of the lifecycle (ES-083…089).
+    pub fn check_move(self, to: Self) -> Result<(), IllegalMove> {
+        use TaskStatus::*;
+        let legal = match self {
+            Todo => matches!(to, Running | Blocked | Paused | Cancelled | Failed),
+            Running => {
+                matches!(to, Verifying | Reviewing | Blocked | Paused | Done | Failed | Cancelled)
+            }
+            Verifying => {
+                matches!(to, Running | Reviewing | Blocked | Paused | Done | Failed | Cancelled)
+            }
+            Reviewing => matches!(to, Running | Blocked | Paused | Done | Failed | Cancelled),
+            Blocked => matches!(to, Running | Paused | Done | Failed | Cancelled),
+            Paused => matches!(to, Running | Blocked | Done | Failed | Cancelled),
+            Retrying => matches!(to, Running | Blocked | Paused | Failed | Cancelled),
+            Failed => matches!(to, Retrying),
+            Done | Cancelled => false,
+        };
+        if legal { Ok(()) } else { Err(IllegalMove { from: self, to }) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_legal_moves_are_these_and_no_others() {
+        let table: String = TaskStatus::ALL
+            .iter()
+            .map(|from| {
+                let to: Vec<_> = TaskStatus::ALL
+                    .iter()
+                    .filter(|to| from.check_move(**to).is_ok())
+                    .map(|to| to.as_str())
+                    .collect();
+                format!("{from:10} -> {}", to.join(" ")).trim_end().to_owned() + "\n"
+            })
+            .collect();
+        insta::assert_snapshot!(table, @r"
+        todo       -> running blocked paused failed cancelled
+        running    -> verifying reviewing blocked paused done failed cancelled
+        verifying  -> running reviewing blocked paused done failed cancelled
+        reviewing  -> running blocked paused done failed cancelled
+        blocked    -> running paused done failed cancelled
+        paused     -> running blocked done failed cancelled
+        retrying   -> running blocked paused failed cancelled
+        done       ->
+        failed     -> retrying
+        cancelled  ->
+        ");
+    }
+
+    /// ES-089
+    #[test]
+    fn an_illegal_move_names_both_states() {
+        let error = TaskStatus::Done.check_move(TaskStatus::Running).unwrap_err();
+        assert_eq!(error.to_string(), "a task that is `done` cannot become `running`");
+    }
+}
