@@ -1,0 +1,255 @@
+//! What comes in and what goes out: `TaskCommand` and `TaskResult`, with exactly the fields of the
+//! wire contract (ES-292…305). Other programs read these; a field here is a promise.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ErrorDetails;
+use crate::id::{CommandId, QuestionId, SessionId, TaskId};
+use crate::injection::Injection;
+use crate::status::{StatusReason, TaskStatus};
+use crate::words;
+
+/// A text deliverable up to this size is put into the result itself.
+pub const INLINE_DELIVERABLE_BYTES: u64 = 32 * 1024;
+
+/// A goal, handed in whole (ES-292).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskCommand {
+    /// Makes a repeated submission harmless.
+    pub command_id: CommandId,
+    /// The conversation it belongs to.
+    pub session_id: SessionId,
+    /// The task it starts.
+    pub task_id: TaskId,
+    /// What is wanted.
+    pub goal: String,
+    /// What must hold on the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<String>,
+    /// What this task does differently from the configuration.
+    #[serde(default)]
+    pub execution_config: ExecutionConfig,
+    /// An earlier conversation to go on from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume_context: Option<ResumeContext>,
+}
+
+/// Per-task overrides; what is absent comes from the configuration (ES-369).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecutionConfig {
+    /// Limit of active time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+    /// Limit of tool rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u32>,
+    /// The model, as `provider/model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Compaction settings that differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<CompactionOverrides>,
+}
+
+/// Compaction settings of one task (ES-151…157); what is absent comes from the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CompactionOverrides {
+    /// The model's context window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window_tokens: Option<u64>,
+    /// Kept free for the reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_reserve_tokens: Option<u64>,
+    /// How full the window may get.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction_trigger_ratio: Option<f64>,
+    /// Whether the agent saves notes first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_flush_enabled: Option<bool>,
+    /// How long before the trigger it saves them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_flush_soft_threshold_tokens: Option<u64>,
+    /// How long a summary may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_summary_tokens: Option<u64>,
+    /// How many recent turns stay whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preserve_recent_turns: Option<u32>,
+}
+
+/// An earlier conversation and what arrived since (ES-297).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeContext {
+    /// The messages so far, oldest first.
+    pub previous_messages: Vec<crate::message::Message>,
+    /// The answer or signal that continues it.
+    pub injection: Injection,
+}
+
+words! {
+    /// What became of a task, on the wire (ES-299).
+    ResultStatus ("result status") {
+        /// Finished.
+        Completed = "COMPLETED",
+        /// Given up, timed out or stuck on an error.
+        Failed = "FAILED",
+        /// Waiting for a person.
+        BlockedUser = "BLOCKED_USER",
+        /// Parked.
+        Paused = "PAUSED",
+        /// Stopped for good.
+        Cancelled = "CANCELLED",
+    }
+}
+
+impl ResultStatus {
+    /// How a status is told on the wire; `None` while the task is at work.
+    pub fn of(status: TaskStatus, reason: StatusReason) -> Option<Self> {
+        match status {
+            TaskStatus::Done => Some(Self::Completed),
+            TaskStatus::Failed => Some(Self::Failed),
+            TaskStatus::Cancelled => Some(Self::Cancelled),
+            TaskStatus::Paused => Some(Self::Paused),
+            TaskStatus::Blocked => Some(match reason {
+                StatusReason::Timeout | StatusReason::Error => Self::Failed,
+                _ => Self::BlockedUser,
+            }),
+            TaskStatus::Todo
+            | TaskStatus::Running
+            | TaskStatus::Verifying
+            | TaskStatus::Reviewing
+            | TaskStatus::Retrying => None,
+        }
+    }
+}
+
+/// Everything a finished or parked run hands back (ES-298).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// The submission it answers.
+    pub command_id: CommandId,
+    /// What became of it.
+    pub status: ResultStatus,
+    /// What the agent published.
+    pub deliverables: Vec<Deliverable>,
+    /// The agent's last words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_message: Option<String>,
+    /// Where the proof is.
+    pub evidence_refs: Vec<EvidenceRef>,
+    /// What it took.
+    pub usage: UsageMetrics,
+    /// What went wrong, if something did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_details: Option<ErrorDetails>,
+    /// What is asked; present exactly when the status is `BLOCKED_USER` (ES-300).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hitl_request: Option<HitlRequest>,
+}
+
+words! {
+    /// What a deliverable is (ES-225).
+    DeliverableType ("deliverable type") {
+        /// Prose.
+        Report = "report",
+        /// Source code.
+        Code = "code",
+        /// Figures or records.
+        Data = "data",
+        /// A picture of a screen.
+        Screenshot = "screenshot",
+        /// Anything else.
+        Other = "other",
+    }
+}
+
+/// One file that the agent wants the user to see (ES-301).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deliverable {
+    /// Relative to the workspace.
+    pub filepath: String,
+    /// What it is, in the agent's words.
+    pub description: String,
+    /// What kind of thing.
+    #[serde(rename = "type")]
+    pub kind: DeliverableType,
+    /// The text itself, when small.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
+    /// Its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+}
+
+words! {
+    /// What an evidence reference points to (ES-305).
+    EvidenceType ("evidence type") {
+        /// A picture.
+        Screenshot = "screenshot",
+        /// A file.
+        File = "file",
+        /// A record of what happened.
+        Log = "log",
+        /// A page elsewhere.
+        Url = "url",
+    }
+}
+
+/// Where one piece of proof is (ES-304).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvidenceRef {
+    /// Its id within the task.
+    pub ref_id: String,
+    /// What it is.
+    #[serde(rename = "type")]
+    pub kind: EvidenceType,
+    /// Where it is.
+    pub uri: String,
+    /// What it shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// What is asked of a person (ES-302).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HitlRequest {
+    /// The question's id.
+    pub request_id: QuestionId,
+    /// The question.
+    pub question: String,
+    /// Answers to choose from, if it is a choice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// What the person should know first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+}
+
+/// What a run took (ES-303). `total_tokens` is always input plus output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsageMetrics {
+    /// Input plus output.
+    pub total_tokens: u64,
+    /// Prompt tokens.
+    pub input_tokens: u64,
+    /// Reply tokens.
+    pub output_tokens: u64,
+    /// Tool rounds.
+    pub iterations: u32,
+    /// Tool calls that ran.
+    pub tool_calls: u32,
+    /// Sub-agents started.
+    pub sub_agents_spawned: u32,
+    /// Times the context was summarized.
+    pub compactions: u32,
+    /// Active time.
+    pub duration_ms: u64,
+}

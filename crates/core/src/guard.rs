@@ -1,0 +1,194 @@
+//! The doom-loop guard: notices when an agent repeats itself, as a fold over its calls (ES-264…269).
+//!
+//! Invariants:
+//! - Output that changes is progress: calls count as the same only with the same result.
+//! - Each detection goes one rung up the ladder; a full window without one goes back to the ground.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+/// Identical consecutive calls before the guard speaks (ES-264).
+pub const MAX_IDENTICAL_CALLS: usize = 3;
+/// Consecutive failures before it speaks (ES-265).
+pub const MAX_CONSECUTIVE_FAILURES: usize = 5;
+/// How many calls back it looks for cycles (ES-266).
+pub const PATTERN_WINDOW: usize = 10;
+/// Interventions before the task fails (ES-269).
+pub const MAX_INTERVENTIONS: u32 = 3;
+/// A short cycle must have been seen this many times over, in calls.
+const MIN_CYCLE_CALLS: usize = 6;
+
+const NUDGE: &str = "You appear to be repeating the same action. Reconsider your approach.";
+const STRONG_NUDGE: &str = "Stop and re-read your plan. What should you do differently?";
+
+/// One call as the guard remembers it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Seen {
+    tool: String,
+    call: u64,
+    result: u64,
+    failed: bool,
+}
+
+/// What the guard remembers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Guard {
+    recent: VecDeque<Seen>,
+    failures: usize,
+    since_intervention: usize,
+    interventions: u32,
+}
+
+/// What the guard wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Intervention {
+    /// Tell the agent.
+    Nudge {
+        /// What repeats.
+        pattern: String,
+        /// Which intervention this is.
+        number: u32,
+        /// What to say.
+        message: &'static str,
+    },
+    /// Give up on it.
+    Fail {
+        /// What repeats.
+        pattern: String,
+    },
+}
+
+impl Guard {
+    /// Takes in one call and its result, both as hashes of their canonical text.
+    pub fn saw(&mut self, tool: &str, call: u64, result: u64, failed: bool) {
+        self.recent.push_back(Seen { tool: tool.to_owned(), call, result, failed });
+        if self.recent.len() > PATTERN_WINDOW {
+            self.recent.pop_front();
+        }
+        self.failures = if failed { self.failures + 1 } else { 0 };
+        self.since_intervention += 1;
+        if self.since_intervention >= PATTERN_WINDOW && self.pattern().is_none() {
+            self.interventions = 0;
+        }
+    }
+
+    /// Takes in that the agent was told.
+    pub fn intervened(&mut self) {
+        self.interventions += 1;
+        self.since_intervention = 0;
+        self.failures = 0;
+    }
+
+    /// What should be done now, if anything.
+    pub fn verdict(&self) -> Option<Intervention> {
+        let pattern = self.pattern()?;
+        if self.interventions >= MAX_INTERVENTIONS {
+            return Some(Intervention::Fail { pattern });
+        }
+        let number = self.interventions + 1;
+        let message = if number == 1 { NUDGE } else { STRONG_NUDGE };
+        Some(Intervention::Nudge { pattern, number, message })
+    }
+
+    fn pattern(&self) -> Option<String> {
+        if self.since_intervention == 0 {
+            return None;
+        }
+        self.identical().or_else(|| self.failing()).or_else(|| self.cycling())
+    }
+
+    fn identical(&self) -> Option<String> {
+        let last = self.recent.back()?;
+        let run = self.recent.iter().rev().take_while(|seen| *seen == last).count();
+        (run >= MAX_IDENTICAL_CALLS).then(|| {
+            format!("the same `{}` call {run} times in a row with the same result", last.tool)
+        })
+    }
+
+    fn failing(&self) -> Option<String> {
+        (self.failures >= MAX_CONSECUTIVE_FAILURES)
+            .then(|| format!("{} failed calls in a row", self.failures))
+    }
+
+    fn cycling(&self) -> Option<String> {
+        let seen: Vec<&Seen> = self.recent.iter().rev().collect();
+        (2..=PATTERN_WINDOW / 2).find_map(|period| {
+            let span = period * MIN_CYCLE_CALLS.div_ceil(period).max(2);
+            let repeats = seen.len() >= span
+                && self.since_intervention >= period
+                && (period..span).all(|i| seen[i] == seen[i - period]);
+            repeats.then(|| {
+                let names: Vec<_> =
+                    seen[..period].iter().rev().map(|seen| seen.tool.as_str()).collect();
+                format!("a cycle of {period} calls: {}", names.join(" → "))
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ladder(calls: impl Iterator<Item = (u64, u64, bool)>) -> Vec<String> {
+        let mut guard = Guard::default();
+        let mut said = Vec::new();
+        for (index, (call, result, failed)) in calls.enumerate() {
+            guard.saw("bash", call, result, failed);
+            match guard.verdict() {
+                Some(Intervention::Nudge { number, message, .. }) => {
+                    said.push(format!("{}: {number} {message}", index + 1));
+                    guard.intervened();
+                }
+                Some(Intervention::Fail { pattern }) => {
+                    said.push(format!("{}: fail: {pattern}", index + 1));
+                    break;
+                }
+                None => {}
+            }
+        }
+        said
+    }
+
+    /// ES-264, ES-267, ES-268, ES-269
+    #[test]
+    fn identical_calls_climb_the_ladder_and_then_fail() {
+        insta::assert_snapshot!(ladder((0..20).map(|_| (1, 1, false))).join("\n"), @r"
+        3: 1 You appear to be repeating the same action. Reconsider your approach.
+        4: 2 Stop and re-read your plan. What should you do differently?
+        5: 3 Stop and re-read your plan. What should you do differently?
+        6: fail: the same `bash` call 6 times in a row with the same result
+        ");
+    }
+
+    /// ES-265
+    #[test]
+    fn five_failures_in_a_row_count_once() {
+        let said = ladder((0..30).map(|i| (i, i, true)));
+        let at: Vec<_> = said.iter().map(|line| line.split(':').next().unwrap()).collect();
+        assert_eq!(at, ["5", "10", "15", "20"]);
+    }
+
+    /// ES-266
+    #[test]
+    fn alternating_calls_are_a_cycle() {
+        let said = ladder((0..40).map(|i| (i % 2, i % 2, false)));
+        assert!(said[0].starts_with("6: 1 "), "{said:?}");
+        assert!(said.last().unwrap().contains("fail: a cycle of 2 calls"), "{said:?}");
+    }
+
+    #[test]
+    fn a_poll_whose_output_changes_is_progress() {
+        assert_eq!(ladder((0..50).map(|i| (1, i, false))), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_window_of_progress_forgets_old_interventions() {
+        let stuck = || (0..3).map(|_| (1, 1, false));
+        let progress = |from: u64| (from..from + 12).map(|i| (i, i, false));
+        let calls = stuck().chain(progress(100)).chain(stuck()).chain(progress(200)).chain(stuck());
+        let said = ladder(calls);
+        assert!(said.iter().all(|line| line.contains(": 1 ")), "{said:?}");
+    }
+}

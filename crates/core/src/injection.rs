@@ -1,0 +1,152 @@
+//! Messages pushed into a running task, and the exact words the model reads for each (ES-070…075).
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{InjectionId, QuestionId};
+use crate::words;
+
+/// An injection's text is cut here; a larger one is refused at the door.
+pub const MAX_INJECTION_BYTES: usize = 256 * 1024;
+
+words! {
+    /// What kind of message it is (ES-071).
+    InjectionType ("injection type") {
+        /// A person says something.
+        UserMessage = "user_message",
+        /// A person answers a question.
+        HitlResponse = "hitl_response",
+        /// Something happened elsewhere.
+        ExternalEvent = "external_event",
+        /// A person or the coordinator steers the task.
+        SystemControl = "system_control",
+    }
+}
+
+/// What a `system_control` injection does to the task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "control", rename_all = "snake_case")]
+pub enum Control {
+    /// Park at the next boundary; a running call finishes first.
+    Pause,
+    /// Go on.
+    Resume,
+    /// Stop for good, now.
+    Cancel {
+        /// Why, in the person's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+/// One message for a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Injection {
+    /// A second one with the same id is dropped.
+    pub id: InjectionId,
+    /// What kind.
+    pub injection_type: InjectionType,
+    /// What it says, in the sender's words.
+    pub content: String,
+    /// The question it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionId>,
+    /// What it does, when it is control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Control>,
+    /// Who sent it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// Anything else the sender attached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<serde_json::Value>,
+}
+
+impl Injection {
+    fn new(id: InjectionId, injection_type: InjectionType, content: String) -> Self {
+        let by = String::new();
+        Self { id, injection_type, content, question: None, control: None, by, metadata: None }
+    }
+
+    /// A person says something.
+    pub fn message(id: InjectionId, text: impl Into<String>) -> Self {
+        Self::new(id, InjectionType::UserMessage, text.into())
+    }
+
+    /// A person answers.
+    pub fn answer(id: InjectionId, question: QuestionId, text: impl Into<String>) -> Self {
+        let question = Some(question);
+        Self { question, ..Self::new(id, InjectionType::HitlResponse, text.into()) }
+    }
+
+    /// Something happened elsewhere.
+    pub fn event(id: InjectionId, payload: impl Into<String>) -> Self {
+        Self::new(id, InjectionType::ExternalEvent, payload.into())
+    }
+
+    /// A person steers.
+    pub fn control(id: InjectionId, control: Control) -> Self {
+        let content = match &control {
+            Control::Pause => "pause".to_owned(),
+            Control::Resume => "Task resumed by user".to_owned(),
+            Control::Cancel { reason } => reason.clone().unwrap_or_else(|| "cancel".to_owned()),
+        };
+        let control = Some(control);
+        Self { control, ..Self::new(id, InjectionType::SystemControl, content) }
+    }
+
+    /// The same, with its sender's name.
+    pub fn from(mut self, by: impl Into<String>) -> Self {
+        self.by = by.into();
+        self
+    }
+
+    /// What the model reads; `None` for control that it need not know of.
+    pub fn text_for_model(&self) -> Option<String> {
+        let content = &self.content;
+        match (self.injection_type, &self.control) {
+            (InjectionType::UserMessage, _) => Some(format!("User says: {content}")),
+            (InjectionType::HitlResponse, _) => {
+                Some(format!("User responded to your question: {content}"))
+            }
+            (InjectionType::ExternalEvent, _) => Some(format!("Event received: {content}")),
+            (InjectionType::SystemControl, Some(Control::Pause | Control::Cancel { .. })) => None,
+            (InjectionType::SystemControl, Some(Control::Resume) | None) => Some(content.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+
+    /// ES-072, ES-073, ES-074, ES-075
+    #[test]
+    fn the_model_reads_exactly_these_words() {
+        let id = InjectionId::new(Timestamp::UNIX_EPOCH);
+        let question = QuestionId::new(Timestamp::UNIX_EPOCH);
+        let texts = [
+            Injection::message(id, "use tabs"),
+            Injection::answer(id, question, "blue"),
+            Injection::event(id, r#"{"build":"green"}"#),
+            Injection::control(id, Control::Resume),
+            Injection::control(id, Control::Pause),
+        ]
+        .map(|injection| injection.text_for_model().unwrap_or_else(|| "(nothing)".into()));
+        insta::assert_snapshot!(texts.join("\n"), @r#"
+        User says: use tabs
+        User responded to your question: blue
+        Event received: {"build":"green"}
+        Task resumed by user
+        (nothing)
+        "#);
+    }
+
+    /// ES-071
+    #[test]
+    fn an_unknown_injection_type_is_refused() {
+        let json =
+            r#"{"id":"inj_00000000000000000000000000","injection_type":"order","content":"x"}"#;
+        assert!(serde_json::from_str::<Injection>(json).is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! What a tool call came to, and how it is found out after a crash.
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::Deliverable;
+use crate::plan::WorkingPlan;
+use crate::words;
+
+words! {
+    /// How a call ended.
+    Ending ("ending") {
+        /// It did what it says.
+        Ok = "ok",
+        /// It failed; the text says how.
+        Error = "error",
+        /// The gate or a person refused it.
+        Denied = "denied",
+        /// It was stopped with its task.
+        Cancelled = "cancelled",
+        /// It may or may not have happened.
+        Unknown = "unknown",
+    }
+}
+
+/// Something that follows from a call and that the task's state keeps.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "fact", rename_all = "snake_case")]
+pub enum Fact {
+    /// The agent has seen this version of a file.
+    FileRead {
+        /// Relative to the workspace.
+        path: String,
+        /// Hash of the content seen.
+        hash: String,
+    },
+    /// The agent has made this version of a file.
+    FileChanged {
+        /// Relative to the workspace.
+        path: String,
+        /// Hash of the content written.
+        hash: String,
+        /// What changed, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        diff: Option<String>,
+    },
+    /// The working plan is now this.
+    Plan(WorkingPlan),
+    /// This file is a deliverable.
+    Published(Deliverable),
+    /// The shell is now in this directory.
+    WorkingDirectory {
+        /// As the agent sees it.
+        path: String,
+    },
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// What the model reads.
+    pub text: String,
+    /// What follows from it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<Fact>,
+    /// The exit code, when it was a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Where the whole text is, when it was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<Truncated>,
+}
+
+/// That a text was cut, and where the whole of it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Truncated {
+    /// The file with the whole text, as the agent reads it.
+    pub full_output_path: String,
+    /// Its size in bytes.
+    pub original_size: u64,
+}
+
+impl Outcome {
+    /// It worked.
+    pub fn ok(text: impl Into<String>) -> Self {
+        Self::ended(Ending::Ok, text)
+    }
+
+    /// It failed; the model reads why and what to do.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self::ended(Ending::Error, text)
+    }
+
+    /// An outcome without facts.
+    pub fn ended(ending: Ending, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { ending, text, facts: Vec::new(), exit_code: None, truncated: None }
+    }
+
+    /// The same with something that follows from it.
+    pub fn with(mut self, fact: Fact) -> Self {
+        self.facts.push(fact);
+        self
+    }
+
+    /// Whether the model should treat it as a failure.
+    pub const fn is_error(&self) -> bool {
+        !matches!(self.ending, Ending::Ok)
+    }
+}
+
+/// One file that a call changes, before and after, so that a crash between can be judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Relative to the workspace.
+    pub path: String,
+    /// Hash before; `None` when there was no file.
+    pub before: Option<String>,
+    /// Hash after.
+    pub after: String,
+}
+
+/// How a call that was started but has no result is brought to one after a crash (§15.6).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Recovery {
+    /// It changes nothing: run it again.
+    Rerun,
+    /// Compare the file: after → it happened, before → it did not, else unknown.
+    Verify {
+        /// What it changes.
+        change: FileChange,
+        /// What it comes to when it has happened.
+        outcome: Box<Outcome>,
+    },
+    /// It waits for something with an id of its own.
+    Reattach {
+        /// That id.
+        id: String,
+    },
+    /// Nobody can tell.
+    Unknown,
+}
+
+impl Recovery {
+    /// Whether the call may have effects that must not happen twice.
+    pub const fn has_effects(&self) -> bool {
+        !matches!(self, Self::Rerun)
+    }
+}

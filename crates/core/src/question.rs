@@ -1,0 +1,69 @@
+//! Anything that waits for a person: asked by the agent, by the gate or by a limit.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{CallId, QuestionId};
+use crate::words;
+
+words! {
+    /// Who asks.
+    QuestionKind ("question kind") {
+        /// The agent, by `ask_user`.
+        AskUser = "ask_user",
+        /// The gate, before a risky call.
+        Permission = "permission",
+        /// A limit of money or work.
+        Budget = "budget",
+        /// An agent that proposes a plan.
+        Plan = "plan",
+        /// A program that an agent step runs.
+        Runner = "runner",
+    }
+}
+
+/// Answers to a permission question.
+pub const PERMISSION_OPTIONS: [&str; 3] = ["Allow", "Deny", "Allow All"];
+
+/// One question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// Its id, in the inbox and on the wire.
+    pub id: QuestionId,
+    /// Who asks.
+    pub kind: QuestionKind,
+    /// The call that waits for it, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// What is asked.
+    pub question: String,
+    /// Answers to choose from; free text when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// What the person should know first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// What a permission is bound to: hash of the arguments and the working directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding: Option<Binding>,
+}
+
+/// What an approval holds for, and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// Hash of the arguments as the model wrote them.
+    pub arguments_hash: String,
+    /// Where the command would run.
+    pub cwd: String,
+}
+
+/// An answer, given once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What was said.
+    pub text: String,
+    /// Who said it.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}

@@ -1,0 +1,393 @@
+//! A task's state: the fold of its events, and the same code whether running or recovering.
+//!
+//! Invariants:
+//! - State is a fold: `apply` is the only way it changes, and it looks at nothing but the event.
+//! - What happens next is a question to the state (`next`), so a loop that was killed and one that was
+//!   not go on alike.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jiff::Timestamp;
+
+use crate::axes::Axes;
+use crate::command::{Deliverable, HitlRequest, TaskCommand, UsageMetrics};
+use crate::error::ErrorDetails;
+use crate::event::{Event, LlmResponse, TaskCreated, ToolCall, ToolResult};
+use crate::guard::Guard;
+use crate::id::{CallId, QuestionId, TaskId};
+use crate::injection::{Control, Injection};
+use crate::message::ToolRequest;
+use crate::outcome::{Ending, Fact};
+use crate::plan::WorkingPlan;
+use crate::question::{Answer, Question};
+use crate::status::{IllegalMove, StatusReason, TaskStatus};
+
+/// A journal that contradicts itself.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum FoldError {
+    /// The first event is not the task's creation.
+    #[error("a journal must begin with `task_created`, not `{0}`")]
+    NoBeginning(&'static str),
+    /// The task is created twice.
+    #[error("`task_created` stands in the middle of a journal")]
+    SecondBeginning,
+    /// A status moved in a way the lifecycle does not have.
+    #[error(transparent)]
+    IllegalMove(#[from] IllegalMove),
+    /// An event speaks of a call that no reply asked for, or that has ended.
+    #[error("`{event}` names call `{call}`, which is not open")]
+    NoSuchCall {
+        /// The event.
+        event: &'static str,
+        /// The call.
+        call: CallId,
+    },
+}
+
+/// How far an open call has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stage {
+    /// Nothing has happened to it.
+    Waiting,
+    /// A person is asked about it.
+    Asked(QuestionId),
+    /// A person has answered.
+    Answered(Answer),
+    /// It was started; whether it ended is not known.
+    Started(Box<ToolCall>),
+}
+
+/// A call of the last reply that has no result yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenCall {
+    /// What the model asked for.
+    pub request: ToolRequest,
+    /// How far it has come.
+    pub stage: Stage,
+}
+
+/// What the loop does next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// Ask the model.
+    AskModel,
+    /// Bring the open calls of the last reply to their results.
+    RunCalls,
+    /// Nothing: a person has to answer first.
+    Wait(QuestionId),
+    /// End with these words.
+    Finish(String),
+}
+
+/// A control signal that has not been acted on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Stop for good.
+    Cancel(Option<String>),
+    /// Park.
+    Pause,
+}
+
+/// Everything that is known of a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskState {
+    /// How it began.
+    pub created: TaskCreated,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// Why it stands there.
+    pub reason: StatusReason,
+    /// The axes in force.
+    pub axes: Axes,
+    /// Calls of the last reply without a result, in order.
+    pub open_calls: Vec<OpenCall>,
+    /// The last reply's text, when it was final and nothing has come since.
+    pub final_text: Option<String>,
+    /// Questions without an answer.
+    pub open_questions: BTreeMap<QuestionId, Question>,
+    /// A signal to act on.
+    pub signal: Option<Signal>,
+    /// The working plan.
+    pub plan: Option<WorkingPlan>,
+    /// What was published, by path.
+    pub deliverables: BTreeMap<String, Deliverable>,
+    /// The version of each file that the agent has last seen or made.
+    pub known_files: BTreeMap<String, String>,
+    /// The shell's directory, as the agent sees it.
+    pub working_directory: Option<String>,
+    /// Tokens, rounds and calls so far; `duration_ms` counts ended segments only.
+    pub usage: UsageMetrics,
+    /// What it has cost so far.
+    pub cost_spent: f64,
+    /// Prompt and reply tokens of the last reply.
+    pub last_tokens: u64,
+    /// What went wrong.
+    pub error: Option<ErrorDetails>,
+    /// Whether an agent has ever started.
+    pub started: bool,
+    /// Times it was retried.
+    pub retries: u32,
+    /// The doom-loop guard.
+    pub guard: Guard,
+    /// When the running segment began and when it was last heard of.
+    segment: Option<(Timestamp, Timestamp)>,
+}
+
+impl TaskState {
+    /// The state after a journal's first event.
+    pub fn begin(at: Timestamp, event: &Event) -> Result<Self, FoldError> {
+        let Event::TaskCreated(created) = event else {
+            return Err(FoldError::NoBeginning(event.kind()));
+        };
+        let created = created.as_ref().clone();
+        Ok(Self {
+            created_at: at,
+            status: TaskStatus::Todo,
+            reason: StatusReason::User,
+            axes: created.axes,
+            created,
+            open_calls: Vec::new(),
+            final_text: None,
+            open_questions: BTreeMap::new(),
+            signal: None,
+            plan: None,
+            deliverables: BTreeMap::new(),
+            known_files: BTreeMap::new(),
+            working_directory: None,
+            usage: UsageMetrics::default(),
+            cost_spent: 0.0,
+            last_tokens: 0,
+            error: None,
+            started: false,
+            retries: 0,
+            guard: Guard::default(),
+            segment: None,
+        })
+    }
+
+    /// The state after a whole journal; `None` for an empty one.
+    pub fn fold<'a>(
+        events: impl IntoIterator<Item = (Timestamp, &'a Event)>,
+    ) -> Result<Option<Self>, FoldError> {
+        let mut events = events.into_iter();
+        let Some((at, first)) = events.next() else { return Ok(None) };
+        let mut state = Self::begin(at, first)?;
+        for (at, event) in events {
+            state.apply(at, event)?;
+        }
+        Ok(Some(state))
+    }
+
+    /// Takes in one event.
+    pub fn apply(&mut self, at: Timestamp, event: &Event) -> Result<(), FoldError> {
+        if let Some((_, heard)) = &mut self.segment {
+            *heard = at;
+        }
+        match event {
+            Event::TaskCreated(_) => return Err(FoldError::SecondBeginning),
+            Event::StatusChanged(moved) => {
+                self.status.check_move(moved.to)?;
+                self.retries += u32::from(moved.to == TaskStatus::Retrying);
+                self.status = moved.to;
+                self.reason = moved.reason;
+                self.error = moved.error.clone();
+                self.clear_signal();
+            }
+            Event::AgentStart(_) => {
+                self.end_segment();
+                self.started = true;
+                self.segment = Some((at, at));
+            }
+            Event::AgentEnd(_) => self.end_segment(),
+            Event::LlmRequest(_) => {}
+            Event::LlmResponse(response) => self.replied(response),
+            Event::RiskCheck(check) => {
+                self.open_call("risk_check", check.call)?;
+            }
+            Event::QuestionAsked(question) => {
+                if let Some(call) = question.call {
+                    self.open_call("question_asked", call)?.stage = Stage::Asked(question.id);
+                }
+                self.open_questions.insert(question.id, question.clone());
+            }
+            Event::QuestionAnswered(answered) => {
+                let question = self.open_questions.remove(&answered.question);
+                if let Some(call) = question.and_then(|question| question.call) {
+                    self.open_call("question_answered", call)?.stage =
+                        Stage::Answered(answered.answer.clone());
+                }
+            }
+            Event::QuestionClosed(closed) => {
+                self.open_questions.remove(&closed.question);
+            }
+            Event::ToolCall(call) => {
+                self.open_call("tool_call", call.call)?.stage =
+                    Stage::Started(Box::new(call.clone()));
+            }
+            Event::ToolResult(result) => self.called(result)?,
+            Event::InjectionReceived(injection) => self.injected(injection),
+            Event::DoomLoopDetected(_) => self.guard.intervened(),
+            Event::PlanUpdated(plan) => self.plan = Some(plan.clone()),
+            Event::DeliverablePublished(deliverable) => {
+                self.deliverables.insert(deliverable.filepath.clone(), deliverable.clone());
+            }
+            Event::ModeChanged(changed) => self.axes = changed.to,
+            Event::CommandExited(_) => self.final_text = None,
+            Event::SandboxLost(lost) => {
+                if !lost.message.is_empty() {
+                    self.final_text = None;
+                }
+                self.working_directory = None;
+            }
+            Event::SandboxStarted(_) => {}
+        }
+        Ok(())
+    }
+
+    /// What the loop does next.
+    pub fn next(&self) -> Next {
+        match (self.open_calls.first(), &self.final_text) {
+            (Some(OpenCall { stage: Stage::Asked(question), .. }), _) => Next::Wait(*question),
+            (Some(_), _) => Next::RunCalls,
+            (None, Some(text)) => Next::Finish(text.clone()),
+            (None, None) => Next::AskModel,
+        }
+    }
+
+    /// The task's id.
+    pub fn id(&self) -> TaskId {
+        self.created.command.task_id
+    }
+
+    /// What was handed in.
+    pub fn command(&self) -> &TaskCommand {
+        &self.created.command
+    }
+
+    /// Active time up to `now`: segments only, so that blocked and paused time does not count.
+    pub fn active_ms(&self, now: Timestamp) -> u64 {
+        let running = self.segment.map_or(0, |(from, _)| millis(from, now));
+        self.usage.duration_ms + running
+    }
+
+    /// What is asked of a person, on the wire.
+    pub fn hitl_request(&self) -> Option<HitlRequest> {
+        let question = self.open_questions.values().next()?;
+        Some(HitlRequest {
+            request_id: question.id,
+            question: question.question.clone(),
+            options: question.options.clone(),
+            context: question.context.clone(),
+        })
+    }
+
+    fn replied(&mut self, response: &LlmResponse) {
+        let usage = &response.usage;
+        self.usage.input_tokens += usage.input_tokens;
+        self.usage.output_tokens += usage.output_tokens;
+        self.usage.total_tokens = self.usage.input_tokens + self.usage.output_tokens;
+        self.cost_spent += usage.cost_usd.unwrap_or(0.0);
+        self.last_tokens = usage.input_tokens + usage.output_tokens;
+        self.final_text = response.calls.is_empty().then(|| response.text.clone());
+        self.open_calls = response
+            .calls
+            .iter()
+            .map(|request| OpenCall { request: request.clone(), stage: Stage::Waiting })
+            .collect();
+    }
+
+    fn called(&mut self, result: &ToolResult) -> Result<(), FoldError> {
+        let place = self.place("tool_result", result.call)?;
+        let call = self.open_calls.remove(place);
+        let ran = matches!(call.stage, Stage::Started(_) | Stage::Answered(_));
+        self.usage.tool_calls += u32::from(ran);
+        self.usage.iterations += u32::from(self.open_calls.is_empty());
+        for fact in &result.outcome.facts {
+            self.learned(fact);
+        }
+        let ending = result.outcome.ending;
+        let failed = matches!(ending, Ending::Error | Ending::Denied | Ending::Unknown);
+        self.guard.saw(
+            &result.tool,
+            canonical_hash(&call.request),
+            hash_of(&result.outcome.text),
+            failed,
+        );
+        Ok(())
+    }
+
+    fn learned(&mut self, fact: &Fact) {
+        match fact {
+            Fact::FileRead { path, hash } | Fact::FileChanged { path, hash, .. } => {
+                self.known_files.insert(path.clone(), hash.clone());
+            }
+            Fact::WorkingDirectory { path } => self.working_directory = Some(path.clone()),
+            // The plan and deliverables have events of their own.
+            Fact::Plan(_) | Fact::Published(_) => {}
+        }
+    }
+
+    fn injected(&mut self, injection: &Injection) {
+        match &injection.control {
+            Some(Control::Cancel { reason }) => self.signal = Some(Signal::Cancel(reason.clone())),
+            // A cancel that waits is not softened by a pause that follows it.
+            Some(Control::Pause) if !matches!(self.signal, Some(Signal::Cancel(_))) => {
+                self.signal = Some(Signal::Pause);
+            }
+            Some(Control::Resume) if self.signal == Some(Signal::Pause) => self.signal = None,
+            Some(Control::Pause | Control::Resume) | None => {}
+        }
+        if injection.text_for_model().is_some() {
+            self.final_text = None;
+        }
+    }
+
+    fn clear_signal(&mut self) {
+        let obeyed = match self.signal {
+            Some(Signal::Cancel(_)) => self.status.is_terminal(),
+            Some(Signal::Pause) => self.status == TaskStatus::Paused || self.status.is_terminal(),
+            None => false,
+        };
+        if obeyed {
+            self.signal = None;
+        }
+    }
+
+    fn end_segment(&mut self) {
+        if let Some((from, heard)) = self.segment.take() {
+            self.usage.duration_ms += millis(from, heard);
+        }
+    }
+
+    fn place(&self, event: &'static str, call: CallId) -> Result<usize, FoldError> {
+        self.open_calls
+            .iter()
+            .position(|open| open.request.id == call)
+            .ok_or(FoldError::NoSuchCall { event, call })
+    }
+
+    fn open_call(&mut self, event: &'static str, call: CallId) -> Result<&mut OpenCall, FoldError> {
+        let place = self.place(event, call)?;
+        Ok(&mut self.open_calls[place])
+    }
+}
+
+fn millis(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.duration_since(from).as_millis()).unwrap_or(0)
+}
+
+fn hash_of(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Two calls are the same when tool and arguments are, whatever the order of keys.
+fn canonical_hash(request: &ToolRequest) -> u64 {
+    let arguments = serde_json::from_str::<serde_json::Value>(&request.arguments)
+        .map_or_else(|_| request.arguments.clone(), |value| value.to_string());
+    hash_of((&request.name, arguments))
+}

@@ -1,0 +1,57 @@
+//! Text sizes: the token estimate, and cutting at character boundaries.
+
+/// Bytes per token, where nothing better is known.
+pub const BYTES_PER_TOKEN: u64 = 4;
+
+/// The estimate of how many tokens `bytes` of text are.
+pub const fn estimate_tokens(bytes: u64) -> u64 {
+    bytes.div_ceil(BYTES_PER_TOKEN)
+}
+
+/// The longest prefix of at most `bytes` that ends at a character.
+pub fn prefix(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// The longest suffix of at most `bytes` that begins at a character.
+pub fn suffix(text: &str, bytes: usize) -> &str {
+    let from = text.len().saturating_sub(bytes);
+    &text[text.ceil_char_boundary(from)..]
+}
+
+/// One line for lists: the first line, cut to `width` characters with an ellipsis.
+pub fn one_line(text: &str, width: usize) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    let more = line.len() < text.trim().len();
+    if line.chars().count() > width || (more && line.chars().count() + 1 > width) {
+        let cut: String = line.chars().take(width.saturating_sub(1)).collect();
+        format!("{}…", cut.trim_end())
+    } else if more {
+        format!("{line}…")
+    } else {
+        line.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn cuts_fall_between_characters(text in ".{0,60}", bytes in 0usize..80) {
+            prop_assert!(prefix(&text, bytes).len() <= bytes);
+            prop_assert!(text.starts_with(prefix(&text, bytes)));
+            prop_assert!(suffix(&text, bytes).len() <= bytes);
+            prop_assert!(text.ends_with(suffix(&text, bytes)));
+        }
+    }
+
+    #[test]
+    fn a_list_line_is_one_line() {
+        assert_eq!(one_line("fix it\nplease", 20), "fix it…");
+        assert_eq!(one_line("a rather long goal", 8), "a rathe…");
+        assert_eq!(one_line("short", 8), "short");
+    }
+}
