@@ -1,1 +1,3 @@
-//! Windlass: skills.
+//! Finding, checking and reading skills.
+/// x
+pub struct Skills;

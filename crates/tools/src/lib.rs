@@ -1,1 +1,11 @@
-//! Windlass: tools.
+//! What an agent can do: the registry, one file per tool, and the checks around each call.
+//!
+//! A call goes through four steps, and only the third changes anything: its arguments are checked
+//! against the schema, the tool prepares (reads the facts that policy and recovery need), it acts,
+//! and its output is cut to size. Deciding and journaling happen between the steps, in `agent`.
+
+pub mod tool;
+pub mod registry;
+pub mod workspace;
+
+pub use tool::{Act, Call, Facts, Prepared, Tool, World};

@@ -1,0 +1,1 @@
+//! All tools by name, in a stable order, and the checking of arguments against their schemas.

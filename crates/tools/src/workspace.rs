@@ -1,0 +1,3 @@
+//! The workspace.
+/// x
+pub struct Workspace;
