@@ -1,1 +1,13 @@
-//! Windlass: agent.
+//! One task's loop: ask the model, run what it asks for, journal both, repeat.
+
+pub mod run;
+pub mod calls;
+pub mod journal;
+pub mod context;
+pub mod trace;
+pub mod interrupt;
+pub mod prompt;
+pub mod report;
+
+pub use journal::Journal;
+pub use run::{Agent, Error, Preview, Settings};

@@ -116,6 +116,8 @@ pub struct TaskState {
     pub deliverables: BTreeMap<String, Deliverable>,
     /// The version of each file that the agent has last seen or made.
     pub known_files: BTreeMap<String, String>,
+    /// Where the whole of each cut output is.
+    pub outputs: Vec<String>,
     /// The shell's directory, as the agent sees it.
     pub working_directory: Option<String>,
     /// Tokens, rounds and calls so far; `duration_ms` counts ended segments only.
@@ -156,6 +158,7 @@ impl TaskState {
             plan: None,
             deliverables: BTreeMap::new(),
             known_files: BTreeMap::new(),
+            outputs: Vec::new(),
             working_directory: None,
             usage: UsageMetrics::default(),
             cost_spent: 0.0,
@@ -307,6 +310,9 @@ impl TaskState {
         self.usage.iterations += u32::from(self.open_calls.is_empty());
         for fact in &result.outcome.facts {
             self.learned(fact);
+        }
+        if let Some(cut) = &result.outcome.truncated {
+            self.outputs.push(cut.full_output_path.clone());
         }
         let ending = result.outcome.ending;
         let failed = matches!(ending, Ending::Error | Ending::Denied | Ending::Unknown);

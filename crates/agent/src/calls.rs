@@ -1,0 +1,369 @@
+//! Bringing the calls of a reply to their results, one step at a time.
+//!
+//! Invariants:
+//! - One gate: no call starts without a journaled `risk_check` that allows it.
+//! - At most once: `tool_call` is committed before the call starts, synced when it has effects; after a
+//!   crash a started call is brought to its result by its declared recovery, never by guessing.
+//! - Every call gets exactly one result, in the order of the reply.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
+use windlass_core::event::{Event, RiskCheck, ToolCall, ToolResult};
+use windlass_core::id::QuestionId;
+use windlass_core::outcome::{Ending as CallEnding, Fact, Outcome, Recovery};
+use windlass_core::policy::denial::Denial;
+use windlass_core::policy::{Assessment, Class, Decision, Rules, Verdict, decide};
+use windlass_core::question::{Answer, Binding, PERMISSION_OPTIONS, Question, QuestionKind};
+use windlass_core::state::{OpenCall, Stage};
+use windlass_store::Level;
+use windlass_tools::{Call, Facts, Kind, Prepared};
+
+use crate::interrupt::{Interrupt, Watch};
+use crate::journal::Journal;
+use crate::prompt::{ANSWERED, UNKNOWN_OUTCOME};
+use crate::run::{Agent, Ending, Error};
+
+/// The most calls of one reply that run side by side.
+const MAX_CONCURRENT_CALLS: usize = 16;
+
+/// What becomes of an open call.
+enum Plan {
+    /// It has its result without running.
+    Settled { check: Option<RiskCheck>, outcome: Outcome },
+    /// A person has to be asked first.
+    Ask { check: RiskCheck, question: Question },
+    /// The loop itself carries it out: the agent asks a person.
+    AskUser { check: RiskCheck, call: ToolCall, question: Question },
+    /// It runs.
+    Run { check: Option<RiskCheck>, call: ToolCall, prepared: Prepared },
+}
+
+impl Agent {
+    /// One step: the first open call, together with the read-only ones right behind it.
+    pub(crate) async fn run_calls(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+    ) -> Result<Option<Ending>, Error> {
+        let mut batch = Vec::new();
+        for open in task.state().open_calls.clone().into_iter().take(MAX_CONCURRENT_CALLS) {
+            let plan = self.plan(task, &open).await;
+            let alone = !is_read_only(&plan);
+            if alone && !batch.is_empty() {
+                break;
+            }
+            batch.push((open, plan));
+            if alone {
+                break;
+            }
+        }
+        if batch.len() == 1 {
+            let (open, plan) = batch.remove(0);
+            return self.carry_out(task, stop, open, plan).await;
+        }
+        self.run_together(task, stop, batch).await
+    }
+
+    /// Decides what becomes of a call; changes nothing.
+    async fn plan(&self, task: &Journal, open: &OpenCall) -> Plan {
+        if let Stage::Started(call) = &open.stage {
+            return self.recover(task, open, call).await;
+        }
+        let (name, arguments) = (&open.request.name, &open.request.arguments);
+        let arguments = match self.registry.check(name, arguments) {
+            Ok(arguments) => arguments,
+            Err(outcome) => return Plan::Settled { check: None, outcome },
+        };
+        if let (Stage::Answered(_), Some(Kind::Loop)) = (&open.stage, self.registry.kind(name)) {
+            return Plan::Settled { check: None, outcome: Outcome::ok(ANSWERED.trim_end()) };
+        }
+        let call = self.call(task, open, arguments.clone());
+        let prepared = match self.registry.prepare(name, &self.world, call).await {
+            Ok(prepared) => prepared,
+            Err(outcome) => return Plan::Settled { check: None, outcome },
+        };
+        self.decided(task, open, arguments, prepared)
+    }
+
+    fn decided(
+        &self,
+        task: &Journal,
+        open: &OpenCall,
+        arguments: serde_json::Value,
+        prepared: Prepared,
+    ) -> Plan {
+        let state = task.state();
+        let answer = match &open.stage {
+            Stage::Answered(answer) => Some(answer),
+            Stage::Waiting | Stage::Asked(_) | Stage::Started(_) => None,
+        };
+        let rules = Rules {
+            filtered: self.not_offered(task, &open.request.name),
+            approved: answer.is_some_and(|answer| answer.text != PERMISSION_OPTIONS[1]),
+            ..Rules::default()
+        };
+        let verdict = decide(&prepared.assessment, &state.axes, &rules);
+        let check = self.risk_check(task, open, &prepared.assessment, &verdict);
+        match (verdict.decision, answer) {
+            (Decision::Deny, _) => {
+                tracing::warn!(
+                    task_id = %task.task(), tool_name = %check.tool, risk_level = %check.risk,
+                    "Risk denied"
+                );
+                Plan::Settled { check: Some(check), outcome: denied(&open.request.name, &verdict) }
+            }
+            (Decision::Ask, Some(answer)) => {
+                let outcome = refused_by_person(&open.request.name, answer);
+                Plan::Settled { check: Some(check), outcome }
+            }
+            (Decision::Ask, None) => {
+                let question = permission(task, open, &check);
+                Plan::Ask { check, question }
+            }
+            (Decision::Allow, _) => {
+                let (tool, recovery) = (open.request.name.clone(), prepared.recovery.clone());
+                let call = ToolCall { call: open.request.id, tool, arguments, recovery };
+                match self.registry.kind(&open.request.name) {
+                    Some(Kind::Loop) => {
+                        let question = asked(open, &call.arguments);
+                        Plan::AskUser { check, call, question }
+                    }
+                    Some(Kind::Plain) | None => Plan::Run { check: Some(check), call, prepared },
+                }
+            }
+        }
+    }
+
+    /// After a crash: a started call is brought to its result by its declared recovery (§15.6).
+    async fn recover(&self, task: &Journal, open: &OpenCall, started: &ToolCall) -> Plan {
+        let unknown = || Plan::Settled {
+            check: None,
+            outcome: Outcome::ended(CallEnding::Unknown, UNKNOWN_OUTCOME.trim_end()),
+        };
+        match &started.recovery {
+            Recovery::Rerun => {}
+            Recovery::Verify { change, outcome } => {
+                let found = self.world.workspace.hash(&change.path);
+                match found {
+                    Ok(hash) if hash.as_ref() == Some(&change.after) => {
+                        return Plan::Settled { check: None, outcome: outcome.as_ref().clone() };
+                    }
+                    Ok(hash) if hash == change.before => {}
+                    Ok(_) | Err(_) => return unknown(),
+                }
+            }
+            Recovery::Reattach { .. } | Recovery::Unknown => return unknown(),
+        }
+        let call = self.call(task, open, started.arguments.clone());
+        match self.registry.prepare(&started.tool, &self.world, call).await {
+            Ok(prepared) => Plan::Run { check: None, call: started.clone(), prepared },
+            Err(outcome) => Plan::Settled { check: None, outcome },
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+        open: OpenCall,
+        plan: Plan,
+    ) -> Result<Option<Ending>, Error> {
+        match plan {
+            Plan::Settled { check, outcome } => {
+                let check = check.map(Event::RiskCheck);
+                let result = result(&open, outcome, 0);
+                let events = check.into_iter().chain(result).collect();
+                task.commit(events, Level::Written).await?;
+                Ok(None)
+            }
+            Plan::Ask { check, question } => {
+                let events = vec![Event::RiskCheck(check), Event::QuestionAsked(question)];
+                task.commit(events, Level::Synced).await?;
+                Ok(None)
+            }
+            Plan::AskUser { check, call, question } => {
+                let events = vec![
+                    Event::RiskCheck(check),
+                    Event::ToolCall(call),
+                    Event::QuestionAsked(question),
+                ];
+                task.commit(events, Level::Synced).await?;
+                Ok(None)
+            }
+            Plan::Run { .. } => self.run_together(task, stop, vec![(open, plan)]).await,
+        }
+    }
+
+    /// Runs calls side by side and journals their results in the order of the reply.
+    async fn run_together(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+        batch: Vec<(OpenCall, Plan)>,
+    ) -> Result<Option<Ending>, Error> {
+        let mut started = Vec::new();
+        let mut running = Vec::new();
+        let mut level = Level::Written;
+        for (open, plan) in batch {
+            let (check, call, prepared) = match plan {
+                Plan::Run { check, call, prepared } => (check, call, prepared),
+                Plan::Settled { .. } | Plan::Ask { .. } | Plan::AskUser { .. } => continue,
+            };
+            if call.recovery.has_effects() {
+                level = Level::Synced;
+            }
+            if let Some(check) = check {
+                started.push(Event::RiskCheck(check));
+                started.push(Event::ToolCall(call));
+            }
+            running.push((open, prepared));
+        }
+        if !started.is_empty() {
+            task.commit(started, level).await?;
+        }
+        let watch = Watch::over(task, self.settings.timeout, stop);
+        let cancel = self.world.stop.clone();
+        let calls = join_all(running.into_iter().map(|(open, prepared)| self.perform(open, prepared)));
+        tokio::pin!(calls);
+        let mut interrupt = None;
+        let results = tokio::select! {
+            results = &mut calls => results,
+            found = interrupting(&watch) => {
+                // The calls are told to stop and still awaited: nothing of theirs outlives them.
+                interrupt = Some(found?);
+                cancel.cancel();
+                calls.await
+            }
+        };
+        let events = results.into_iter().flat_map(|(open, outcome, ms)| result(&open, outcome, ms));
+        task.commit(events.collect(), Level::Written).await?;
+        Ok(match interrupt {
+            Some(Interrupt::Timeout) => Some(Ending::Failed(self.timed_out())),
+            Some(Interrupt::Cancel | Interrupt::Shutdown) | None => None,
+        })
+    }
+
+    async fn perform(&self, open: OpenCall, prepared: Prepared) -> (OpenCall, Outcome, u64) {
+        let begun = Instant::now();
+        let outcome = (prepared.act)().await;
+        let limit = self.settings.tool_output_max_tokens;
+        let outcome = windlass_tools::output::fit(outcome, open.request.id, limit, &self.world.workspace);
+        let duration_ms = begun.elapsed().as_millis() as u64;
+        let tool_name = &open.request.name;
+        match outcome.ending {
+            CallEnding::Ok => tracing::debug!(tool_name, duration_ms, "Tool executed"),
+            _ => tracing::warn!(tool_name, error = %windlass_core::text::one_line(&outcome.text, 200), "Tool failed"),
+        }
+        (open, outcome, duration_ms)
+    }
+
+    fn call(&self, task: &Journal, open: &OpenCall, arguments: serde_json::Value) -> Call {
+        let state = task.state();
+        let facts = Facts {
+            known_files: state.known_files.clone(),
+            working_directory: state.working_directory.clone(),
+        };
+        Call { id: open.request.id, arguments, facts: Arc::new(facts) }
+    }
+
+    /// A tool that the profile does not reach is not shown; a forged call to it is refused here.
+    fn not_offered(&self, task: &Journal, name: &str) -> Option<String> {
+        let profile = task.state().axes.permission_profile;
+        (!self.registry.offers(name, &task.state().axes))
+            .then(|| format!("`{name}` is not available under profile `{profile}`"))
+    }
+
+    fn risk_check(
+        &self,
+        task: &Journal,
+        open: &OpenCall,
+        assessment: &Assessment,
+        verdict: &Verdict,
+    ) -> RiskCheck {
+        RiskCheck {
+            call: open.request.id,
+            tool: open.request.name.clone(),
+            class: assessment.class,
+            risk: assessment.risk,
+            decision: verdict.decision,
+            reason: verdict.reason.clone(),
+            axes: task.state().axes,
+        }
+    }
+}
+
+/// A pause and a shutdown let running calls finish; only a cancel and the time limit end them.
+async fn interrupting(watch: &Watch) -> Result<Interrupt, Error> {
+    match watch.interrupted().await? {
+        Interrupt::Shutdown => std::future::pending().await,
+        interrupt @ (Interrupt::Cancel | Interrupt::Timeout) => Ok(interrupt),
+    }
+}
+
+fn is_read_only(plan: &Plan) -> bool {
+    match plan {
+        Plan::Run { prepared, .. } => {
+            prepared.assessment.class == Class::Read && !prepared.recovery.has_effects()
+        }
+        Plan::Settled { .. } | Plan::Ask { .. } | Plan::AskUser { .. } => false,
+    }
+}
+
+/// A call's result, and the events of what follows from it.
+fn result(open: &OpenCall, outcome: Outcome, duration_ms: u64) -> Vec<Event> {
+    let follows: Vec<Event> = outcome
+        .facts
+        .iter()
+        .filter_map(|fact| match fact {
+            Fact::Plan(plan) => Some(Event::PlanUpdated(plan.clone())),
+            Fact::Published(file) => Some(Event::DeliverablePublished(file.clone())),
+            Fact::FileRead { .. } | Fact::FileChanged { .. } | Fact::WorkingDirectory { .. } => None,
+        })
+        .collect();
+    let (call, tool) = (open.request.id, open.request.name.clone());
+    let ended = Event::ToolResult(ToolResult { call, tool, outcome, duration_ms });
+    std::iter::once(ended).chain(follows).collect()
+}
+
+fn denied(tool: &str, verdict: &Verdict) -> Outcome {
+    let denial = Denial::new(tool, &verdict.reason);
+    Outcome::ended(CallEnding::Denied, denial.to_string())
+}
+
+fn refused_by_person(tool: &str, answer: &Answer) -> Outcome {
+    let reason = format!("{} said no: {}", answer.by, answer.text);
+    Outcome::ended(CallEnding::Denied, Denial::new(tool, &reason).to_string())
+}
+
+fn asked(open: &OpenCall, arguments: &serde_json::Value) -> Question {
+    let text = |key: &str| arguments[key].as_str().map(str::to_owned);
+    let options = arguments["options"].as_array().into_iter().flatten();
+    Question {
+        id: QuestionId::derived(&open.request.id.to_string(), "ask_user"),
+        kind: QuestionKind::AskUser,
+        call: Some(open.request.id),
+        question: text("question").unwrap_or_default(),
+        options: options.filter_map(|option| option.as_str().map(str::to_owned)).collect(),
+        context: text("context"),
+        binding: None,
+    }
+}
+
+fn permission(task: &Journal, open: &OpenCall, check: &RiskCheck) -> Question {
+    let hash = Sha256::digest(open.request.arguments.as_bytes());
+    let arguments_hash = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let cwd = task.state().working_directory.clone().unwrap_or_default();
+    Question {
+        id: QuestionId::derived(&open.request.id.to_string(), "permission"),
+        kind: QuestionKind::Permission,
+        call: Some(open.request.id),
+        question: format!("Allow `{}`? {}", check.tool, check.reason),
+        options: PERMISSION_OPTIONS.map(str::to_owned).into(),
+        context: Some(open.request.arguments.clone()),
+        binding: Some(Binding { arguments_hash, cwd }),
+    }
+}

@@ -1,0 +1,72 @@
+//! What can end a wait from outside: a cancel, the active-time limit, or the end of the process.
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use windlass_core::id::TaskId;
+use windlass_core::injection::Control;
+use windlass_store::Store;
+
+use crate::journal::Journal;
+use crate::run::Error;
+
+/// Why a wait was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupt {
+    /// A cancel waits in the mailbox; the loop will find it there.
+    Cancel,
+    /// Active time is used up.
+    Timeout,
+    /// The process is to end.
+    Shutdown,
+}
+
+/// Everything needed to notice an interrupt without holding the journal.
+pub struct Watch {
+    store: Store,
+    task: TaskId,
+    left: Option<Duration>,
+    stop: CancellationToken,
+}
+
+impl Watch {
+    /// Watches over the next wait of a task.
+    pub fn over(journal: &Journal, limit: Option<Duration>, stop: &CancellationToken) -> Self {
+        let used = Duration::from_millis(journal.state().active_ms(journal.now()));
+        Self {
+            store: journal.store().clone(),
+            task: journal.task(),
+            left: limit.map(|limit| limit.saturating_sub(used)),
+            stop: stop.clone(),
+        }
+    }
+
+    /// Resolves when the wait has to end.
+    pub async fn interrupted(&self) -> Result<Interrupt, Error> {
+        let timeout = async {
+            match self.left {
+                Some(left) => tokio::time::sleep(left).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.stop.cancelled() => Ok(Interrupt::Shutdown),
+            cancelled = self.cancelled() => cancelled.map(|()| Interrupt::Cancel),
+            () = timeout => Ok(Interrupt::Timeout),
+        }
+    }
+
+    async fn cancelled(&self) -> Result<(), Error> {
+        let mut changes = self.store.changes();
+        loop {
+            let waiting = self.store.pending_injections(self.task)?;
+            if waiting.iter().any(|one| matches!(one.control, Some(Control::Cancel { .. }))) {
+                return Ok(());
+            }
+            if changes.changed().await.is_err() {
+                return pending().await;
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! One task's journal as its agent holds it: commit first, then know.
+//!
+//! Invariants:
+//! - One writer: a `Journal` is not `Clone` and is moved to the agent that drives the task.
+//! - State and context change by committed events alone, so recovery is the same code as running.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use windlass_core::event::{Event, Record, StatusChanged};
+use windlass_core::id::TaskId;
+use windlass_core::state::TaskState;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_model::{Model, Transcript};
+use windlass_store::{Level, Store, Writer};
+
+use crate::context::Context;
+use crate::run::Error;
+use crate::trace::Trace;
+
+/// Where the time comes from, so that tests own it.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// A task's journal, its state and its context.
+pub struct Journal {
+    store: Store,
+    writer: Writer,
+    state: TaskState,
+    context: Context,
+    trace: Trace,
+    clock: Clock,
+}
+
+impl Journal {
+    /// Reads the whole journal and folds it.
+    pub fn open(
+        store: &Store,
+        writer: Writer,
+        model: Arc<dyn Model>,
+        clock: Clock,
+    ) -> Result<Self, Error> {
+        let task = writer.task();
+        let records = store.journal(task)?;
+        let state = TaskState::fold(records.iter().map(|record| (record.at, &record.event)))
+            .map_err(|source| Error::Corrupt { task, source })?
+            .ok_or(Error::Empty { task })?;
+        let mut context = Context::new(model);
+        for record in &records {
+            context.apply(&record.event);
+        }
+        let trace = Trace::catch_up(&store.trace_path(task), &records)?;
+        Ok(Self { store: store.clone(), writer, state, context, trace, clock })
+    }
+
+    /// What is known of the task.
+    pub fn state(&self) -> &TaskState {
+        &self.state
+    }
+
+    /// What the model sees; `None` before the first `agent_start`.
+    pub fn transcript(&self) -> Option<&Transcript> {
+        self.context.transcript()
+    }
+
+    /// How large the conversation is, by the best estimate.
+    pub fn estimated_tokens(&self) -> u64 {
+        self.context.estimated_tokens()
+    }
+
+    /// The task's id.
+    pub fn task(&self) -> TaskId {
+        self.state.id()
+    }
+
+    /// The present.
+    pub fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// The store, for reading.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Commits events, then takes them in.
+    pub async fn commit(&mut self, events: Vec<Event>, level: Level) -> Result<(), Error> {
+        let records = self.writer.append(self.now(), events, level).await?;
+        self.take_in(&records)
+    }
+
+    /// Takes what waits in the mailbox into the journal; cheap when nothing does.
+    pub async fn drain(&mut self) -> Result<(), Error> {
+        let records = self.writer.drain(self.now()).await?;
+        self.take_in(&records)
+    }
+
+    /// The event that moves the status, or `None` where it has it already.
+    pub fn moved(&self, to: TaskStatus, reason: StatusReason) -> Option<StatusChanged> {
+        let from = self.state.status;
+        let moved = StatusChanged { from, to, reason, detail: None, error: None };
+        (from != to).then_some(moved)
+    }
+
+    fn take_in(&mut self, records: &[Record]) -> Result<(), Error> {
+        for Record { at, event, .. } in records {
+            let task = self.state.id();
+            self.state.apply(*at, event).map_err(|source| Error::Corrupt { task, source })?;
+            self.context.apply(event);
+        }
+        self.trace.append(records)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! The words the model reads: the system prompt from its sections, and the task message.
+//!
+//! Every text is a file in `prompts/`, reviewed like code. A section that does not apply is left out.
+
+use std::fmt::Write as _;
+
+use windlass_core::axes::Axes;
+use windlass_core::command::TaskCommand;
+use windlass_core::message::{Message, ToolSpec};
+use windlass_core::policy::decide::by_profile;
+use windlass_core::policy::{Class, Decision};
+
+/// What a call without a known outcome comes to.
+pub const UNKNOWN_OUTCOME: &str = include_str!("prompts/unknown.md");
+/// What an answered `ask_user` call comes to.
+pub const ANSWERED: &str = include_str!("prompts/answered.md");
+
+/// What the system prompt is made from.
+pub struct Surroundings<'a> {
+    /// The tools offered, in order.
+    pub tools: &'a [ToolSpec],
+    /// The axes in force.
+    pub axes: Axes,
+    /// The workspace as the agent sees it.
+    pub workspace: &'a str,
+    /// Names and descriptions of the skills.
+    pub skills: &'a [(String, String)],
+    /// What the project's own files tell agents.
+    pub instructions: Option<&'a str>,
+}
+
+/// The system prompt (ES-124…131, ES-405…415).
+pub fn system(about: &Surroundings<'_>) -> String {
+    let offered = |name: &str| about.tools.iter().any(|tool| tool.name == name);
+    let mut sections = vec![
+        include_str!("prompts/identity.md").to_owned(),
+        fill(include_str!("prompts/tools.md"), &[("tools", &tool_list(about.tools))]),
+        include_str!("prompts/planning.md").to_owned(),
+        fill(include_str!("prompts/files.md"), &[("workspace", about.workspace)]),
+        include_str!("prompts/context.md").to_owned(),
+    ];
+    if offered("spawn_agent") {
+        sections.push(include_str!("prompts/sub_agents.md").to_owned());
+    }
+    sections.push(include_str!("prompts/events.md").to_owned());
+    sections.push(include_str!("prompts/deliverables.md").to_owned());
+    sections.push(fill(
+        include_str!("prompts/safety.md"),
+        &[
+            ("profile", about.axes.permission_profile.as_str()),
+            ("control", about.axes.run_control.as_str()),
+            ("rules", &rules(&about.axes)),
+        ],
+    ));
+    sections.push(include_str!("prompts/denials.md").to_owned());
+    if !about.skills.is_empty() {
+        let list: String =
+            about.skills.iter().map(|(name, what)| format!("- `{name}`: {what}\n")).collect();
+        sections.push(fill(include_str!("prompts/skills.md"), &[("skills", list.trim_end())]));
+    }
+    if let Some(text) = about.instructions {
+        let text = text.trim();
+        sections.push(fill(include_str!("prompts/project.md"), &[("instructions", text)]));
+    }
+    sections.push(include_str!("prompts/completion.md").to_owned());
+    sections.join("\n")
+}
+
+/// The messages a conversation opens with (ES-123, ES-132…135, ES-297).
+pub fn opening(command: &TaskCommand, memories: &[String]) -> Vec<Message> {
+    if let Some(resumed) = &command.resume_context {
+        let mut messages = resumed.previous_messages.clone();
+        messages.extend(resumed.injection.text_for_model().map(Message::user));
+        return messages;
+    }
+    let mut text = fill(include_str!("prompts/task.md"), &[("goal", command.goal.trim())]);
+    let mut list = |title: &str, items: &[String]| {
+        if !items.is_empty() {
+            let _ = write!(text, "\n# {title}\n\n");
+            for item in items {
+                let _ = writeln!(text, "- {item}");
+            }
+        }
+    };
+    list("Constraints", &command.constraints);
+    list("What is remembered from earlier work", memories);
+    vec![Message::user(text)]
+}
+
+fn tool_list(tools: &[ToolSpec]) -> String {
+    let lines = tools.iter().map(|tool| {
+        let first = tool.description.lines().next().unwrap_or_default();
+        format!("- `{}`: {first}", tool.name)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The gate's table for these axes, in words (ES-129, ES-412).
+fn rules(axes: &Axes) -> String {
+    let of = |wanted: Decision| -> String {
+        let classes = Class::ALL.iter().filter(|&&class| {
+            by_profile(class, axes.permission_profile) == wanted
+        });
+        let words: Vec<_> = classes.map(|class| in_words(*class)).collect();
+        words.join("; ")
+    };
+    let mut text = String::new();
+    for (decision, meaning) in [
+        (Decision::Allow, "Runs at once"),
+        (Decision::Ask, "Waits until the user has agreed"),
+        (Decision::Deny, "Is refused"),
+    ] {
+        let classes = of(decision);
+        if !classes.is_empty() {
+            let _ = writeln!(text, "- {meaning}: {classes}.");
+        }
+    }
+    if axes.run_control == windlass_core::axes::RunControl::Manual {
+        text.push_str("- Run control is manual: everything above reading and notes waits for the user.\n");
+    }
+    text.trim_end().to_owned()
+}
+
+const fn in_words(class: Class) -> &'static str {
+    match class {
+        Class::Read => "reading files, searching, looking things up",
+        Class::Note => "plans, memos, questions, deliverables",
+        Class::Ledger => "commitments and evidence",
+        Class::Edit => "changing files in the workspace",
+        Class::Delegate => "starting sub-agents",
+        Class::LocalCommand => "ordinary commands in the workspace",
+        Class::Test => "tests and linters",
+        Class::Build => "builds, installs, local commits, acting on web pages",
+        Class::Publish => "sending work elsewhere (pushes, pull requests, forms)",
+        Class::Production => "anything that touches production or protected branches",
+        Class::Destructive => "deleting (`rm`), changing permissions or owners, ending processes, \
+                               discarding work, writing outside the workspace",
+        Class::Opaque => "commands that cannot be read beforehand, and overwriting files you have \
+                          not read",
+        Class::Catastrophic => "recursive forced deletion (`rm -rf`), `sudo` and other privileges, \
+                                formatting and raw device writes",
+    }
+}
+
+fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    // Values are inserted in one pass, so that a value holding a placeholder is left as it is.
+    let mut text = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((name, tail)) = after.split_once("}}") else { break };
+        text.push_str(before);
+        let value = values.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value);
+        text.push_str(value);
+        rest = tail;
+    }
+    text.push_str(rest);
+    text
+}

@@ -1,0 +1,130 @@
+//! What a segment hands back: the `TaskResult`, its evidence, and errors in words a person can act on.
+
+use windlass_core::command::{
+    DeliverableType, EvidenceRef, EvidenceType, ResultStatus, TaskResult, UsageMetrics,
+};
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::state::{Next, TaskState};
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_model::Fault;
+
+use crate::journal::Journal;
+
+/// The result of a task that ends its segment in `status`.
+pub fn result(
+    task: &Journal,
+    status: TaskStatus,
+    reason: StatusReason,
+    error: Option<ErrorDetails>,
+) -> TaskResult {
+    let state = task.state();
+    let status = ResultStatus::of(status, reason).unwrap_or(ResultStatus::Failed);
+    let blocked = status == ResultStatus::BlockedUser;
+    TaskResult {
+        task_id: state.id(),
+        session_id: state.command().session_id,
+        command_id: state.command().command_id,
+        status,
+        deliverables: state.deliverables.values().cloned().collect(),
+        final_message: match state.next() {
+            Next::Finish(text) => Some(text),
+            Next::AskModel | Next::RunCalls | Next::Wait(_) => None,
+        },
+        evidence_refs: evidence(state),
+        usage: UsageMetrics { duration_ms: state.active_ms(task.now()), ..state.usage },
+        error_details: error,
+        hitl_request: blocked.then(|| state.hitl_request()).flatten(),
+    }
+}
+
+/// Where the proof is: the trace and every deliverable.
+fn evidence(state: &TaskState) -> Vec<EvidenceRef> {
+    let trace = EvidenceRef {
+        ref_id: "trace".to_owned(),
+        kind: EvidenceType::Log,
+        uri: format!("file:///workspace/.trace/{}.jsonl", state.id()),
+        description: Some("every event of this task".to_owned()),
+    };
+    let files = state.deliverables.values().enumerate().map(|(index, deliverable)| EvidenceRef {
+        ref_id: format!("deliverable-{}", index + 1),
+        kind: match deliverable.kind {
+            DeliverableType::Screenshot => EvidenceType::Screenshot,
+            DeliverableType::Report
+            | DeliverableType::Code
+            | DeliverableType::Data
+            | DeliverableType::Other => EvidenceType::File,
+        },
+        uri: format!("file:///workspace/{}", deliverable.filepath),
+        description: Some(deliverable.description.clone()),
+    });
+    let outputs = state.outputs.iter().enumerate().map(|(index, path)| EvidenceRef {
+        ref_id: format!("output-{}", index + 1),
+        kind: EvidenceType::Log,
+        uri: format!("file://{path}"),
+        description: Some("the whole of an output that was cut".to_owned()),
+    });
+    std::iter::once(trace).chain(files).chain(outputs).collect()
+}
+
+/// A model's failure as the task's, with what to do about it.
+pub fn model_error(error: &windlass_model::Error) -> ErrorDetails {
+    let (kind, hint) = match &error.fault {
+        Fault::Refused | Fault::Unreachable { .. } | Fault::Dropped { .. } | Fault::Stalled { .. } => (
+            ErrorType::ModelUnreachable,
+            "check that the model server runs and that its base URL (LITELLM_API_BASE) is right, \
+             then `windlass retry`",
+        ),
+        Fault::Overloaded { .. } | Fault::Server { .. } | Fault::Truncated { .. } => (
+            ErrorType::ModelUnreachable,
+            "the server's own trouble; `windlass retry` when it has passed",
+        ),
+        Fault::Tls { .. } => (
+            ErrorType::ModelUnreachable,
+            "check the base URL's scheme and the server's certificate",
+        ),
+        Fault::Unauthorized { .. } | Fault::Forbidden { .. } => (
+            ErrorType::ModelUnauthorized,
+            "check the API key (LITELLM_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY)",
+        ),
+        Fault::ModelUnavailable { .. } => (
+            ErrorType::ModelUnavailable,
+            "check the model's name (LITELLM_MODEL, `--model`); no other is used in its place",
+        ),
+        Fault::RateLimited { .. } | Fault::OutOfCredit { .. } => {
+            (ErrorType::ModelRateLimited, "wait, or raise the account's limit; then `windlass retry`")
+        }
+        Fault::BadRequest { .. } | Fault::ContentFilter { .. } => {
+            (ErrorType::ModelRefused, "see what the server says; `windlass show` has the whole run")
+        }
+        Fault::ContextLength { .. } => (
+            ErrorType::ContextLength,
+            "set the model's real window with `--context-window` or use a model with a larger one",
+        ),
+        Fault::Garbled { .. } | Fault::EmptyReply | Fault::TooLarge { .. } => {
+            (ErrorType::ModelProtocol, "try another model, or `windlass retry`")
+        }
+        Fault::NotAModelServer { .. } => {
+            (ErrorType::ModelProtocol, "check the base URL: something else answers there")
+        }
+        Fault::Script { .. } => (ErrorType::ModelProtocol, "extend the script, or mend its `expect`"),
+        Fault::Recording { .. } => (ErrorType::ModelProtocol, "check the path given to `--record`"),
+    };
+    let mut details = ErrorDetails::new(kind, error.to_string()).hinted(hint);
+    details.retryable = error.retryable();
+    details
+}
+
+/// One log line per ending (ES-349, ES-350).
+pub fn log(task: &Journal, result: &TaskResult) {
+    let (task_id, status) = (task.task(), result.status);
+    match &result.error_details {
+        Some(error) => {
+            let (error_type, message) = (error.error_type, &error.message);
+            tracing::error!(%task_id, %error_type, message, "Task failed");
+        }
+        None => {
+            let UsageMetrics { iterations, duration_ms, .. } = result.usage;
+            tracing::info!(%task_id, %status, iterations, duration_ms, "Task completed");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Driving a task: own it, fold its journal, give it an agent, and run it until its segment ends.
+
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+use windlass_agent::{Agent, Journal, Preview};
+use windlass_core::command::TaskResult;
+use windlass_core::error::ErrorDetails;
+use windlass_core::event::{Event, StatusChanged};
+use windlass_core::id::TaskId;
+use windlass_core::state::TaskState;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::Level;
+
+use crate::{Coordinator, Error};
+
+/// What an agent gets to work with.
+pub struct Equipment {
+    /// The agent.
+    pub agent: Agent,
+}
+
+/// Says what an agent gets to work with; the wiring at the top implements it.
+pub trait Equip: Send + Sync {
+    /// An agent for this task, or why there is none.
+    fn equip(
+        &self,
+        task: &TaskState,
+        previews: broadcast::Sender<Preview>,
+    ) -> Result<Equipment, ErrorDetails>;
+}
+
+impl Coordinator {
+    /// Runs a task here until its segment ends. Fails if somebody else drives it.
+    pub async fn drive(&self, task: TaskId, stop: &CancellationToken) -> Result<TaskResult, Error> {
+        let mut owner = self.store.own(task).await?;
+        let state = self.state(task)?;
+        self.check_startable(&state)?;
+        let equipment = self
+            .equip
+            .equip(&state, self.previews.clone())
+            .map_err(|details| Error::Equipment { task, details: Box::new(details) })?;
+        let Equipment { agent } = equipment;
+        let writer = owner.writer(task)?;
+        let mut journal =
+            Journal::open(&self.store, writer, agent.model.clone(), self.clock.clone())?;
+        self.store.set_runtime(task, std::process::id(), self.now()).await?;
+        let result = agent.run(&mut journal, stop).await;
+        agent.close().await;
+        self.store.clear_runtime(task).await?;
+        Ok(result?)
+    }
+
+    /// Makes a failed task ready to run again (`failed → retrying`, under its limit).
+    pub async fn retry(&self, task: TaskId) -> Result<(), Error> {
+        let mut owner = self.store.own(task).await?;
+        let state = self.state(task)?;
+        let ended = Error::Ended { task, status: state.status };
+        if state.status != TaskStatus::Failed || state.retries >= state.created.max_retries {
+            return Err(ended);
+        }
+        let moved = StatusChanged {
+            from: state.status,
+            to: TaskStatus::Retrying,
+            reason: StatusReason::User,
+            detail: None,
+            error: None,
+        };
+        let mut writer = owner.writer(task)?;
+        writer.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
+        Ok(())
+    }
+
+    /// A task's state, as its journal says.
+    pub fn state(&self, task: TaskId) -> Result<TaskState, Error> {
+        let records = self.store.journal(task)?;
+        let events = records.iter().map(|record| (record.at, &record.event));
+        let state = TaskState::fold(events)
+            .map_err(|source| windlass_agent::Error::Corrupt { task, source })?;
+        Ok(state.ok_or(windlass_agent::Error::Empty { task })?)
+    }
+
+    fn check_startable(&self, state: &TaskState) -> Result<(), Error> {
+        let task = state.id();
+        if state.status.is_terminal() {
+            return Err(Error::Ended { task, status: state.status });
+        }
+        let blockers = self.store.open_blockers(task)?;
+        if !blockers.is_empty() {
+            return Err(Error::Dependencies { task, blockers });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! What can go wrong between a surface and a task, one variant per thing a person would do next.
+
+use std::path::PathBuf;
+
+use windlass_core::error::ErrorDetails;
+use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::status::TaskStatus;
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is nothing to do.
+    #[error("the goal is empty")]
+    EmptyGoal,
+    /// The workspace cannot be used.
+    #[error("workspace `{}` {problem}", path.display())]
+    Workspace {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Another live task works in the same directory.
+    #[error("`{task}` already works in `{}`", path.display())]
+    WorkspaceTaken {
+        /// The other task.
+        task: TaskId,
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The task has ended.
+    #[error("`{task}` is {status} and takes nothing more")]
+    Ended {
+        /// The task.
+        task: TaskId,
+        /// How it ended.
+        status: TaskStatus,
+    },
+    /// The question is not open.
+    #[error("question `{question}` is no longer open")]
+    QuestionClosed {
+        /// The question.
+        question: QuestionId,
+    },
+    /// The answer is not one of those offered.
+    #[error("`{given}` is not an answer to `{question}`; choose one of: {}", options.join(", "))]
+    NotAnOption {
+        /// The question.
+        question: QuestionId,
+        /// What was given.
+        given: String,
+        /// What is offered.
+        options: Vec<String>,
+    },
+    /// Tasks that must end first have not.
+    #[error("`{task}` waits for {}", blockers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Dependencies {
+        /// The task.
+        task: TaskId,
+        /// What it waits for.
+        blockers: Vec<TaskId>,
+    },
+    /// What the agent needs could not be had.
+    #[error("`{task}` cannot be run: {}", details.message)]
+    Equipment {
+        /// The task.
+        task: TaskId,
+        /// Why.
+        details: Box<ErrorDetails>,
+    },
+    /// The journal could not be read or written.
+    #[error(transparent)]
+    Store(#[from] windlass_store::Error),
+    /// The loop could not go on.
+    #[error(transparent)]
+    Agent(#[from] windlass_agent::Error),
+}

@@ -1,0 +1,56 @@
+//! Messages, answers and signals for tasks, from any process. Each is durable when acknowledged.
+
+use windlass_core::id::{InjectionId, QuestionId, TaskId};
+use windlass_core::injection::{Control, Injection};
+use windlass_core::question::{PERMISSION_OPTIONS, QuestionKind};
+use windlass_store::Accepted;
+
+use crate::{Coordinator, Error};
+
+impl Coordinator {
+    /// Tells a task something.
+    pub async fn send(&self, task: TaskId, text: &str, by: &str) -> Result<Accepted, Error> {
+        let id = InjectionId::new(self.now());
+        self.inject(task, Injection::message(id, text).from(by)).await
+    }
+
+    /// Reports an event to a task.
+    pub async fn event(&self, task: TaskId, payload: &str, by: &str) -> Result<Accepted, Error> {
+        let id = InjectionId::new(self.now());
+        self.inject(task, Injection::event(id, payload).from(by)).await
+    }
+
+    /// Steers a task.
+    pub async fn control(&self, task: TaskId, control: Control, by: &str) -> Result<Accepted, Error> {
+        let id = InjectionId::new(self.now());
+        self.inject(task, Injection::control(id, control).from(by)).await
+    }
+
+    /// Answers a question, once; returns the task that waits for it.
+    pub async fn answer(&self, question: QuestionId, text: &str, by: &str) -> Result<TaskId, Error> {
+        let row = self.store.question(question)?.ok_or(Error::QuestionClosed { question })?;
+        let text = match row.question.kind {
+            QuestionKind::Permission => chosen(text, &PERMISSION_OPTIONS).ok_or_else(|| {
+                let options = PERMISSION_OPTIONS.map(str::to_owned).into();
+                Error::NotAnOption { question, given: text.to_owned(), options }
+            })?,
+            QuestionKind::AskUser
+            | QuestionKind::Budget
+            | QuestionKind::Plan
+            | QuestionKind::Runner => text.to_owned(),
+        };
+        let id = InjectionId::derived(&question.to_string(), "answer");
+        self.inject(row.task, Injection::answer(id, question, text).from(by)).await?;
+        Ok(row.task)
+    }
+
+    /// Puts a message into a task's mailbox.
+    pub async fn inject(&self, task: TaskId, injection: Injection) -> Result<Accepted, Error> {
+        Ok(self.store.inject(task, injection, self.now()).await?)
+    }
+}
+
+fn chosen(given: &str, options: &[&str]) -> Option<String> {
+    let given = given.trim();
+    options.iter().find(|option| option.eq_ignore_ascii_case(given)).map(|&found| found.to_owned())
+}

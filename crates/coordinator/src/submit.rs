@@ -1,0 +1,112 @@
+//! Taking a goal in: checked once here, journaled, and from then on a task.
+
+use std::path::{Path, PathBuf};
+
+use windlass_core::axes::Axes;
+use windlass_core::command::{ExecutionConfig, ResumeContext, TaskCommand};
+use windlass_core::event::{Driver, TaskCreated};
+use windlass_core::id::{CommandId, SessionId, TaskId};
+use windlass_store::Filter;
+
+use crate::{Coordinator, Error};
+
+/// How often a failed task may be retried (MS-132).
+const MAX_RETRIES: u32 = 3;
+
+/// A goal before it is a task.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// What is wanted.
+    pub goal: String,
+    /// What must hold on the way.
+    pub constraints: Vec<String>,
+    /// The directory to work in.
+    pub workspace: PathBuf,
+    /// Whether another live task may work there too.
+    pub share: Share,
+    /// The axes to start with.
+    pub axes: Axes,
+    /// What differs from the configuration.
+    pub execution_config: ExecutionConfig,
+    /// An earlier conversation to go on from.
+    pub resume_context: Option<ResumeContext>,
+    /// Who drives it.
+    pub driver: Driver,
+    /// What it may cost.
+    pub cost_budget: Option<f64>,
+    /// Tasks that must be done first.
+    pub dependency_blockers: Vec<TaskId>,
+}
+
+/// Whether a workspace may be shared by live tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// One live task at a time.
+    Alone,
+    /// The person said that several may.
+    Allowed,
+}
+
+impl Coordinator {
+    /// Makes a task of a goal. It is durable when this returns.
+    pub async fn submit(&self, draft: Draft) -> Result<TaskId, Error> {
+        let now = self.now();
+        if draft.goal.trim().is_empty() {
+            return Err(Error::EmptyGoal);
+        }
+        let workspace = usable(&draft.workspace)?;
+        if draft.share == Share::Alone {
+            self.check_alone(&workspace)?;
+        }
+        let task_id = TaskId::new(now);
+        let command = TaskCommand {
+            command_id: CommandId::new(now),
+            session_id: SessionId::new(now),
+            task_id,
+            goal: draft.goal,
+            constraints: draft.constraints,
+            execution_config: draft.execution_config,
+            resume_context: draft.resume_context,
+        };
+        let created = TaskCreated {
+            command,
+            parent: None,
+            root: task_id,
+            depth: 0,
+            axes: draft.axes,
+            workspace: workspace.display().to_string(),
+            driver: draft.driver,
+            dependency_blockers: draft.dependency_blockers,
+            max_retries: MAX_RETRIES,
+            cost_budget: draft.cost_budget,
+        };
+        Ok(self.store.create_task(now, created).await?.task)
+    }
+
+    /// Two agents in one directory undo each other's work unaware (§15.14).
+    fn check_alone(&self, workspace: &Path) -> Result<(), Error> {
+        for task in self.store.tasks(&Filter::live())? {
+            if Path::new(&task.workspace) == workspace && self.store.driven(task.id)?.is_some() {
+                return Err(Error::WorkspaceTaken { task: task.id, path: workspace.to_owned() });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn usable(path: &Path) -> Result<PathBuf, Error> {
+    let refused = |problem: String| Error::Workspace { path: path.to_owned(), problem };
+    let whole = path.canonicalize().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => refused("does not exist".to_owned()),
+        _ => refused(format!("cannot be opened: {error}")),
+    })?;
+    if !whole.is_dir() {
+        return Err(refused("is not a directory".to_owned()));
+    }
+    // Permission bits do not tell: file systems and users differ. Trying does.
+    let probe = whole.join(format!(".windlass-probe-{}", std::process::id()));
+    std::fs::create_dir(&probe)
+        .and_then(|()| std::fs::remove_dir(&probe))
+        .map_err(|error| refused(format!("cannot be written to: {error}")))?;
+    Ok(whole)
+}
