@@ -7,7 +7,7 @@ use windlass_core::command::TaskResult;
 use windlass_core::error::ErrorDetails;
 use windlass_core::event::{Event, StatusChanged};
 use windlass_core::id::TaskId;
-use windlass_core::state::TaskState;
+use windlass_core::state::{Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::Level;
 
@@ -48,6 +48,26 @@ impl Coordinator {
         agent.close().await;
         self.store.clear_runtime(task).await?;
         Ok(result?)
+    }
+
+    /// Carries out the signals of a task that nobody drives; returns the status it then has.
+    pub(crate) async fn settle(&self, task: TaskId) -> Result<TaskStatus, Error> {
+        let mut owner = self.store.own(task).await?;
+        let mut writer = owner.writer(task)?;
+        writer.drain(self.now()).await?;
+        let state = self.state(task)?;
+        let (to, detail) = match &state.signal {
+            Some(Signal::Cancel(reason)) => (TaskStatus::Cancelled, reason.clone()),
+            Some(Signal::Pause) => (TaskStatus::Paused, None),
+            None => return Ok(state.status),
+        };
+        if state.status == to {
+            return Ok(to);
+        }
+        let (from, reason) = (state.status, StatusReason::User);
+        let moved = StatusChanged { from, to, reason, detail, error: None };
+        writer.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
+        Ok(to)
     }
 
     /// Makes a failed task ready to run again (`failed → retrying`, under its limit).

@@ -18,7 +18,8 @@ use windlass_store::Store;
 
 pub use drive::{Equip, Equipment};
 pub use error::Error;
-pub use submit::Draft;
+pub use mailbox::Steered;
+pub use submit::{Draft, Share};
 pub use watch::Update;
 
 /// Previews a slow surface may fall behind by before it misses some; they are only previews.

@@ -1,8 +1,11 @@
 //! Messages, answers and signals for tasks, from any process. Each is durable when acknowledged.
 
+use std::fmt;
+
 use windlass_core::id::{InjectionId, QuestionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::question::{PERMISSION_OPTIONS, QuestionKind};
+use windlass_core::status::TaskStatus;
 use windlass_store::Accepted;
 
 use crate::{Coordinator, Error};
@@ -20,10 +23,16 @@ impl Coordinator {
         self.inject(task, Injection::event(id, payload).from(by)).await
     }
 
-    /// Steers a task.
-    pub async fn control(&self, task: TaskId, control: Control, by: &str) -> Result<Accepted, Error> {
+    /// Steers a task, whether or not somebody drives it; returns what became of it.
+    pub async fn steer(&self, task: TaskId, control: Control, by: &str) -> Result<Steered, Error> {
         let id = InjectionId::new(self.now());
-        self.inject(task, Injection::control(id, control).from(by)).await
+        self.inject(task, Injection::control(id, control.clone()).from(by)).await?;
+        match self.settle(task).await {
+            Ok(status) => Ok(Steered::Now(status)),
+            // Its driver will find the signal.
+            Err(Error::Store(windlass_store::Error::Driven { .. })) => Ok(Steered::Soon(control)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Answers a question, once; returns the task that waits for it.
@@ -47,6 +56,26 @@ impl Coordinator {
     /// Puts a message into a task's mailbox.
     pub async fn inject(&self, task: TaskId, injection: Injection) -> Result<Accepted, Error> {
         Ok(self.store.inject(task, injection, self.now()).await?)
+    }
+}
+
+/// What became of a signal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Steered {
+    /// Nobody drives the task, so it was carried out here.
+    Now(TaskStatus),
+    /// Whoever drives the task will carry it out.
+    Soon(Control),
+}
+
+impl fmt::Display for Steered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Now(status) => write!(f, "is {status}"),
+            Self::Soon(Control::Pause) => f.write_str("will pause at its next boundary"),
+            Self::Soon(Control::Cancel { .. }) => f.write_str("is being cancelled"),
+            Self::Soon(Control::Resume) => f.write_str("goes on"),
+        }
     }
 }
 

@@ -1,1 +1,45 @@
-//! Windlass: model.
+//! One request in, one streamed reply out: providers, retries, the scripted model.
+//!
+//! Invariants:
+//! - A conversation is kept in the bytes it is sent as: a message is serialized once, when it is
+//!   pushed, and a request body is a concatenation. Within an epoch bodies only grow.
+//! - One model per value: nothing here ever answers with another model than the one asked. (ES-379)
+//! - Bounded: replies, errors, retries and waits each have a named limit.
+//! - Keys never leave this crate except in the header they belong to.
+//!
+//! Dropping the future of [`Model::reply`] cancels the request and closes its connection.
+
+mod name;
+mod seam;
+mod error;
+mod transcript;
+mod sendable;
+mod price;
+mod retry;
+mod open;
+mod http;
+mod redact;
+mod assemble;
+mod openai;
+mod anthropic;
+pub mod script;
+mod record;
+
+pub use error::{Category, Error, Fault};
+pub use name::{ModelName, NameError};
+pub use open::{Dialect, Models, Provider, Settings, SetupError};
+pub use price::{Price, Prices};
+pub use record::Recorder;
+pub use retry::Retry;
+pub use script::Script;
+pub use seam::{BoxFuture, Call, Live, Model, Options, Reply};
+pub use transcript::Transcript;
+
+/// The most text and arguments one reply may hold; a model that goes on is stuck, not thorough.
+pub const MAX_REPLY_BYTES: usize = 8 * 1024 * 1024;
+
+/// The most tool calls one reply may hold; beyond it a model repeats itself.
+pub const MAX_CALLS: usize = 128;
+
+/// How long a model may send nothing before its stream counts as stalled, unless configured.
+pub const STALL: std::time::Duration = std::time::Duration::from_secs(300);

@@ -1,1 +1,8 @@
-//! Windlass: testkit.
+//! What the tests of every crate share. A dev-dependency only; nothing of ours is faked here.
+
+mod signal;
+mod model_server;
+mod messages;
+
+pub use messages::{RawMessage, assert_extends, messages, messages_array};
+pub use model_server::{Answer, Gate, ModelServer, Request, TlsServer};

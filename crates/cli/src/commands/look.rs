@@ -1,0 +1,95 @@
+//! `tasks`, `show`, `events`, `result`, `inbox`: reading only.
+
+use windlass_coordinator::Update;
+use windlass_core::event::Event;
+use windlass_store::Filter;
+
+use super::Setting;
+use crate::args::{Events, Listing, One, Tasks};
+use crate::failure::Failure;
+use crate::show::{self, out};
+
+pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
+    let store = setting.coordinator.store();
+    let filter = Filter { status: args.status, limit: Some(args.limit), ..Filter::default() };
+    let rows = store.tasks(&filter)?;
+    for row in &rows {
+        let driven = store.driven(row.id)?;
+        out(&if args.json { show::task_json(row, driven) } else { show::task_line(row, driven) });
+    }
+    if rows.is_empty() && !args.json {
+        show::note("no tasks; start one with `windlass run \"…\"`");
+    }
+    Ok(0)
+}
+
+pub(super) fn show(setting: &Setting, args: &One) -> Result<u8, Failure> {
+    let coordinator = &setting.coordinator;
+    let task = coordinator.store().find_task(&args.task)?;
+    let state = coordinator.state(task)?;
+    let driven = coordinator.store().driven(task)?;
+    if args.json {
+        let row = coordinator.store().task(task)?;
+        out(&row.map(|row| show::task_json(&row, driven)).unwrap_or_default());
+    } else {
+        out(&show::task_page(&state, driven));
+    }
+    Ok(0)
+}
+
+pub(super) fn result(setting: &Setting, args: &One) -> Result<u8, Failure> {
+    let store = setting.coordinator.store();
+    let task = store.find_task(&args.task)?;
+    let records = store.journal(task)?;
+    let last = records.iter().rev().find_map(|record| match &record.event {
+        Event::AgentEnd(result) => Some(result),
+        _ => None,
+    });
+    match last {
+        Some(result) => {
+            out(&serde_json::to_string_pretty(result).unwrap_or_default());
+            Ok(0)
+        }
+        None => Err(Failure::usage(
+            format!("`{task}` has no result yet"),
+            format!("follow it with `windlass events --follow {task}`"),
+        )),
+    }
+}
+
+pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
+    let coordinator = &setting.coordinator;
+    let task = coordinator.store().find_task(&args.task)?;
+    let mut following = coordinator.follow(task, args.after);
+    let print = |record: &windlass_core::event::Record| {
+        out(&if args.json { windlass_agent::trace::entry(record) } else { show::event_line(record) });
+    };
+    while let Some(record) = following.committed()? {
+        print(&record);
+    }
+    if !args.follow {
+        return Ok(0);
+    }
+    setting.runtime.block_on(async {
+        while !coordinator.state(task)?.status.is_terminal() {
+            if let Update::Event(record) = following.next().await? {
+                print(&record);
+            }
+        }
+        while let Some(record) = following.committed()? {
+            print(&record);
+        }
+        Ok(0)
+    })
+}
+
+pub(super) fn inbox(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
+    let rows = setting.coordinator.store().open_questions()?;
+    for row in &rows {
+        out(&if args.json { show::question_json(row) } else { show::question_page(row) });
+    }
+    if rows.is_empty() && !args.json {
+        show::note("nothing waits for you");
+    }
+    Ok(0)
+}

@@ -1,0 +1,57 @@
+//! `answer`, `send`, `pause`, `cancel`: messages for tasks, whoever drives them.
+
+use windlass_core::id::TaskId;
+use windlass_core::injection::Control;
+
+use super::{Setting, run};
+use crate::args::{Answer, Cancel, One, Send};
+use crate::failure::Failure;
+use crate::{show, wiring};
+
+pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
+    let coordinator = &setting.coordinator;
+    let question = coordinator.store().find_question(&args.question)?;
+    setting.runtime.block_on(async {
+        let task = coordinator.answer(question, &args.text, &wiring::user()).await?;
+        if args.resume {
+            return run::drive(setting, task, &args.printing).await;
+        }
+        show::note(&format!("answered {question}"));
+        tell_who_drives(setting, task)
+    })
+}
+
+pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {
+    let coordinator = &setting.coordinator;
+    let task = coordinator.store().find_task(&args.task)?;
+    if args.text.trim().is_empty() {
+        return Err(Failure::usage("the message is empty", "say what the task should know"));
+    }
+    setting.runtime.block_on(coordinator.send(task, &args.text, &wiring::user()))?;
+    show::note(&format!("sent to {task}"));
+    tell_who_drives(setting, task)
+}
+
+pub(super) fn pause(setting: &Setting, args: &One) -> Result<u8, Failure> {
+    control(setting, &args.task, Control::Pause)
+}
+
+pub(super) fn cancel(setting: &Setting, args: &Cancel) -> Result<u8, Failure> {
+    control(setting, &args.task, Control::Cancel { reason: args.reason.clone() })
+}
+
+fn control(setting: &Setting, task: &str, control: Control) -> Result<u8, Failure> {
+    let coordinator = &setting.coordinator;
+    let task = coordinator.store().find_task(task)?;
+    let status = setting.runtime.block_on(coordinator.steer(task, control, &wiring::user()))?;
+    show::note(&format!("{task} {status}"));
+    Ok(0)
+}
+
+/// A message to a task that nobody drives waits; the person should know.
+fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<u8, Failure> {
+    if setting.coordinator.store().driven(task)?.is_none() {
+        show::note(&format!("nobody drives it now; go on with `windlass resume {task}`"));
+    }
+    Ok(0)
+}

@@ -1,0 +1,190 @@
+//! Conversations as Messages bodies.
+//!
+//! The protocol wants the model and the other side to take turns, so all that comes between two
+//! replies (results of tools, injections) is blocks of one message. Cache marks stand on the tools,
+//! the system prompt and the last two such messages: four, which is all the provider takes.
+
+use serde::Serialize;
+use serde_json::{json, value::RawValue};
+use windlass_core::message::{Message, Prelude};
+
+use crate::{Options, Transcript, sendable};
+
+/// The tool a reply bound to a schema comes as.
+pub(crate) const SCHEMA_TOOL: &str = "reply";
+
+/// The protocol demands a limit; all models served today allow this one, and it holds a long file.
+const DEFAULT_MAX_TOKENS: u32 = 16_384;
+
+const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
+
+/// The provider refuses empty texts; this stands for one.
+const NOTHING: &str = "(empty)";
+
+/// Writes what an epoch begins with: the tools and the system prompt.
+pub(crate) fn begin(transcript: &mut Transcript, prelude: &Prelude) {
+    let bytes = &mut transcript.prelude;
+    if !prelude.tools.is_empty() {
+        let mut tools: Vec<_> = prelude
+            .tools
+            .iter()
+            .map(|tool| {
+                let (name, schema) = (&tool.name, &tool.parameters);
+                json!({"name": name, "description": tool.description, "input_schema": schema})
+            })
+            .collect();
+        if let Some(last) = tools.last_mut() {
+            last["cache_control"] = json!({"type": "ephemeral"});
+        }
+        bytes.extend_from_slice(b"\"tools\":");
+        write(bytes, &tools);
+        bytes.push(b',');
+    }
+    if !prelude.system.is_empty() {
+        bytes.extend_from_slice(b"\"system\":");
+        let mark = json!({"type": "ephemeral"});
+        write(bytes, &json!([{"type": "text", "text": prelude.system, "cache_control": mark}]));
+        bytes.push(b',');
+    }
+}
+
+/// Appends one message, as a block of the open one where that is not the model's.
+pub(crate) fn push(transcript: &mut Transcript, message: &Message) {
+    match message {
+        Message::User { text } => push_block(transcript, &Block::text(text)),
+        Message::Tool { provider_id, text, is_error, .. } => {
+            let tool_use_id = sendable::id(provider_id);
+            let content = (!text.is_empty()).then_some(text.as_str());
+            push_block(
+                transcript,
+                &Block::ToolResult { tool_use_id, content, is_error: *is_error },
+            );
+        }
+        Message::Assistant { text, calls } => {
+            if transcript.open {
+                transcript.messages.extend_from_slice(b"]}");
+                transcript.open = false;
+            }
+            separate(transcript);
+            let mut blocks = Vec::with_capacity(calls.len() + 1);
+            if !text.trim().is_empty() || calls.is_empty() {
+                blocks.push(Block::text(text));
+            }
+            blocks.extend(calls.iter().map(|call| Block::ToolUse {
+                id: sendable::id(&call.provider_id),
+                name: sendable::name(&call.name),
+                input: raw(&sendable::arguments(&call.arguments)),
+            }));
+            write(&mut transcript.messages, &Turn { role: "assistant", content: blocks });
+        }
+    }
+}
+
+fn push_block(transcript: &mut Transcript, block: &Block<'_>) {
+    if transcript.open {
+        transcript.messages.push(b',');
+        transcript.marks.pop();
+    } else {
+        separate(transcript);
+        transcript.messages.extend_from_slice(br#"{"role":"user","content":["#);
+        transcript.open = true;
+    }
+    write(&mut transcript.messages, block);
+    transcript.mark();
+}
+
+fn separate(transcript: &mut Transcript) {
+    if !transcript.messages.is_empty() {
+        transcript.messages.push(b',');
+    }
+}
+
+/// The whole request: what varies, the prelude, the messages with their marks.
+pub(crate) fn body(model: &str, said: &Transcript, options: &Options) -> Vec<u8> {
+    let tokens = options.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    let mut head = json!({"model": model, "max_tokens": tokens, "stream": true});
+    if let Some(temperature) = options.temperature {
+        head["temperature"] = json!(temperature);
+    }
+    if options.schema.is_some() {
+        head["tool_choice"] = json!({"type": "tool", "name": SCHEMA_TOOL});
+    }
+    let mut body = head.to_string().into_bytes();
+    body.reserve(said.bytes() + 256);
+    // The head's closing brace gives way to what follows.
+    body.pop();
+    body.push(b',');
+    match &options.schema {
+        Some(schema) => extend_with_schema(&mut body, &said.prelude, schema),
+        None => body.extend_from_slice(&said.prelude),
+    }
+    body.extend_from_slice(b"\"messages\":[");
+    let mut from = 0;
+    for end in &said.marks {
+        // A mark goes inside the block that ends here, before its brace.
+        body.extend_from_slice(&said.messages[from..end - 1]);
+        body.extend_from_slice(MARK);
+        from = end - 1;
+    }
+    body.extend_from_slice(&said.messages[from..]);
+    body.extend_from_slice(if said.open { b"]}]}" } else { b"]}" });
+    body
+}
+
+/// Adds the tool that stands for the schema to those of the prelude.
+fn extend_with_schema(body: &mut Vec<u8>, prelude: &[u8], schema: &serde_json::Value) {
+    let description = "Gives the reply in the form that is asked for.";
+    let tool = json!({"name": SCHEMA_TOOL, "description": description, "input_schema": schema});
+    body.extend_from_slice(b"\"tools\":[");
+    write(body, &tool);
+    match prelude.strip_prefix(b"\"tools\":[") {
+        Some(rest) => {
+            body.push(b',');
+            body.extend_from_slice(rest);
+        }
+        None => {
+            body.extend_from_slice(b"],");
+            body.extend_from_slice(prelude);
+        }
+    }
+}
+
+fn raw(json: &str) -> Box<RawValue> {
+    RawValue::from_string(json.trim().to_owned()).expect("`sendable::arguments` gives valid JSON")
+}
+
+fn write(bytes: &mut Vec<u8>, value: &impl Serialize) {
+    serde_json::to_writer(bytes, value).expect("strings and JSON values always serialize");
+}
+
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    ToolUse {
+        id: std::borrow::Cow<'a, str>,
+        name: std::borrow::Cow<'a, str>,
+        input: Box<RawValue>,
+    },
+    ToolResult {
+        tool_use_id: std::borrow::Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<&'a str>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+impl<'a> Block<'a> {
+    fn text(text: &'a str) -> Self {
+        Self::Text { text: if text.trim().is_empty() { NOTHING } else { text } }
+    }
+}

@@ -1,0 +1,161 @@
+//! Every way a reply can fail, one variant per thing a caller would do differently.
+
+use std::time::Duration;
+
+use crate::ModelName;
+
+/// Why there is no reply, and from whom.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{fault} (model `{model}` at {base}{})", tries(*.attempts))]
+pub struct Error {
+    /// The model that was asked.
+    pub model: ModelName,
+    /// Where it was asked, without credentials.
+    pub base: String,
+    /// How often it was asked.
+    pub attempts: u32,
+    /// What went wrong the last time.
+    pub fault: Fault,
+}
+
+fn tries(attempts: u32) -> String {
+    if attempts > 1 { format!(", {attempts} attempts") } else { String::new() }
+}
+
+/// Whether asking again can help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    /// It may pass by itself. (ES-370)
+    Transient,
+    /// Someone has to change something. (ES-371)
+    Permanent,
+}
+
+/// What went wrong. `detail` is what the server said: redacted, cut, and never a promise.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields say what the messages do")]
+pub enum Fault {
+    /// Nothing listens there.
+    #[error("the model server refuses connections")]
+    Refused,
+    /// The name does not resolve, the network is down, or connecting takes too long.
+    #[error("the model server cannot be reached: {detail}")]
+    Unreachable { detail: String },
+    /// No secure connection: a certificate we cannot trust, or no TLS there at all.
+    #[error("no secure connection to the model server: {detail}")]
+    Tls { detail: String },
+    /// 401: no key, or a wrong one.
+    #[error("the model server does not accept the key: {detail}")]
+    Unauthorized { detail: String },
+    /// 403: the key may not do this.
+    #[error("the model server forbids this: {detail}")]
+    Forbidden { detail: String },
+    /// 404: no such model, or no such path. (ES-379)
+    #[error("the model is not available: {detail}")]
+    ModelUnavailable { detail: String },
+    /// 429: too fast. (ES-378)
+    #[error("rate limited: {detail}")]
+    RateLimited { retry_after: Option<Duration>, detail: String },
+    /// Out of credit: waiting does not help, paying does.
+    #[error("the account's quota is used up: {detail}")]
+    OutOfCredit { detail: String },
+    /// 408 and 409: the server gave up on this attempt.
+    #[error("the model server dropped the request (status {status}): {detail}")]
+    Dropped { status: u16, retry_after: Option<Duration>, detail: String },
+    /// 503 and 529: too many others are asking.
+    #[error("the model server is overloaded (status {status}): {detail}")]
+    Overloaded { status: u16, retry_after: Option<Duration>, detail: String },
+    /// Any other 5xx.
+    #[error("the model server failed (status {status}): {detail}")]
+    Server { status: u16, retry_after: Option<Duration>, detail: String },
+    /// Any other 4xx: the request itself is refused.
+    #[error("the model server refused the request (status {status}): {detail}")]
+    BadRequest { status: u16, detail: String },
+    /// The conversation does not fit; compact it and ask again.
+    #[error("the conversation is longer than the model's window{}: {detail}", of(*.limit))]
+    ContextLength { limit: Option<u64>, detail: String },
+    /// The provider will not answer this prompt.
+    #[error("the provider's content filter stopped the request: {detail}")]
+    ContentFilter { detail: String },
+    /// Not a byte for too long.
+    #[error("the model server sent nothing for {} s", .after.as_secs_f64())]
+    Stalled { after: Duration },
+    /// The stream ended before the reply did.
+    #[error("the reply broke off: {detail}")]
+    Truncated { detail: String },
+    /// The stream holds what no model server would send.
+    #[error("the reply is garbled: {detail}")]
+    Garbled { detail: String },
+    /// What answers there speaks another language; most likely the base is wrong.
+    #[error("this is no model server: {detail}")]
+    NotAModelServer { detail: String },
+    /// Neither text nor calls.
+    #[error("the model answered with nothing")]
+    EmptyReply,
+    /// The reply passed one of our limits.
+    #[error("the reply has more than {limit} {what}")]
+    TooLarge { what: &'static str, limit: usize },
+    /// The script does not fit the conversation.
+    #[error("the script does not go on: {detail}")]
+    Script { detail: String },
+    /// The recording cannot be written.
+    #[error("the recording cannot be written: {detail}")]
+    Recording { detail: String },
+}
+
+fn of(limit: Option<u64>) -> String {
+    limit.map(|tokens| format!(" of {tokens} tokens")).unwrap_or_default()
+}
+
+impl Fault {
+    /// Whether asking again can help.
+    pub fn category(&self) -> Category {
+        match self {
+            Self::Refused
+            | Self::Unreachable { .. }
+            | Self::RateLimited { .. }
+            | Self::Dropped { .. }
+            | Self::Overloaded { .. }
+            | Self::Server { .. }
+            | Self::Stalled { .. }
+            | Self::Truncated { .. }
+            | Self::Garbled { .. }
+            | Self::EmptyReply => Category::Transient,
+            Self::Tls { .. }
+            | Self::Unauthorized { .. }
+            | Self::Forbidden { .. }
+            | Self::ModelUnavailable { .. }
+            | Self::OutOfCredit { .. }
+            | Self::BadRequest { .. }
+            | Self::ContextLength { .. }
+            | Self::ContentFilter { .. }
+            | Self::NotAModelServer { .. }
+            | Self::TooLarge { .. }
+            | Self::Script { .. }
+            | Self::Recording { .. } => Category::Permanent,
+        }
+    }
+
+    /// How long the server wants us to wait, when it says so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::RateLimited { retry_after, .. }
+            | Self::Dropped { retry_after, .. }
+            | Self::Overloaded { retry_after, .. }
+            | Self::Server { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}
+
+impl Error {
+    /// Whether asking again can help.
+    pub fn category(&self) -> Category {
+        self.fault.category()
+    }
+
+    /// Whether the same request may be sent again later with a chance.
+    pub fn retryable(&self) -> bool {
+        self.category() == Category::Transient
+    }
+}

@@ -1,0 +1,318 @@
+//! One request over HTTP: sent, retried, its stream read event by event.
+
+use std::{error::Error as _, io, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use reqwest::{
+    Client, Response, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderMap},
+};
+use secrecy::SecretString;
+use sse_stream::SseStream;
+use tokio::time::{Instant, timeout};
+
+mod refusal;
+
+pub(crate) use refusal::classify_event;
+
+use crate::{
+    Error, Fault, Live, MAX_REPLY_BYTES, ModelName, Price, Reply, Retry, Transcript,
+    assemble::{Assembly, Progress, Reader},
+    redact, retry,
+};
+
+/// The most of an error's body we read.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// The most bytes one line of a stream may have: a whole reply as JSON escapes fits in it.
+const MAX_LINE_BYTES: usize = 2 * MAX_REPLY_BYTES;
+
+/// How long a stream may take to close after its last event before its connection is given up.
+const DRAIN: Duration = Duration::from_millis(100);
+
+/// Where one model is asked, and how.
+pub(crate) struct Endpoint {
+    pub name: ModelName,
+    pub url: Url,
+    /// The base as people may see it.
+    pub base: String,
+    pub client: Client,
+    pub headers: HeaderMap,
+    pub key: Option<SecretString>,
+    pub retry: Retry,
+    pub stall: Duration,
+    pub price: Option<Price>,
+}
+
+impl Endpoint {
+    /// Asks until there is a reply, or a failure that asking again does not cure. (ES-370, ES-383)
+    pub async fn ask<R: Reader>(
+        &self,
+        body: Vec<u8>,
+        transcript: &Transcript,
+        reader: impl Fn() -> R + Send + Sync,
+        live: &mut (dyn FnMut(Live) + Send),
+    ) -> Result<Reply, Error> {
+        let body = Bytes::from(body);
+        let mut attempts = 1;
+        loop {
+            let fault = match self.attempt(body.clone(), transcript, reader(), live).await {
+                Ok(reply) => return Ok(reply),
+                Err(fault) => fault,
+            };
+            let Some(after) = self.retry.wait(attempts, &fault, retry::chance()) else {
+                return Err(self.error(attempts, fault));
+            };
+            let (attempt, reason) = (attempts, fault.to_string());
+            live(match fault.retry_after() {
+                Some(_) => Live::Waiting { attempt, after, reason },
+                None => Live::Retrying { attempt, after, reason },
+            });
+            tokio::time::sleep(after).await;
+            attempts += 1;
+        }
+    }
+
+    fn error(&self, attempts: u32, fault: Fault) -> Error {
+        Error { model: self.name.clone(), base: self.base.clone(), attempts, fault }
+    }
+
+    async fn attempt<R: Reader>(
+        &self,
+        body: Bytes,
+        transcript: &Transcript,
+        mut reader: R,
+        live: &mut (dyn FnMut(Live) + Send),
+    ) -> Result<Reply, Fault> {
+        let sent = Instant::now();
+        let response = self.send(body).await?;
+        let cost = header_cost(response.headers());
+        let mut assembly = Assembly::default();
+        let progress = match content_type(&response) {
+            "text/event-stream" => self.stream(response, &mut reader, &mut assembly, live).await?,
+            "application/json" => {
+                let whole = self.text(response, MAX_LINE_BYTES).await?;
+                reader.read(&whole, &mut assembly, live).map_err(|fault| self.cleaned(fault))?
+            }
+            other => {
+                let detail = format!("it answers with `{other}` instead of an event stream");
+                return Err(Fault::NotAModelServer { detail: redact::clean(&detail, self.key()) });
+            }
+        };
+        let finish = assembly.settle(progress, transcript)?;
+        let Assembly { text, calls, mut usage, cache_written, mut model, .. } = assembly;
+        let priced = || self.price.map(|price| price.cost(&usage, cache_written));
+        usage.cost_usd = usage.cost_usd.or(cost).or_else(priced);
+        if model.is_empty() {
+            model = self.name.model().to_owned();
+        }
+        Ok(Reply { text, calls, finish, usage, model, latency: sent.elapsed() })
+    }
+
+    async fn send(&self, body: Bytes) -> Result<Response, Fault> {
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let response = match timeout(self.stall, request.send()).await {
+            Err(_) => return Err(Fault::Stalled { after: self.stall }),
+            Ok(Err(error)) => return Err(self.unsent(error)),
+            Ok(Ok(response)) => response,
+        };
+        let status = response.status();
+        if status == StatusCode::OK {
+            return Ok(response);
+        }
+        let wait = retry::retry_after(response.headers());
+        let body = self.text(response, MAX_ERROR_BYTES).await.unwrap_or_default();
+        Err(self.cleaned(refusal::classify(status.as_u16(), wait, &body)))
+    }
+
+    async fn stream(
+        &self,
+        response: Response,
+        reader: &mut impl Reader,
+        assembly: &mut Assembly,
+        live: &mut (dyn FnMut(Live) + Send),
+    ) -> Result<Progress, Fault> {
+        let seen = std::sync::atomic::AtomicU64::new(0);
+        let bytes = std::pin::pin!(lines(response, self.stall, &seen));
+        let mut events = SseStream::from_bytes_stream(bytes);
+        while let Some(event) = events.next().await {
+            let event = event.map_err(|error| self.cleaned(unreadable(error)))?;
+            live(Live::Bytes(seen.load(std::sync::atomic::Ordering::Relaxed)));
+            let Some(data) = event.data else { continue };
+            let progress =
+                reader.read(&data, assembly, live).map_err(|fault| self.cleaned(fault))?;
+            if progress == Progress::Done {
+                // Read to its end, the connection serves the next request; else it is closed.
+                let rest = async { while let Some(Ok(_)) = events.next().await {} };
+                let _ = timeout(DRAIN, rest).await;
+                return Ok(Progress::Done);
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    /// Reads a body that is no stream, up to `limit` bytes.
+    async fn text(&self, response: Response, limit: usize) -> Result<String, Fault> {
+        let seen = std::sync::atomic::AtomicU64::new(0);
+        let mut bytes = std::pin::pin!(lines(response, self.stall, &seen));
+        let mut body = Vec::new();
+        while let Some(more) = bytes.next().await {
+            body.extend_from_slice(&more.map_err(|Broken(fault)| self.cleaned(fault))?);
+            if body.len() > limit {
+                body.truncate(limit);
+                break;
+            }
+        }
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
+    fn key(&self) -> Option<&SecretString> {
+        self.key.as_ref()
+    }
+
+    /// What went wrong before there was a response.
+    fn unsent(&self, error: reqwest::Error) -> Fault {
+        let error = error.without_url();
+        match cause(&error) {
+            Cause::Refused => Fault::Refused,
+            Cause::Tls(detail) => Fault::Tls { detail },
+            Cause::Closed if !error.is_connect() => {
+                Fault::Truncated { detail: "the connection was closed without a response".into() }
+            }
+            Cause::Closed | Cause::Other => {
+                Fault::Unreachable { detail: redact::clean(&innermost(&error), self.key()) }
+            }
+        }
+    }
+
+    /// The same fault with its detail fit for people.
+    fn cleaned(&self, mut fault: Fault) -> Fault {
+        match &mut fault {
+            Fault::Unreachable { detail }
+            | Fault::Tls { detail }
+            | Fault::Unauthorized { detail }
+            | Fault::Forbidden { detail }
+            | Fault::ModelUnavailable { detail }
+            | Fault::RateLimited { detail, .. }
+            | Fault::OutOfCredit { detail }
+            | Fault::Dropped { detail, .. }
+            | Fault::Overloaded { detail, .. }
+            | Fault::Server { detail, .. }
+            | Fault::BadRequest { detail, .. }
+            | Fault::ContextLength { detail, .. }
+            | Fault::ContentFilter { detail }
+            | Fault::Truncated { detail }
+            | Fault::Garbled { detail }
+            | Fault::NotAModelServer { detail }
+            | Fault::Script { detail }
+            | Fault::Recording { detail } => *detail = redact::clean(detail, self.key()),
+            Fault::Refused | Fault::Stalled { .. } | Fault::EmptyReply | Fault::TooLarge { .. } => {
+            }
+        }
+        fault
+    }
+}
+
+/// The bytes of a response, watched: not too long silent, no line too long.
+fn lines<'a>(
+    response: Response,
+    stall: Duration,
+    seen: &'a std::sync::atomic::AtomicU64,
+) -> impl Stream<Item = Result<Bytes, Broken>> + Send + 'a {
+    stream::try_unfold((response, 0_usize), move |(mut response, mut line)| async move {
+        let Ok(chunk) = timeout(stall, response.chunk()).await else {
+            return Err(Broken(Fault::Stalled { after: stall }));
+        };
+        let Some(chunk) = chunk.map_err(broken_off)? else { return Ok(None) };
+        line = match chunk.iter().rposition(|byte| *byte == b'\n') {
+            Some(end) => chunk.len() - end,
+            None => line + chunk.len(),
+        };
+        if line > MAX_LINE_BYTES {
+            let what = "bytes in one line";
+            return Err(Broken(Fault::TooLarge { what, limit: MAX_LINE_BYTES }));
+        }
+        seen.fetch_add(chunk.len() as u64, std::sync::atomic::Ordering::Relaxed);
+        Ok(Some((chunk, (response, line))))
+    })
+}
+
+/// Carries a fault through the event parser.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Broken(Fault);
+
+fn broken_off(error: reqwest::Error) -> Broken {
+    Broken(Fault::Truncated { detail: innermost(&error.without_url()) })
+}
+
+fn unreadable(error: sse_stream::Error) -> Fault {
+    match error {
+        sse_stream::Error::Body(source) => match source.downcast::<Broken>() {
+            Ok(broken) => broken.0,
+            Err(other) => Fault::Truncated { detail: other.to_string() },
+        },
+        other => Fault::Garbled { detail: format!("the event stream is not one: {other}") },
+    }
+}
+
+/// Why a connection could not be had.
+enum Cause {
+    Refused,
+    Tls(String),
+    Closed,
+    Other,
+}
+
+fn cause(error: &reqwest::Error) -> Cause {
+    let mut next = error.source();
+    while let Some(source) = next {
+        if let Some(tls) = source.downcast_ref::<rustls::Error>() {
+            return Cause::Tls(tls.to_string());
+        }
+        if let Some(io) = source.downcast_ref::<io::Error>() {
+            // An I/O error hides what it wraps from `source`.
+            if let Some(tls) = io.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) {
+                return Cause::Tls(tls.to_string());
+            }
+            match io.kind() {
+                io::ErrorKind::ConnectionRefused => return Cause::Refused,
+                io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::UnexpectedEof => return Cause::Closed,
+                _ => {}
+            }
+        }
+        next = source.source();
+    }
+    // hyper says so itself when a connection ends before the response begins.
+    if innermost(error).contains("closed before message completed") {
+        return Cause::Closed;
+    }
+    Cause::Other
+}
+
+fn innermost(error: &reqwest::Error) -> String {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
+fn content_type(response: &Response) -> &'static str {
+    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = value.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    ["text/event-stream", "application/json", "text/html", "text/plain"]
+        .into_iter()
+        .find(|known| kind.eq_ignore_ascii_case(known))
+        .unwrap_or("something unknown")
+}
+
+/// What LiteLLM says the call cost. It sends nought for streams it has not priced yet.
+fn header_cost(headers: &HeaderMap) -> Option<f64> {
+    let cost: f64 = headers.get("x-litellm-response-cost")?.to_str().ok()?.parse().ok()?;
+    (cost.is_finite() && cost > 0.0).then_some(cost)
+}

@@ -1,0 +1,124 @@
+//! What a server's refusal means, from its status and the words both dialects use.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::Fault;
+
+/// Reads a response that is not 200.
+pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &str) -> Fault {
+    let parsed: Option<Value> = serde_json::from_str(body).ok();
+    let said = parsed.as_ref().map(Said::read).unwrap_or_default();
+    let detail = said.message.clone().unwrap_or_else(|| body.to_owned());
+    meaning(status, retry_after, &said, detail)
+}
+
+/// Reads an error that arrives inside a stream that began well.
+pub(crate) fn classify_event(event: &Value) -> Fault {
+    let said = Said::read(event);
+    let detail = said.message.clone().unwrap_or_else(|| event.to_string());
+    meaning(said.status(), None, &said, detail)
+}
+
+fn meaning(status: u16, retry_after: Option<Duration>, said: &Said, detail: String) -> Fault {
+    let words = detail.to_ascii_lowercase();
+    let code = |wanted: &[&str]| wanted.iter().any(|w| said.code == *w || said.kind == *w);
+    if status < 500 && (code(&["context_length_exceeded"]) || status == 413 || too_long(&words)) {
+        return Fault::ContextLength { limit: window(&words), detail };
+    }
+    if code(&["insufficient_quota"]) || status == 402 || words.contains("credit balance is too low")
+    {
+        return Fault::OutOfCredit { detail };
+    }
+    if code(&["content_filter", "content_policy_violation"]) {
+        return Fault::ContentFilter { detail };
+    }
+    let gone = code(&["model_not_found"]) || words.contains("invalid model name");
+    match status {
+        400..=499 if gone => Fault::ModelUnavailable { detail },
+        401 => Fault::Unauthorized { detail },
+        403 => Fault::Forbidden { detail },
+        404 if said.kind.is_empty() && said.code.is_empty() => {
+            let detail = format!("status 404, `{detail}`; does the base lack a `/v1`?");
+            Fault::NotAModelServer { detail }
+        }
+        404 => Fault::ModelUnavailable { detail },
+        408 | 409 => Fault::Dropped { status, retry_after, detail },
+        429 => Fault::RateLimited { retry_after, detail },
+        503 | 529 => Fault::Overloaded { status, retry_after, detail },
+        500..=599 => Fault::Server { status, retry_after, detail },
+        400..=499 => Fault::BadRequest { status, detail },
+        _ => Fault::NotAModelServer { detail: format!("status {status}") },
+    }
+}
+
+/// The parts of an error both dialects have.
+#[derive(Default)]
+struct Said {
+    message: Option<String>,
+    kind: String,
+    code: String,
+}
+
+impl Said {
+    fn read(body: &Value) -> Self {
+        let error = body.get("error").unwrap_or(body);
+        let text = |value: Option<&Value>| match value {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        let message = [error.get("message"), body.get("message"), body.get("detail"), Some(error)]
+            .into_iter()
+            .flatten()
+            .find_map(Value::as_str)
+            .map(str::to_owned);
+        Self { message, kind: text(error.get("type")), code: text(error.get("code")) }
+    }
+
+    /// The status such an error would have had as a response.
+    fn status(&self) -> u16 {
+        let named = |name: &str| match name {
+            "overloaded_error" => Some(529),
+            "rate_limit_error" | "rate_limit_exceeded" => Some(429),
+            "authentication_error" | "invalid_api_key" => Some(401),
+            "permission_error" => Some(403),
+            "not_found_error" | "model_not_found" => Some(404),
+            "invalid_request_error" | "context_length_exceeded" | "content_filter" => Some(400),
+            "request_too_large" => Some(413),
+            _ => None,
+        };
+        let number = self.code.parse().ok().filter(|code| (400..600).contains(code));
+        number.or_else(|| named(&self.code)).or_else(|| named(&self.kind)).unwrap_or(500)
+    }
+}
+
+/// How providers word that a conversation does not fit.
+fn too_long(words: &str) -> bool {
+    const WORDINGS: [&str; 7] = [
+        "maximum context length",
+        "context window",
+        "prompt is too long",
+        "exceed context limit",
+        "exceeds the context",
+        "input is too long",
+        "contextwindowexceeded",
+    ];
+    WORDINGS.iter().any(|wording| words.contains(wording))
+}
+
+/// The window's size, where the words give it: `length is 8192 tokens`, `> 200000 maximum`.
+fn window(words: &str) -> Option<u64> {
+    let after = |mark: &str| words.split_once(mark).and_then(|(_, rest)| leading_number(rest));
+    after("context length is ").or_else(|| after(" > ")).or_else(|| after("context limit: "))
+}
+
+fn leading_number(text: &str) -> Option<u64> {
+    let digits: String = text
+        .chars()
+        .take_while(|c| c.is_ascii_digit() || *c == ',')
+        .filter(|c| *c != ',')
+        .collect();
+    digits.parse().ok()
+}

@@ -1,0 +1,173 @@
+//! Writes a script of what a model really answered, to be played back.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::Value;
+use windlass_core::message::{Finish, Prelude};
+
+use crate::{
+    BoxFuture, Call, Error, Fault, Live, Model, ModelName, Options, Reply, Transcript,
+    script::main_argument,
+};
+
+/// How much of a task's first message tells it from others.
+const TASK_CHARS: usize = 120;
+
+/// A model that also writes down its replies as a script. See [`crate::script`] for the format.
+///
+/// Each reply is in the file before it is returned. A conversation that begins anew begins the file
+/// anew; one that is resumed goes on in it. Further conversations (sub-agents) are told apart by
+/// their first message.
+pub struct Recorder {
+    model: Arc<dyn Model>,
+    path: PathBuf,
+    tape: Mutex<Tape>,
+}
+
+#[derive(Default)]
+struct Tape {
+    file: Option<File>,
+    /// The first message of the conversation that is written without a `task`.
+    main: String,
+}
+
+impl Recorder {
+    /// Records `model` into the file at `path`, from the first reply on.
+    pub fn new(model: Arc<dyn Model>, path: &Path) -> Self {
+        Self { model, path: path.to_owned(), tape: Mutex::default() }
+    }
+
+    fn write(&self, transcript: &Transcript, reply: &Reply) -> std::io::Result<()> {
+        let mut tape = self.tape.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, task) = transcript.opening();
+        if tape.file.is_none() {
+            tape.main.clone_from(&task);
+            tape.file = Some(open(&self.path, transcript.turn() == 0)?);
+        }
+        let other = (tape.main != task).then_some(task.as_str());
+        let text = item(transcript.turn(), other, reply);
+        match &mut tape.file {
+            Some(file) => file.write_all(text.as_bytes()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn open(path: &Path, anew: bool) -> std::io::Result<File> {
+    let mut file =
+        OpenOptions::new().create(true).write(true).append(!anew).truncate(anew).open(path)?;
+    if file.metadata()?.len() == 0 {
+        file.write_all(
+            b"# What a model answered; play it back with `--model script:FILE`.\nreplies:\n",
+        )?;
+    }
+    Ok(file)
+}
+
+impl Model for Recorder {
+    fn name(&self) -> &ModelName {
+        self.model.name()
+    }
+
+    fn transcript(&self, prelude: &Prelude) -> Transcript {
+        self.model.transcript(prelude)
+    }
+
+    fn reply<'a>(
+        &'a self,
+        transcript: &'a Transcript,
+        options: &'a Options,
+        live: &'a mut (dyn FnMut(Live) + Send),
+    ) -> BoxFuture<'a, Result<Reply, Error>> {
+        Box::pin(async move {
+            let reply = self.model.reply(transcript, options, live).await?;
+            self.write(transcript, &reply).map_err(|error| Error {
+                model: self.name().clone(),
+                base: self.path.display().to_string(),
+                attempts: 1,
+                fault: Fault::Recording { detail: error.to_string() },
+            })?;
+            Ok(reply)
+        })
+    }
+}
+
+/// One reply as an item of a script. JSON's texts are YAML's, so that is how they are quoted.
+fn item(turn: usize, task: Option<&str>, reply: &Reply) -> String {
+    let mut lines = vec![format!("turn: {turn}")];
+    if let Some(task) = task {
+        let begin: String = task.chars().take(TASK_CHARS).collect();
+        lines.push(format!("task: {}", quoted(&begin)));
+    }
+    let key = if reply.calls.is_empty() { "say" } else { "text" };
+    if !reply.text.is_empty() || reply.calls.is_empty() {
+        lines.push(format!("{key}: {}", quoted(&reply.text)));
+    }
+    if !reply.calls.is_empty() {
+        lines.push("calls:".to_owned());
+        lines.extend(reply.calls.iter().map(|call| format!("  - {}", flow(call))));
+    }
+    match (reply.finish, reply.calls.is_empty()) {
+        (Finish::Stop, true) | (Finish::ToolCalls, false) => {}
+        (Finish::Stop, false) => lines.push("finish: stop".to_owned()),
+        (Finish::ToolCalls, true) => lines.push("finish: tool_calls".to_owned()),
+        (Finish::Length, _) => lines.push("finish: length".to_owned()),
+        (Finish::ContentFilter, _) => lines.push("finish: content_filter".to_owned()),
+    }
+    let usage = &reply.usage;
+    let cost = usage.cost_usd.map(|cost| format!(", cost: {cost:?}")).unwrap_or_default();
+    lines.push(format!(
+        "usage: {{input: {}, output: {}, cached: {}{cost}}}",
+        usage.input_tokens, usage.output_tokens, usage.cached_tokens
+    ));
+    format!("  - {}\n", lines.join("\n    "))
+}
+
+/// A call in the shortest form that gives back the very same arguments.
+fn flow(call: &Call) -> String {
+    // Compared as texts: playing back writes the value anew, and must arrive at these bytes.
+    let same = |value: &Value| format!("{value}") == call.arguments;
+    let parsed = serde_json::from_str(&call.arguments).ok().filter(same);
+    let clear = !matches!(call.name.as_str(), "" | "name" | "arguments");
+    match (parsed, main_argument(&call.name)) {
+        (Some(Value::Object(map)), Some(main)) if map.len() == 1 && map.contains_key(main) => {
+            match &map[main] {
+                Value::String(text) => format!("{}: {}", quoted(&call.name), quoted(text)),
+                _ => format!("{{{}: {}}}", quoted(&call.name), escaped(&call.arguments)),
+            }
+        }
+        (Some(Value::Object(_)), _) if clear => {
+            format!("{{{}: {}}}", quoted(&call.name), escaped(&call.arguments))
+        }
+        _ => {
+            let (name, arguments) = (quoted(&call.name), quoted(&call.arguments));
+            format!("{{name: {name}, arguments: {arguments}}}")
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    escaped(&Value::from(text).to_string())
+}
+
+/// JSON with what YAML takes for unprintable written as escapes; those stand only inside texts.
+fn escaped(json: &str) -> String {
+    let plain = |c: char| c.is_ascii() && c != '\u{7f}';
+    let odd = |c: char| {
+        matches!(
+            c,
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}'
+        )
+    };
+    if json.chars().all(plain) {
+        return json.to_owned();
+    }
+    json.chars()
+        .map(|c| if odd(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() })
+        .collect()
+}

@@ -1,0 +1,152 @@
+//! Playing a script: which reply comes next, and the model that gives it.
+
+use windlass_core::message::Prelude;
+
+use super::{Rule, RuleAnswer, Script, Scripted};
+use crate::{
+    BoxFuture, Call, Error, Fault, Live, Model, ModelName, Options, Reply, Transcript,
+    assemble::identify, transcript::Wire,
+};
+
+/// A conversation a script can answer.
+pub trait Asked {
+    /// How many replies it already has.
+    fn turn(&self) -> usize;
+    /// The texts since the last reply.
+    fn news(&self) -> Vec<String>;
+    /// The system prompt and the first user message.
+    fn opening(&self) -> (String, String);
+}
+
+impl Asked for Transcript {
+    fn turn(&self) -> usize {
+        Transcript::turn(self)
+    }
+
+    fn news(&self) -> Vec<String> {
+        Transcript::news(self)
+    }
+
+    fn opening(&self) -> (String, String) {
+        Transcript::opening(self)
+    }
+}
+
+impl Script {
+    /// The reply to a conversation, or what is wrong.
+    pub fn answer(&self, asked: &dyn Asked) -> Result<&Scripted, String> {
+        let turn = asked.turn();
+        // Reading texts out of a conversation costs its length, so only where someone asks for them.
+        let guarded = |replies: &[Scripted]| replies.iter().any(|reply| reply.task.is_some());
+        let texts = if self.rules.is_empty() { Vec::new() } else { asked.news() };
+        let (system, task) = match self.rules.is_empty() && !guarded(&self.replies) {
+            true => Default::default(),
+            false => asked.opening(),
+        };
+        let rule = self.rules.iter().find(|rule| rule.holds(&system, &task, &texts));
+        let (replies, place) = match rule.map(|rule| &rule.answer) {
+            Some(RuleAnswer::Always(reply)) => return expected(reply, asked),
+            Some(RuleAnswer::InTurn(replies)) => (replies, "the matching rule"),
+            None => (&self.replies, "the script"),
+        };
+        // A reply meant for this task goes before one for any.
+        let mine = |reply: &&Scripted| reply.task.as_ref().is_some_and(|text| task.contains(text));
+        let here = || replies.iter().filter(|reply| reply.turn == turn);
+        let found = here().find(mine).or_else(|| here().find(|reply| reply.task.is_none()));
+        let reply = found.ok_or_else(|| {
+            format!("{place} has {} replies, and this asks for number {}", replies.len(), turn + 1)
+        })?;
+        expected(reply, asked)
+    }
+}
+
+fn expected<'a>(reply: &'a Scripted, asked: &dyn Asked) -> Result<&'a Scripted, String> {
+    if reply.expect.is_empty() {
+        return Ok(reply);
+    }
+    let news = asked.news();
+    match reply.expect.iter().find(|wanted| !news.iter().any(|text| text.contains(*wanted))) {
+        None => Ok(reply),
+        Some(missing) => Err(format!(
+            "reply {} expects `{missing}` in what came since the last one, which is: {}",
+            asked.turn() + 1,
+            news.join(" | ")
+        )),
+    }
+}
+
+impl Rule {
+    fn holds(&self, system: &str, task: &str, news: &[String]) -> bool {
+        self.system.as_ref().is_none_or(|wanted| system.contains(wanted))
+            && self.task.as_ref().is_none_or(|wanted| task.contains(wanted))
+            && self.when.iter().all(|wanted| news.iter().any(|text| text.contains(wanted)))
+    }
+}
+
+/// A script as a model.
+pub(crate) struct ScriptModel {
+    name: ModelName,
+    script: Script,
+}
+
+impl ScriptModel {
+    pub fn new(name: ModelName, script: Script) -> Self {
+        Self { name, script }
+    }
+}
+
+impl Model for ScriptModel {
+    fn name(&self) -> &ModelName {
+        &self.name
+    }
+
+    fn transcript(&self, prelude: &Prelude) -> Transcript {
+        Transcript::new(Wire::OpenAi, prelude)
+    }
+
+    fn reply<'a>(
+        &'a self,
+        transcript: &'a Transcript,
+        _options: &'a Options,
+        live: &'a mut (dyn FnMut(Live) + Send),
+    ) -> BoxFuture<'a, Result<Reply, Error>> {
+        Box::pin(async move {
+            let scripted = self.script.answer(transcript).map_err(|detail| Error {
+                model: self.name.clone(),
+                base: "this machine".to_owned(),
+                attempts: 1,
+                fault: Fault::Script { detail },
+            })?;
+            tokio::time::sleep(scripted.delay).await;
+            let mut usage = scripted.usage(transcript.bytes());
+            usage.cost_usd = usage.cost_usd.or(Some(0.0));
+            let calls = scripted.calls.iter().map(|call| Call {
+                provider_id: call.id.clone().unwrap_or_default(),
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+            });
+            let mut calls: Vec<Call> = calls.collect();
+            identify(&mut calls, transcript);
+            show(&scripted.text, &calls, live);
+            Ok(Reply {
+                text: scripted.text.clone(),
+                calls,
+                finish: scripted.finish(),
+                usage,
+                model: self.name.to_string(),
+                latency: scripted.delay,
+            })
+        })
+    }
+}
+
+/// Previews a reply as a stream would.
+fn show(text: &str, calls: &[Call], live: &mut (dyn FnMut(Live) + Send)) {
+    for word in text.split_inclusive(' ') {
+        live(Live::Text(word.to_owned()));
+    }
+    for (index, call) in calls.iter().enumerate() {
+        live(Live::CallStarted { index, name: call.name.clone() });
+        live(Live::CallArguments { index, delta: call.arguments.clone() });
+    }
+}

@@ -1,0 +1,135 @@
+use super::*;
+
+struct Said {
+    turn: usize,
+    task: &'static str,
+    news: &'static str,
+}
+
+impl Asked for Said {
+    fn turn(&self) -> usize {
+        self.turn
+    }
+    fn news(&self) -> Vec<String> {
+        vec![self.news.to_owned()]
+    }
+    fn opening(&self) -> (String, String) {
+        ("You are the router".to_owned(), self.task.to_owned())
+    }
+}
+
+fn said(turn: usize, task: &'static str, news: &'static str) -> Said {
+    Said { turn, task, news }
+}
+
+#[test]
+fn shorthand_maps_and_verbatim_calls_become_arguments() {
+    let script = Script::parse(
+        "goal: not ours
+replies:
+  - bash: echo 1; exit 2
+  - text: look
+    calls: [{read: a.txt}, {edit: {path: b, old: x}}, {name: bash, id: c9, arguments: '{\"command'}]
+  - update_plan: {steps: [{title: one, done: true}]}
+  - list_skills:
+  - say: done
+    finish: length
+    usage: {input: 10, output: 2, cached: 4, cost: 0.5}
+    delay_ms: 7
+",
+    )
+    .unwrap();
+    let calls: Vec<_> = script
+        .replies
+        .iter()
+        .flat_map(|reply| &reply.calls)
+        .map(|call| format!("{} {}", call.name, call.arguments))
+        .collect();
+    insta::assert_snapshot!(calls.join("\n"), @r#"
+    bash {"command":"echo 1; exit 2"}
+    read {"path":"a.txt"}
+    edit {"old":"x","path":"b"}
+    bash {"command
+    update_plan {"steps":[{"done":true,"title":"one"}]}
+    list_skills {}
+    "#);
+    let last = script.replies.last().unwrap();
+    assert_eq!((last.text.as_str(), last.finish()), ("done", Finish::Length));
+    assert_eq!(last.usage(0).cost_usd, Some(0.5));
+    assert_eq!(last.delay, Duration::from_millis(7));
+    assert_eq!(script.replies[1].calls[2].id.as_deref(), Some("c9"));
+}
+
+#[test]
+fn a_wrong_script_says_where_and_what() {
+    let wrong = |yaml| Script::parse(yaml).unwrap_err().to_string();
+    insta::assert_snapshot!(
+        [
+            wrong("goal: x"),
+            wrong("replies: [{bash: a, read: b}]"),
+            wrong("replies: [{}]"),
+            wrong("replies: [{say: a}, {bash: 3}]"),
+            wrong("replies: [{sya: a}]"),
+            wrong("match: [{when: a, calls: [{read: a, bash: b}]}]"),
+        ]
+        .join("\n"),
+        @"
+    it has neither `replies` nor `match`
+    replies, item 1: several tools (bash, read) go under `calls`
+    replies, item 1: it neither says anything nor calls a tool
+    replies, item 2: `bash` takes a text or a map of arguments
+    replies, item 1: `sya` takes a map of arguments, or is no key of a reply
+    match, rule 1: one call, one tool: `bash` has company
+    "
+    );
+    assert!(Script::parse("replies: [").is_err());
+}
+
+#[test]
+fn the_reply_is_chosen_by_the_conversation_alone() {
+    let script = Script::parse(
+        "
+replies:
+  - say: first
+  - say: second
+    expect: [exit 0]
+  - say: for counting
+    turn: 0
+    task: count
+match:
+  - system: router
+    when: stop
+    say: cancel_task
+  - task: summarize
+    replies: [{say: short}]
+",
+    )
+    .unwrap();
+    let answer = |said: Said| match script.answer(&said) {
+        Ok(reply) => reply.text.clone(),
+        Err(error) => error,
+    };
+    insta::assert_snapshot!(
+        [
+            answer(said(0, "fix", "fix")),
+            answer(said(1, "fix", "exit 0")),
+            answer(said(1, "fix", "exit 1")),
+            answer(said(5, "fix", "go on")),
+            answer(said(0, "count files", "count files")),
+            answer(said(7, "fix", "please stop")),
+            answer(said(0, "summarize it", "x")),
+            answer(said(1, "summarize it", "x")),
+        ]
+        .join("\n"),
+        @"
+    first
+    second
+    reply 2 expects `exit 0` in what came since the last one, which is: exit 1
+    the script has 3 replies, and this asks for number 6
+    for counting
+    cancel_task
+    short
+    the matching rule has 1 replies, and this asks for number 2
+    "
+    );
+}
