@@ -1,3 +1,7 @@
 //! The program as a user meets it: command lines, exit codes, files, events.
 
+mod program;
 mod layers;
+mod spine;
+mod bad_input;
+mod owners;

@@ -1,0 +1,131 @@
+//! The real binary in throwaway directories, talking to a scripted model server.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use windlass_testkit::ModelServer;
+
+/// A person's machine: a data directory, a workspace and a model.
+pub struct Program {
+    pub server: ModelServer,
+    pub data: TempDir,
+    pub workspace: TempDir,
+}
+
+/// What one command line came to.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Program {
+    /// A machine whose model plays a script.
+    pub fn playing(script: &str) -> Self {
+        Self::with(ModelServer::start(script))
+    }
+
+    pub fn with(server: ModelServer) -> Self {
+        let (data, workspace) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        Self { server, data, workspace }
+    }
+
+    /// The command, ready to be changed and started.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command
+            .args(args)
+            .current_dir(self.workspace.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.data.path())
+            .env("USER", "ada")
+            .env("WINDLASS_DATA", self.data.path().join("data"))
+            .env("LITELLM_API_BASE", self.server.base())
+            .env("LITELLM_MODEL", "gpt-4o")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command line to its end.
+    pub fn windlass(&self, args: &[&str]) -> Ran {
+        self.command(args).output().unwrap().into()
+    }
+
+    /// Starts a command line and leaves it running.
+    pub fn start(&self, args: &[&str]) -> Child {
+        let mut command = self.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The workspace's file of that name.
+    pub fn file(&self, name: &str) -> String {
+        let path = self.workspace.path().join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    pub fn data_directory(&self) -> PathBuf {
+        self.data.path().join("data")
+    }
+
+    pub fn workspace(&self) -> &Path {
+        self.workspace.path()
+    }
+
+    /// The only task's id.
+    pub fn task(&self) -> String {
+        let listed = self.windlass(&["tasks", "--json"]);
+        let first = listed.json_lines().into_iter().next().expect("a task");
+        first["task_id"].as_str().unwrap().to_owned()
+    }
+
+    /// The text of the last message of the last request.
+    pub fn last_message_sent(&self) -> String {
+        let requests = self.server.requests();
+        let body = requests.last().expect("a request").json();
+        let messages = body["messages"].as_array().unwrap().clone();
+        messages.last().unwrap()["content"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Ran {
+    /// Standard output as JSON lines.
+    pub fn json_lines(&self) -> Vec<Value> {
+        self.stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+            .collect()
+    }
+
+    /// The kinds of the events printed with `--json`.
+    pub fn kinds(&self) -> Vec<String> {
+        let events = self.json_lines();
+        events.iter().map(|event| event["event_type"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The `TaskResult` in the last line.
+    pub fn result(&self) -> Value {
+        let last = self.json_lines().pop().unwrap_or_else(|| panic!("no output: {self:?}"));
+        assert_eq!(last["event_type"], "agent_end", "{self:?}");
+        last["data"].clone()
+    }
+
+    /// Fails unless the program ended with this code.
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+}
