@@ -1,1 +1,109 @@
-//! Windlass: store.
+//! The journal and its projections, in SQLite: one writer thread per process, readers beside it, and
+//! any number of processes on one data directory.
+//!
+//! The store speaks in domain terms; no SQL leaves the crate. Writing is async and resolves after the
+//! commit; reading is synchronous and takes microseconds, except a long journal, for which
+//! [`Store::blocking`] is there.
+
+mod error;
+mod dir;
+mod schema;
+mod writer;
+mod reader;
+mod row;
+mod journal;
+mod project;
+mod create;
+mod owner;
+mod lock;
+mod mailbox;
+mod changes;
+mod tasks;
+mod questions;
+mod find;
+mod runtime;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+pub use changes::Changes;
+pub use create::Created;
+pub use dir::DataDir;
+pub use error::Error;
+pub use journal::MAX_EVENT_BYTES;
+pub use mailbox::{Accepted, MAX_WAITING, RESERVED_WAITING};
+pub use owner::{Owner, Stream};
+pub use questions::{QuestionRow, QuestionState, Which};
+pub use runtime::Runtime;
+pub use schema::SCHEMA_VERSION;
+pub use tasks::{DeadlineAction, Filter, TaskRow, Transition};
+pub use writer::{CommitHook, CommitPoint, Level, Phase};
+
+use error::Fault;
+use reader::Readers;
+use writer::Writer;
+
+/// What a store may be told on opening.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Called by the writer thread around every commit; for tests that end the process there.
+    pub on_commit: Option<CommitHook>,
+    /// How many pages of 4 KiB the database may take; beyond it writing fails with [`Error::Full`].
+    pub max_pages: Option<u32>,
+}
+
+/// The way to the journal. Cheap to clone; the last clone to go commits what is queued and closes.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    dir: DataDir,
+    readers: Readers,
+    writer: Writer,
+    changes: watch::Sender<u64>,
+}
+
+impl Store {
+    /// Opens the store in a data directory, making or migrating what is needed.
+    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+        let dir = DataDir::prepare(directory.as_ref())?;
+        let path = dir.database();
+        let connection = schema::open_writer(&path, options.max_pages)?;
+        let changes = watch::Sender::new(0);
+        let writer = Writer::start(connection, path.clone(), changes.clone(), options.on_commit)?;
+        let readers = Readers::new(path);
+        Ok(Self { inner: Arc::new(Inner { dir, readers, writer, changes }) })
+    }
+
+    /// The layout of the data directory.
+    pub fn dir(&self) -> &DataDir {
+        &self.inner.dir
+    }
+
+    /// Runs a query that may take long (a whole journal, a search) away from the async threads.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let store = self.clone();
+        let job = tokio::task::spawn_blocking(move || query(&store));
+        job.await.map_err(|_| Error::Stopped)?
+    }
+
+    fn read<T>(&self, query: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
+        self.inner.readers.read(query)
+    }
+
+    async fn write<T, F>(&self, level: Level, work: F) -> Result<T, Error>
+    where
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.inner.writer.run(level, work).await
+    }
+}

@@ -1,0 +1,64 @@
+//! Creating tasks: the first event of a stream, synced before anybody is told its id.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension};
+use windlass_core::event::{Event, TaskCreated};
+use windlass_core::id::TaskId;
+
+use crate::error::Fault;
+use crate::journal::{self, End};
+use crate::{Error, Level, Store, row};
+
+/// What became of a submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Created {
+    /// The task exists now.
+    New(TaskId),
+    /// The same command had created this task before.
+    Already(TaskId),
+}
+
+impl Created {
+    /// The task that stands for the submission.
+    pub const fn task(self) -> TaskId {
+        match self {
+            Self::New(task) | Self::Already(task) => task,
+        }
+    }
+}
+
+impl Store {
+    /// Creates a task and, when it is missing, its session; synced. A repeated `command_id` creates
+    /// nothing and names the task that it created first.
+    pub async fn create_task(&self, at: Timestamp, created: TaskCreated) -> Result<Created, Error> {
+        let task = created.command.task_id;
+        if created.parent.is_some() || created.root != task {
+            return Err(Error::NotOurs { task, root: created.root });
+        }
+        self.write(Level::Synced, move |tx| create(tx, at, created)).await
+    }
+}
+
+pub(crate) fn create(
+    tx: &Connection,
+    at: Timestamp,
+    created: TaskCreated,
+) -> Result<Created, Fault> {
+    let task = created.command.task_id;
+    let existing: Option<String> = tx
+        .prepare_cached("SELECT id FROM tasks WHERE command_id = ?1")?
+        .query_row([created.command.command_id.to_string()], |row| row.get(0))
+        .optional()?;
+    if let Some(existing) = existing {
+        return Ok(Created::Already(row::parse("tasks", &existing)?));
+    }
+    let taken: bool = tx
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1)")?
+        .query_row([task.to_string()], |row| row.get(0))?;
+    if taken {
+        return Err(Error::TaskExists(task).into());
+    }
+    let event = Event::TaskCreated(Box::new(created));
+    journal::append(tx, task, at, event, &mut End::default())?;
+    Ok(Created::New(task))
+}

@@ -1,0 +1,94 @@
+//! The data directory: where each thing is, and that only its owner can look inside (§15.15).
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Access, access};
+
+use crate::Error;
+
+/// Only the person who runs windlass may enter.
+const PRIVATE: u32 = 0o700;
+
+/// The layout of a data directory.
+#[derive(Clone, Debug)]
+pub struct DataDir {
+    root: PathBuf,
+}
+
+impl DataDir {
+    /// Makes what is missing of the directory at `root` and closes it to others.
+    pub fn prepare(root: &Path) -> Result<Self, Error> {
+        let unusable =
+            |source| Error::Directory { path: root.to_owned(), source: Arc::new(source) };
+        make(root).map_err(unusable)?;
+        let root = fs::canonicalize(root).map_err(unusable)?;
+        let dir = Self { root };
+        if access(&dir.root, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+            // A database that is there and cannot be changed is the nearer cause.
+            return Err(match dir.database().exists() {
+                true => Error::ReadOnly { path: dir.database() },
+                false => Error::DirectoryNotWritable { path: dir.root },
+            });
+        }
+        let mode = fs::metadata(&dir.root).map_err(unusable)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            // A directory of somebody else's keeps its mode; then access to it is theirs to decide.
+            let _ = fs::set_permissions(&dir.root, fs::Permissions::from_mode(PRIVATE));
+        }
+        make(&dir.locks()).map_err(unusable)?;
+        make(&dir.outputs()).map_err(unusable)?;
+        Ok(dir)
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The database.
+    pub fn database(&self) -> PathBuf {
+        self.root.join("windlass.db")
+    }
+
+    /// One lock file per driven task tree.
+    pub fn locks(&self) -> PathBuf {
+        self.root.join("locks")
+    }
+
+    /// Whole outputs that were cut in the database.
+    pub fn outputs(&self) -> PathBuf {
+        self.root.join("outputs")
+    }
+
+    /// Workspaces of tasks that brought none.
+    pub fn workspaces(&self) -> PathBuf {
+        self.root.join("workspaces")
+    }
+
+    /// The merged skills that sandboxes see.
+    pub fn skills(&self) -> PathBuf {
+        self.root.join("skills")
+    }
+
+    /// Traces, one file per task.
+    pub fn traces(&self) -> PathBuf {
+        self.root.join("traces")
+    }
+
+    /// The sandbox helper.
+    pub fn helper(&self) -> PathBuf {
+        self.root.join("helper")
+    }
+
+    /// The server's bearer token.
+    pub fn token(&self) -> PathBuf {
+        self.root.join("token")
+    }
+}
+
+fn make(path: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(PRIVATE).create(path)
+}

@@ -1,0 +1,79 @@
+//! Finding things by a shortened id: any suffix or prefix that fits exactly one.
+
+use std::str::FromStr;
+
+use rusqlite::Connection;
+use windlass_core::id::{QuestionId, TaskId};
+
+use crate::error::Fault;
+use crate::{Error, Store, row};
+
+/// Candidates named when an id fits several.
+const CANDIDATES: usize = 10;
+
+/// Characters of an id after its prefix.
+const ID_DIGITS: usize = 26;
+
+impl Store {
+    /// The task that `text` is the id, a unique suffix or a unique prefix of.
+    pub fn find_task(&self, text: &str) -> Result<TaskId, Error> {
+        let unknown = || Error::UnknownTask(text.to_owned());
+        self.read(|tx| find(tx, "tasks", TaskId::PREFIX, text))
+            .and_then(|id| id.ok_or_else(unknown))
+    }
+
+    /// The same for a question.
+    pub fn find_question(&self, text: &str) -> Result<QuestionId, Error> {
+        let unknown = || Error::UnknownQuestion(text.to_owned());
+        self.read(|tx| find(tx, "questions", QuestionId::PREFIX, text))
+            .and_then(|id| id.ok_or_else(unknown))
+    }
+}
+
+fn find<T: FromStr>(
+    tx: &Connection,
+    table: &'static str,
+    prefix: &str,
+    text: &str,
+) -> Result<Option<T>, Fault> {
+    let Some(digits) = digits(prefix, text) else { return Ok(None) };
+    // Only letters and digits are left, so neither pattern holds a wildcard of the person's.
+    let sql = format!(
+        "SELECT id FROM {table} WHERE id GLOB ?1 OR id GLOB ?2 ORDER BY id DESC LIMIT {}",
+        CANDIDATES + 1
+    );
+    let patterns = (format!("*{digits}"), format!("{prefix}_{digits}*"));
+    let candidates: Vec<String> = tx
+        .prepare_cached(&sql)?
+        .query_map(patterns, |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    match candidates.as_slice() {
+        [] => Ok(None),
+        [one] => row::parse(table, one).map(Some),
+        many => {
+            let mut candidates = many.to_vec();
+            if candidates.len() > CANDIDATES {
+                candidates[CANDIDATES] = "…".to_owned();
+            }
+            Err(Error::Ambiguous { text: text.to_owned(), candidates }.into())
+        }
+    }
+}
+
+/// The digits of a whole or shortened id, as they are stored; `None` when it cannot be one.
+fn digits(prefix: &str, text: &str) -> Option<String> {
+    let text = text.trim().to_ascii_uppercase();
+    let digits = match text.split_once('_') {
+        Some((kind, digits)) if kind.eq_ignore_ascii_case(prefix) => digits,
+        Some(_) => return None,
+        None => &text,
+    };
+    let sane = (1..=ID_DIGITS).contains(&digits.len())
+        && digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let alike = |letter| match letter {
+        'I' | 'L' => '1',
+        'O' => '0',
+        other => other,
+    };
+    sane.then(|| digits.chars().map(alike).collect())
+}

@@ -1,0 +1,260 @@
+//! The mailbox: how every process but the owner speaks to a task (§15.4).
+//!
+//! Invariants:
+//! - What was accepted is synced, stays in order, and is delivered exactly once: taking it out and
+//!   journaling it are one transaction.
+//! - One answer per question, whether it waits here or stands in the journal; a second is refused and
+//!   hears the first.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension};
+use windlass_core::event::{Event, QuestionAnswered, Record};
+use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::injection::{Injection, MAX_INJECTION_BYTES};
+use windlass_core::question::{Answer, QuestionKind};
+use windlass_core::status::TaskStatus;
+
+use crate::error::Fault;
+use crate::owner::Standing;
+use crate::{Error, Level, Store, row};
+
+/// Messages that may wait for one task; a sender beyond that has lost touch with it.
+pub const MAX_WAITING: usize = 1000;
+
+/// Room on top of that for answers and control, so that a flooded task can still be stopped.
+pub const RESERVED_WAITING: usize = 100;
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Accepted {
+    /// It waits for the task, and survives a power loss.
+    New,
+    /// A message with its id had been accepted before.
+    Already,
+}
+
+impl Store {
+    /// Puts a message into a task's mailbox. When this returns, it is synced.
+    pub async fn inject(
+        &self,
+        task: TaskId,
+        injection: Injection,
+        at: Timestamp,
+    ) -> Result<Accepted, Error> {
+        let body = row::json(&injection);
+        let attached = injection.metadata.as_ref().map_or(0, |value| value.to_string().len());
+        let bytes = injection.content.len() + attached;
+        if bytes > MAX_INJECTION_BYTES {
+            return Err(Error::MessageTooLarge { bytes, limit: MAX_INJECTION_BYTES });
+        }
+        self.write(Level::Synced, move |tx| accept(tx, task, &injection, &body, at)).await
+    }
+
+    /// What waits for a task, oldest first.
+    pub fn pending_injections(&self, task: TaskId) -> Result<Vec<Injection>, Error> {
+        self.read(|tx| Ok(waiting(tx, task)?.into_iter().map(|mail| mail.injection).collect()))
+    }
+
+    /// Whether anything waits for a task.
+    pub fn has_mail(&self, task: TaskId) -> Result<bool, Error> {
+        self.read(|tx| {
+            Ok(tx
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM injections
+                                    WHERE task_id = ?1 AND delivered_at IS NULL)",
+                )?
+                .query_row([task.to_string()], |row| row.get(0))?)
+        })
+    }
+}
+
+fn accept(
+    tx: &Connection,
+    task: TaskId,
+    injection: &Injection,
+    body: &str,
+    at: Timestamp,
+) -> Result<Accepted, Fault> {
+    let known: bool = tx
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM injections WHERE id = ?1)")?
+        .query_row([injection.id.to_string()], |row| row.get(0))?;
+    if known {
+        return Ok(Accepted::Already);
+    }
+    check_task(tx, task)?;
+    if let Some(question) = injection.question {
+        check_question(tx, task, question)?;
+    }
+    check_room(tx, task, injection)?;
+    tx.prepare_cached(
+        "INSERT INTO injections (id, task_id, type, question_id, body, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?
+    .execute((
+        injection.id.to_string(),
+        task.to_string(),
+        injection.injection_type.as_str(),
+        injection.question.map(|question| question.to_string()),
+        body,
+        row::instant(at),
+    ))?;
+    Ok(Accepted::New)
+}
+
+fn check_task(tx: &Connection, task: TaskId) -> Result<(), Fault> {
+    let status: Option<String> = tx
+        .prepare_cached("SELECT status FROM tasks WHERE id = ?1")?
+        .query_row([task.to_string()], |row| row.get(0))
+        .optional()?;
+    let Some(status) = status else { return Err(Error::UnknownTask(task.to_string()).into()) };
+    let status: TaskStatus = row::parse("tasks", &status)?;
+    match status.is_terminal() {
+        true => Err(Error::TaskEnded { task, status }.into()),
+        false => Ok(()),
+    }
+}
+
+fn check_question(tx: &Connection, task: TaskId, question: QuestionId) -> Result<(), Fault> {
+    match standing(tx, task, question)? {
+        None => Err(Error::UnknownQuestion(question.to_string()).into()),
+        Some(QuestionStanding::Answered(Answer { text, by, at })) => {
+            Err(Error::AlreadyAnswered { question, by, text, at }.into())
+        }
+        Some(QuestionStanding::Closed(reason)) => {
+            Err(Error::QuestionClosed { question, reason }.into())
+        }
+        Some(QuestionStanding::Open(_)) => match waiting_answer(tx, question)? {
+            Some(Answer { text, by, at }) => {
+                Err(Error::AlreadyAnswered { question, by, text, at }.into())
+            }
+            None => Ok(()),
+        },
+    }
+}
+
+/// The answer to a question that is accepted and not yet in the journal.
+pub(crate) fn waiting_answer(
+    tx: &Connection,
+    question: QuestionId,
+) -> Result<Option<Answer>, Fault> {
+    let found: Option<(String, String)> = tx
+        .prepare_cached(
+            "SELECT body, at FROM injections WHERE question_id = ?1 AND delivered_at IS NULL",
+        )?
+        .query_row([question.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    found.map(|(body, at)| Ok(mail(&body, &at)?.answer())).transpose()
+}
+
+fn check_room(tx: &Connection, task: TaskId, injection: &Injection) -> Result<(), Fault> {
+    let count: i64 = tx
+        .prepare_cached(
+            "SELECT count(*) FROM injections WHERE task_id = ?1 AND delivered_at IS NULL",
+        )?
+        .query_row([task.to_string()], |row| row.get(0))?;
+    let urgent = injection.control.is_some() || injection.question.is_some();
+    let limit = MAX_WAITING + if urgent { RESERVED_WAITING } else { 0 };
+    match usize::try_from(count).unwrap_or(usize::MAX) >= limit {
+        true => Err(Error::MailboxFull { task, limit }.into()),
+        false => Ok(()),
+    }
+}
+
+/// Journals all that waits for `task` and marks it delivered.
+pub(crate) fn drain(tx: &Connection, task: TaskId, at: Timestamp) -> Result<Vec<Record>, Fault> {
+    let Some((mut standing, _)) = Standing::read(tx, task)? else {
+        return Err(Error::UnknownTask(task.to_string()).into());
+    };
+    let mut records = Vec::new();
+    for mail in waiting(tx, task)? {
+        let id = mail.injection.id.to_string();
+        for event in mail.events(tx, task)? {
+            records.push(standing.append(tx, task, at, event)?);
+        }
+        tx.prepare_cached("UPDATE injections SET delivered_at = ?2, body = NULL WHERE id = ?1")?
+            .execute((id, row::instant(at)))?;
+    }
+    Ok(records)
+}
+
+fn waiting(tx: &Connection, task: TaskId) -> Result<Vec<Mail>, Fault> {
+    let mut statement = tx.prepare_cached(
+        "SELECT body, at FROM injections WHERE task_id = ?1 AND delivered_at IS NULL ORDER BY pos",
+    )?;
+    let mut rows = statement.query([task.to_string()])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(mail(&row.get::<_, String>(0)?, &row.get::<_, String>(1)?)?);
+    }
+    Ok(found)
+}
+
+/// A message and when it was accepted.
+struct Mail {
+    injection: Injection,
+    at: Timestamp,
+}
+
+fn mail(body: &str, at: &str) -> Result<Mail, Fault> {
+    let injection = serde_json::from_str(body)
+        .map_err(|_| Error::Malformed { table: "injections", value: body.to_owned() })?;
+    Ok(Mail { injection, at: row::parse("injections", at)? })
+}
+
+impl Mail {
+    fn answer(self) -> Answer {
+        Answer { text: self.injection.content, by: self.injection.by, at: self.at }
+    }
+
+    /// What the journal says about it. An answer to an open question answers it; the model hears of
+    /// it as a message only where the question was put to the person by the agent or about the whole
+    /// task. An answer that comes too late is still something a person said.
+    fn events(self, tx: &Connection, task: TaskId) -> Result<Vec<Event>, Fault> {
+        let open = match self.injection.question {
+            Some(question) => standing(tx, task, question)?.map(|found| (question, found)),
+            None => None,
+        };
+        let Some((question, QuestionStanding::Open(kind))) = open else {
+            return Ok(vec![Event::InjectionReceived(self.injection)]);
+        };
+        let injection = self.injection.clone();
+        let answered =
+            Event::QuestionAnswered(QuestionAnswered { question, answer: self.answer() });
+        Ok(match kind {
+            QuestionKind::AskUser | QuestionKind::Plan | QuestionKind::Budget => {
+                vec![answered, Event::InjectionReceived(injection)]
+            }
+            QuestionKind::Permission | QuestionKind::Runner => vec![answered],
+        })
+    }
+}
+
+enum QuestionStanding {
+    Open(QuestionKind),
+    Answered(Answer),
+    Closed(String),
+}
+
+/// How a question of `task` stands; `None` when the task has no such question.
+fn standing(
+    tx: &Connection,
+    task: TaskId,
+    question: QuestionId,
+) -> Result<Option<QuestionStanding>, Fault> {
+    let mut statement = tx.prepare_cached(
+        "SELECT state, kind, answer, answered_by, answered_at, closed_reason FROM questions
+         WHERE id = ?1 AND task_id = ?2",
+    )?;
+    let mut rows = statement.query((question.to_string(), task.to_string()))?;
+    let Some(found) = rows.next()? else { return Ok(None) };
+    let state: String = found.get(0)?;
+    Ok(Some(match state.as_str() {
+        "open" => QuestionStanding::Open(row::parse("questions", &found.get::<_, String>(1)?)?),
+        "answered" => QuestionStanding::Answered(Answer {
+            text: found.get(2)?,
+            by: found.get(3)?,
+            at: row::parse("questions", &found.get::<_, String>(4)?)?,
+        }),
+        _ => QuestionStanding::Closed(found.get::<_, Option<String>>(5)?.unwrap_or_default()),
+    }))
+}

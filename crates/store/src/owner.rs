@@ -1,0 +1,290 @@
+//! Ownership: one process drives a root task and its children, and only it appends to their streams.
+//!
+//! Invariants:
+//! - An owner holds the tree's kernel lock and has raised the root's epoch; every append checks the
+//!   epoch in its own transaction, so that an owner that slept through a takeover cannot write (§15.3).
+//! - One `Stream` per task at a time, and it is not `Clone`: the single-writer rule is a type.
+//! - The lock is held until the owner and every stream of its are dropped.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+use windlass_core::event::{Event, Record, TaskCreated};
+use windlass_core::id::TaskId;
+use windlass_core::status::TaskStatus;
+
+use crate::create::{self, Created};
+use crate::error::Fault;
+use crate::journal::{self, End};
+use crate::lock::{Lock, Refused};
+use crate::{Error, Level, Store, mailbox, row};
+
+/// The right to drive a task and its children.
+pub struct Owner {
+    lease: Arc<Lease>,
+}
+
+/// The right to append to one task's stream.
+pub struct Stream {
+    task: TaskId,
+    lease: Arc<Lease>,
+}
+
+struct Lease {
+    store: Store,
+    root: TaskId,
+    epoch: u64,
+    in_use: Mutex<HashSet<TaskId>>,
+    _lock: Lock,
+}
+
+impl Store {
+    /// Takes ownership of the tree that `task` belongs to, or says who has it.
+    pub async fn own(&self, task: TaskId) -> Result<Owner, Error> {
+        let root = self.root_of(task)?;
+        let path = self.lock_path(root);
+        let lock = Lock::take(&path).map_err(|refused| match refused {
+            Refused::Held(pid) => Error::Driven { task: root, pid },
+            Refused::Failed(source) => Error::file(&path, source),
+        })?;
+        self.raise(root, lock).await
+    }
+
+    /// Takes ownership even though another process holds the lock: for one that hangs, is stopped or
+    /// sits on a host that does not answer. Whatever it still tries to append fails with
+    /// [`Error::Superseded`]. Effects it has started are not ended by this; end the process as well.
+    pub async fn take_over(&self, task: TaskId) -> Result<Owner, Error> {
+        let root = self.root_of(task)?;
+        let path = self.lock_path(root);
+        let lock = Lock::replace(&path).map_err(|source| Error::file(&path, source))?;
+        self.raise(root, lock).await
+    }
+
+    /// The process that drives the tree `task` belongs to, if one does.
+    pub fn driven(&self, task: TaskId) -> Result<Option<u32>, Error> {
+        let path = self.lock_path(self.root_of(task)?);
+        Lock::holder(&path).map_err(|source| Error::file(&path, source))
+    }
+
+    async fn raise(&self, root: TaskId, lock: Lock) -> Result<Owner, Error> {
+        let epoch = self
+            .write(Level::Synced, move |tx| {
+                let epoch: i64 = tx
+                    .prepare_cached(
+                        "UPDATE tasks SET epoch = epoch + 1 WHERE id = ?1 RETURNING epoch",
+                    )?
+                    .query_row([root.to_string()], |row| row.get(0))?;
+                Ok(epoch.unsigned_abs())
+            })
+            .await?;
+        let in_use = Mutex::default();
+        let lease = Lease { store: self.clone(), root, epoch, in_use, _lock: lock };
+        Ok(Owner { lease: Arc::new(lease) })
+    }
+
+    fn lock_path(&self, root: TaskId) -> std::path::PathBuf {
+        self.dir().locks().join(format!("{root}.lock"))
+    }
+}
+
+impl Owner {
+    /// The root of the tree.
+    pub fn root(&self) -> TaskId {
+        self.lease.root
+    }
+
+    /// How often the tree has changed hands.
+    pub fn epoch(&self) -> u64 {
+        self.lease.epoch
+    }
+
+    /// The stream of a task of the tree; refused while another value for it lives.
+    pub fn stream(&self, task: TaskId) -> Result<Stream, Error> {
+        let root = self.lease.store.root_of(task)?;
+        if root != self.lease.root {
+            return Err(Error::NotOurs { task, root: self.lease.root });
+        }
+        let mut in_use = self.lease.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        if !in_use.insert(task) {
+            return Err(Error::StreamInUse(task));
+        }
+        drop(in_use);
+        Ok(Stream { task, lease: self.lease.clone() })
+    }
+
+    /// Appends to the root's stream.
+    pub async fn append(
+        &self,
+        at: Timestamp,
+        events: Vec<Event>,
+        level: Level,
+    ) -> Result<Vec<Record>, Error> {
+        self.append_to(self.lease.root, at, events, level).await
+    }
+
+    /// Appends to the stream of a task of the tree.
+    pub async fn append_to(
+        &self,
+        task: TaskId,
+        at: Timestamp,
+        events: Vec<Event>,
+        level: Level,
+    ) -> Result<Vec<Record>, Error> {
+        self.lease.append(task, at, events, level).await
+    }
+
+    /// Creates a child in the tree, synced; a repeated `command_id` creates nothing.
+    pub async fn create_child(
+        &self,
+        at: Timestamp,
+        created: TaskCreated,
+    ) -> Result<Created, Error> {
+        let Lease { root, epoch, .. } = *self.lease;
+        if created.root != root || created.parent.is_none() {
+            return Err(Error::NotOurs { task: created.command.task_id, root });
+        }
+        self.lease
+            .store
+            .write(Level::Synced, move |tx| {
+                check_epoch(tx, root, epoch)?;
+                create::create(tx, at, created)
+            })
+            .await
+    }
+}
+
+impl Stream {
+    /// The task.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
+    /// The root of its tree.
+    pub fn root(&self) -> TaskId {
+        self.lease.root
+    }
+
+    /// Appends events, all or none, and returns them as they stand in the journal.
+    pub async fn append(
+        &mut self,
+        at: Timestamp,
+        events: Vec<Event>,
+        level: Level,
+    ) -> Result<Vec<Record>, Error> {
+        self.lease.append(self.task, at, events, level).await
+    }
+
+    /// Takes everything that waits in the task's mailbox into the journal, in order and in one
+    /// transaction. When nothing waits it costs one read of an index, and no transaction.
+    pub async fn drain(&mut self, at: Timestamp) -> Result<Vec<Record>, Error> {
+        let Lease { store, root, epoch, .. } = &*self.lease;
+        let (task, root, epoch) = (self.task, *root, *epoch);
+        if !store.has_mail(task)? {
+            return Ok(Vec::new());
+        }
+        store
+            .write(Level::Written, move |tx| {
+                check_epoch(tx, root, epoch)?;
+                mailbox::drain(tx, task, at)
+            })
+            .await
+    }
+
+    /// Everything in the task's journal.
+    pub fn journal(&self) -> Result<Vec<Record>, Error> {
+        self.lease.store.journal(self.task)
+    }
+
+    /// The store it belongs to.
+    pub fn store(&self) -> &Store {
+        &self.lease.store
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.lease.in_use.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.task);
+    }
+}
+
+impl Lease {
+    async fn append(
+        &self,
+        task: TaskId,
+        at: Timestamp,
+        events: Vec<Event>,
+        level: Level,
+    ) -> Result<Vec<Record>, Error> {
+        let (root, epoch) = (self.root, self.epoch);
+        self.store
+            .write(level, move |tx| {
+                check_epoch(tx, root, epoch)?;
+                let mut standing = Standing::of(tx, task, root)?;
+                events.into_iter().map(|event| standing.append(tx, task, at, event)).collect()
+            })
+            .await
+    }
+}
+
+fn check_epoch(tx: &Connection, root: TaskId, epoch: u64) -> Result<(), Fault> {
+    let now: i64 = tx
+        .prepare_cached("SELECT epoch FROM tasks WHERE id = ?1")?
+        .query_row([root.to_string()], |row| row.get(0))?;
+    match now.unsigned_abs() == epoch {
+        true => Ok(()),
+        false => Err(Error::Superseded { task: root }.into()),
+    }
+}
+
+/// Where a task stands, as far as appending needs to know.
+pub(crate) struct Standing {
+    end: End,
+    status: TaskStatus,
+}
+
+impl Standing {
+    fn of(tx: &Connection, task: TaskId, root: TaskId) -> Result<Self, Fault> {
+        let standing = Self::read(tx, task)?;
+        match standing {
+            Some((standing, of)) if of == root => Ok(standing),
+            Some(_) => Err(Error::NotOurs { task, root }.into()),
+            None => Err(Error::UnknownTask(task.to_string()).into()),
+        }
+    }
+
+    /// Where `task` stands and which root it belongs to; `None` when there is no such task.
+    pub(crate) fn read(tx: &Connection, task: TaskId) -> Result<Option<(Self, TaskId)>, Fault> {
+        let mut statement =
+            tx.prepare_cached("SELECT last_seq, turns, status, root_id FROM tasks WHERE id = ?1")?;
+        let mut rows = statement.query([task.to_string()])?;
+        let Some(found) = rows.next()? else { return Ok(None) };
+        let seq = found.get::<_, i64>(0)?.unsigned_abs();
+        let end = End { seq, replies: found.get(1)? };
+        let status = row::parse("tasks", &found.get::<_, String>(2)?)?;
+        let root = row::parse("tasks", &found.get::<_, String>(3)?)?;
+        Ok(Some((Self { end, status }, root)))
+    }
+
+    /// Appends one event, unless the lifecycle does not have it.
+    pub(crate) fn append(
+        &mut self,
+        tx: &Connection,
+        task: TaskId,
+        at: Timestamp,
+        event: Event,
+    ) -> Result<Record, Fault> {
+        match &event {
+            Event::TaskCreated(_) => return Err(Error::SecondBeginning(task).into()),
+            Event::StatusChanged(moved) => {
+                self.status
+                    .check_move(moved.to)
+                    .map_err(|source| Error::IllegalMove { task, source })?;
+                self.status = moved.to;
+            }
+            _ => {}
+        }
+        journal::append(tx, task, at, event, &mut self.end)
+    }
+}

@@ -1,0 +1,281 @@
+//! Projections: tables that answer questions quickly and are a fold of the journal.
+//!
+//! Invariants:
+//! - `project` looks at nothing but the record and the projections themselves, so replaying all
+//!   records into empty tables gives the same rows.
+//! - Rows with a number of their own take the event's `pos`, so that a rebuild numbers them alike.
+
+use rusqlite::Connection;
+use windlass_core::axes::Axes;
+use windlass_core::command::{Deliverable, TaskResult, UsageMetrics};
+use windlass_core::event::{
+    Event, LlmResponse, ModeChanged, QuestionAnswered, QuestionClosed, Record, StatusChanged,
+    TaskCreated,
+};
+use windlass_core::question::Question;
+use windlass_core::status::{StatusReason, TaskStatus};
+
+use crate::error::Fault;
+use crate::row::{instant, json};
+
+/// The tables that hold nothing but a fold of the journal, in an order that satisfies references.
+pub(crate) const TABLES: [&str; 6] =
+    ["sessions", "tasks", "task_transitions", "mode_transitions", "questions", "deliverables"];
+
+/// Tokens of one reply; a provider that claims more must not make the sum overflow.
+const MAX_TOKENS: u64 = 1 << 40;
+
+/// Takes one event into the projections.
+pub(crate) fn project(tx: &Connection, record: &Record) -> Result<(), Fault> {
+    match &record.event {
+        Event::TaskCreated(created) => created_task(tx, record, created)?,
+        Event::StatusChanged(moved) => moved_status(tx, record, moved)?,
+        Event::AgentStart(start) => set(tx, record, "model", &start.model)?,
+        Event::LlmResponse(response) => replied(tx, record, response)?,
+        Event::QuestionAsked(question) => asked(tx, record, question)?,
+        Event::QuestionAnswered(answered) => answered_question(tx, answered)?,
+        Event::QuestionClosed(closed) => closed_question(tx, record, closed)?,
+        Event::PlanUpdated(plan) => set(tx, record, "plan", &json(plan))?,
+        Event::DeliverablePublished(deliverable) => published(tx, record, deliverable)?,
+        Event::ModeChanged(changed) => changed_mode(tx, record, changed)?,
+        Event::AgentEnd(result) => ended_segment(tx, record, result)?,
+        Event::LlmRequest(_)
+        | Event::RiskCheck(_)
+        | Event::ToolCall(_)
+        | Event::ToolResult(_)
+        | Event::InjectionReceived(_)
+        | Event::DoomLoopDetected(_)
+        | Event::SandboxStarted(_)
+        | Event::SandboxLost(_)
+        | Event::CommandExited(_) => {}
+    }
+    tx.prepare_cached("UPDATE tasks SET last_seq = ?2, updated_at = ?3 WHERE id = ?1")?
+        .execute((record.task.to_string(), record.seq as i64, instant(record.at)))?;
+    Ok(())
+}
+
+fn created_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Result<(), Fault> {
+    let command = &created.command;
+    let session = command.session_id.to_string();
+    let at = instant(record.at);
+    let Axes { work_mode, run_control, permission_profile, model_mode, surface } = created.axes;
+    tx.prepare_cached(
+        "INSERT INTO sessions (id, work_mode, run_control, permission_profile, model_mode, surface,
+                               created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) ON CONFLICT (id) DO NOTHING",
+    )?
+    .execute((
+        &session,
+        work_mode.as_str(),
+        run_control.as_str(),
+        permission_profile.as_str(),
+        model_mode.as_str(),
+        surface.as_str(),
+        &at,
+    ))?;
+    if created.parent.is_none() {
+        tx.prepare_cached(
+            "UPDATE sessions SET active_task_id = ?2, updated_at = ?3 WHERE id = ?1",
+        )?
+        .execute((&session, record.task.to_string(), &at))?;
+    }
+    let blockers = match created.dependency_blockers.is_empty() {
+        true => None,
+        false => Some(json(&created.dependency_blockers)),
+    };
+    tx.prepare_cached(
+        "INSERT INTO tasks (id, work_mode, run_control, permission_profile, model_mode, surface,
+                            status, status_reason, dependency_blockers, max_retries, cost_budget,
+                            created_at, updated_at, session_id, command_id, parent_id, root_id,
+                            depth, driver, goal, workspace, usage)
+         VALUES (:id, :work_mode, :run_control, :permission_profile, :model_mode, :surface,
+                 :status, :reason, :blockers, :max_retries, :cost_budget,
+                 :at, :at, :session, :command, :parent, :root,
+                 :depth, :driver, :goal, :workspace, :usage)",
+    )?
+    .execute(rusqlite::named_params! {
+        ":id": record.task.to_string(),
+        ":work_mode": work_mode.as_str(),
+        ":run_control": run_control.as_str(),
+        ":permission_profile": permission_profile.as_str(),
+        ":model_mode": model_mode.as_str(),
+        ":surface": surface.as_str(),
+        ":status": TaskStatus::Todo.as_str(),
+        ":reason": StatusReason::User.as_str(),
+        ":blockers": blockers,
+        ":max_retries": created.max_retries,
+        ":cost_budget": created.cost_budget,
+        ":at": at,
+        ":session": session,
+        ":command": command.command_id.to_string(),
+        ":parent": created.parent.map(|parent| parent.to_string()),
+        ":root": created.root.to_string(),
+        ":depth": created.depth,
+        ":driver": created.driver.as_str(),
+        ":goal": command.goal,
+        ":workspace": created.workspace,
+        ":usage": json(&UsageMetrics::default()),
+    })?;
+    Ok(())
+}
+
+fn moved_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Result<(), Fault> {
+    let task = record.task.to_string();
+    let at = instant(record.at);
+    let (from, to, reason) = (moved.from.as_str(), moved.to.as_str(), moved.reason.as_str());
+    let ended = moved.to.is_terminal().then_some(&at);
+    let paused = (moved.to == TaskStatus::Paused).then_some(&at);
+    let started = (moved.to == TaskStatus::Running).then_some(&at);
+    tx.prepare_cached(
+        "UPDATE tasks SET status = ?2, status_reason = ?3, status_detail = ?4, error = ?5,
+                completed_at = ?6, paused_at = ?7, started_at = coalesce(started_at, ?8),
+                retry_count = retry_count + ?9
+         WHERE id = ?1",
+    )?
+    .execute((
+        &task,
+        to,
+        reason,
+        &moved.detail,
+        moved.error.as_ref().map(json),
+        ended,
+        paused,
+        started,
+        u32::from(moved.to == TaskStatus::Retrying),
+    ))?;
+    tx.prepare_cached(
+        "INSERT INTO task_transitions (id, task_id, from_status, to_status, reason, scope, timestamp)
+         VALUES (?1, ?2, ?3, ?4, ?5, 'now', ?6)",
+    )?
+    .execute((record.pos, &task, from, to, reason, &at))?;
+    if moved.to.is_terminal() {
+        tx.prepare_cached(
+            "UPDATE sessions SET active_task_id = NULL, updated_at = ?2 WHERE active_task_id = ?1",
+        )?
+        .execute((&task, &at))?;
+    }
+    Ok(())
+}
+
+fn replied(tx: &Connection, record: &Record, response: &LlmResponse) -> Result<(), Fault> {
+    let usage = &response.usage;
+    // Tokens and cost are seen at once; the other figures are settled by `agent_end`.
+    tx.prepare_cached(
+        "UPDATE tasks SET turns = turns + 1, cost_spent = cost_spent + ?2,
+                usage = json_set(usage,
+                    '$.input_tokens', usage ->> '$.input_tokens' + ?3,
+                    '$.output_tokens', usage ->> '$.output_tokens' + ?4,
+                    '$.total_tokens', usage ->> '$.total_tokens' + ?3 + ?4)
+         WHERE id = ?1",
+    )?
+    .execute((
+        record.task.to_string(),
+        usage.cost_usd.unwrap_or(0.0),
+        usage.input_tokens.min(MAX_TOKENS) as i64,
+        usage.output_tokens.min(MAX_TOKENS) as i64,
+    ))?;
+    Ok(())
+}
+
+fn asked(tx: &Connection, record: &Record, question: &Question) -> Result<(), Fault> {
+    tx.prepare_cached(
+        "INSERT INTO questions (id, task_id, kind, call_id, question, body, state, asked_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7)",
+    )?
+    .execute((
+        question.id.to_string(),
+        record.task.to_string(),
+        question.kind.as_str(),
+        question.call.map(|call| call.to_string()),
+        &question.question,
+        json(question),
+        instant(record.at),
+    ))?;
+    Ok(())
+}
+
+fn answered_question(tx: &Connection, answered: &QuestionAnswered) -> Result<(), Fault> {
+    let answer = &answered.answer;
+    tx.prepare_cached(
+        "UPDATE questions SET state = 'answered', answer = ?2, answered_by = ?3, answered_at = ?4
+         WHERE id = ?1",
+    )?
+    .execute((answered.question.to_string(), &answer.text, &answer.by, instant(answer.at)))?;
+    Ok(())
+}
+
+fn closed_question(tx: &Connection, record: &Record, closed: &QuestionClosed) -> Result<(), Fault> {
+    tx.prepare_cached(
+        "UPDATE questions SET state = 'closed', closed_reason = ?2, closed_at = ?3
+         WHERE id = ?1 AND state = 'open'",
+    )?
+    .execute((closed.question.to_string(), &closed.reason, instant(record.at)))?;
+    Ok(())
+}
+
+fn published(tx: &Connection, record: &Record, deliverable: &Deliverable) -> Result<(), Fault> {
+    tx.prepare_cached(
+        "INSERT OR REPLACE INTO deliverables
+             (task_id, filepath, description, type, content, size_bytes, published_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute((
+        record.task.to_string(),
+        &deliverable.filepath,
+        &deliverable.description,
+        deliverable.kind.as_str(),
+        &deliverable.content,
+        deliverable.size_bytes.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX)),
+        instant(record.at),
+    ))?;
+    Ok(())
+}
+
+fn changed_mode(tx: &Connection, record: &Record, changed: &ModeChanged) -> Result<(), Fault> {
+    let task = record.task.to_string();
+    let Axes { work_mode, run_control, permission_profile, model_mode, surface } = changed.to;
+    tx.prepare_cached(
+        "UPDATE tasks SET work_mode = ?2, run_control = ?3, permission_profile = ?4,
+                model_mode = ?5, surface = ?6
+         WHERE id = ?1",
+    )?
+    .execute((
+        &task,
+        work_mode.as_str(),
+        run_control.as_str(),
+        permission_profile.as_str(),
+        model_mode.as_str(),
+        surface.as_str(),
+    ))?;
+    tx.prepare_cached(
+        "INSERT INTO mode_transitions
+             (id, session_id, task_id, from_axes, to_axes, reason, scope, source, timestamp)
+         SELECT ?1, session_id, id, ?3, ?4, ?5, ?6, 'task', ?7 FROM tasks WHERE id = ?2",
+    )?
+    .execute((
+        record.pos,
+        &task,
+        json(&changed.from),
+        json(&changed.to),
+        &changed.reason,
+        &changed.scope,
+        instant(record.at),
+    ))?;
+    Ok(())
+}
+
+fn ended_segment(tx: &Connection, record: &Record, result: &TaskResult) -> Result<(), Fault> {
+    tx.prepare_cached("UPDATE tasks SET result = ?2, usage = ?3 WHERE id = ?1")?.execute((
+        record.task.to_string(),
+        json(result),
+        json(&result.usage),
+    ))?;
+    Ok(())
+}
+
+/// Sets one text column; `column` is a name of ours, never input.
+fn set(tx: &Connection, record: &Record, column: &'static str, value: &str) -> Result<(), Fault> {
+    tx.prepare_cached(&format!("UPDATE tasks SET {column} = ?2 WHERE id = ?1"))?
+        .execute((record.task.to_string(), value))?;
+    Ok(())
+}

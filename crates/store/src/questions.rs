@@ -1,0 +1,121 @@
+//! Reading questions: the inbox, one question, its answer.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Row};
+use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::question::{Answer, Question};
+
+use crate::error::Fault;
+use crate::row::Columns;
+use crate::{Error, Store, mailbox};
+
+/// How a question stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuestionState {
+    /// Waiting for a person.
+    Open,
+    /// A person has answered; the task has not taken the answer in yet.
+    Waiting(Answer),
+    /// The task knows the answer.
+    Answered(Answer),
+    /// Nobody needs to answer any more.
+    Closed {
+        /// Why.
+        reason: String,
+        /// Since when.
+        at: Option<Timestamp>,
+    },
+}
+
+/// A question with where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuestionRow {
+    /// The task that waits for it.
+    pub task: TaskId,
+    /// What is asked.
+    pub question: Question,
+    /// When.
+    pub asked_at: Timestamp,
+    /// How it stands.
+    pub state: QuestionState,
+}
+
+/// Which questions a list holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those that a person can answer now.
+    Open,
+    /// All that were ever asked.
+    All,
+}
+
+impl Store {
+    /// Questions of all tasks, oldest first.
+    pub fn questions(&self, which: Which) -> Result<Vec<QuestionRow>, Error> {
+        let filter = match which {
+            Which::Open => "WHERE state = 'open'",
+            Which::All => "",
+        };
+        let rows = self.read(|tx| list(tx, filter, &[]))?;
+        Ok(match which {
+            Which::All => rows,
+            // One whose answer waits for the task is not the inbox's any more.
+            Which::Open => {
+                rows.into_iter().filter(|row| row.state == QuestionState::Open).collect()
+            }
+        })
+    }
+
+    /// Questions of one task, oldest first.
+    pub fn questions_of(&self, task: TaskId) -> Result<Vec<QuestionRow>, Error> {
+        self.read(|tx| list(tx, "WHERE task_id = ?1", &[&task.to_string()]))
+    }
+
+    /// One question.
+    pub fn question(&self, id: QuestionId) -> Result<Option<QuestionRow>, Error> {
+        self.read(|tx| Ok(list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop()))
+    }
+
+    /// The answer to a question, whether the task has taken it in or not.
+    pub fn answer_of(&self, question: QuestionId) -> Result<Option<Answer>, Error> {
+        Ok(match self.question(question)?.map(|row| row.state) {
+            Some(QuestionState::Waiting(answer) | QuestionState::Answered(answer)) => Some(answer),
+            Some(QuestionState::Open | QuestionState::Closed { .. }) | None => None,
+        })
+    }
+}
+
+fn list(tx: &Connection, filter: &str, values: &[&str]) -> Result<Vec<QuestionRow>, Fault> {
+    let sql = format!("SELECT * FROM questions {filter} ORDER BY asked_at, id");
+    let mut statement = tx.prepare_cached(&sql)?;
+    let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(question_row(tx, row)?);
+    }
+    Ok(found)
+}
+
+fn question_row(tx: &Connection, row: &Row<'_>) -> Result<QuestionRow, Fault> {
+    let of = Columns { table: "questions", row };
+    let id: QuestionId = of.text("id")?;
+    let body = of.json("body")?;
+    let question =
+        body.ok_or_else(|| Error::Malformed { table: "questions", value: id.to_string() })?;
+    let state = match of.raw::<String>("state")?.as_str() {
+        "open" => match mailbox::waiting_answer(tx, id)? {
+            Some(answer) => QuestionState::Waiting(answer),
+            None => QuestionState::Open,
+        },
+        "answered" => QuestionState::Answered(Answer {
+            text: of.raw("answer")?,
+            by: of.raw("answered_by")?,
+            at: of.text("answered_at")?,
+        }),
+        _ => QuestionState::Closed {
+            reason: of.raw::<Option<String>>("closed_reason")?.unwrap_or_default(),
+            at: of.maybe("closed_at")?,
+        },
+    };
+    Ok(QuestionRow { task: of.text("task_id")?, question, asked_at: of.text("asked_at")?, state })
+}

@@ -1,0 +1,89 @@
+//! What a running task looks like right now (MS-140). Ephemeral: gone when the task is not driven, and
+//! not part of the journal.
+
+use jiff::Timestamp;
+use windlass_core::id::TaskId;
+
+use crate::row::{self, Columns};
+use crate::{Error, Level, Store};
+
+/// A running task's process, place and pulse.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Runtime {
+    /// The process that drives it.
+    pub process_pid: u32,
+    /// Its own git worktree, if it has one.
+    pub worktree_path: Option<String>,
+    /// The model it talks to right now.
+    pub current_model: Option<String>,
+    /// How full its context is.
+    pub context_usage_percent: Option<f64>,
+    /// When it last gave a sign of life.
+    pub last_heartbeat_at: Timestamp,
+}
+
+impl Store {
+    /// Says how a task runs, replacing what was said before.
+    pub async fn set_runtime(&self, task: TaskId, runtime: Runtime) -> Result<(), Error> {
+        self.known(task)?;
+        self.write(Level::Written, move |tx| {
+            tx.prepare_cached(
+                "INSERT OR REPLACE INTO task_runtime (task_id, process_pid, worktree_path,
+                     current_model, context_usage_percent, last_heartbeat_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute((
+                task.to_string(),
+                runtime.process_pid,
+                runtime.worktree_path,
+                runtime.current_model,
+                runtime.context_usage_percent,
+                row::instant(runtime.last_heartbeat_at),
+            ))?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Gives a sign of life; nothing happens for a task that does not run.
+    pub async fn heartbeat(&self, task: TaskId, at: Timestamp) -> Result<(), Error> {
+        self.write(Level::Written, move |tx| {
+            tx.prepare_cached("UPDATE task_runtime SET last_heartbeat_at = ?2 WHERE task_id = ?1")?
+                .execute((task.to_string(), row::instant(at)))?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Says that a task does not run any more.
+    pub async fn clear_runtime(&self, task: TaskId) -> Result<(), Error> {
+        self.write(Level::Written, move |tx| {
+            tx.prepare_cached("DELETE FROM task_runtime WHERE task_id = ?1")?
+                .execute([task.to_string()])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// How a task runs, if it does.
+    pub fn runtime(&self, task: TaskId) -> Result<Option<Runtime>, Error> {
+        self.read(|tx| {
+            let mut statement =
+                tx.prepare_cached("SELECT * FROM task_runtime WHERE task_id = ?1")?;
+            let mut rows = statement.query([task.to_string()])?;
+            let Some(row) = rows.next()? else { return Ok(None) };
+            let of = Columns { table: "task_runtime", row };
+            Ok(Some(Runtime {
+                process_pid: of.raw("process_pid")?,
+                worktree_path: of.raw("worktree_path")?,
+                current_model: of.raw("current_model")?,
+                context_usage_percent: of.raw("context_usage_percent")?,
+                last_heartbeat_at: of.text("last_heartbeat_at")?,
+            }))
+        })
+    }
+
+    fn known(&self, task: TaskId) -> Result<(), Error> {
+        self.root_of(task).map(|_| ())
+    }
+}

@@ -1,0 +1,140 @@
+//! Opening connections, and the numbered migrations that only go forward.
+//!
+//! Invariants:
+//! - `user_version` is the number of the last migration, set in that migration's own transaction.
+//! - A database of a later program, or of another program, is refused before anything is changed.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use crate::Error;
+use crate::error::Fault;
+
+/// Migrations in order; the first is number 1. A published one is never edited.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_journal.sql")];
+
+/// The newest database that this program reads.
+pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
+
+/// `WIND`: tells our databases from those of other programs.
+const APPLICATION_ID: i32 = 0x5749_4E44;
+
+/// How long one process waits for another's transaction, which takes milliseconds.
+pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(10);
+
+/// Switching to WAL is refused without waiting while another process opens the same new database.
+const WAL_ATTEMPTS: u32 = 200;
+const WAL_PAUSE: Duration = Duration::from_millis(10);
+
+/// Prepared statements kept per connection; there are fewer than this in the crate.
+const STATEMENTS: usize = 128;
+
+/// Opens the database for writing, making or migrating it first.
+pub(crate) fn open_writer(path: &Path, max_pages: Option<u32>) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = open(path, flags)?;
+    prepare(&mut connection, path).map_err(|fault| fault.at(path))?;
+    if let Some(pages) = max_pages {
+        connection
+            .pragma_update(None, "max_page_count", pages)
+            .map_err(|error| Error::sqlite(path, error))?;
+    }
+    Ok(connection)
+}
+
+/// Opens the database, which exists and is migrated, for reading only.
+pub(crate) fn open_reader(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = open(path, flags)?;
+    connection.pragma_update(None, "query_only", true).map_err(|e| Error::sqlite(path, e))?;
+    Ok(connection)
+}
+
+/// An empty database of the same shape that vanishes when dropped.
+pub(crate) fn open_scratch() -> rusqlite::Result<Connection> {
+    let connection = Connection::open("")?;
+    for migration in MIGRATIONS {
+        connection.execute_batch(migration)?;
+    }
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+    let failed = |error| Error::sqlite(path, error);
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+fn prepare(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
+    let found = version(connection)?;
+    let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables > 0 && application != APPLICATION_ID {
+        return Err(Error::NotADatabase { path: path.to_owned() }.into());
+    }
+    if found > SCHEMA_VERSION {
+        let path = path.to_owned();
+        return Err(Error::Newer { path, found, known: SCHEMA_VERSION }.into());
+    }
+    if connection.is_readonly("main")? {
+        return Err(Error::ReadOnly { path: path.to_owned() }.into());
+    }
+    use_wal(connection)?;
+    if found < SCHEMA_VERSION {
+        migrate(connection)?;
+    }
+    Ok(())
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}
+
+fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
+    let mut attempt = 0;
+    loop {
+        let mode =
+            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
+        attempt += 1;
+        match mode {
+            Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
+            Err(error) if attempt >= WAL_ATTEMPTS => return Err(error),
+            Ok(_) if attempt >= WAL_ATTEMPTS => {
+                return Err(rusqlite::Error::SqliteFailure(
+                    rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
+                    Some("the database does not switch to WAL".to_owned()),
+                ));
+            }
+            Err(error) if !is_busy(&error) => return Err(error),
+            Ok(_) | Err(_) => thread::sleep(WAL_PAUSE),
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::ErrorCode::{DatabaseBusy, DatabaseLocked};
+    matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked))
+}
+
+fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    // Nobody may be told of a task in a schema that a power loss takes back.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Read again: another process may have been quicker.
+    let from = version(&transaction)? as usize;
+    for (index, migration) in MIGRATIONS.iter().enumerate().skip(from) {
+        transaction.execute_batch(migration)?;
+        transaction.pragma_update(None, "user_version", index as u32 + 1)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.commit()
+}

@@ -1,0 +1,350 @@
+//! Reading tasks: rows, lists, journals, deliverables, transitions and dependency blockers.
+
+use jiff::{Timestamp, Zoned};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql};
+use windlass_core::axes::Axes;
+use windlass_core::command::{Deliverable, TaskResult, UsageMetrics};
+use windlass_core::error::ErrorDetails;
+use windlass_core::event::{Driver, Record};
+use windlass_core::id::{CommandId, SessionId, TaskId};
+use windlass_core::plan::WorkingPlan;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_core::words;
+
+use crate::error::Fault;
+use crate::row::{self, Columns};
+use crate::{Error, Store, journal};
+
+words! {
+    /// What happens when a task's deadline passes.
+    DeadlineAction ("deadline action") {
+        /// It fails.
+        Fail = "fail",
+        /// It ends with what it has.
+        CompletePartial = "complete_partial",
+        /// It is parked and a person is told.
+        PauseAndNotify = "pause_and_notify",
+    }
+}
+
+/// A task as lists and pages show it. The journal has the rest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRow {
+    /// Its id.
+    pub id: TaskId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// The submission that created it.
+    pub command_id: CommandId,
+    /// The task that started it.
+    pub parent_id: Option<TaskId>,
+    /// The root of its tree; itself without a parent.
+    pub root_id: TaskId,
+    /// How many agents stand above it.
+    pub depth: u32,
+    /// Who drives it.
+    pub driver: Driver,
+    /// What is wanted.
+    pub goal: String,
+    /// The directory it works in.
+    pub workspace: String,
+    /// The axes in force.
+    pub axes: Axes,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// Why it stands there.
+    pub reason: StatusReason,
+    /// Why, in words.
+    pub detail: Option<String>,
+    /// What went wrong.
+    pub error: Option<ErrorDetails>,
+    /// What its last run segment handed back.
+    pub result: Option<TaskResult>,
+    /// What it took: tokens up to now, the rest up to the last ended segment.
+    pub usage: UsageMetrics,
+    /// The working plan.
+    pub plan: Option<WorkingPlan>,
+    /// The model it talks to.
+    pub model: Option<String>,
+    /// Model replies so far.
+    pub turns: u32,
+    /// Events in its journal.
+    pub last_seq: u64,
+    /// Tasks that must be done before it starts (MS-131).
+    pub dependency_blockers: Vec<TaskId>,
+    /// Times it was retried (MS-132).
+    pub retry_count: u32,
+    /// Times it may be retried.
+    pub max_retries: u32,
+    /// A git ref or patch file to go back to (MS-133).
+    pub checkpoint_ref: Option<String>,
+    /// What it may cost (MS-134).
+    pub cost_budget: Option<f64>,
+    /// What it has cost.
+    pub cost_spent: f64,
+    /// When it was handed in (MS-135).
+    pub created_at: Timestamp,
+    /// When it first ran.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// Since when it is paused.
+    pub paused_at: Option<Timestamp>,
+    /// When it must be finished.
+    pub deadline: Option<Timestamp>,
+    /// What happens then.
+    pub deadline_action: DeadlineAction,
+    /// When a scheduled task goes on, in its own time zone (MS-136).
+    pub next_action_at: Option<Zoned>,
+    /// What a parallel worker means to edit (MS-137).
+    pub intent_claim: Option<String>,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// How often it has changed hands.
+    pub epoch: u64,
+}
+
+impl TaskRow {
+    /// The goal in one line of at most `width` characters (ES-078).
+    pub fn goal_summary(&self, width: usize) -> String {
+        windlass_core::text::one_line(&self.goal, width)
+    }
+}
+
+/// Which tasks a list holds; what is not set does not narrow it.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Of this session.
+    pub session: Option<SessionId>,
+    /// Started by this task.
+    pub parent: Option<TaskId>,
+    /// Of this tree, the root included.
+    pub root: Option<TaskId>,
+    /// With one of these statuses.
+    pub statuses: Vec<TaskStatus>,
+    /// Driven like this.
+    pub driver: Option<Driver>,
+    /// Working in this directory.
+    pub workspace: Option<String>,
+    /// Only tasks that have not ended.
+    pub live: bool,
+    /// Only tasks without a parent.
+    pub roots: bool,
+    /// At most this many, the newest.
+    pub limit: Option<usize>,
+}
+
+/// One move of a task's status (MS-141).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// From this.
+    pub from: TaskStatus,
+    /// To this.
+    pub to: TaskStatus,
+    /// Why.
+    pub reason: Option<StatusReason>,
+    /// When it took effect.
+    pub scope: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl Store {
+    /// Everything in a task's journal; empty for a task that does not exist.
+    pub fn journal(&self, task: TaskId) -> Result<Vec<Record>, Error> {
+        self.read(|tx| journal::of_task(tx, task, 0, usize::MAX))
+    }
+
+    /// Up to `limit` records of a task after its event `seq`.
+    pub fn events_after(&self, task: TaskId, seq: u64, limit: usize) -> Result<Vec<Record>, Error> {
+        self.read(|tx| journal::of_task(tx, task, seq, limit))
+    }
+
+    /// Up to `limit` records of all tasks after the cursor `pos`.
+    pub fn events_since(&self, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
+        self.read(|tx| journal::since(tx, pos, limit))
+    }
+
+    /// The cursor after everything committed so far; 0 in an empty store.
+    pub fn last_pos(&self) -> Result<i64, Error> {
+        self.read(|tx| {
+            Ok(tx
+                .prepare_cached("SELECT coalesce(max(pos), 0) FROM events")?
+                .query_row([], |row| row.get(0))?)
+        })
+    }
+
+    /// One task.
+    pub fn task(&self, id: TaskId) -> Result<Option<TaskRow>, Error> {
+        self.read(|tx| task(tx, id))
+    }
+
+    /// The tasks that fit, the newest first.
+    pub fn tasks(&self, filter: &Filter) -> Result<Vec<TaskRow>, Error> {
+        self.read(|tx| tasks(tx, filter))
+    }
+
+    /// What a task has published, by path.
+    pub fn deliverables(&self, task: TaskId) -> Result<Vec<Deliverable>, Error> {
+        self.read(|tx| deliverables(tx, task))
+    }
+
+    /// How a task's status moved, oldest first.
+    pub fn transitions(&self, task: TaskId) -> Result<Vec<Transition>, Error> {
+        self.read(|tx| transitions(tx, task))
+    }
+
+    /// The dependency blockers of a task that are not done; it does not start before they are (MS-131).
+    pub fn open_blockers(&self, task: TaskId) -> Result<Vec<TaskId>, Error> {
+        self.read(|tx| {
+            let blockers = self::task(tx, task)?.map(|row| row.dependency_blockers);
+            let mut open = Vec::new();
+            for blocker in blockers.unwrap_or_default() {
+                // A blocker that does not exist is not done either.
+                if self::task(tx, blocker)?.is_none_or(|row| row.status != TaskStatus::Done) {
+                    open.push(blocker);
+                }
+            }
+            Ok(open)
+        })
+    }
+
+    pub(crate) fn root_of(&self, task: TaskId) -> Result<TaskId, Error> {
+        self.read(|tx| {
+            let root: Option<String> = tx
+                .prepare_cached("SELECT root_id FROM tasks WHERE id = ?1")?
+                .query_row([task.to_string()], |row| row.get(0))
+                .optional()?;
+            let root = root.ok_or_else(|| Error::UnknownTask(task.to_string()))?;
+            row::parse("tasks", &root)
+        })
+    }
+}
+
+fn task(tx: &Connection, id: TaskId) -> Result<Option<TaskRow>, Fault> {
+    let mut statement = tx.prepare_cached("SELECT * FROM tasks WHERE id = ?1")?;
+    let mut rows = statement.query([id.to_string()])?;
+    rows.next()?.map(task_row).transpose()
+}
+
+fn tasks(tx: &Connection, filter: &Filter) -> Result<Vec<TaskRow>, Fault> {
+    let mut sql = "SELECT * FROM tasks WHERE 1".to_owned();
+    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    let mut narrow = |column: &str, value: Option<String>| {
+        if let Some(value) = value {
+            values.push(Box::new(value));
+            sql.push_str(&format!(" AND {column} = ?{}", values.len()));
+        }
+    };
+    narrow("session_id", filter.session.map(|id| id.to_string()));
+    narrow("parent_id", filter.parent.map(|id| id.to_string()));
+    narrow("root_id", filter.root.map(|id| id.to_string()));
+    narrow("driver", filter.driver.map(|driver| driver.to_string()));
+    narrow("workspace", filter.workspace.clone());
+    if filter.live {
+        sql.push_str(" AND status NOT IN ('done', 'failed', 'cancelled')");
+    }
+    if filter.roots {
+        sql.push_str(" AND parent_id IS NULL");
+    }
+    if !filter.statuses.is_empty() {
+        // Words of ours, never input.
+        let words: Vec<_> = filter.statuses.iter().map(|status| format!("'{status}'")).collect();
+        sql.push_str(&format!(" AND status IN ({})", words.join(", ")));
+    }
+    sql.push_str(" ORDER BY created_at DESC, id DESC");
+    if let Some(limit) = filter.limit {
+        sql.push_str(&format!(" LIMIT {limit}"));
+    }
+    let mut statement = tx.prepare_cached(&sql)?;
+    let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(task_row(row)?);
+    }
+    Ok(found)
+}
+
+fn task_row(row: &Row<'_>) -> Result<TaskRow, Fault> {
+    let of = Columns { table: "tasks", row };
+    Ok(TaskRow {
+        id: of.text("id")?,
+        session_id: of.text("session_id")?,
+        command_id: of.text("command_id")?,
+        parent_id: of.maybe("parent_id")?,
+        root_id: of.text("root_id")?,
+        depth: of.raw("depth")?,
+        driver: of.text("driver")?,
+        goal: of.raw("goal")?,
+        workspace: of.raw("workspace")?,
+        axes: Axes {
+            work_mode: of.text("work_mode")?,
+            run_control: of.text("run_control")?,
+            permission_profile: of.text("permission_profile")?,
+            model_mode: of.text("model_mode")?,
+            surface: of.text("surface")?,
+        },
+        status: of.text("status")?,
+        reason: of.text("status_reason")?,
+        detail: of.raw("status_detail")?,
+        error: of.json("error")?,
+        result: of.json("result")?,
+        usage: of.json("usage")?.unwrap_or_default(),
+        plan: of.json("plan")?,
+        model: of.raw("model")?,
+        turns: of.raw("turns")?,
+        last_seq: of.raw::<i64>("last_seq")?.unsigned_abs(),
+        dependency_blockers: of.json("dependency_blockers")?.unwrap_or_default(),
+        retry_count: of.raw("retry_count")?,
+        max_retries: of.raw("max_retries")?,
+        checkpoint_ref: of.raw("checkpoint_ref")?,
+        cost_budget: of.raw("cost_budget")?,
+        cost_spent: of.raw("cost_spent")?,
+        created_at: of.text("created_at")?,
+        started_at: of.maybe("started_at")?,
+        completed_at: of.maybe("completed_at")?,
+        paused_at: of.maybe("paused_at")?,
+        deadline: of.maybe("deadline")?,
+        deadline_action: of.text("deadline_action")?,
+        next_action_at: of.maybe("next_action_at")?,
+        intent_claim: of.raw("intent_claim")?,
+        updated_at: of.text("updated_at")?,
+        epoch: of.raw::<i64>("epoch")?.unsigned_abs(),
+    })
+}
+
+fn deliverables(tx: &Connection, task: TaskId) -> Result<Vec<Deliverable>, Fault> {
+    let mut statement =
+        tx.prepare_cached("SELECT * FROM deliverables WHERE task_id = ?1 ORDER BY filepath")?;
+    let mut rows = statement.query([task.to_string()])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let of = Columns { table: "deliverables", row };
+        found.push(Deliverable {
+            filepath: of.raw("filepath")?,
+            description: of.raw("description")?,
+            kind: of.text("type")?,
+            content: of.raw("content")?,
+            size_bytes: of.raw::<Option<i64>>("size_bytes")?.map(i64::unsigned_abs),
+        });
+    }
+    Ok(found)
+}
+
+fn transitions(tx: &Connection, task: TaskId) -> Result<Vec<Transition>, Fault> {
+    let mut statement =
+        tx.prepare_cached("SELECT * FROM task_transitions WHERE task_id = ?1 ORDER BY id")?;
+    let mut rows = statement.query([task.to_string()])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let of = Columns { table: "task_transitions", row };
+        found.push(Transition {
+            from: of.text("from_status")?,
+            to: of.text("to_status")?,
+            reason: of.maybe("reason")?,
+            scope: of.raw("scope")?,
+            at: of.text("timestamp")?,
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,429 @@
+//! The one thread of this process that writes: everything queued is committed in one transaction.
+//!
+//! Invariants:
+//! - A caller hears `Ok` only after the transaction that holds its work is committed, and, for
+//!   [`Level::Synced`], is on the disk (§15.8).
+//! - Work that fails for a reason of its own is undone alone; a failure of the database voids the
+//!   whole batch and fails every caller in it, with nothing half-done.
+//! - The queue is bounded by permits: a caller waits for room, and that is the backpressure.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+
+use crate::Error;
+use crate::error::Fault;
+
+/// Work waiting for the writer; beyond it callers wait.
+const QUEUE: usize = 4096;
+
+/// Work in one transaction; bounds how long another process waits for the write lock.
+const BATCH: usize = 512;
+
+/// How often other processes' commits are looked for, while somebody listens (§15.4).
+const POLL: Duration = Duration::from_millis(100);
+
+/// Frames in the WAL before they are copied into the database. SQLite's own default; a test that
+/// cuts the WAL stays far below it.
+const CHECKPOINT_FRAMES: u64 = 1000;
+
+/// The WAL file shrinks to this after a checkpoint.
+const WAL_KEEP_BYTES: i64 = 64 * 1024 * 1024;
+
+const WAL_HEADER_BYTES: u64 = 32;
+const FRAME_HEADER_BYTES: u64 = 24;
+
+/// How safe a commit is when its caller hears of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Survives the process; enough to go on thinking.
+    Written,
+    /// Survives a power loss; needed before an effect starts or anything is acknowledged outside.
+    Synced,
+}
+
+/// Whether a commit is about to happen or has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Everything is prepared, nothing is committed.
+    Before,
+    /// It is committed; no caller has heard of it.
+    After,
+}
+
+/// One moment around a commit, for tests that end the process there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitPoint {
+    /// Which commit of this process, from 1.
+    pub number: u64,
+    /// Before or after.
+    pub phase: Phase,
+    /// How safe it is made.
+    pub level: Level,
+    /// Length of the WAL that holds commits, up to this moment.
+    pub wal_bytes: u64,
+    /// How much of that a power loss cannot take.
+    pub synced_bytes: u64,
+}
+
+/// Called by the writer thread right before and right after each commit.
+pub type CommitHook = Arc<dyn Fn(CommitPoint) + Send + Sync>;
+
+/// The way to the writer thread.
+pub(crate) struct Writer {
+    queue: Mutex<Option<Sender<Message>>>,
+    room: Arc<Semaphore>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+enum Message {
+    Work(Box<dyn Work>),
+    /// Somebody began to listen for changes.
+    Listen,
+}
+
+trait Work: Send {
+    fn level(&self) -> Level;
+    /// Does it, inside a transaction; an error of the database voids the batch.
+    fn run(&mut self, connection: &Connection, path: &Path) -> Result<(), Error>;
+    /// Tells the caller.
+    fn done(self: Box<Self>, committed: Result<(), Error>);
+}
+
+struct Pending<F, T> {
+    level: Level,
+    work: Option<F>,
+    result: Option<Result<T, Error>>,
+    reply: oneshot::Sender<Result<T, Error>>,
+    /// Held while it waits: the bound of the queue.
+    _room: OwnedSemaphorePermit,
+}
+
+impl<F, T> Work for Pending<F, T>
+where
+    F: FnOnce(&Connection) -> Result<T, Fault> + Send,
+    T: Send,
+{
+    fn level(&self) -> Level {
+        self.level
+    }
+
+    fn run(&mut self, connection: &Connection, path: &Path) -> Result<(), Error> {
+        let Some(work) = self.work.take() else { return Ok(()) };
+        match work(connection).map_err(|fault| fault.at(path)) {
+            Ok(value) => self.result = Some(Ok(value)),
+            Err(error) => {
+                self.result = Some(Err(error.clone()));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn done(self: Box<Self>, committed: Result<(), Error>) {
+        let result = match (committed, self.result) {
+            (Err(error), _) => Err(error),
+            (Ok(()), Some(result)) => result,
+            (Ok(()), None) => Err(Error::Stopped),
+        };
+        // A caller that went away does not undo what it asked for.
+        let _ = self.reply.send(result);
+    }
+}
+
+impl Writer {
+    pub(crate) fn start(
+        connection: Connection,
+        path: PathBuf,
+        changes: watch::Sender<u64>,
+        hook: Option<CommitHook>,
+    ) -> Result<Self, Error> {
+        let (queue, messages) = channel();
+        let failed = |error| Error::sqlite(&path, error);
+        let thread =
+            Thread::prepare(connection, path.clone(), messages, changes, hook).map_err(failed)?;
+        let thread = std::thread::Builder::new()
+            .name("windlass-store".to_owned())
+            .spawn(move || thread.serve())
+            .map_err(|source| Error::file(&path, source))?;
+        Ok(Self {
+            queue: Mutex::new(Some(queue)),
+            room: Arc::new(Semaphore::new(QUEUE)),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Runs `work` in a transaction and waits until that is committed. Dropping the future does not
+    /// take the work back once it is queued.
+    pub(crate) async fn run<T, F>(&self, level: Level, work: F) -> Result<T, Error>
+    where
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        T: Send + 'static,
+    {
+        let room = self.room.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
+        let (reply, answer) = oneshot::channel();
+        let work = Some(work);
+        let pending = Pending { level, work, result: None, reply, _room: room };
+        self.send(Message::Work(Box::new(pending)))?;
+        answer.await.map_err(|_| Error::Stopped)?
+    }
+
+    /// Makes the thread look for other processes' commits from now on.
+    pub(crate) fn listen(&self) {
+        // A stopped writer makes no more changes to hear of.
+        let _ = self.send(Message::Listen);
+    }
+
+    fn send(&self, message: Message) -> Result<(), Error> {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.as_ref().ok_or(Error::Stopped)?.send(message).map_err(|_| Error::Stopped)
+    }
+}
+
+impl Drop for Writer {
+    /// Commits what is queued, then closes the database.
+    fn drop(&mut self) {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Thread {
+    connection: Connection,
+    path: PathBuf,
+    messages: Receiver<Message>,
+    changes: watch::Sender<u64>,
+    hook: Option<CommitHook>,
+    level: Level,
+    /// Transactions committed.
+    number: u64,
+    /// Frames in the WAL after the last commit, told by SQLite.
+    frames: Arc<AtomicU64>,
+    frame_bytes: u64,
+    synced_frames: u64,
+    data_version: i64,
+    looked: Instant,
+}
+
+impl Thread {
+    fn prepare(
+        mut connection: Connection,
+        path: PathBuf,
+        messages: Receiver<Message>,
+        changes: watch::Sender<u64>,
+        hook: Option<CommitHook>,
+    ) -> rusqlite::Result<Self> {
+        let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "journal_size_limit", WAL_KEEP_BYTES)?;
+        let frames = Arc::new(AtomicU64::new(0));
+        let told = frames.clone();
+        // This replaces SQLite's own checkpoint on commit; `checkpoint` does it after the callers
+        // have heard.
+        connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
+            told.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        let data_version = data_version(&connection)?;
+        let found = wal_frames(&connection)?;
+        frames.store(found, Ordering::Relaxed);
+        // What an ended process left in the WAL may be unsynced. Whoever counts needs to know, so it
+        // is made true; without a hook the next synced commit does the same.
+        let synced_frames = match hook {
+            Some(_) if sync_wal(&path).is_ok() => found,
+            _ => 0,
+        };
+        Ok(Self {
+            connection,
+            path,
+            messages,
+            changes,
+            hook,
+            level: Level::Written,
+            number: 0,
+            frames,
+            frame_bytes: u64::from(page) + FRAME_HEADER_BYTES,
+            synced_frames,
+            data_version,
+            looked: Instant::now(),
+        })
+    }
+
+    fn serve(mut self) {
+        while let Some(first) = self.next() {
+            let mut batch = vec![first];
+            while batch.len() < BATCH {
+                match self.messages.try_recv() {
+                    Ok(Message::Work(work)) => batch.push(work),
+                    Ok(Message::Listen) => {}
+                    Err(_) => break,
+                }
+            }
+            self.commit(batch);
+            self.checkpoint();
+        }
+    }
+
+    /// The next work; looks for other processes' commits while waiting, if somebody listens.
+    fn next(&mut self) -> Option<Box<dyn Work>> {
+        loop {
+            let message = if self.changes.receiver_count() == 0 {
+                self.messages.recv().ok()?
+            } else {
+                let wait = POLL.saturating_sub(self.looked.elapsed());
+                let message = match wait.is_zero() {
+                    true => Err(RecvTimeoutError::Timeout),
+                    false => self.messages.recv_timeout(wait),
+                };
+                match message {
+                    Ok(message) => message,
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.look();
+                        continue;
+                    }
+                }
+            };
+            match message {
+                Message::Work(work) => return Some(work),
+                Message::Listen => self.look(),
+            }
+        }
+    }
+
+    /// Ticks when another process has committed since the last look.
+    fn look(&mut self) {
+        self.looked = Instant::now();
+        // A failure shows when the next read or write meets it.
+        let Ok(version) = data_version(&self.connection) else { return };
+        if version != self.data_version {
+            self.data_version = version;
+            self.tick();
+        }
+    }
+
+    fn tick(&self) {
+        self.changes.send_modify(|tick| *tick += 1);
+    }
+
+    fn commit(&mut self, mut batch: Vec<Box<dyn Work>>) {
+        let outcome = self.transact(&mut batch);
+        if outcome.is_err() && !self.connection.is_autocommit() {
+            // Nothing can be done about a rollback that fails; the next BEGIN says so.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        if let Ok(true) = outcome {
+            self.tick();
+        }
+        let outcome = outcome.map(|_| ());
+        for work in batch {
+            work.done(outcome.clone());
+        }
+    }
+
+    /// Runs a batch and commits it; tells whether anything changed.
+    fn transact(&mut self, batch: &mut [Box<dyn Work>]) -> Result<bool, Error> {
+        let level = batch.iter().map(|work| work.level()).max().unwrap_or(Level::Written);
+        self.set_level(level)?;
+        let before = self.connection.total_changes();
+        self.execute("BEGIN IMMEDIATE")?;
+        for work in batch {
+            self.execute("SAVEPOINT work")?;
+            match work.run(&self.connection, &self.path) {
+                Ok(()) => self.execute("RELEASE work")?,
+                Err(error) if error.is_storage() => return Err(error),
+                Err(_) => self.execute("ROLLBACK TO work; RELEASE work")?,
+            }
+        }
+        if self.connection.total_changes() == before {
+            self.execute("ROLLBACK")?;
+            return Ok(false);
+        }
+        self.number += 1;
+        self.tell(Phase::Before, level);
+        let frames_before = self.frames.load(Ordering::Relaxed);
+        self.execute("COMMIT")?;
+        let frames = self.frames.load(Ordering::Relaxed);
+        if level == Level::Synced {
+            self.synced_frames = frames;
+        } else if frames < frames_before {
+            // The WAL began anew: nothing in it is synced.
+            self.synced_frames = 0;
+        }
+        self.tell(Phase::After, level);
+        Ok(true)
+    }
+
+    fn set_level(&mut self, level: Level) -> Result<(), Error> {
+        if level != self.level {
+            let value = match level {
+                Level::Written => "NORMAL",
+                Level::Synced => "FULL",
+            };
+            self.connection
+                .pragma_update(None, "synchronous", value)
+                .map_err(|error| Error::sqlite(&self.path, error))?;
+            self.level = level;
+        }
+        Ok(())
+    }
+
+    fn tell(&self, phase: Phase, level: Level) {
+        if let Some(hook) = &self.hook {
+            hook(CommitPoint {
+                number: self.number,
+                phase,
+                level,
+                wal_bytes: self.bytes(self.frames.load(Ordering::Relaxed)),
+                synced_bytes: self.bytes(self.synced_frames),
+            });
+        }
+    }
+
+    fn bytes(&self, frames: u64) -> u64 {
+        WAL_HEADER_BYTES + frames * self.frame_bytes
+    }
+
+    fn checkpoint(&mut self) {
+        let frames = self.frames.load(Ordering::Relaxed);
+        if frames < CHECKPOINT_FRAMES {
+            return;
+        }
+        // Passive: it copies what it can without waiting for readers. What it cannot, stays in the
+        // WAL for the next time.
+        let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        if done.is_ok() {
+            self.synced_frames = frames;
+        }
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), Error> {
+        self.connection.execute_batch(sql).map_err(|error| Error::sqlite(&self.path, error))
+    }
+}
+
+/// How many frames of the WAL hold commits.
+fn wal_frames(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+        row.get::<_, i64>(1).map(|frames| u64::try_from(frames).unwrap_or(0))
+    })
+}
+
+fn sync_wal(database: &Path) -> std::io::Result<()> {
+    let mut wal = database.as_os_str().to_owned();
+    wal.push("-wal");
+    std::fs::File::open(PathBuf::from(wal))?.sync_data()
+}
+
+fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA data_version", [], |row| row.get(0))
+}

@@ -1,0 +1,101 @@
+//! What the tests share: a throwaway data directory, a clock, and the smallest legal commands.
+
+use jiff::{SignedDuration, Timestamp};
+use tempfile::TempDir;
+use windlass_core::axes::Axes;
+use windlass_core::command::{ExecutionConfig, TaskCommand};
+use windlass_core::event::{Driver, Event, LlmRequest, LlmResponse, StatusChanged, TaskCreated};
+use windlass_core::id::{CommandId, InjectionId, QuestionId, SessionId, TaskId};
+use windlass_core::message::{Finish, Usage};
+use windlass_core::question::{Question, QuestionKind};
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::{Options, Store};
+
+/// A data directory that goes away with the test.
+pub struct World {
+    pub dir: TempDir,
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn open(&self) -> Store {
+        Store::open(self.dir.path(), Options::default()).unwrap()
+    }
+}
+
+/// The `second`th second of the tests' time.
+pub fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000).unwrap() + SignedDuration::from_secs(second)
+}
+
+pub fn created() -> TaskCreated {
+    created_at(at(0))
+}
+
+pub fn created_at(at: Timestamp) -> TaskCreated {
+    let task_id = TaskId::new(at);
+    TaskCreated {
+        command: TaskCommand {
+            command_id: CommandId::new(at),
+            session_id: SessionId::new(at),
+            task_id,
+            goal: "fix the build".to_owned(),
+            constraints: Vec::new(),
+            execution_config: ExecutionConfig::default(),
+            resume_context: None,
+        },
+        parent: None,
+        root: task_id,
+        depth: 0,
+        axes: Axes::headless(),
+        workspace: "/work".to_owned(),
+        driver: Driver::Foreground,
+        dependency_blockers: Vec::new(),
+        max_retries: 3,
+        cost_budget: None,
+    }
+}
+
+pub fn child_of(parent: TaskId, root: TaskId) -> TaskCreated {
+    TaskCreated { parent: Some(parent), root, depth: 1, ..created_at(at(1)) }
+}
+
+pub fn moved(from: TaskStatus, to: TaskStatus) -> Event {
+    let (reason, detail, error) = (StatusReason::User, None, None);
+    Event::StatusChanged(StatusChanged { from, to, reason, detail, error })
+}
+
+pub fn request() -> Event {
+    let (model, hash) = ("test/model".to_owned(), "0".to_owned());
+    Event::LlmRequest(LlmRequest { model, messages: 1, estimated_tokens: 10, hash })
+}
+
+pub fn reply(text: &str) -> Event {
+    Event::LlmResponse(LlmResponse {
+        text: text.to_owned(),
+        calls: Vec::new(),
+        finish: Finish::Stop,
+        usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 0, cost_usd: Some(0.25) },
+        model: "test/model".to_owned(),
+        latency_ms: 1,
+    })
+}
+
+pub fn question(kind: QuestionKind) -> Question {
+    Question {
+        id: QuestionId::new(at(0)),
+        kind,
+        call: None,
+        question: "which one?".to_owned(),
+        options: vec!["red".to_owned(), "blue".to_owned()],
+        context: None,
+        binding: None,
+    }
+}
+
+pub fn injection_id() -> InjectionId {
+    InjectionId::new(at(0))
+}
