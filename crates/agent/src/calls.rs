@@ -15,12 +15,13 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::event::{Event, RiskCheck, ToolCall, ToolResult};
 use windlass_core::id::QuestionId;
 use windlass_core::outcome::{Ending as CallEnding, Fact, Outcome, Recovery};
-use windlass_core::policy::denial::Denial;
 use windlass_core::policy::{Assessment, Class, Decision, Rules, Verdict, decide};
 use windlass_core::question::{Answer, Binding, PERMISSION_OPTIONS, Question, QuestionKind};
 use windlass_core::state::{OpenCall, Stage};
 use windlass_store::Level;
-use windlass_tools::{Call, Facts, Kind, Prepared};
+use windlass_tools::registry::reachable_under;
+use windlass_tools::workspace::Happened;
+use windlass_tools::{Call, Facts, Kind, Prepared, output};
 
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
@@ -78,11 +79,10 @@ impl Agent {
             Ok(arguments) => arguments,
             Err(outcome) => return Plan::Settled { check: None, outcome },
         };
-        if let (Stage::Answered(_), Some(Kind::Loop)) = (&open.stage, self.registry.kind(name)) {
+        if matches!(open.stage, Stage::Answered(_)) && self.kind(name) == Kind::Loop {
             return Plan::Settled { check: None, outcome: Outcome::ok(ANSWERED.trim_end()) };
         }
-        let call = self.call(task, open, arguments.clone());
-        let prepared = match self.registry.prepare(name, &self.world, call).await {
+        let prepared = match self.prepare(task, open, arguments.clone()).await {
             Ok(prepared) => prepared,
             Err(outcome) => return Plan::Settled { check: None, outcome },
         };
@@ -127,12 +127,12 @@ impl Agent {
             (Decision::Allow, _) => {
                 let (tool, recovery) = (open.request.name.clone(), prepared.recovery.clone());
                 let call = ToolCall { call: open.request.id, tool, arguments, recovery };
-                match self.registry.kind(&open.request.name) {
-                    Some(Kind::Loop) => {
+                match self.kind(&open.request.name) {
+                    Kind::Loop => {
                         let question = asked(open, &call.arguments);
                         Plan::AskUser { check, call, question }
                     }
-                    Some(Kind::Plain) | None => Plan::Run { check: Some(check), call, prepared },
+                    Kind::Plain => Plan::Run { check: Some(check), call, prepared },
                 }
             }
         }
@@ -147,19 +147,17 @@ impl Agent {
         match &started.recovery {
             Recovery::Rerun => {}
             Recovery::Verify { change, outcome } => {
-                let found = self.world.workspace.hash(&change.path);
-                match found {
-                    Ok(hash) if hash.as_ref() == Some(&change.after) => {
+                match self.world.workspace.recover(open.request.id, change) {
+                    Ok(Happened::Yes) => {
                         return Plan::Settled { check: None, outcome: outcome.as_ref().clone() };
                     }
-                    Ok(hash) if hash == change.before => {}
-                    Ok(_) | Err(_) => return unknown(),
+                    Ok(Happened::No) => {}
+                    Ok(Happened::Unknown) | Err(_) => return unknown(),
                 }
             }
             Recovery::Reattach { .. } | Recovery::Unknown => return unknown(),
         }
-        let call = self.call(task, open, started.arguments.clone());
-        match self.registry.prepare(&started.tool, &self.world, call).await {
+        match self.prepare(task, open, started.arguments.clone()).await {
             Ok(prepared) => Plan::Run { check: None, call: started.clone(), prepared },
             Err(outcome) => Plan::Settled { check: None, outcome },
         }
@@ -249,9 +247,12 @@ impl Agent {
 
     async fn perform(&self, open: OpenCall, prepared: Prepared) -> (OpenCall, Outcome, u64) {
         let begun = Instant::now();
-        let outcome = (prepared.act)().await;
-        let limit = self.settings.tool_output_max_tokens;
-        let outcome = windlass_tools::output::fit(outcome, open.request.id, limit, &self.world.workspace);
+        let mut outcome = (prepared.act)().await;
+        if outcome.truncated.is_none() {
+            let (id, limit) = (open.request.id, self.settings.tool_output_max_tokens);
+            (outcome.text, outcome.truncated) =
+                output::fit(outcome.text, id, limit, &self.world.workspace);
+        }
         let duration_ms = begun.elapsed().as_millis() as u64;
         let tool_name = &open.request.name;
         match outcome.ending {
@@ -261,19 +262,33 @@ impl Agent {
         (open, outcome, duration_ms)
     }
 
-    fn call(&self, task: &Journal, open: &OpenCall, arguments: serde_json::Value) -> Call {
+    async fn prepare(
+        &self,
+        task: &Journal,
+        open: &OpenCall,
+        arguments: serde_json::Value,
+    ) -> Result<Prepared, Outcome> {
+        let Some(tool) = self.registry.get(&open.request.name) else {
+            return Err(Outcome::error(format!("There is no tool `{}`.", open.request.name)));
+        };
         let state = task.state();
         let facts = Facts {
             known_files: state.known_files.clone(),
             working_directory: state.working_directory.clone(),
         };
-        Call { id: open.request.id, arguments, facts: Arc::new(facts) }
+        let call = Call { id: open.request.id, arguments, facts: Arc::new(facts) };
+        tool.prepare(&self.world, call).await
+    }
+
+    fn kind(&self, name: &str) -> Kind {
+        self.registry.get(name).map_or(Kind::Plain, |tool| tool.kind())
     }
 
     /// A tool that the profile does not reach is not shown; a forged call to it is refused here.
     fn not_offered(&self, task: &Journal, name: &str) -> Option<String> {
         let profile = task.state().axes.permission_profile;
-        (!self.registry.offers(name, &task.state().axes))
+        let offered = reachable_under(profile);
+        (!self.registry.get(name).is_some_and(|tool| offered(tool.as_ref())))
             .then(|| format!("`{name}` is not available under profile `{profile}`"))
     }
 
@@ -330,13 +345,17 @@ fn result(open: &OpenCall, outcome: Outcome, duration_ms: u64) -> Vec<Event> {
 }
 
 fn denied(tool: &str, verdict: &Verdict) -> Outcome {
-    let denial = Denial::new(tool, &verdict.reason);
-    Outcome::ended(CallEnding::Denied, denial.to_string())
+    denial(tool, &verdict.reason)
 }
 
 fn refused_by_person(tool: &str, answer: &Answer) -> Outcome {
-    let reason = format!("{} said no: {}", answer.by, answer.text);
-    Outcome::ended(CallEnding::Denied, Denial::new(tool, &reason).to_string())
+    denial(tool, &format!("{} said no: {}", answer.by, answer.text))
+}
+
+fn denial(tool: &str, reason: &str) -> Outcome {
+    let feedback = serde_json::json!({ "tool": tool, "reason": reason });
+    let text = format!("DENIED: This action is not permitted.\n{feedback}");
+    Outcome::ended(CallEnding::Denied, text)
 }
 
 fn asked(open: &OpenCall, arguments: &serde_json::Value) -> Question {

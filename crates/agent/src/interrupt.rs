@@ -60,13 +60,14 @@ impl Watch {
     async fn cancelled(&self) -> Result<(), Error> {
         let mut changes = self.store.changes();
         loop {
-            let waiting = self.store.pending_injections(self.task)?;
-            if waiting.iter().any(|one| matches!(one.control, Some(Control::Cancel { .. }))) {
-                return Ok(());
+            changes.tick();
+            if self.store.has_mail(self.task)? {
+                let waiting = self.store.pending_injections(self.task)?;
+                if waiting.iter().any(|one| matches!(one.control, Some(Control::Cancel { .. }))) {
+                    return Ok(());
+                }
             }
-            if changes.changed().await.is_err() {
-                return pending().await;
-            }
+            changes.changed().await?;
         }
     }
 }

@@ -12,7 +12,7 @@ use windlass_core::id::TaskId;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Model, Transcript};
-use windlass_store::{Level, Store, Writer};
+use windlass_store::{Level, Store, Stream};
 
 use crate::context::Context;
 use crate::run::Error;
@@ -23,8 +23,7 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A task's journal, its state and its context.
 pub struct Journal {
-    store: Store,
-    writer: Writer,
+    stream: Stream,
     state: TaskState,
     context: Context,
     trace: Trace,
@@ -34,13 +33,12 @@ pub struct Journal {
 impl Journal {
     /// Reads the whole journal and folds it.
     pub fn open(
-        store: &Store,
-        writer: Writer,
+        stream: Stream,
         model: Arc<dyn Model>,
         clock: Clock,
     ) -> Result<Self, Error> {
-        let task = writer.task();
-        let records = store.journal(task)?;
+        let task = stream.task();
+        let records = stream.journal()?;
         let state = TaskState::fold(records.iter().map(|record| (record.at, &record.event)))
             .map_err(|source| Error::Corrupt { task, source })?
             .ok_or(Error::Empty { task })?;
@@ -48,8 +46,9 @@ impl Journal {
         for record in &records {
             context.apply(&record.event);
         }
-        let trace = Trace::catch_up(&store.trace_path(task), &records)?;
-        Ok(Self { store: store.clone(), writer, state, context, trace, clock })
+        let traces = stream.store().dir().traces().join(stream.root().to_string());
+        let trace = Trace::catch_up(&traces.join(format!("{task}.jsonl")), &records)?;
+        Ok(Self { stream, state, context, trace, clock })
     }
 
     /// What is known of the task.
@@ -79,18 +78,18 @@ impl Journal {
 
     /// The store, for reading.
     pub fn store(&self) -> &Store {
-        &self.store
+        self.stream.store()
     }
 
     /// Commits events, then takes them in.
     pub async fn commit(&mut self, events: Vec<Event>, level: Level) -> Result<(), Error> {
-        let records = self.writer.append(self.now(), events, level).await?;
+        let records = self.stream.append(self.now(), events, level).await?;
         self.take_in(&records)
     }
 
     /// Takes what waits in the mailbox into the journal; cheap when nothing does.
     pub async fn drain(&mut self) -> Result<(), Error> {
-        let records = self.writer.drain(self.now()).await?;
+        let records = self.stream.drain(self.now()).await?;
         self.take_in(&records)
     }
 

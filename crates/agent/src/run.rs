@@ -25,6 +25,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::command::TaskResult;
 use windlass_model::{Live, Model, Options, Reply};
 use windlass_store::Level;
+use windlass_tools::registry::reachable_under;
 use windlass_tools::{Registry, World};
 
 use crate::interrupt::{Interrupt, Watch};
@@ -167,7 +168,7 @@ impl Agent {
     async fn start(&self, task: &mut Journal) -> Result<(), Error> {
         let state = task.state();
         let command = state.command();
-        let tools = self.registry.specs(&state.axes);
+        let tools = self.registry.specs(reachable_under(state.axes.permission_profile));
         let first = task.transcript().is_none();
         let prelude = first.then(|| Prelude {
             system: prompt::system(&Surroundings {

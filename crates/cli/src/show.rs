@@ -178,10 +178,10 @@ pub fn task_line(row: &TaskRow, driven: Option<u32>) -> String {
 pub fn task_json(row: &TaskRow, driven: Option<u32>) -> String {
     json!({
         "task_id": row.id,
-        "session_id": row.session,
+        "session_id": row.session_id,
         "goal": row.goal,
         "status": row.status,
-        "status_reason": row.status_reason,
+        "status_reason": row.reason,
         "interrupted": status_words(row.status, driven) == "interrupted",
         "driven_by": driven,
         "workspace": row.workspace,

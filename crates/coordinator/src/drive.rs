@@ -9,7 +9,7 @@ use windlass_core::event::{Event, StatusChanged};
 use windlass_core::id::TaskId;
 use windlass_core::state::{Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::Level;
+use windlass_store::{Level, Runtime};
 
 use crate::{Coordinator, Error};
 
@@ -32,7 +32,7 @@ pub trait Equip: Send + Sync {
 impl Coordinator {
     /// Runs a task here until its segment ends. Fails if somebody else drives it.
     pub async fn drive(&self, task: TaskId, stop: &CancellationToken) -> Result<TaskResult, Error> {
-        let mut owner = self.store.own(task).await?;
+        let owner = self.store.own(task).await?;
         let state = self.state(task)?;
         self.check_startable(&state)?;
         let equipment = self
@@ -40,21 +40,26 @@ impl Coordinator {
             .equip(&state, self.previews.clone())
             .map_err(|details| Error::Equipment { task, details: Box::new(details) })?;
         let Equipment { agent } = equipment;
-        let writer = owner.writer(task)?;
-        let mut journal =
-            Journal::open(&self.store, writer, agent.model.clone(), self.clock.clone())?;
-        self.store.set_runtime(task, std::process::id(), self.now()).await?;
+        let model = agent.model.clone();
+        let mut journal = Journal::open(owner.stream(task)?, model, self.clock.clone())?;
+        let runtime = Runtime {
+            process_pid: std::process::id(),
+            worktree_path: None,
+            current_model: Some(agent.model.name().to_string()),
+            context_usage_percent: None,
+            last_heartbeat_at: self.now(),
+        };
+        self.store.set_runtime(task, runtime).await?;
         let result = agent.run(&mut journal, stop).await;
-        agent.close().await;
         self.store.clear_runtime(task).await?;
         Ok(result?)
     }
 
     /// Carries out the signals of a task that nobody drives; returns the status it then has.
     pub(crate) async fn settle(&self, task: TaskId) -> Result<TaskStatus, Error> {
-        let mut owner = self.store.own(task).await?;
-        let mut writer = owner.writer(task)?;
-        writer.drain(self.now()).await?;
+        let owner = self.store.own(task).await?;
+        let mut stream = owner.stream(task)?;
+        stream.drain(self.now()).await?;
         let state = self.state(task)?;
         let (to, detail) = match &state.signal {
             Some(Signal::Cancel(reason)) => (TaskStatus::Cancelled, reason.clone()),
@@ -66,13 +71,13 @@ impl Coordinator {
         }
         let (from, reason) = (state.status, StatusReason::User);
         let moved = StatusChanged { from, to, reason, detail, error: None };
-        writer.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
+        stream.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
         Ok(to)
     }
 
     /// Makes a failed task ready to run again (`failed → retrying`, under its limit).
     pub async fn retry(&self, task: TaskId) -> Result<(), Error> {
-        let mut owner = self.store.own(task).await?;
+        let owner = self.store.own(task).await?;
         let state = self.state(task)?;
         let ended = Error::Ended { task, status: state.status };
         if state.status != TaskStatus::Failed || state.retries >= state.created.max_retries {
@@ -85,8 +90,7 @@ impl Coordinator {
             detail: None,
             error: None,
         };
-        let mut writer = owner.writer(task)?;
-        writer.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
+        owner.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
         Ok(())
     }
 

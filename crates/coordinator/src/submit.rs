@@ -80,13 +80,18 @@ impl Coordinator {
             max_retries: MAX_RETRIES,
             cost_budget: draft.cost_budget,
         };
-        Ok(self.store.create_task(now, created).await?.task)
+        Ok(self.store.create_task(now, created).await?.task())
     }
 
     /// Two agents in one directory undo each other's work unaware (§15.14).
     fn check_alone(&self, workspace: &Path) -> Result<(), Error> {
-        for task in self.store.tasks(&Filter::live())? {
-            if Path::new(&task.workspace) == workspace && self.store.driven(task.id)?.is_some() {
+        let live = Filter {
+            live: true,
+            workspace: Some(workspace.display().to_string()),
+            ..Filter::default()
+        };
+        for task in self.store.tasks(&live)? {
+            if self.store.driven(task.id)?.is_some() {
                 return Err(Error::WorkspaceTaken { task: task.id, path: workspace.to_owned() });
             }
         }

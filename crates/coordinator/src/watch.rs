@@ -1,10 +1,10 @@
 //! Following a task: its events as they are committed, and previews of what is coming.
 
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 use windlass_agent::Preview;
 use windlass_core::event::Record;
 use windlass_core::id::TaskId;
-use windlass_store::Store;
+use windlass_store::{Changes, Store};
 
 use crate::{Coordinator, Error};
 
@@ -26,7 +26,7 @@ pub struct Following {
     task: TaskId,
     seq: u64,
     ready: std::collections::VecDeque<Record>,
-    changes: watch::Receiver<u64>,
+    changes: Changes,
     previews: broadcast::Receiver<Preview>,
 }
 
@@ -48,15 +48,12 @@ impl Following {
     /// The next thing to show; waits for it.
     pub async fn next(&mut self) -> Result<Update, Error> {
         loop {
+            self.changes.tick();
             if let Some(record) = self.committed()? {
                 return Ok(Update::Event(Box::new(record)));
             }
             tokio::select! {
-                changed = self.changes.changed() => {
-                    if changed.is_err() {
-                        std::future::pending::<()>().await;
-                    }
-                }
+                changed = self.changes.changed() => changed?,
                 preview = self.previews.recv() => match preview {
                     Ok(preview) if preview.task == self.task => return Ok(Update::Preview(preview)),
                     // Another task's, or too many at once: previews are not promises.

@@ -2,7 +2,7 @@
 
 use windlass_coordinator::Update;
 use windlass_core::event::Event;
-use windlass_store::Filter;
+use windlass_store::{Filter, Which};
 
 use super::Setting;
 use crate::args::{Events, Listing, One, Tasks};
@@ -11,7 +11,7 @@ use crate::show::{self, out};
 
 pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
     let store = setting.coordinator.store();
-    let filter = Filter { status: args.status, limit: Some(args.limit), ..Filter::default() };
+    let filter = Filter { statuses: args.status.into_iter().collect(), limit: Some(args.limit), ..Filter::default() };
     let rows = store.tasks(&filter)?;
     for row in &rows {
         let driven = store.driven(row.id)?;
@@ -84,7 +84,7 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
 }
 
 pub(super) fn inbox(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
-    let rows = setting.coordinator.store().open_questions()?;
+    let rows = setting.coordinator.store().questions(Which::Open)?;
     for row in &rows {
         out(&if args.json { show::question_json(row) } else { show::question_page(row) });
     }

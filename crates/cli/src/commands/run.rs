@@ -100,7 +100,7 @@ pub(super) async fn drive(
 ) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let stop = CancellationToken::new();
-    let mut following = coordinator.follow(task, coordinator.store().last_seq(task)?);
+    let mut following = coordinator.follow(task, last_seq(setting, task)?);
     let mut screen = Screen::new(printing);
     screen.begin(task);
 
@@ -127,6 +127,11 @@ pub(super) async fn drive(
     }
     screen.end(&result);
     Ok(code(&result, &stop))
+}
+
+fn last_seq(setting: &Setting, task: TaskId) -> Result<u64, Failure> {
+    let row = setting.coordinator.store().task(task)?;
+    Ok(row.map_or(0, |row| row.last_seq))
 }
 
 fn code(result: &TaskResult, stop: &CancellationToken) -> u8 {

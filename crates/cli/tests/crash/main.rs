@@ -1,0 +1,50 @@
+//! The exhaustive crash test: the program is killed before and after every commit, resumed, and must
+//! come to the same end as if nothing had happened.
+//!
+//! The binary is both sides: started with `WINDLASS_CRASH` it is `windlass` with a hook that ends it by
+//! SIGKILL at one chosen commit; started without, it goes through every point in turn. A second pass
+//! also cuts the write-ahead log to its last synced length, as a power failure would.
+//!
+//! What is compared: the files in the workspace, the conversation the model saw last (byte for byte),
+//! the result, and how often each effect happened, counted by the effect itself.
+
+mod machine;
+mod scenario;
+
+use std::process::ExitCode;
+
+use machine::{Machine, Power};
+
+fn main() -> ExitCode {
+    if std::env::var_os(machine::CHILD).is_some() {
+        return machine::be_windlass();
+    }
+    // `cargo test -- NAME` filters by name; this binary has one test.
+    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    if wanted.is_some_and(|name| !"every_crash_point".contains(name.as_str())) {
+        println!("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out");
+        return ExitCode::SUCCESS;
+    }
+    let unbroken = Machine::new().play(None);
+    assert!(unbroken.commits > 20, "the scenario commits often: {}", unbroken.commits);
+    let mut failed = 0;
+    let mut points = 0;
+    for power in [Power::Stays, Power::Fails] {
+        for crash in unbroken.crash_points() {
+            points += 1;
+            let outcome = Machine::new().play(Some((crash, power)));
+            if let Err(difference) = outcome.same_as(&unbroken) {
+                failed += 1;
+                println!("killed {crash}, power {power:?}: {difference}");
+            }
+        }
+    }
+    println!("{points} crash points: before and after each of {} commits, twice", unbroken.commits);
+    println!("\nrunning 1 test");
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!("test every_crash_point_comes_to_the_same_end ... {verdict}");
+    let (ok, bad) = (usize::from(failed == 0), usize::from(failed > 0));
+    println!("\ntest result: {verdict}. {ok} passed; {bad} failed; 0 ignored; 0 measured; 0 filtered out");
+    ExitCode::from(u8::from(failed > 0))
+}
+

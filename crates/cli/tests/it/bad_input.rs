@@ -1,0 +1,117 @@
+//! Bad input gets a clear error: what happened, to which thing, what to do next; exit code 2.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::program::Program;
+
+fn program() -> Program {
+    Program::playing("replies: [{ask_user: {question: sure?}}, {say: done}]")
+}
+
+/// The error as a person reads it, with what varies masked.
+fn error(program: &Program, args: &[&str]) -> String {
+    let ran = program.windlass(args).expect(2);
+    assert_eq!(ran.stdout, "", "errors go to stderr");
+    let home = program.data.path().display().to_string();
+    let workspace = program.workspace().canonicalize().unwrap().display().to_string();
+    ran.stderr.replace(&home, "HOME").replace(&workspace, "WORKSPACE")
+}
+
+#[test]
+fn an_empty_goal() {
+    insta::assert_snapshot!(error(&program(), &["run", "  "]));
+}
+
+#[test]
+fn a_workspace_that_is_not_there() {
+    insta::assert_snapshot!(error(&program(), &["run", "x", "--workspace", "nowhere"]));
+}
+
+#[test]
+fn a_workspace_that_is_a_file() {
+    let program = program();
+    std::fs::write(program.workspace().join("file"), "").unwrap();
+    insta::assert_snapshot!(error(&program, &["run", "x", "--workspace", "file"]));
+}
+
+#[test]
+fn a_workspace_that_cannot_be_written_to() {
+    // Root writes anywhere but where nobody can.
+    insta::assert_snapshot!(error(&program(), &["run", "x", "--workspace", "/proc"]));
+}
+
+#[test]
+fn an_unknown_id() {
+    insta::assert_snapshot!(error(&program(), &["resume", "task_0000"]));
+}
+
+#[test]
+fn an_unknown_profile() {
+    insta::assert_snapshot!(error(&program(), &["run", "x", "--permission-profile", "root"]));
+}
+
+#[test]
+fn no_model() {
+    let program = program();
+    let ran = program.command(&["run", "x"]).env_remove("LITELLM_MODEL").output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
+    insta::assert_snapshot!(String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn a_database_that_is_something_else() {
+    let program = program();
+    std::fs::create_dir_all(program.data_directory()).unwrap();
+    std::fs::write(program.data_directory().join("windlass.db"), "this is not a database, is it?")
+        .unwrap();
+    insta::assert_snapshot!(error(&program, &["tasks"]));
+}
+
+#[test]
+fn a_data_directory_that_is_a_file() {
+    let program = program();
+    std::fs::write(program.data_directory(), "").unwrap();
+    insta::assert_snapshot!(error(&program, &["tasks"]));
+}
+
+#[test]
+fn a_database_of_a_later_version() {
+    let program = program();
+    program.windlass(&["tasks"]).expect(0);
+    let database = program.data_directory().join("windlass.db");
+    let connection = rusqlite::Connection::open(database).unwrap();
+    connection.pragma_update(None, "user_version", 999).unwrap();
+    drop(connection);
+    insta::assert_snapshot!(error(&program, &["tasks"]));
+}
+
+#[test]
+fn a_task_that_has_ended_takes_nothing_more() {
+    let program = Program::playing("replies: [{say: done}]");
+    program.windlass(&["run", "x", "--json"]).expect(0);
+    let task = program.task();
+    let masked = |args: &[&str]| error(&program, args).replace(&task, "TASK");
+    insta::assert_snapshot!(
+        [masked(&["send", &task, "hello"]), masked(&["resume", &task])].join("\n---\n")
+    );
+}
+
+#[test]
+fn a_read_only_database() {
+    let program = program();
+    program.windlass(&["tasks"]).expect(0);
+    let directory = program.data_directory();
+    for entry in std::fs::read_dir(&directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
+        }
+    }
+    // Root ignores permission bits, so this says something only for an ordinary user.
+    let ran = program.windlass(&["run", "x", "--json"]);
+    if ran.code == 2 {
+        assert!(ran.stderr.contains("read-only") || ran.stderr.contains("not writable"), "{ran:?}");
+    } else {
+        assert_eq!(ran.code, 3, "{ran:?}");
+    }
+}

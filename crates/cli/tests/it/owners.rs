@@ -1,0 +1,79 @@
+//! Several processes and one task: one drives, the others are told who.
+
+use rustix::process::{Pid, Signal, kill_process};
+use windlass_testkit::{Answer, Gate, ModelServer};
+
+use crate::program::{Program, Ran};
+
+/// Must show 4: two `resume`s at once.
+#[test]
+fn of_two_that_resume_one_drives_and_the_other_is_told_who() {
+    let gate = Gate::new();
+    let server = ModelServer::start("replies: [{ask_user: {question: sure?}}, {say: done}]");
+    let program = Program::with(server);
+    program.windlass(&["run", "ask", "--json"]).expect(3);
+    let task = program.task();
+    program.windlass(&["answer", &task, "yes"]).expect(0);
+    program.server.next(Answer::script("say: done").gated(0, &gate));
+    let first = program.start(&["resume", &task, "--json"]);
+    gate.reached_blocking();
+
+    let second = program.windlass(&["resume", &task]).expect(2);
+    assert!(second.stderr.contains(&format!("driven by process {}", first.id())), "{second:?}");
+    assert!(second.stderr.contains("hint:"), "{second:?}");
+    gate.open();
+    let first: Ran = first.wait_with_output().unwrap().into();
+    first.expect(0);
+}
+
+/// §15.14: a second live task in one directory is refused unless it is shared.
+#[test]
+fn a_second_task_in_a_directory_is_refused_unless_shared() {
+    let gate = Gate::new();
+    let server = ModelServer::start("replies: [{say: done}]");
+    server.next(Answer::script("say: first").gated(0, &gate));
+    let program = Program::with(server);
+    let first = program.start(&["run", "one", "--json"]);
+    gate.reached_blocking();
+    let refused = program.windlass(&["run", "two"]).expect(2);
+    assert!(refused.stderr.contains("already works in"), "{refused:?}");
+    assert!(refused.stderr.contains("--share"), "{refused:?}");
+    program.windlass(&["run", "two", "--share"]).expect(0);
+    gate.open();
+    let first: Ran = first.wait_with_output().unwrap().into();
+    first.expect(0);
+}
+
+/// §15.5: running with a free lock shows as interrupted.
+#[test]
+fn a_task_whose_process_was_killed_shows_as_interrupted_and_can_be_resumed() {
+    let gate = Gate::new();
+    let server = ModelServer::start("replies: [{say: done}]");
+    server.next(Answer::script("say: never").gated(0, &gate));
+    let program = Program::with(server);
+    let mut child = program.start(&["run", "work", "--json"]);
+    gate.reached_blocking();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let listed = program.windlass(&["tasks"]).expect(0);
+    assert!(listed.stdout.contains("interrupted"), "{listed:?}");
+    let ran = program.windlass(&["resume", &program.task(), "--json"]).expect(0);
+    assert_eq!(ran.result()["final_message"], "done");
+}
+
+/// Exit 130: the first Ctrl-C pauses, and the task can be resumed (ES-110).
+#[test]
+fn ctrl_c_pauses_and_says_how_to_go_on() {
+    let gate = Gate::new();
+    let server = ModelServer::start("replies: [{say: done}]");
+    server.next(Answer::script("say: never").gated(0, &gate));
+    let program = Program::with(server);
+    let child = program.start(&["run", "work"]);
+    gate.reached_blocking();
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    let ran: Ran = child.wait_with_output().unwrap().into();
+    let ran = ran.expect(130);
+    assert!(ran.stderr.contains("windlass resume task_"), "{ran:?}");
+    program.windlass(&["resume", &program.task(), "--json"]).expect(0);
+}
