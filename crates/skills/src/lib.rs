@@ -1,3 +1,11 @@
 //! Finding, checking and reading skills.
-/// x
+/// Skills.
+#[derive(Debug, Default)]
 pub struct Skills;
+
+impl Skills {
+    /// None at all.
+    pub fn empty() -> Self {
+        Self
+    }
+}

@@ -6,6 +6,10 @@
 
 pub mod tool;
 pub mod registry;
+mod schema;
+mod builtin;
+pub mod output;
 pub mod workspace;
 
-pub use tool::{Act, Call, Facts, Prepared, Tool, World};
+pub use registry::Registry;
+pub use tool::{Act, Call, Category, Facts, Kind, Prepared, Tool, World};

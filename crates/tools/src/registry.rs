@@ -1,1 +1,186 @@
 //! All tools by name, in a stable order, and the checking of arguments against their schemas.
+//!
+//! Invariants:
+//! - The order is the order the tools were added in, and for our own the order of `Registry::builtin`:
+//!   files, plan and notes, people, skills, output. The same tools give the same bytes.
+//! - A schema is generated and compiled once; a call that does not fit never reaches its tool (ES-204).
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use windlass_core::axes::PermissionProfile;
+use windlass_core::message::ToolSpec;
+use windlass_core::outcome::Outcome;
+use windlass_core::policy::Decision;
+use windlass_core::policy::decide::by_profile;
+
+use crate::builtin;
+use crate::schema::{self, Check};
+use crate::tool::Tool;
+
+/// The longest arguments of one call; more than any model's longest reply.
+pub const MAX_ARGUMENT_BYTES: usize = 4 << 20;
+
+/// All tools.
+pub struct Registry {
+    tools: Vec<Entry>,
+}
+
+struct Entry {
+    tool: Arc<dyn Tool>,
+    parameters: Value,
+    check: Check,
+}
+
+/// Why a tool cannot be added.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The name is taken.
+    #[error("there are two tools named `{name}`")]
+    Twice {
+        /// The name.
+        name: &'static str,
+    },
+    /// Its schema is none.
+    #[error("the schema of tool `{name}` cannot be used: {reason}")]
+    Schema {
+        /// The tool.
+        name: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Registry {
+    /// The tools that need nothing but a workspace and skills.
+    pub fn builtin() -> Self {
+        Self::with(builtin::all()).expect("our own schemas compile, and our names differ")
+    }
+
+    /// Exactly these tools, in this order.
+    pub fn with(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, Error> {
+        let mut registry = Self { tools: Vec::new() };
+        for tool in tools {
+            registry.add(tool)?;
+        }
+        Ok(registry)
+    }
+
+    /// Adds a tool after all others.
+    pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), Error> {
+        let name = tool.name();
+        if self.get(name).is_some() {
+            return Err(Error::Twice { name });
+        }
+        let parameters = tool.parameters();
+        let check =
+            Check::new(name, &parameters).map_err(|reason| Error::Schema { name, reason })?;
+        self.tools.push(Entry { tool, parameters, check });
+        Ok(())
+    }
+
+    /// All tools, in order (ES-201).
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.iter().map(|entry| &entry.tool)
+    }
+
+    /// The tool of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.entry(name).map(|entry| &entry.tool)
+    }
+
+    /// The tools that `offered` admits, as the model is shown them (ES-202, ES-203).
+    pub fn specs(&self, offered: impl Fn(&dyn Tool) -> bool) -> Vec<ToolSpec> {
+        self.tools
+            .iter()
+            .filter(|entry| offered(entry.tool.as_ref()))
+            .map(|entry| ToolSpec {
+                name: entry.tool.name().to_owned(),
+                description: entry.tool.description().to_owned(),
+                parameters: entry.parameters.clone(),
+            })
+            .collect()
+    }
+
+    /// The arguments of a call as its tool takes them, or what the model should do differently.
+    pub fn check(&self, name: &str, arguments: &str) -> Result<Value, Outcome> {
+        let entry = self.entry(name).ok_or_else(|| self.unknown(name))?;
+        let mut value = parse(name, arguments)?;
+        schema::drop_nulls(&entry.parameters, &mut value);
+        let value = Value::Object(value);
+        let complaints = entry.check.complaints(&entry.parameters, &value);
+        if complaints.is_empty() {
+            return Ok(value);
+        }
+        let complaints = complaints.join("\n- ");
+        Err(Outcome::error(format!(
+            "The arguments of `{name}` do not fit its schema:\n- {complaints}\nThe call did not run. \
+             Correct the arguments and call it again."
+        )))
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.tools.iter().find(|entry| entry.tool.name() == name)
+    }
+
+    fn unknown(&self, name: &str) -> Outcome {
+        let names: Vec<_> = self.iter().map(|tool| tool.name()).collect();
+        let close = |known: &&&str| distance(name, known) <= known.len().div_ceil(2);
+        let within = |known: &&&str| name.to_ascii_lowercase().contains(**known);
+        let nearest = names.iter().min_by_key(|known| distance(name, known)).filter(close);
+        let hint = match nearest.or_else(|| names.iter().find(within)) {
+            Some(known) => format!(" Did you mean `{known}`?"),
+            None => String::new(),
+        };
+        let name = windlass_core::text::one_line(name, 64);
+        Outcome::error(format!(
+            "There is no tool `{name}`.{hint} The tools are: {}.",
+            names.join(", ")
+        ))
+    }
+}
+
+/// Admits the tools of which `profile` allows at least the most harmless call.
+pub fn reachable_under(profile: PermissionProfile) -> impl Fn(&dyn Tool) -> bool {
+    move |tool| by_profile(tool.least().0, profile) != Decision::Deny
+}
+
+fn parse(name: &str, arguments: &str) -> Result<Map<String, Value>, Outcome> {
+    if arguments.len() > MAX_ARGUMENT_BYTES {
+        return Err(Outcome::error(format!(
+            "The arguments of `{name}` are too large: {} bytes, and at most {MAX_ARGUMENT_BYTES} are \
+             taken. The call did not run. Do it in smaller pieces.",
+            arguments.len()
+        )));
+    }
+    // Some providers send nothing where there are no arguments.
+    let text = if arguments.trim().is_empty() { "{}" } else { arguments };
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err(Outcome::error(format!(
+            "The arguments of `{name}` are not a JSON object. The call did not run. Send an object with \
+             the fields of its schema."
+        ))),
+        Err(error) => Err(Outcome::error(format!(
+            "The arguments of `{name}` are not valid JSON: {error}. The call did not run. Send them again \
+             as one JSON object."
+        ))),
+    }
+}
+
+/// Edits between two names, case aside.
+fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<_> = left.chars().take(64).map(|c| c.to_ascii_lowercase()).collect();
+    let right: Vec<_> = right.chars().map(|c| c.to_ascii_lowercase()).collect();
+    let mut row: Vec<_> = (0..=right.len()).collect();
+    for (i, l) in left.iter().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, r) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(l != r);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}

@@ -1,4 +1,7 @@
 //! The seam every tool stands behind.
+//!
+//! Invariant: `prepare` changes nothing. Everything a call changes, it changes in its `Act`, which the
+//! loop runs at most once and only after the gate has allowed it and the journal has it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +10,8 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use windlass_core::id::CallId;
 use windlass_core::outcome::{Outcome, Recovery};
-use windlass_core::policy::Assessment;
+use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::words;
 
 use crate::workspace::Workspace;
 use windlass_skills::Skills;
@@ -54,6 +58,39 @@ pub struct Prepared {
     pub act: Act,
 }
 
+words! {
+    /// What a tool is for, as lists of tools group it.
+    Category ("tool category") {
+        /// Files of the workspace.
+        FileSystem = "File System",
+        /// Plan and notes.
+        ContextEngineering = "Context Engineering",
+        /// Talking to people.
+        Communication = "Communication",
+        /// Instructions for kinds of work.
+        Skills = "Skills",
+        /// What is handed back.
+        Output = "Output",
+        /// Commands.
+        Execution = "Execution",
+        /// The web.
+        Web = "Web",
+        /// Other agents.
+        Orchestration = "Orchestration",
+        /// Anything else.
+        Other = "Other",
+    }
+}
+
+/// Who carries a call out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The tool itself, by its `Act`.
+    Plain,
+    /// The loop: the call parks the task or starts another, and its `Act` is never run.
+    Loop,
+}
+
 /// One tool.
 pub trait Tool: Send + Sync {
     /// The name the model calls it by.
@@ -64,6 +101,22 @@ pub trait Tool: Send + Sync {
 
     /// The JSON schema of its arguments.
     fn parameters(&self) -> Value;
+
+    /// What it is for, as lists group it.
+    fn category(&self) -> Category {
+        Category::Other
+    }
+
+    /// The most harmless thing a call of it can be; a profile that denies even this is not offered
+    /// the tool (ES-203).
+    fn least(&self) -> (Class, Risk) {
+        (Class::Read, Risk::Low)
+    }
+
+    /// Who carries its calls out.
+    fn kind(&self) -> Kind {
+        Kind::Plain
+    }
 
     /// Looks before it leaps: gathers what policy and recovery need and changes nothing. An `Err` is
     /// an outcome the model can act on; the call then never starts.

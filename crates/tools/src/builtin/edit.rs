@@ -1,0 +1,135 @@
+//! `edit`: one piece of text in a file for another.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use similar::TextDiff;
+use windlass_core::outcome::{Fact, FileChange, Outcome, Recovery};
+use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::text::prefix;
+
+use super::{Builtin, act, counted, failed};
+use crate::tool::{Call, Category, Prepared, World};
+use crate::workspace::{Purpose, Replacement, content_hash};
+
+/// The largest file that is edited; larger ones are data, not text someone edits.
+const MAX_EDITED_BYTES: u64 = 16 << 20;
+/// A diff is a glance for a person, not a patch.
+const MAX_DIFF_BYTES: usize = 4_000;
+/// Lines around a change in its diff.
+const DIFF_CONTEXT: usize = 2;
+/// How long finding a small diff may take before a coarse one does.
+const DIFF_TIME: std::time::Duration = std::time::Duration::from_millis(200);
+
+pub(super) struct Edit;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The file, relative to /workspace.
+    path: String,
+    /// The text to replace, exactly as it is in the file, without line numbers.
+    #[schemars(length(min = 1))]
+    old_string: String,
+    /// The text to put in its place; must differ from old_string.
+    new_string: String,
+    /// Replace every occurrence instead of exactly one. Default: false.
+    replace_all: Option<bool>,
+}
+
+impl Builtin for Edit {
+    type Arguments = Arguments;
+    const NAME: &'static str = "edit";
+    const DESCRIPTION: &'static str = include_str!("descriptions/edit.md");
+    const CATEGORY: Category = Category::FileSystem;
+    const LEAST: (Class, Risk) = (Class::Edit, Risk::Low);
+
+    fn prepare(world: World, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        let workspace = world.workspace;
+        let path = workspace.look(&given.path, Purpose::Agent).map_err(failed)?.path;
+        let bytes = workspace.read_all(&given.path, MAX_EDITED_BYTES).map_err(failed)?;
+        let before = content_hash(&bytes);
+        refuse_unseen(&path, call.facts.known_files.get(&path), &before)?;
+        let old = String::from_utf8(bytes).map_err(|_| {
+            Outcome::error(format!("Error: `{path}` is not UTF-8 text and cannot be edited."))
+        })?;
+        let (new, count) = replaced(&path, &old, &given)?;
+        let after = content_hash(new.as_bytes());
+        let times = counted(count, "place");
+        let diff = Some(diff(&old, &new));
+        let outcome = Outcome::ok(format!("Edited `{path}` in {times}.")).with(Fact::FileChanged {
+            path: path.clone(),
+            hash: after.clone(),
+            diff,
+        });
+        let change = FileChange { path: path.clone(), before: Some(before.clone()), after };
+        let recovery = Recovery::Verify { change, outcome: Box::new(outcome.clone()) };
+        let act = act(move || {
+            let new = Replacement {
+                call: call.id,
+                path: &given.path,
+                before: Some(&before),
+                content: new.as_bytes(),
+                purpose: Purpose::Agent,
+            };
+            workspace.replace(new).map_or_else(failed, |()| outcome)
+        });
+        let assessment = Assessment::of(Class::Edit, format!("edits `{path}`"));
+        Ok(Prepared { assessment, recovery, act })
+    }
+}
+
+/// An edit starts from what the agent has seen: a matching fragment says nothing about the rest.
+fn refuse_unseen(path: &str, known: Option<&String>, now: &String) -> Result<(), Outcome> {
+    match known {
+        Some(known) if known == now => Ok(()),
+        Some(_) => Err(Outcome::error(format!(
+            "Error: `{path}` has changed since you last read it. Read it again, then repeat the edit."
+        ))),
+        None => Err(Outcome::error(format!(
+            "Error: `{path}` has not been read in this task. Read it first, then repeat the edit."
+        ))),
+    }
+}
+
+/// The new content and how many places changed.
+fn replaced(path: &str, content: &str, given: &Arguments) -> Result<(String, usize), Outcome> {
+    let [old, new] =
+        [&given.old_string, &given.new_string].map(|text| with_endings_of(content, text));
+    if old == new {
+        return Err(Outcome::error(
+            "Error: old_string and new_string are the same; nothing to edit.",
+        ));
+    }
+    let all = given.replace_all.unwrap_or(false);
+    match content.matches(&*old).count() {
+        0 => Err(Outcome::error(format!(
+            "Error: old_string is not in `{path}`. It must match exactly, white space included, and without \
+             the line numbers that read shows. Read the place again."
+        ))),
+        1 => Ok((content.replacen(&*old, &new, 1), 1)),
+        count if all => Ok((content.replace(&*old, &new), count)),
+        count => Err(Outcome::error(format!(
+            "Error: old_string is in `{path}` {count} times. Give more of the text around it so that it is \
+             unique, or set replace_all."
+        ))),
+    }
+}
+
+/// A model writes `\n`; where every line of a file ends in CRLF, so does what is put into it.
+fn with_endings_of(content: &str, text: &str) -> String {
+    let crlf = content.matches("\r\n").count();
+    if crlf > 0 && crlf == content.matches('\n').count() {
+        text.replace("\r\n", "\n").replace('\n', "\r\n")
+    } else {
+        text.to_owned()
+    }
+}
+
+fn diff(old: &str, new: &str) -> String {
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(old, new);
+    let text = diff.unified_diff().context_radius(DIFF_CONTEXT).to_string();
+    if text.len() <= MAX_DIFF_BYTES {
+        return text;
+    }
+    format!("{}\n[diff cut]\n", prefix(&text, MAX_DIFF_BYTES))
+}

@@ -1,0 +1,211 @@
+//! `read`: a file's lines, numbered.
+
+use std::io::{BufRead as _, BufReader};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use windlass_core::outcome::{Fact, Outcome, Recovery};
+use windlass_core::policy::{Assessment, Class, Risk};
+
+use super::{Builtin, act, failed};
+use crate::output::readable;
+use crate::tool::{Call, Category, Prepared, World};
+use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Place, Workspace, hex};
+
+/// Lines shown where no limit is asked for.
+const DEFAULT_LINES: usize = 2_000;
+/// A line longer than this is cut: minified code and data would fill the context.
+const MAX_LINE_BYTES: usize = 2_000;
+/// A file whose first bytes hold a NUL is binary; as git judges it.
+const SNIFFED_BYTES: usize = 8_000;
+
+pub(super) struct Read;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The file, relative to /workspace (or under /skills).
+    path: String,
+    /// First line to show, counted from 1. Default: 1.
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+    /// How many lines to show. Default: 2000.
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+}
+
+impl Builtin for Read {
+    type Arguments = Arguments;
+    const NAME: &'static str = "read";
+    const DESCRIPTION: &'static str = include_str!("descriptions/read.md");
+    const CATEGORY: Category = Category::FileSystem;
+    const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
+
+    fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        let reason = format!("reads `{}`", given.path);
+        Ok(Prepared {
+            assessment: Assessment::of(Class::Read, reason),
+            recovery: Recovery::Rerun,
+            act: act(move || read(&world.workspace, &given)),
+        })
+    }
+}
+
+fn read(workspace: &Workspace, given: &Arguments) -> Outcome {
+    let opened = match workspace.read(&given.path) {
+        Ok(opened) => opened,
+        Err(error @ workspace::Error::IsDirectory { .. }) => {
+            return Outcome::error(format!("Error: {error}. Use glob to list the files in it."));
+        }
+        Err(error @ workspace::Error::NotFound { .. }) => {
+            return Outcome::error(format!("Error: {error}. Use glob to find the file."));
+        }
+        Err(error) => return failed(error),
+    };
+    if opened.size > MAX_HASHED_BYTES {
+        return Outcome::error(format!(
+            "Error: `{}` is too large to read: {} bytes, and at most {MAX_HASHED_BYTES} are read. Use grep \
+             to find what you need in it.",
+            opened.path, opened.size
+        ));
+    }
+    let (path, place) = (opened.path.clone(), opened.place);
+    let first = given.offset.unwrap_or(1);
+    let limit =
+        given.limit.map_or(DEFAULT_LINES, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    match Seen::of(opened, first, limit) {
+        Ok(seen) => {
+            let outcome = seen.outcome(&path, first);
+            if place == Place::Workspace && !outcome.is_error() {
+                outcome.with(Fact::FileRead { path, hash: seen.hash })
+            } else {
+                outcome
+            }
+        }
+        Err(source) => failed(workspace::Error::Io { path, source }),
+    }
+}
+
+/// What was seen of a file in one pass over all of it.
+struct Seen {
+    hash: String,
+    size: u64,
+    lines: u64,
+    /// The lines asked for, numbered.
+    shown: String,
+    shown_lines: u64,
+    cut_lines: u64,
+    binary: Option<&'static str>,
+}
+
+impl Seen {
+    fn of(opened: Opened, first: u64, limit: usize) -> std::io::Result<Self> {
+        let mut reader = BufReader::with_capacity(64 << 10, opened.file);
+        let mut seen = Self {
+            hash: String::new(),
+            size: 0,
+            lines: 0,
+            shown: String::new(),
+            shown_lines: 0,
+            cut_lines: 0,
+            binary: kind_of(reader.fill_buf()?),
+        };
+        let mut hash = Sha256::new();
+        let mut line = Vec::new();
+        let mut at_line_start = true;
+        loop {
+            let chunk = reader.fill_buf()?;
+            if chunk.is_empty() {
+                break;
+            }
+            let end = chunk.iter().position(|&byte| byte == b'\n');
+            let taken = end.map_or(chunk.len(), |end| end + 1);
+            hash.update(&chunk[..taken]);
+            if at_line_start {
+                seen.lines += 1;
+                line.clear();
+            }
+            // One byte more than is shown, so that a cut is noticed.
+            let room = (MAX_LINE_BYTES + 1).saturating_sub(line.len());
+            line.extend_from_slice(&chunk[..taken.min(room)]);
+            seen.size += taken as u64;
+            reader.consume(taken);
+            at_line_start = end.is_some();
+            if at_line_start {
+                seen.show(&line, first, limit);
+            }
+        }
+        if !at_line_start {
+            seen.show(&line, first, limit);
+        }
+        seen.hash = hex(hash);
+        Ok(seen)
+    }
+
+    fn show(&mut self, line: &[u8], first: u64, limit: usize) {
+        if self.binary.is_some() || self.lines < first || self.shown_lines >= limit as u64 {
+            return;
+        }
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let text = readable(line);
+        let cut = windlass_core::text::prefix(&text, MAX_LINE_BYTES);
+        let mark = if line.len() > MAX_LINE_BYTES { "… [line cut]" } else { "" };
+        self.cut_lines += u64::from(!mark.is_empty());
+        self.shown_lines += 1;
+        self.shown.push_str(&format!("{:>6}\t{cut}{mark}\n", self.lines));
+    }
+
+    fn outcome(&self, path: &str, first: u64) -> Outcome {
+        let Self { size, lines, .. } = self;
+        if let Some(kind) = self.binary {
+            return Outcome::ok(format!(
+                "`{path}` is {kind} ({size} bytes); its content is not shown."
+            ));
+        }
+        if *size == 0 {
+            return Outcome::ok(format!("`{path}` is empty."));
+        }
+        if first > *lines {
+            return Outcome::error(format!(
+                "Error: `{path}` has only {lines} lines; line {first} is past its end."
+            ));
+        }
+        let mut text = self.shown.clone();
+        let last = first + self.shown_lines - 1;
+        if last < *lines {
+            let next = last + 1;
+            text.push_str(&format!(
+                "\n[lines {first} to {last} of {lines}; read on with offset {next}]\n"
+            ));
+        }
+        if self.cut_lines > 0 {
+            text.push_str(&format!(
+                "\n[lines longer than {MAX_LINE_BYTES} bytes were cut: {}]\n",
+                self.cut_lines
+            ));
+        }
+        Outcome::ok(text)
+    }
+}
+
+/// What a file is by its first bytes, when it is not text.
+fn kind_of(head: &[u8]) -> Option<&'static str> {
+    const KINDS: [(&[u8], &str); 9] = [
+        (b"\x89PNG\r\n\x1a\n", "a PNG image"),
+        (b"\xff\xd8\xff", "a JPEG image"),
+        (b"GIF87a", "a GIF image"),
+        (b"GIF89a", "a GIF image"),
+        (b"%PDF-", "a PDF document"),
+        (b"PK\x03\x04", "a ZIP archive or a document packed as one"),
+        (b"\x1f\x8b", "gzip-compressed data"),
+        (b"\x7fELF", "an ELF program or library"),
+        (b"SQLite format 3\0", "a SQLite database"),
+    ];
+    let known = KINDS.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, kind)| *kind);
+    let webp =
+        (head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP")).then_some("a WebP image");
+    let sniffed = &head[..head.len().min(SNIFFED_BYTES)];
+    known.or(webp).or_else(|| sniffed.contains(&0).then_some("a binary file"))
+}

@@ -1,0 +1,92 @@
+//! `update_plan`: the whole working plan, written to `.plan.md` (ES-139…149).
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use windlass_core::outcome::{Fact, FileChange, Outcome, Recovery};
+use windlass_core::plan::{Step, StepStatus, WorkingPlan};
+use windlass_core::policy::{Assessment, Class, Risk};
+
+use super::{Builtin, act, failed};
+use crate::tool::{Call, Category, Prepared, World};
+use crate::workspace::{PLAN_FILE, Purpose, Replacement, content_hash};
+
+pub(super) struct UpdatePlan;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// All steps of the plan, in order; this replaces the plan as a whole.
+    steps: Vec<StepArgument>,
+    /// What you are working on right now.
+    current_focus: Option<String>,
+    /// How you approach the goal.
+    overall_approach: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct StepArgument {
+    /// Short name of the step, the same in every update.
+    id: String,
+    /// What is to be done.
+    description: String,
+    /// How far it is.
+    #[schemars(schema_with = "statuses")]
+    status: StepStatus,
+    /// A remark: what came of it, what blocks it, why it was skipped.
+    notes: Option<String>,
+}
+
+fn statuses(_: &mut SchemaGenerator) -> Schema {
+    let words: Vec<_> = StepStatus::ALL.iter().map(|status| status.as_str()).collect();
+    json_schema!({ "type": "string", "enum": words })
+}
+
+impl From<Arguments> for WorkingPlan {
+    fn from(given: Arguments) -> Self {
+        let Arguments { steps, current_focus, overall_approach } = given;
+        let step = |StepArgument { id, description, status, notes }| Step {
+            id,
+            description,
+            status,
+            notes,
+        };
+        Self { steps: steps.into_iter().map(step).collect(), current_focus, overall_approach }
+    }
+}
+
+impl Builtin for UpdatePlan {
+    type Arguments = Arguments;
+    const NAME: &'static str = "update_plan";
+    const DESCRIPTION: &'static str = include_str!("descriptions/update_plan.md");
+    const CATEGORY: Category = Category::ContextEngineering;
+    const LEAST: (Class, Risk) = (Class::Note, Risk::Low);
+
+    fn prepare(world: World, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        let plan = WorkingPlan::from(given);
+        let text = plan.markdown();
+        // A link in its place that leads elsewhere is refused here: a note must not become an edit.
+        let before = world.workspace.look(PLAN_FILE, Purpose::Plan).map_err(failed)?.hash;
+        let after = content_hash(text.as_bytes());
+        let outcome =
+            Outcome::ok(plan.acknowledgement()).with(Fact::Plan(plan)).with(Fact::FileChanged {
+                path: PLAN_FILE.to_owned(),
+                hash: after.clone(),
+                diff: None,
+            });
+        let change = FileChange { path: PLAN_FILE.to_owned(), before: before.clone(), after };
+        let recovery = Recovery::Verify { change, outcome: Box::new(outcome.clone()) };
+        let act = act(move || {
+            let new = Replacement {
+                call: call.id,
+                path: PLAN_FILE,
+                before: before.as_deref(),
+                content: text.as_bytes(),
+                purpose: Purpose::Plan,
+            };
+            world.workspace.replace(new).map_or_else(failed, |()| outcome)
+        });
+        let assessment = Assessment::of(Class::Note, "updates the working plan");
+        Ok(Prepared { assessment, recovery, act })
+    }
+}

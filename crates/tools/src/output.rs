@@ -1,0 +1,114 @@
+//! What the model gets to read of a tool's output: harmless, and cut to size.
+//!
+//! Invariants:
+//! - At or below the limit a text passes unchanged; over it, the whole is in a file before the cut one
+//!   is returned (ES-228, ES-229).
+//! - No control character reaches the model or, through it, a terminal.
+
+use windlass_core::id::CallId;
+use windlass_core::outcome::Truncated;
+use windlass_core::text::{BYTES_PER_TOKEN, estimate_tokens, prefix, suffix};
+
+use crate::workspace::{Error, Purpose, Replacement, SCRATCH_DIRECTORY, Workspace};
+
+/// The limit where nothing is configured (ES-228, ES-209).
+pub const DEFAULT_LIMIT_TOKENS: u64 = 8_000;
+/// How much of what is kept comes from the beginning, in percent; the end tells how it came out.
+const HEAD_PERCENT: usize = 60;
+
+/// A text within the limit, and where the whole of it is if it had to be cut.
+pub fn fit(
+    text: String,
+    call: CallId,
+    limit_tokens: u64,
+    workspace: &Workspace,
+) -> (String, Option<Truncated>) {
+    if estimate_tokens(text.len() as u64) <= limit_tokens {
+        return (text, None);
+    }
+    let original_size = text.len() as u64;
+    match save(&text, call, workspace) {
+        Ok(path) => {
+            let notice = format!(
+                "[OUTPUT TRUNCATED — full output saved to {path}. Use read tool to access.]"
+            );
+            (
+                cut(&text, limit_tokens, &notice),
+                Some(Truncated { full_output_path: path, original_size }),
+            )
+        }
+        Err(error) => {
+            let notice = format!(
+                "[OUTPUT TRUNCATED — the full output ({original_size} bytes) could not be saved: {error}]"
+            );
+            (cut(&text, limit_tokens, &notice), None)
+        }
+    }
+}
+
+/// Saves the whole text and gives its path as the agent reads it.
+fn save(text: &str, call: CallId, workspace: &Workspace) -> Result<String, Error> {
+    let path = format!("{SCRATCH_DIRECTORY}/tool-output-{call}.txt");
+    // After a crash the same call may be cut again; its file is then replaced.
+    let before = workspace.hash(&path)?;
+    workspace.replace(Replacement {
+        call,
+        path: &path,
+        before: before.as_deref(),
+        content: text.as_bytes(),
+        purpose: Purpose::Harness,
+    })?;
+    Ok(format!("/workspace/{path}"))
+}
+
+/// Head and tail with the cut marked between them, at line ends where there are any near.
+fn cut(text: &str, limit_tokens: u64, notice: &str) -> String {
+    /// Room for the mark between the pieces.
+    const MARK_BYTES: usize = 48;
+    let limit = usize::try_from(limit_tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
+    let room = limit.saturating_sub(notice.len() + 2 + MARK_BYTES);
+    let head = whole_lines_of_head(prefix(text, room / 100 * HEAD_PERCENT));
+    let tail = whole_lines_of_tail(suffix(text, room - room / 100 * HEAD_PERCENT));
+    let left_out = text.len() - head.len() - tail.len();
+    format!("{head}\n[… {left_out} bytes left out …]\n{}\n\n{notice}", tail.trim_end_matches('\n'))
+}
+
+fn whole_lines_of_head(head: &str) -> &str {
+    match head.rfind('\n') {
+        Some(end) if end >= head.len() / 2 => &head[..end],
+        _ => head,
+    }
+}
+
+fn whole_lines_of_tail(tail: &str) -> &str {
+    match tail.find('\n') {
+        Some(end) if end < tail.len() / 2 => &tail[end + 1..],
+        _ => tail,
+    }
+}
+
+/// Bytes as text for the model: invalid UTF-8 and NUL replaced, control characters made visible.
+pub fn readable(bytes: &[u8]) -> String {
+    neutralize(&String::from_utf8_lossy(bytes))
+}
+
+/// The same for text: an escape sequence shows as `␛[31m` and commands no terminal. Idempotent.
+pub fn neutralize(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\n' | '\t' => clean.push(letter),
+            '\r' if letters.peek() == Some(&'\n') => {}
+            '\0' => clean.push(char::REPLACEMENT_CHARACTER),
+            // The Unicode pictures of the control characters stand in their order.
+            '\u{1}'..='\u{1f}' => {
+                clean.push(char::from_u32(0x2400 + letter as u32).unwrap_or(' '));
+            }
+            '\u{7f}' => clean.push('␡'),
+            '\u{80}'..='\u{9f}' => clean.push(char::REPLACEMENT_CHARACTER),
+            _ => clean.push(letter),
+        }
+    }
+    clean
+}

@@ -1,3 +1,0 @@
-//! The workspace.
-/// x
-pub struct Workspace;

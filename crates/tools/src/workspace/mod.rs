@@ -1,0 +1,280 @@
+//! The directory an agent sees as `/workspace`, behind a handle that cannot be walked out of.
+//!
+//! Invariants:
+//! - No path, link, swap or special file leads a file tool to anything outside the workspace and the two
+//!   read-only trees it was given (`walk`).
+//! - A write is whole and durable, never in place, and never to a protected name (`write`, `protect`).
+//! - Only regular files are opened; a FIFO cannot make a tool wait and a device cannot be touched.
+
+mod error;
+mod layout;
+mod protect;
+mod walk;
+mod write;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
+
+pub use error::{Error, OpenError};
+pub use layout::{MEMO_DIRECTORY, OUTPUT_DIRECTORY, SCRATCH_DIRECTORY};
+pub use protect::{PLAN_FILE, Purpose, TRACE_DIRECTORY};
+pub use walk::Place;
+pub use write::{Happened, Replacement};
+
+use walk::{Parents, Spot};
+
+/// The largest file that is hashed as a whole: seconds, not minutes.
+pub const MAX_HASHED_BYTES: u64 = 256 << 20;
+
+/// What lies around a workspace.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// The merged skills, shown read-only as `/skills`.
+    pub skills: Option<PathBuf>,
+    /// This task's traces and nobody else's, shown read-only as `.trace`.
+    pub trace: Option<PathBuf>,
+    /// Our data directory; where it is inside the workspace it is neither shown nor written.
+    pub data: Option<PathBuf>,
+}
+
+/// The files one agent may touch.
+#[derive(Debug)]
+pub struct Workspace {
+    root: OwnedFd,
+    real: PathBuf,
+    /// The workspace's own names on the host, by which an agent outside a container may call it.
+    real_names: Vec<String>,
+    places: Places,
+    /// The data directory's names below the workspace, where it is inside.
+    hidden: Option<Vec<String>>,
+}
+
+/// A regular file, open for reading.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its path, links resolved, as an agent writes it.
+    pub path: String,
+    /// Which tree it is in.
+    pub place: Place,
+    /// Its size when it was opened.
+    pub size: u64,
+    /// The file.
+    pub file: File,
+}
+
+/// A file as it is right now, for a call that will replace it.
+#[derive(Debug)]
+pub struct Current {
+    /// Its path, links resolved, relative to the workspace.
+    pub path: String,
+    /// Hash of its content; `None` when there is no file.
+    pub hash: Option<String>,
+}
+
+impl Workspace {
+    /// Opens a directory as a workspace and makes the layout in it.
+    pub fn open(directory: &Path, places: Places) -> Result<Self, OpenError> {
+        let path = || directory.to_owned();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root =
+            rustix::fs::open(directory, flags, Mode::empty()).map_err(|errno| match errno {
+                Errno::NOENT => OpenError::NotThere { path: path() },
+                Errno::NOTDIR => OpenError::NotADirectory { path: path() },
+                other => OpenError::Io { path: path(), source: other.into() },
+            })?;
+        let real = std::fs::canonicalize(directory)
+            .map_err(|source| OpenError::Io { path: path(), source })?;
+        rustix::fs::accessat(&root, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())
+            .map_err(|errno| OpenError::NotWritable { path: path(), source: errno.into() })?;
+        let mut real_names: Vec<_> = real.to_str().map(ToOwned::to_owned).into_iter().collect();
+        real_names.extend(directory.to_str().filter(|_| directory.is_absolute()).map(Into::into));
+        let hidden = places.data.as_deref().and_then(|data| names_below(&real, data));
+        let workspace = Self { root, real, real_names, places, hidden };
+        workspace.lay_out(directory)?;
+        // Tidiness for the user's `git status`; a repository that refuses it does not stop the task.
+        let _ = workspace.exclude_from_git();
+        Ok(workspace)
+    }
+
+    /// Where it is on the host.
+    pub fn real_path(&self) -> &Path {
+        &self.real
+    }
+
+    /// Opens a regular file for reading.
+    pub fn read(&self, path: &str) -> Result<Opened, Error> {
+        self.open_at(&self.walk(path, Parents::MustExist)?)
+    }
+
+    /// The whole content of a file of at most `limit` bytes.
+    pub fn read_all(&self, path: &str, limit: u64) -> Result<Vec<u8>, Error> {
+        let opened = self.read(path)?;
+        read_bounded(opened, limit)
+    }
+
+    /// The file that a write on behalf of `purpose` would replace; refuses what may not be written.
+    pub fn look(&self, path: &str, purpose: Purpose) -> Result<Current, Error> {
+        let spot = match self.walk(path, Parents::MustExist) {
+            Ok(_) | Err(Error::NotFound { .. }) if path.ends_with('/') => {
+                return Err(Error::IsDirectory { path: path.to_owned() });
+            }
+            // Directories above it are made by the write itself; protection is judged then, too, but
+            // the model should hear of it now.
+            Err(Error::NotFound { .. }) => return self.look_at_missing(path, purpose),
+            other => other?,
+        };
+        self.refuse_writing(&spot, purpose)?;
+        Ok(Current { path: spot.path(), hash: self.hash_at(&spot)? })
+    }
+
+    /// Hash of a file's content; `None` when there is no file.
+    pub fn hash(&self, path: &str) -> Result<Option<String>, Error> {
+        match self.walk(path, Parents::MustExist) {
+            Ok(spot) => self.hash_at(&spot),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether there is a directory at a path inside.
+    pub fn is_directory(&self, path: &str) -> bool {
+        self.walk(path, Parents::MustExist)
+            .is_ok_and(|spot| spot.file_type == Some(FileType::Directory))
+    }
+
+    /// Where a write to a path whose directories are missing would arrive: the part that exists, links
+    /// resolved, and then the names as written.
+    fn look_at_missing(&self, path: &str, purpose: Purpose) -> Result<Current, Error> {
+        let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
+        let above = if above.is_empty() { "/" } else { above };
+        if matches!(name, ".." | ".") {
+            return Err(Error::IsDirectory { path: path.to_owned() });
+        }
+        let parent = match self.walk(above, Parents::MustExist) {
+            Ok(spot) if spot.file_type == Some(FileType::Directory) => {
+                self.refuse_place(&spot)?;
+                spot.path()
+            }
+            Ok(spot) if spot.file_type.is_none() => {
+                self.refuse_place(&spot)?;
+                spot.path()
+            }
+            Ok(_) => return Err(Error::NotADirectory { path: above.to_owned() }),
+            Err(Error::NotFound { .. }) => self.look_at_missing(above, purpose)?.path,
+            Err(error) => return Err(error),
+        };
+        let whole = if parent == "." { name.to_owned() } else { format!("{parent}/{name}") };
+        let parts: Vec<_> = whole.split('/').collect();
+        protect::writable(&parts, purpose)?;
+        self.refuse_hidden(&parts, path)?;
+        Ok(Current { path: whole, hash: None })
+    }
+
+    fn refuse_place(&self, spot: &Spot) -> Result<(), Error> {
+        if spot.place == Place::Workspace { Ok(()) } else { Err(walk::read_only(&spot.path())) }
+    }
+
+    fn refuse_hidden(&self, parts: &[&str], asked: &str) -> Result<(), Error> {
+        let hidden = self.hidden.as_ref().is_some_and(|names| {
+            parts.len() >= names.len()
+                && names.iter().zip(parts).all(|(name, part)| name.eq_ignore_ascii_case(part))
+        });
+        if hidden {
+            let why = "it is windlass's own data";
+            return Err(Error::Protected { path: asked.to_owned(), why });
+        }
+        Ok(())
+    }
+
+    fn open_at(&self, spot: &Spot) -> Result<Opened, Error> {
+        let path = spot.path();
+        let kind = spot.file_type.ok_or_else(|| Error::NotFound { path: path.clone() })?;
+        if let Some(error) = special(kind, &path) {
+            return Err(error);
+        }
+        // Looked at again once open: it may have been swapped for a FIFO, which must not make us wait.
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&spot.directory, spot.name.as_str(), flags, Mode::empty())
+            .map_err(|errno| Error::at(&path, errno))?;
+        let stat = rustix::fs::fstat(&file).map_err(|errno| Error::at(&path, errno))?;
+        if let Some(error) = special(FileType::from_raw_mode(stat.st_mode), &path) {
+            return Err(error);
+        }
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        Ok(Opened { path, place: spot.place, size, file: file.into() })
+    }
+
+    fn hash_at(&self, spot: &Spot) -> Result<Option<String>, Error> {
+        let mut opened = match self.open_at(spot) {
+            Ok(opened) => opened,
+            Err(Error::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if opened.size > MAX_HASHED_BYTES {
+            let (path, size) = (opened.path, opened.size);
+            return Err(Error::TooLarge { path, size, limit: MAX_HASHED_BYTES });
+        }
+        let mut hash = Sha256::new();
+        let mut chunk = vec![0; 64 << 10];
+        loop {
+            match opened.file.read(&mut chunk) {
+                Ok(0) => return Ok(Some(hex(hash))),
+                Ok(bytes) => hash.update(&chunk[..bytes]),
+                Err(source) => return Err(Error::Io { path: opened.path, source }),
+            }
+        }
+    }
+}
+
+/// The hash by which versions of a file are told apart.
+pub fn content_hash(content: &[u8]) -> String {
+    hex(Sha256::new_with_prefix(content))
+}
+
+/// The same for content that comes in pieces.
+pub(crate) fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Reads a file that is at most `limit` bytes, also when it grows meanwhile.
+pub(crate) fn read_bounded(opened: Opened, limit: u64) -> Result<Vec<u8>, Error> {
+    let Opened { path, size, file, .. } = opened;
+    let mut content = Vec::new();
+    if size <= limit
+        && let Err(source) = file.take(limit + 1).read_to_end(&mut content)
+    {
+        return Err(Error::Io { path, source });
+    }
+    let size = size.max(content.len() as u64);
+    if size > limit { Err(Error::TooLarge { path, size, limit }) } else { Ok(content) }
+}
+
+/// What is wrong with opening this kind of file, if something is.
+fn special(kind: FileType, path: &str) -> Option<Error> {
+    let path = path.to_owned();
+    let what = match kind {
+        FileType::RegularFile => return None,
+        FileType::Directory => return Some(Error::IsDirectory { path }),
+        FileType::Symlink => return Some(Error::Changed { path }),
+        FileType::Fifo => "a FIFO",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Unknown => "of an unknown kind",
+    };
+    Some(Error::Special { path, what })
+}
+
+/// The names of `data` below `workspace`, where it is inside.
+fn names_below(workspace: &Path, data: &Path) -> Option<Vec<String>> {
+    let data = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
+    let below = data.strip_prefix(workspace).ok()?;
+    let names: Vec<_> = below.iter().filter_map(|name| name.to_str().map(Into::into)).collect();
+    (!names.is_empty()).then_some(names)
+}

@@ -1,0 +1,320 @@
+//! Turns a path that an agent wrote into an open directory and one name in it.
+//!
+//! Invariants:
+//! - Every step opens one name in a directory that is already open, and follows no link; links are read
+//!   and walked here. `..` goes back to the directory we came from, not to where the kernel has it. So
+//!   nothing that is renamed or swapped for a link meanwhile can lead out (raced in a test).
+//! - The path reported is the path that was walked, links resolved. Protection is judged by it, which
+//!   is why the walk is ours: neither `openat2` nor `cap-std` tells where it arrived.
+//! - Magic links (`/proc/self/root`, `/proc/*/fd`) read as absolute targets, and those lead out.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::protect::{self, Purpose, TRACE_DIRECTORY};
+use super::{Error, Workspace};
+
+/// As many links as the kernel follows in one path.
+const MAX_LINKS: usize = 40;
+/// The longest path; as the kernel has it.
+const MAX_PATH_BYTES: usize = 4096;
+/// The longest name; as every usual file system has it.
+const MAX_NAME_BYTES: usize = 255;
+
+/// Which of the trees an agent sees a path is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The workspace itself.
+    Workspace,
+    /// The merged skills, read-only.
+    Skills,
+    /// The task's traces, read-only.
+    Trace,
+}
+
+/// What to do about directories that are not there.
+#[derive(Clone, Copy)]
+pub(super) enum Parents {
+    MustExist,
+    Create(Purpose),
+}
+
+/// Where a walk arrived: a name, which may or may not exist, in an open directory.
+pub(crate) struct Spot {
+    pub place: Place,
+    /// An `O_PATH` handle.
+    pub directory: OwnedFd,
+    /// One name, never a link when it was looked at; `.` for the top of a tree.
+    pub name: String,
+    /// What is there; `None` when nothing is.
+    pub file_type: Option<FileType>,
+    parts: Vec<String>,
+}
+
+impl Spot {
+    /// The walked path as an agent writes it: relative in the workspace, absolute in `/skills`.
+    pub fn path(&self) -> String {
+        shown(self.place, &self.parts)
+    }
+
+    /// The names walked, below the top of the tree.
+    pub fn parts(&self) -> Vec<&str> {
+        self.parts.iter().map(String::as_str).collect()
+    }
+}
+
+fn shown(place: Place, parts: &[String]) -> String {
+    let below = parts.join("/");
+    match place {
+        Place::Workspace if below.is_empty() => ".".to_owned(),
+        Place::Workspace => below,
+        Place::Skills => format!("/skills/{below}"),
+        Place::Trace => format!("{TRACE_DIRECTORY}/{below}"),
+    }
+}
+
+/// A walk under way.
+struct Walk<'a> {
+    workspace: &'a Workspace,
+    asked: &'a str,
+    place: Place,
+    top: OwnedFd,
+    /// The directories below the top, each with its name.
+    trail: Vec<(String, OwnedFd)>,
+    /// Names still to take, last first.
+    pending: Vec<String>,
+    links: usize,
+}
+
+impl Workspace {
+    /// Walks `path` up to its last name.
+    pub(super) fn walk(&self, path: &str, parents: Parents) -> Result<Spot, Error> {
+        check_text(path)?;
+        let (place, below) = self.enter(path, path)?;
+        let mut walk = Walk {
+            workspace: self,
+            asked: path,
+            place,
+            top: self.top(place, path)?,
+            trail: Vec::new(),
+            pending: Vec::new(),
+            links: 0,
+        };
+        walk.take(below);
+        walk.run(parents)
+    }
+
+    /// The tree that an absolute path is in and what is below its top; a relative one stays as it is.
+    fn enter<'p>(&self, path: &'p str, asked: &str) -> Result<(Place, &'p str), Error> {
+        if !path.starts_with('/') {
+            return Ok((Place::Workspace, path));
+        }
+        let below = |top: &str| {
+            let rest = path.strip_prefix(top.trim_end_matches('/'))?;
+            (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+        };
+        let tops = self.real_names.iter().map(String::as_str).chain(["/workspace"]);
+        if let Some(rest) = tops.filter_map(below).next() {
+            return Ok((Place::Workspace, rest));
+        }
+        match below("/skills") {
+            Some(rest) => Ok((Place::Skills, rest)),
+            None => Err(Error::Outside { path: asked.to_owned() }),
+        }
+    }
+
+    fn top(&self, place: Place, asked: &str) -> Result<OwnedFd, Error> {
+        let missing = || Error::NotFound { path: asked.to_owned() };
+        // The read-only places are opened anew each time: skills are swapped as a whole directory.
+        let open = |path: &Path| {
+            rustix::fs::open(
+                path,
+                OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )
+        };
+        match place {
+            Place::Workspace => {
+                self.root.try_clone().map_err(|source| Error::Io { path: asked.to_owned(), source })
+            }
+            Place::Skills => {
+                open(self.places.skills.as_deref().ok_or_else(missing)?).map_err(|_| missing())
+            }
+            Place::Trace => {
+                open(self.places.trace.as_deref().ok_or_else(missing)?).map_err(|_| missing())
+            }
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn run(mut self, parents: Parents) -> Result<Spot, Error> {
+        while let Some(name) = self.pending.pop() {
+            if name == ".." {
+                // From the top of a read-only tree too: it has no parent an agent could see.
+                self.trail.pop().ok_or_else(|| self.outside())?;
+                continue;
+            }
+            if self.at_top_of_workspace() && name.eq_ignore_ascii_case(TRACE_DIRECTORY) {
+                self.jump(Place::Trace)?;
+                continue;
+            }
+            match rustix::fs::statat(self.here(), name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+                    FileType::Symlink => self.follow(&name)?,
+                    kind if self.pending.is_empty() => return self.arrive(name, Some(kind)),
+                    _ => self.step(name)?,
+                },
+                Err(Errno::NOENT) if self.pending.is_empty() => return self.arrive(name, None),
+                Err(Errno::NOENT) => self.create(name, parents)?,
+                Err(errno) => return Err(Error::at(&self.at(&name), errno)),
+            }
+        }
+        self.arrive_at_directory()
+    }
+
+    fn here(&self) -> impl AsFd + '_ {
+        self.trail.last().map_or(&self.top, |(_, directory)| directory)
+    }
+
+    fn at_top_of_workspace(&self) -> bool {
+        self.place == Place::Workspace
+            && self.trail.is_empty()
+            && self.workspace.places.trace.is_some()
+    }
+
+    /// The walked path of `name` here.
+    fn at(&self, name: &str) -> String {
+        let mut parts: Vec<_> = self.trail.iter().map(|(part, _)| part.clone()).collect();
+        parts.push(name.to_owned());
+        shown(self.place, &parts)
+    }
+
+    fn outside(&self) -> Error {
+        Error::Outside { path: self.asked.to_owned() }
+    }
+
+    fn take(&mut self, path: &str) {
+        // Components drops `.` and doubled slashes.
+        let names = Path::new(path).components().rev().filter_map(|part| match part {
+            Component::Normal(name) => name.to_str().map(ToOwned::to_owned),
+            Component::ParentDir => Some("..".to_owned()),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+        });
+        self.pending.extend(names);
+    }
+
+    fn jump(&mut self, place: Place) -> Result<(), Error> {
+        self.top = self.workspace.top(place, self.asked)?;
+        self.place = place;
+        self.trail.clear();
+        Ok(())
+    }
+
+    fn follow(&mut self, name: &str) -> Result<(), Error> {
+        self.links += 1;
+        if self.links > MAX_LINKS {
+            return Err(Error::TooManyLinks { path: self.asked.to_owned() });
+        }
+        let target = match rustix::fs::readlinkat(self.here(), name, Vec::new()) {
+            Ok(target) => target,
+            Err(Errno::INVAL) => return Err(Error::Changed { path: self.at(name) }),
+            Err(errno) => return Err(Error::at(&self.at(name), errno)),
+        };
+        let target = target.into_string().map_err(|_| Error::BadPath {
+            path: self.at(name),
+            why: "it is a link whose target is not UTF-8",
+        })?;
+        if target.starts_with('/') {
+            // A link made in the sandbox names things as the agent sees them.
+            let (place, below) = self.workspace.enter(&target, self.asked)?;
+            self.jump(place)?;
+            self.take(below);
+        } else {
+            self.take(&target);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, name: String) -> Result<(), Error> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let next = rustix::fs::openat(self.here(), name.as_str(), flags, Mode::empty())
+            .map_err(|errno| Error::at(&self.at(&name), errno))?;
+        self.trail.push((name, next));
+        Ok(())
+    }
+
+    fn create(&mut self, name: String, parents: Parents) -> Result<(), Error> {
+        let Parents::Create(purpose) = parents else {
+            return Err(Error::NotFound { path: self.at(&name) });
+        };
+        if self.place != Place::Workspace {
+            return Err(read_only(self.asked));
+        }
+        let parts: Vec<_> =
+            self.trail.iter().map(|(part, _)| part.as_str()).chain([&*name]).collect();
+        protect::writable(&parts, purpose)?;
+        self.workspace.refuse_hidden(&parts, self.asked)?;
+        match rustix::fs::mkdirat(self.here(), name.as_str(), Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(Error::at(&self.at(&name), errno)),
+        }
+        super::write::give_to_owner_of(&self.here(), &name);
+        self.step(name)
+    }
+
+    fn arrive(self, name: String, file_type: Option<FileType>) -> Result<Spot, Error> {
+        let Self { place, top, mut trail, asked, workspace, .. } = self;
+        let mut parts: Vec<_> = trail.iter().map(|(part, _)| part.clone()).collect();
+        parts.push(name.clone());
+        let directory = trail.pop().map_or(top, |(_, directory)| directory);
+        let spot = Spot { place, directory, name, file_type, parts };
+        if place == Place::Workspace {
+            workspace.refuse_hidden(&spot.parts(), asked)?;
+        }
+        Ok(spot)
+    }
+
+    /// The path ended in `..`, or is the top of a tree.
+    fn arrive_at_directory(mut self) -> Result<Spot, Error> {
+        let kind = Some(FileType::Directory);
+        match self.trail.pop() {
+            Some((name, _)) => self.arrive(name, kind),
+            None => Ok(Spot {
+                place: self.place,
+                directory: self.top,
+                name: ".".to_owned(),
+                file_type: kind,
+                parts: Vec::new(),
+            }),
+        }
+    }
+}
+
+/// What is said about a write to one of the read-only trees.
+pub(super) fn read_only(path: &str) -> Error {
+    Error::Protected { path: path.to_owned(), why: "it is read-only; write under /workspace" }
+}
+
+fn check_text(path: &str) -> Result<(), Error> {
+    let bad = |why| {
+        let path = windlass_core::text::prefix(path, 80).replace('\0', "\u{fffd}");
+        Err(Error::BadPath { path, why })
+    };
+    if path.is_empty() {
+        return bad("it is empty");
+    }
+    if path.contains('\0') {
+        return bad("it contains a NUL character");
+    }
+    if path.len() > MAX_PATH_BYTES {
+        return bad("it is longer than 4096 bytes");
+    }
+    if path.split('/').any(|name| name.len() > MAX_NAME_BYTES) {
+        return bad("a name in it is longer than 255 bytes");
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! Writing a file so that there is the old content or the new, whole and on the disk, and nothing else.
+//!
+//! Invariants:
+//! - Never in place: the new content goes to a temporary file beside the target, is synced, and takes the
+//!   target's name. A file that is hard-linked from elsewhere keeps its old content there, so a link to
+//!   a file outside cannot be used to change it.
+//! - Durable before it is reported: file and directory are synced before `replace` returns.
+//! - The temporary name comes from the call, so what a crash leaves behind is found and removed.
+//! - Between the last look at the target and the rename there is a gap that no file system closes:
+//!   another program's write in those microseconds is lost. The content looked at is hashed right before.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::AsFd;
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::io::Errno;
+use windlass_core::id::CallId;
+use windlass_core::outcome::FileChange;
+
+use super::protect::{self, Purpose};
+use super::walk::{Parents, Place, Spot, read_only};
+use super::{Error, Workspace};
+
+/// A whole new content for one file.
+#[derive(Clone, Copy, Debug)]
+pub struct Replacement<'a> {
+    /// The call that makes it; names the temporary file.
+    pub call: CallId,
+    /// Where, as the agent writes it.
+    pub path: &'a str,
+    /// Hash of the content that is expected there; `None` for no file.
+    pub before: Option<&'a str>,
+    /// The new content.
+    pub content: &'a [u8],
+    /// On whose behalf.
+    pub purpose: Purpose,
+}
+
+/// Whether a change that was under way at a crash has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// The file is as after the change.
+    Yes,
+    /// The file is as before the change.
+    No,
+    /// The file is something else: both, and then another change, or neither.
+    Unknown,
+}
+
+impl Workspace {
+    /// Replaces a file's whole content, or makes the file and the directories above it.
+    pub fn replace(&self, new: Replacement<'_>) -> Result<(), Error> {
+        let spot = self.walk(new.path, Parents::Create(new.purpose))?;
+        self.refuse_writing(&spot, new.purpose)?;
+        let old = self.stat_file(&spot)?;
+        if self.hash_at(&spot)?.as_deref() != new.before {
+            return Err(Error::Changed { path: spot.path() });
+        }
+        let temporary = temporary_name(new.call);
+        let written = self.write_beside(&spot, &temporary, old.as_ref(), new.content);
+        if written.is_err() {
+            let _ = rustix::fs::unlinkat(&spot.directory, temporary.as_str(), AtFlags::empty());
+        }
+        written
+    }
+
+    /// Finds out whether a change that a crash interrupted has happened, and removes its leftovers.
+    pub fn recover(&self, call: CallId, change: &FileChange) -> Result<Happened, Error> {
+        let now = match self.walk(&change.path, Parents::MustExist) {
+            Ok(spot) => {
+                let temporary = temporary_name(call);
+                match rustix::fs::unlinkat(&spot.directory, temporary.as_str(), AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(errno) => return Err(Error::at(&spot.path(), errno)),
+                }
+                self.hash_at(&spot)?
+            }
+            Err(Error::NotFound { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        Ok(if now.as_ref() == Some(&change.after) {
+            Happened::Yes
+        } else if now == change.before {
+            Happened::No
+        } else {
+            Happened::Unknown
+        })
+    }
+
+    /// Refuses a spot that `purpose` may not write.
+    pub(super) fn refuse_writing(&self, spot: &Spot, purpose: Purpose) -> Result<(), Error> {
+        if spot.place != Place::Workspace {
+            return Err(read_only(&spot.path()));
+        }
+        protect::writable(&spot.parts(), purpose)
+    }
+
+    /// What is known of the regular file at a spot; `None` when there is none.
+    fn stat_file(&self, spot: &Spot) -> Result<Option<Stat>, Error> {
+        match rustix::fs::statat(&spot.directory, spot.name.as_str(), AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => match super::special(FileType::from_raw_mode(stat.st_mode), &spot.path()) {
+                Some(error) => Err(error),
+                None => Ok(Some(stat)),
+            },
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(Error::at(&spot.path(), errno)),
+        }
+    }
+
+    fn write_beside(
+        &self,
+        spot: &Spot,
+        temporary: &str,
+        old: Option<&Stat>,
+        content: &[u8],
+    ) -> Result<(), Error> {
+        let failed = |errno| Error::at(&spot.path(), errno);
+        let file = File::from(create_anew(spot, temporary).map_err(failed)?);
+        (&file).write_all(content).map_err(|source| Error::Io { path: spot.path(), source })?;
+        match old {
+            Some(old) => keep_mode_and_owner(&file, old).map_err(failed)?,
+            None => give_to_owner_of(&spot.directory, temporary),
+        }
+        rustix::fs::fsync(&file).map_err(failed)?;
+        rustix::fs::renameat(&spot.directory, temporary, &spot.directory, spot.name.as_str())
+            .map_err(failed)?;
+        sync_directory(spot);
+        Ok(())
+    }
+}
+
+fn temporary_name(call: CallId) -> String {
+    format!(".windlass-{call}.tmp")
+}
+
+fn create_anew(spot: &Spot, name: &str) -> Result<std::os::fd::OwnedFd, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let create = || rustix::fs::openat(&spot.directory, name, flags, Mode::from_raw_mode(0o666));
+    match create() {
+        // Left by a crash of this very call; nobody else has this name.
+        Err(Errno::EXIST) => {
+            rustix::fs::unlinkat(&spot.directory, name, AtFlags::empty())?;
+            create()
+        }
+        other => other,
+    }
+}
+
+/// An edited script stays executable and whoever owned it still does; set-id bits are dropped.
+fn keep_mode_and_owner(file: &File, old: &Stat) -> Result<(), Errno> {
+    if rustix::process::geteuid().is_root() {
+        let (uid, gid) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+        rustix::fs::fchown(file, Some(uid), Some(gid))?;
+    }
+    rustix::fs::fchmod(file, Mode::from_raw_mode(old.st_mode & 0o777))
+}
+
+/// What root makes in somebody's directory is theirs, as the agent's commands run as them. Without
+/// root it is ours already; a file system that refuses is left alone.
+pub(super) fn give_to_owner_of(directory: &impl AsFd, name: &str) {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    if let Ok(stat) = rustix::fs::statat(directory, ".", AtFlags::SYMLINK_NOFOLLOW) {
+        let owner = (Some(Uid::from_raw(stat.st_uid)), Some(Gid::from_raw(stat.st_gid)));
+        let _ = rustix::fs::chownat(directory, name, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW);
+    }
+}
+
+/// Makes the rename durable. A directory that may be searched but not read cannot be synced; the file
+/// itself is on the disk by then.
+fn sync_directory(spot: &Spot) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    if let Ok(directory) = rustix::fs::openat(&spot.directory, ".", flags, Mode::empty()) {
+        let _ = rustix::fs::fsync(&directory);
+    }
+}

@@ -1,0 +1,104 @@
+//! One agent's tools on a throwaway workspace, called as the loop calls them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use windlass_core::id::CallId;
+use windlass_core::outcome::{Ending, Fact, Outcome};
+use windlass_skills::Skills;
+use windlass_tools::workspace::{Places, Workspace};
+use windlass_tools::{Call, Facts, Prepared, Registry, World};
+
+/// A directory with a workspace `ws` in it and room beside it.
+pub struct Bench {
+    pub outside: TempDir,
+    pub world: World,
+    pub registry: Registry,
+    pub facts: Facts,
+    calls: u32,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        Self::with(|_| Places::default())
+    }
+
+    /// With places made beside the workspace.
+    pub fn with(places: impl FnOnce(&Path) -> Places) -> Self {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::create_dir(outside.path().join("ws")).unwrap();
+        let workspace =
+            Workspace::open(&outside.path().join("ws"), places(outside.path())).unwrap();
+        let world = World { workspace: Arc::new(workspace), skills: Arc::new(Skills::empty()) };
+        Self { outside, world, registry: Registry::builtin(), facts: Facts::default(), calls: 0 }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.outside.path().join("ws").join(name)
+    }
+
+    /// Puts a file into the workspace behind the agent's back.
+    pub fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    pub fn next_call(&mut self) -> CallId {
+        self.calls += 1;
+        CallId::derived("bench", &self.calls.to_string())
+    }
+
+    /// Checks and prepares a call.
+    pub async fn prepare(&mut self, tool: &str, arguments: Value) -> Result<Prepared, Outcome> {
+        let id = self.next_call();
+        let arguments = self.registry.check(tool, &arguments.to_string())?;
+        let call = Call { id, arguments, facts: Arc::new(self.facts.clone()) };
+        self.registry.get(tool).unwrap().prepare(&self.world, call).await
+    }
+
+    /// Runs a call to its outcome and remembers what follows from it, as the task's state does.
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Outcome {
+        let outcome = match self.prepare(tool, arguments).await {
+            Ok(prepared) => (prepared.act)().await,
+            Err(outcome) => outcome,
+        };
+        for fact in &outcome.facts {
+            if let Fact::FileRead { path, hash } | Fact::FileChanged { path, hash, .. } = fact {
+                self.facts.known_files.insert(path.clone(), hash.clone());
+            }
+        }
+        outcome
+    }
+
+    /// The text of a call that works.
+    pub async fn ok(&mut self, tool: &str, arguments: Value) -> String {
+        let outcome = self.call(tool, arguments).await;
+        assert_eq!(outcome.ending, Ending::Ok, "{}", outcome.text);
+        outcome.text
+    }
+
+    /// The text of a call that fails.
+    pub async fn error(&mut self, tool: &str, arguments: Value) -> String {
+        let outcome = self.call(tool, arguments).await;
+        assert_eq!(outcome.ending, Ending::Error, "{}", outcome.text);
+        assert!(outcome.facts.is_empty(), "a failed call leaves no facts");
+        outcome.text
+    }
+
+    /// Class, risk and reason of a call that is not run.
+    pub async fn assessed(&mut self, tool: &str, arguments: Value) -> String {
+        match self.prepare(tool, arguments).await {
+            Ok(Prepared { assessment: it, .. }) => {
+                format!("{} {}: {}", it.class, it.risk, it.reason)
+            }
+            Err(outcome) => panic!("{}", outcome.text),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The tools through the registry, on real directories: arguments in, outcome and files out.
+
+#![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
+
+mod bench;
+mod edit;
+mod escape;
+mod notes;
+mod output;
+mod read;
+mod registry;
+mod workspace;
+mod write;

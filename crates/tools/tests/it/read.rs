@@ -1,0 +1,115 @@
+//! `read`
+
+use serde_json::json;
+use windlass_core::outcome::{Fact, Recovery};
+use windlass_tools::workspace::{Places, content_hash};
+
+use crate::bench::Bench;
+
+/// ES-185, ES-254
+#[tokio::test]
+async fn a_file_is_shown_with_line_numbers_and_its_version_is_known() {
+    let mut bench = Bench::new();
+    bench.put("src/a.rs", "fn a() {\n\n\tb()\n}\n");
+    let outcome = bench.call("read", json!({ "path": "src/a.rs" })).await;
+    insta::assert_snapshot!(outcome.text, @"
+         1	fn a() {
+         2	
+         3		b()
+         4	}
+    ");
+    let hash = content_hash(b"fn a() {\n\n\tb()\n}\n");
+    assert_eq!(outcome.facts, [Fact::FileRead { path: "src/a.rs".into(), hash }]);
+    let prepared = bench.prepare("read", json!({ "path": "src/a.rs" })).await.ok().unwrap();
+    assert_eq!(prepared.recovery, Recovery::Rerun);
+    assert_eq!(
+        bench.assessed("read", json!({ "path": "src/a.rs" })).await,
+        "read LOW: reads `src/a.rs`"
+    );
+}
+
+#[tokio::test]
+async fn part_of_a_file_says_which_part_it_is() {
+    let mut bench = Bench::new();
+    bench.put("n", (1..=9).map(|n| format!("line {n}\n")).collect::<String>());
+    insta::assert_snapshot!(bench.ok("read", json!({"path": "n", "offset": 4, "limit": 2})).await, @"
+         4	line 4
+         5	line 5
+
+    [lines 4 to 5 of 9; read on with offset 6]
+    ");
+    let text = bench.ok("read", json!({"path": "n", "offset": 9, "limit": 5})).await;
+    insta::assert_snapshot!(text, @"     9	line 9");
+    let text = bench.error("read", json!({"path": "n", "offset": 10})).await;
+    insta::assert_snapshot!(text, @"Error: `n` has only 9 lines; line 10 is past its end.");
+}
+
+#[tokio::test]
+async fn what_is_not_plain_text_is_named() {
+    let mut bench = Bench::new();
+    bench.put("empty", "");
+    bench.put("pic.png", b"\x89PNG\r\n\x1a\n0000");
+    bench.put("doc.pdf", b"%PDF-1.7 ...");
+    bench.put("pic.webp", b"RIFF\0\0\0\0WEBPVP8 ");
+    bench.put("blob", b"abc\0def");
+    bench.put("latin", b"caf\xe9 \x1b[31mred\x1b[0m\r\nsecond\r\n");
+    bench.put("long", format!("{}\nshort", "x".repeat(5000)));
+    std::fs::create_dir(bench.path("dir")).unwrap();
+    let mut shown = String::new();
+    for path in [
+        "empty", "pic.png", "doc.pdf", "pic.webp", "blob", "latin", "dir", "nope", "nope/x",
+        "blob/x",
+    ] {
+        shown +=
+            &format!("{}\n", bench.call("read", json!({ "path": path })).await.text.trim_end());
+    }
+    insta::assert_snapshot!(shown);
+    let long = bench.ok("read", json!({ "path": "long" })).await;
+    assert!(long.len() < 2200 && long.contains("… [line cut]"), "{long}");
+    assert!(long.contains("[lines longer than 2000 bytes were cut: 1]"), "{long}");
+}
+
+#[tokio::test]
+async fn a_file_over_the_limit_is_refused_with_another_way() {
+    let mut bench = Bench::new();
+    bench.put("huge", "");
+    std::fs::File::options()
+        .write(true)
+        .open(bench.path("huge"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
+    let text = bench.error("read", json!({ "path": "huge" })).await;
+    assert!(text.contains("too large") && text.contains("grep"), "{text}");
+}
+
+/// ES-040, ES-181
+#[tokio::test]
+async fn skills_and_traces_are_read_where_the_agent_sees_them() {
+    let mut bench = Bench::with(|beside| {
+        let (skills, trace) = (beside.join("skills"), beside.join("traces"));
+        std::fs::create_dir_all(skills.join("pdf")).unwrap();
+        std::fs::write(skills.join("pdf/SKILL.md"), "how to\n").unwrap();
+        std::fs::create_dir(&trace).unwrap();
+        std::fs::write(trace.join("task.jsonl"), "{}\n").unwrap();
+        Places { skills: Some(skills), trace: Some(trace), data: None }
+    });
+    for (path, shown) in [
+        ("/skills/pdf/SKILL.md", "     1\thow to\n"),
+        (".trace/task.jsonl", "     1\t{}\n"),
+        ("/workspace/.trace/task.jsonl", "     1\t{}\n"),
+        ("output/../.trace/task.jsonl", "     1\t{}\n"),
+    ] {
+        assert_eq!(bench.ok("read", json!({ "path": path })).await, shown, "{path}");
+    }
+    for path in ["/skills/../traces/task.jsonl", ".trace/../../skills/pdf/SKILL.md"] {
+        let text = bench.error("read", json!({ "path": path })).await;
+        assert!(text.contains("outside the workspace"), "{path}: {text}");
+    }
+    for path in
+        ["/skills/pdf/SKILL.md", "/skills/new/x.md", ".trace/task.jsonl", ".TRACE/new.jsonl"]
+    {
+        let text = bench.error("write", json!({ "path": path, "content": "x" })).await;
+        assert!(text.contains("read-only"), "{path}: {text}");
+    }
+}

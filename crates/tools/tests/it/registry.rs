@@ -1,0 +1,124 @@
+//! Which tools there are, how the model is shown them, and what it is told about bad arguments.
+
+use std::fmt::Write as _;
+
+use windlass_core::axes::PermissionProfile;
+use windlass_tools::registry::{MAX_ARGUMENT_BYTES, reachable_under};
+use windlass_tools::{Kind, Registry};
+
+/// ES-185, ES-186, ES-187, ES-188, ES-189, ES-193, ES-194, ES-195, ES-196, ES-198, ES-199, ES-200, ES-201,
+/// ES-007, ES-008, ES-032
+#[test]
+fn the_tools_stand_in_a_stable_order_with_their_risk_and_category() {
+    let mut table = String::new();
+    for tool in Registry::builtin().iter() {
+        let (class, risk) = tool.least();
+        let by = if tool.kind() == Kind::Loop { "loop" } else { "" };
+        let row = format!("{:20} {risk:7} {class:5} {:20} {by}", tool.name(), tool.category());
+        writeln!(table, "{}", row.trim_end()).unwrap();
+    }
+    insta::assert_snapshot!(table);
+}
+
+/// ES-141, ES-142, ES-143, ES-144, ES-174, ES-178, ES-202, ES-211, ES-223, ES-225
+#[test]
+fn the_model_is_shown_plain_schemas() {
+    let mut shown = String::new();
+    for spec in Registry::builtin().specs(|_| true) {
+        let schema = serde_json::to_string_pretty(&spec.parameters).unwrap();
+        writeln!(shown, "## {}\n{}\n\n{schema}\n", spec.name, spec.description).unwrap();
+        assert_eq!(spec.parameters["additionalProperties"], false, "{}", spec.name);
+        for noise in ["$ref", "$schema", "\"title\"", "null"] {
+            assert!(!schema.contains(noise), "{} has {noise}", spec.name);
+        }
+    }
+    insta::assert_snapshot!(shown);
+}
+
+/// ES-202
+#[test]
+fn specs_are_the_same_bytes_every_time() {
+    let bytes = || serde_json::to_string(&Registry::builtin().specs(|_| true)).unwrap();
+    assert_eq!(bytes(), bytes());
+}
+
+/// ES-203
+#[test]
+fn a_stricter_profile_is_not_offered_what_it_could_never_use() {
+    let registry = Registry::builtin();
+    let names = |profile| -> Vec<String> {
+        registry.specs(reachable_under(profile)).into_iter().map(|spec| spec.name).collect()
+    };
+    let normal = names(PermissionProfile::Normal);
+    let restricted = names(PermissionProfile::Restricted);
+    let missing: Vec<_> = normal.iter().filter(|name| !restricted.contains(name)).collect();
+    assert_eq!(missing, ["write", "edit"]);
+}
+
+/// ES-204, ES-141, ES-142, ES-225
+#[test]
+fn bad_arguments_are_answered_with_what_is_allowed() {
+    let registry = Registry::builtin();
+    let cases = [
+        ("Read", "{}"),
+        ("read_file", "{}"),
+        ("rd", "{}"),
+        ("frobnicate", "{}"),
+        ("read", "{\"path\": \"a"),
+        ("read", "[1]"),
+        ("read", ""),
+        ("read", "{\"path\": 1, \"ofset\": 2}"),
+        ("read", "{\"path\": \"a\", \"offset\": 0}"),
+        ("read", "{\"path\": \"a\", \"limit\": \"ten\"}"),
+        ("update_plan", "{}"),
+        (
+            "update_plan",
+            "{\"steps\": [{\"id\": \"1\", \"description\": \"x\", \"status\": \"doing\"}]}",
+        ),
+        ("update_plan", "{\"steps\": [{\"id\": \"1\", \"when\": 1, \"status\": \"done\"}]}"),
+        ("ask_user", "{\"question\": \"\"}"),
+        ("edit", "{\"path\": \"a\", \"old_string\": \"\", \"new_string\": \"b\"}"),
+    ];
+    let mut shown = String::new();
+    for (name, arguments) in cases {
+        let outcome = registry.check(name, arguments).unwrap_err();
+        assert!(outcome.is_error());
+        writeln!(shown, "{name} {arguments}\n{}\n", outcome.text).unwrap();
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn arguments_over_the_limit_are_refused_unread() {
+    let huge = format!("{{\"path\": \"{}\"}}", "x".repeat(MAX_ARGUMENT_BYTES));
+    let outcome = Registry::builtin().check("read", &huge).unwrap_err();
+    assert!(outcome.text.contains("too large"), "{}", outcome.text);
+}
+
+#[test]
+fn an_optional_field_may_be_null() {
+    let value = Registry::builtin().check("read", r#"{"path": "a", "offset": null}"#).unwrap();
+    assert_eq!(value, serde_json::json!({ "path": "a" }));
+}
+
+#[test]
+fn two_tools_of_one_name_are_refused() {
+    let mut registry = Registry::builtin();
+    let again = registry.get("read").unwrap().clone();
+    assert_eq!(registry.add(again).unwrap_err().to_string(), "there are two tools named `read`");
+}
+
+proptest::proptest! {
+    #[test]
+    fn checking_never_panics(name in ".{0,40}", arguments in ".{0,200}") {
+        let _ = Registry::builtin().check(&name, &arguments);
+    }
+
+    #[test]
+    fn checking_any_json_never_panics(path in ".{0,20}", number in proptest::num::i64::ANY) {
+        let arguments = serde_json::json!({ "path": [path], "steps": { "a": number } });
+        for tool in Registry::builtin().iter() {
+            let _ = Registry::builtin().check(tool.name(), &arguments.to_string());
+        }
+    }
+}
