@@ -1,6 +1,11 @@
 //! One request over HTTP: sent, retried, its stream read event by event.
 
-use std::{error::Error as _, io, time::Duration};
+use std::{
+    error::Error as _,
+    io,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
@@ -27,6 +32,9 @@ const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// The most bytes one line of a stream may have: a whole reply as JSON escapes fits in it.
 const MAX_LINE_BYTES: usize = 2 * MAX_REPLY_BYTES;
+
+/// The most bytes one stream may have, pings and thoughts included: longer is not a reply.
+const MAX_STREAM_BYTES: u64 = 256 * 1024 * 1024;
 
 /// How long a stream may take to close after its last event before its connection is given up.
 const DRAIN: Duration = Duration::from_millis(100);
@@ -133,12 +141,12 @@ impl Endpoint {
         assembly: &mut Assembly,
         live: &mut (dyn FnMut(Live) + Send),
     ) -> Result<Progress, Fault> {
-        let seen = std::sync::atomic::AtomicU64::new(0);
+        let seen = AtomicU64::new(0);
         let bytes = std::pin::pin!(lines(response, self.stall, &seen));
         let mut events = SseStream::from_bytes_stream(bytes);
         while let Some(event) = events.next().await {
             let event = event.map_err(|error| self.cleaned(unreadable(error)))?;
-            live(Live::Bytes(seen.load(std::sync::atomic::Ordering::Relaxed)));
+            live(Live::Bytes(seen.load(Ordering::Relaxed)));
             let Some(data) = event.data else { continue };
             let progress =
                 reader.read(&data, assembly, live).map_err(|fault| self.cleaned(fault))?;
@@ -154,7 +162,7 @@ impl Endpoint {
 
     /// Reads a body that is no stream, up to `limit` bytes.
     async fn text(&self, response: Response, limit: usize) -> Result<String, Fault> {
-        let seen = std::sync::atomic::AtomicU64::new(0);
+        let seen = AtomicU64::new(0);
         let mut bytes = std::pin::pin!(lines(response, self.stall, &seen));
         let mut body = Vec::new();
         while let Some(more) = bytes.next().await {
@@ -218,7 +226,7 @@ impl Endpoint {
 fn lines<'a>(
     response: Response,
     stall: Duration,
-    seen: &'a std::sync::atomic::AtomicU64,
+    seen: &'a AtomicU64,
 ) -> impl Stream<Item = Result<Bytes, Broken>> + Send + 'a {
     stream::try_unfold((response, 0_usize), move |(mut response, mut line)| async move {
         let Ok(chunk) = timeout(stall, response.chunk()).await else {
@@ -233,7 +241,11 @@ fn lines<'a>(
             let what = "bytes in one line";
             return Err(Broken(Fault::TooLarge { what, limit: MAX_LINE_BYTES }));
         }
-        seen.fetch_add(chunk.len() as u64, std::sync::atomic::Ordering::Relaxed);
+        let before = seen.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+        if before > MAX_STREAM_BYTES {
+            let limit = MAX_STREAM_BYTES as usize;
+            return Err(Broken(Fault::TooLarge { what: "bytes in its stream", limit }));
+        }
         Ok(Some((chunk, (response, line))))
     })
 }
@@ -268,22 +280,8 @@ enum Cause {
 fn cause(error: &reqwest::Error) -> Cause {
     let mut next = error.source();
     while let Some(source) = next {
-        if let Some(tls) = source.downcast_ref::<rustls::Error>() {
-            return Cause::Tls(tls.to_string());
-        }
-        if let Some(io) = source.downcast_ref::<io::Error>() {
-            // An I/O error hides what it wraps from `source`.
-            if let Some(tls) = io.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) {
-                return Cause::Tls(tls.to_string());
-            }
-            match io.kind() {
-                io::ErrorKind::ConnectionRefused => return Cause::Refused,
-                io::ErrorKind::ConnectionReset
-                | io::ErrorKind::ConnectionAborted
-                | io::ErrorKind::BrokenPipe
-                | io::ErrorKind::UnexpectedEof => return Cause::Closed,
-                _ => {}
-            }
+        if let Some(found) = known(source) {
+            return found;
         }
         next = source.source();
     }
@@ -292,6 +290,25 @@ fn cause(error: &reqwest::Error) -> Cause {
         return Cause::Closed;
     }
     Cause::Other
+}
+
+fn known(error: &(dyn std::error::Error + 'static)) -> Option<Cause> {
+    if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+        return Some(Cause::Tls(tls.to_string()));
+    }
+    let io = error.downcast_ref::<io::Error>()?;
+    // An I/O error hides what it wraps from `source`; several may be wrapped in each other.
+    if let Some(found) = io.get_ref().and_then(|inner| known(inner)) {
+        return Some(found);
+    }
+    match io.kind() {
+        io::ErrorKind::ConnectionRefused => Some(Cause::Refused),
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::UnexpectedEof => Some(Cause::Closed),
+        _ => None,
+    }
 }
 
 fn innermost(error: &reqwest::Error) -> String {

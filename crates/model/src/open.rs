@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    fmt,
     net::IpAddr,
     sync::{Arc, Mutex, Once, PoisonError},
     time::Duration,
@@ -32,7 +33,7 @@ pub struct Settings {
 }
 
 /// Where a provider is, what it speaks, and what it wants to see. (ES-351, ES-352)
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Provider {
     /// The protocol it speaks.
     pub dialect: Dialect,
@@ -40,6 +41,18 @@ pub struct Provider {
     pub base: String,
     /// The key; may be missing for a server on this machine.
     pub key: Option<SecretString>,
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A base may hold a password, so only what may be shown of it is.
+        let base = parse_base(&self.base).map_or_else(|_| "no URL".to_owned(), |base| shown(&base));
+        f.debug_struct("Provider")
+            .field("dialect", &self.dialect)
+            .field("base", &base)
+            .field("key", &self.key)
+            .finish()
+    }
 }
 
 /// The protocols we speak.

@@ -1,4 +1,12 @@
 //! The model crate through its seam, against a real server on this machine.
+#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod support;
 mod conversation;
+mod wire;
+mod refusals;
+mod streams;
+mod calls;
+mod waits;
+mod setup;
+mod scripts;

@@ -62,6 +62,11 @@ impl Connection {
             if let Some(at) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at;
             }
+            // As web servers do when someone begins with a handshake, say.
+            if self.buffer.first().is_some_and(|byte| !byte.is_ascii_uppercase()) {
+                self.whole(400, "text/plain", &[], "bad request").await?;
+                return Ok(None);
+            }
             if self.buffer.len() > MAX_HEAD || self.reader.read_buf(&mut self.buffer).await? == 0 {
                 return Ok(None);
             }
