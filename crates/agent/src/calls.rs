@@ -224,8 +224,8 @@ impl Agent {
             task.commit(started, level).await?;
         }
         let watch = Watch::over(task, self.settings.timeout, stop);
-        let cancel = self.world.stop.clone();
-        let calls = join_all(running.into_iter().map(|(open, prepared)| self.perform(open, prepared)));
+        let calls =
+            join_all(running.into_iter().map(|(open, prepared)| self.perform(open, prepared)));
         tokio::pin!(calls);
         let mut interrupt = None;
         let results = tokio::select! {
@@ -233,7 +233,6 @@ impl Agent {
             found = interrupting(&watch) => {
                 // The calls are told to stop and still awaited: nothing of theirs outlives them.
                 interrupt = Some(found?);
-                cancel.cancel();
                 calls.await
             }
         };
@@ -257,7 +256,9 @@ impl Agent {
         let tool_name = &open.request.name;
         match outcome.ending {
             CallEnding::Ok => tracing::debug!(tool_name, duration_ms, "Tool executed"),
-            _ => tracing::warn!(tool_name, error = %windlass_core::text::one_line(&outcome.text, 200), "Tool failed"),
+            _ => {
+                tracing::warn!(tool_name, error = %windlass_core::text::one_line(&outcome.text, 200), "Tool failed")
+            }
         }
         (open, outcome, duration_ms)
     }
@@ -336,7 +337,9 @@ fn result(open: &OpenCall, outcome: Outcome, duration_ms: u64) -> Vec<Event> {
         .filter_map(|fact| match fact {
             Fact::Plan(plan) => Some(Event::PlanUpdated(plan.clone())),
             Fact::Published(file) => Some(Event::DeliverablePublished(file.clone())),
-            Fact::FileRead { .. } | Fact::FileChanged { .. } | Fact::WorkingDirectory { .. } => None,
+            Fact::FileRead { .. } | Fact::FileChanged { .. } | Fact::WorkingDirectory { .. } => {
+                None
+            }
         })
         .collect();
     let (call, tool) = (open.request.id, open.request.name.clone());

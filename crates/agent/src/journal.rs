@@ -32,11 +32,7 @@ pub struct Journal {
 
 impl Journal {
     /// Reads the whole journal and folds it.
-    pub fn open(
-        stream: Stream,
-        model: Arc<dyn Model>,
-        clock: Clock,
-    ) -> Result<Self, Error> {
+    pub fn open(stream: Stream, model: Arc<dyn Model>, clock: Clock) -> Result<Self, Error> {
         let task = stream.task();
         let records = stream.journal()?;
         let state = TaskState::fold(records.iter().map(|record| (record.at, &record.event)))

@@ -98,9 +98,9 @@ fn tool_list(tools: &[ToolSpec]) -> String {
 /// The gate's table for these axes, in words (ES-129, ES-412).
 fn rules(axes: &Axes) -> String {
     let of = |wanted: Decision| -> String {
-        let classes = Class::ALL.iter().filter(|&&class| {
-            by_profile(class, axes.permission_profile) == wanted
-        });
+        let classes = Class::ALL
+            .iter()
+            .filter(|&&class| by_profile(class, axes.permission_profile) == wanted);
         let words: Vec<_> = classes.map(|class| in_words(*class)).collect();
         words.join("; ")
     };
@@ -116,7 +116,9 @@ fn rules(axes: &Axes) -> String {
         }
     }
     if axes.run_control == windlass_core::axes::RunControl::Manual {
-        text.push_str("- Run control is manual: everything above reading and notes waits for the user.\n");
+        text.push_str(
+            "- Run control is manual: everything above reading and notes waits for the user.\n",
+        );
     }
     text.trim_end().to_owned()
 }
@@ -133,12 +135,18 @@ const fn in_words(class: Class) -> &'static str {
         Class::Build => "builds, installs, local commits, acting on web pages",
         Class::Publish => "sending work elsewhere (pushes, pull requests, forms)",
         Class::Production => "anything that touches production or protected branches",
-        Class::Destructive => "deleting (`rm`), changing permissions or owners, ending processes, \
-                               discarding work, writing outside the workspace",
-        Class::Opaque => "commands that cannot be read beforehand, and overwriting files you have \
-                          not read",
-        Class::Catastrophic => "recursive forced deletion (`rm -rf`), `sudo` and other privileges, \
-                                formatting and raw device writes",
+        Class::Destructive => {
+            "deleting (`rm`), changing permissions or owners, ending processes, \
+                               discarding work, writing outside the workspace"
+        }
+        Class::Opaque => {
+            "commands that cannot be read beforehand, and overwriting files you have \
+                          not read"
+        }
+        Class::Catastrophic => {
+            "recursive forced deletion (`rm -rf`), `sudo` and other privileges, \
+                                formatting and raw device writes"
+        }
     }
 }
 

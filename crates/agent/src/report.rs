@@ -69,7 +69,10 @@ fn evidence(state: &TaskState) -> Vec<EvidenceRef> {
 /// A model's failure as the task's, with what to do about it.
 pub fn model_error(error: &windlass_model::Error) -> ErrorDetails {
     let (kind, hint) = match &error.fault {
-        Fault::Refused | Fault::Unreachable { .. } | Fault::Dropped { .. } | Fault::Stalled { .. } => (
+        Fault::Refused
+        | Fault::Unreachable { .. }
+        | Fault::Dropped { .. }
+        | Fault::Stalled { .. } => (
             ErrorType::ModelUnreachable,
             "check that the model server runs and that its base URL (LITELLM_API_BASE) is right, \
              then `windlass retry`",
@@ -90,9 +93,10 @@ pub fn model_error(error: &windlass_model::Error) -> ErrorDetails {
             ErrorType::ModelUnavailable,
             "check the model's name (LITELLM_MODEL, `--model`); no other is used in its place",
         ),
-        Fault::RateLimited { .. } | Fault::OutOfCredit { .. } => {
-            (ErrorType::ModelRateLimited, "wait, or raise the account's limit; then `windlass retry`")
-        }
+        Fault::RateLimited { .. } | Fault::OutOfCredit { .. } => (
+            ErrorType::ModelRateLimited,
+            "wait, or raise the account's limit; then `windlass retry`",
+        ),
         Fault::BadRequest { .. } | Fault::ContentFilter { .. } => {
             (ErrorType::ModelRefused, "see what the server says; `windlass show` has the whole run")
         }
@@ -106,7 +110,9 @@ pub fn model_error(error: &windlass_model::Error) -> ErrorDetails {
         Fault::NotAModelServer { .. } => {
             (ErrorType::ModelProtocol, "check the base URL: something else answers there")
         }
-        Fault::Script { .. } => (ErrorType::ModelProtocol, "extend the script, or mend its `expect`"),
+        Fault::Script { .. } => {
+            (ErrorType::ModelProtocol, "extend the script, or mend its `expect`")
+        }
         Fault::Recording { .. } => (ErrorType::ModelProtocol, "check the path given to `--record`"),
     };
     let mut details = ErrorDetails::new(kind, error.to_string()).hinted(hint);

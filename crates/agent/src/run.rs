@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use windlass_core::command::CompactionOverrides;
+use windlass_core::command::TaskResult;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{
     AgentStart, DoomLoopDetected, Event, LlmRequest, LlmResponse, StatusChanged,
@@ -22,7 +23,6 @@ use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::{Prelude, ToolRequest};
 use windlass_core::state::{FoldError, Next, Signal};
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_core::command::TaskResult;
 use windlass_model::{Live, Model, Options, Reply};
 use windlass_store::Level;
 use windlass_tools::registry::reachable_under;
@@ -170,21 +170,19 @@ impl Agent {
         let command = state.command();
         let tools = self.registry.specs(reachable_under(state.axes.permission_profile));
         let first = task.transcript().is_none();
+        let skills: Vec<_> = Vec::new();
         let prelude = first.then(|| Prelude {
             system: prompt::system(&Surroundings {
                 tools: &tools,
                 axes: state.axes,
                 workspace: &self.settings.workspace,
-                skills: &self.world.skills.summaries(),
+                skills: &skills,
                 instructions: self.settings.instructions.as_deref(),
             }),
             tools: tools.clone(),
         });
-        let context = if first {
-            prompt::opening(command, &self.settings.memories)
-        } else {
-            Vec::new()
-        };
+        let context =
+            if first { prompt::opening(command, &self.settings.memories) } else { Vec::new() };
         let start = AgentStart {
             task_id: command.task_id,
             goal: command.goal.clone(),
@@ -280,8 +278,11 @@ impl Agent {
 
     pub(crate) fn timed_out(&self) -> ErrorDetails {
         let limit = self.settings.timeout.unwrap_or_default().as_secs_f64();
-        ErrorDetails::new(ErrorType::Timeout, format!("the task used up its {limit} s of active time"))
-            .hinted("give it more time with `--timeout` (AGENT_TIMEOUT_SECONDS) and retry")
+        ErrorDetails::new(
+            ErrorType::Timeout,
+            format!("the task used up its {limit} s of active time"),
+        )
+        .hinted("give it more time with `--timeout` (AGENT_TIMEOUT_SECONDS) and retry")
     }
 
     fn response(&self, task: &Journal, reply: Reply) -> LlmResponse {
@@ -343,7 +344,13 @@ impl Agent {
         let mut events = Vec::new();
         if to != task.state().status {
             let from = task.state().status;
-            events.push(Event::StatusChanged(StatusChanged { from, to, reason, detail, error: error.clone() }));
+            events.push(Event::StatusChanged(StatusChanged {
+                from,
+                to,
+                reason,
+                detail,
+                error: error.clone(),
+            }));
         }
         let result = report::result(task, to, reason, error);
         report::log(task, &result);

@@ -13,7 +13,9 @@ use windlass_core::event::Record;
 pub fn entry(record: &Record) -> String {
     let (event_type, data) = record.event.parts();
     let (at, iteration) = (json!(record.at.to_string()), record.iteration);
-    format!(r#"{{"timestamp":{at},"iteration":{iteration},"event_type":"{event_type}","data":{data}}}"#)
+    format!(
+        r#"{{"timestamp":{at},"iteration":{iteration},"event_type":"{event_type}","data":{data}}}"#
+    )
 }
 
 /// A trace file that is being written.

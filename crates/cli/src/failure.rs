@@ -63,14 +63,69 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::Equipment { details, .. } => {
             details.hint.clone().unwrap_or_else(|| "see `windlass config`".into())
         }
-        Coordinated::Agent(_) => "the task is kept as it is; `windlass show` tells where it stands".into(),
+        Coordinated::Agent(_) => {
+            "the task is kept as it is; `windlass show` tells where it stands".into()
+        }
         Coordinated::Store(error) => store_hint(error),
     }
 }
 
 fn store_hint(error: &windlass_store::Error) -> String {
-    let _ = error;
-    String::new()
+    use windlass_store::Error;
+    let elsewhere = "keep data elsewhere with `--data DIR` (WINDLASS_DATA)";
+    match error {
+        Error::Directory { .. } | Error::DirectoryNotWritable { .. } => elsewhere.into(),
+        Error::ReadOnly { path } => format!("make `{}` writable, or {elsewhere}", path.display()),
+        Error::NotADatabase { path } => format!(
+            "move `{}` aside if it is not needed, or {elsewhere}; nothing was changed",
+            path.display()
+        ),
+        Error::Corrupt { path, .. } => format!(
+            "keep a copy of `{}` and its `-wal` file, try `windlass doctor`, or {elsewhere}",
+            path.display()
+        ),
+        Error::Newer { .. } => format!("use the newer windlass that wrote it, or {elsewhere}"),
+        Error::Full { .. } => "free some space, then `windlass resume`; nothing was lost".into(),
+        Error::Busy { .. } => "see which program holds the database open, and try again".into(),
+        Error::Database { .. }
+        | Error::File { .. }
+        | Error::Unreadable { .. }
+        | Error::Malformed { .. } => "`windlass doctor` looks into it; nothing was changed".into(),
+        Error::Stopped => "the program is ending; run the command again".into(),
+        Error::UnknownTask(_) => "list tasks with `windlass tasks`".into(),
+        Error::UnknownQuestion(_) | Error::QuestionClosed { .. } => {
+            "see what waits for you with `windlass inbox`".into()
+        }
+        Error::Ambiguous { .. } => "give more of the id".into(),
+        Error::TaskExists(task) => format!("see `windlass show {task}`"),
+        Error::Driven { task, .. } => format!(
+            "follow it with `windlass events --follow {task}`, tell it something with `windlass send \
+             {task} \"…\"`"
+        ),
+        Error::Superseded { task } => {
+            format!(
+                "another process drives it now; follow it with `windlass events --follow {task}`"
+            )
+        }
+        Error::NotOurs { root, .. } => format!("drive the whole tree: `windlass resume {root}`"),
+        Error::StreamInUse(_) | Error::IllegalMove { .. } | Error::SecondBeginning(_) => {
+            "this is a defect of windlass; the journal is as it was".into()
+        }
+        Error::EventTooLarge { .. } => "the task is kept as it is; see `windlass show`".into(),
+        Error::TaskEnded { task, .. } => {
+            format!("see `windlass result {task}`; start anew with `windlass run`")
+        }
+        Error::AlreadyAnswered { .. } => "the first answer counts".into(),
+        Error::MailboxFull { task, .. } => {
+            format!("let it catch up, or cancel it: `windlass cancel {task}`")
+        }
+        Error::MessageTooLarge { .. } => {
+            "put the text into a file of the workspace and name it".into()
+        }
+        Error::BadOutputId(_) | Error::UnknownOutput(_) => {
+            "outputs are kept for 7 days; `windlass events` names them".into()
+        }
+    }
 }
 
 /// One code per outcome, and always true (`DESIGN.md` §12).

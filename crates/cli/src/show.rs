@@ -210,7 +210,8 @@ pub fn task_page(state: &TaskState, driven: Option<u32>) -> String {
         page += &format!("  error      {}: {}\n", error.error_type, error.message);
     }
     for question in state.open_questions.values() {
-        page += &format!("  question   {} ({})\n", one_line(&question.question, WIDTH), question.id);
+        page +=
+            &format!("  question   {} ({})\n", one_line(&question.question, WIDTH), question.id);
     }
     for file in state.deliverables.values() {
         page += &format!("  delivers   {}: {}\n", file.filepath, file.description);

@@ -8,7 +8,6 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use tokio::sync::broadcast;
-use tokio_util::sync::CancellationToken;
 use windlass_agent::{Agent, Preview, Settings};
 use windlass_coordinator::{Coordinator, Equip, Equipment};
 use windlass_core::error::{ErrorDetails, ErrorType};
@@ -16,7 +15,7 @@ use windlass_core::state::TaskState;
 use windlass_model::{ModelName, Models};
 use windlass_skills::Skills;
 use windlass_store::Store;
-use windlass_tools::workspace::Workspace;
+use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{Registry, World};
 
 use crate::failure::Failure;
@@ -55,9 +54,9 @@ pub fn default_model() -> Option<String> {
 
 /// Refuses a model that could never answer, before a task is made for it.
 pub fn check_model(name: &str) -> Result<(), Failure> {
-    open_model(&models(), name)
-        .map(drop)
-        .map_err(|details| Failure::usage(&details.message, details.hint.clone().unwrap_or_default()))
+    open_model(&models(), name).map(drop).map_err(|details| {
+        Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
+    })
 }
 
 /// The control plane over the data directory.
@@ -75,7 +74,8 @@ pub fn coordinator(
 }
 
 fn data_directory() -> Result<PathBuf, Failure> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let variable =
+        |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("XDG_DATA_HOME")
         .or_else(|| variable("HOME").map(|home| home.join(".local/share")))
         .map(|base| base.join("windlass"))
@@ -107,6 +107,16 @@ fn open_model(models: &Models, name: &str) -> Result<Arc<dyn windlass_model::Mod
     models.open(&name).map_err(|error| refused(error.to_string()))
 }
 
+/// Lets a person find the trace in the workspace (ES-322). The trace itself is out of the agent's
+/// reach; where the link cannot be made, nothing is lost.
+fn link_trace(workspace: &Path, traces: &Path, task: &TaskState) {
+    let name = format!("{}.jsonl", task.id());
+    let target = traces.join(task.created.root.to_string()).join(&name);
+    let shown = workspace.join(".trace");
+    let _ = std::fs::create_dir(&shown);
+    let _ = std::os::unix::fs::symlink(target, shown.join(name));
+}
+
 /// Gives agents what they work with.
 struct Workbench {
     models: Models,
@@ -122,13 +132,16 @@ impl Equip for Workbench {
         let config = &task.command().execution_config;
         let model = open_model(&self.models, config.model.as_deref().unwrap_or("litellm/gpt-4o"))?;
         let directory = Path::new(&task.created.workspace);
-        let workspace = Workspace::open(directory, &self.store.directory().traces())
-            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, error.to_string()))?;
-        let world = World {
-            workspace: Arc::new(workspace),
-            skills: Arc::new(Skills::empty()),
-            stop: CancellationToken::new(),
+        let dir = self.store.dir();
+        let places = Places {
+            skills: None,
+            trace: Some(dir.traces().join(task.created.root.to_string())),
+            data: Some(dir.root().to_owned()),
         };
+        let workspace = Workspace::open(directory, places)
+            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, error.to_string()))?;
+        link_trace(directory, &dir.traces(), task);
+        let world = World { workspace: Arc::new(workspace), skills: Arc::new(Skills::empty()) };
         let settings = Settings {
             max_iterations: config.max_iterations.unwrap_or(200),
             timeout: config.timeout_seconds.map(Duration::from_secs),
@@ -139,7 +152,7 @@ impl Equip for Workbench {
             instructions: None,
             memories: Vec::new(),
         };
-        let registry = Arc::new(Registry::standard());
+        let registry = Arc::new(Registry::builtin());
         Ok(Equipment { agent: Agent { model, registry, world, settings, previews } })
     }
 }

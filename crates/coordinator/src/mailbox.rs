@@ -36,7 +36,12 @@ impl Coordinator {
     }
 
     /// Answers a question, once; returns the task that waits for it.
-    pub async fn answer(&self, question: QuestionId, text: &str, by: &str) -> Result<TaskId, Error> {
+    pub async fn answer(
+        &self,
+        question: QuestionId,
+        text: &str,
+        by: &str,
+    ) -> Result<TaskId, Error> {
         let row = self.store.question(question)?.ok_or(Error::QuestionClosed { question })?;
         let text = match row.question.kind {
             QuestionKind::Permission => chosen(text, &PERMISSION_OPTIONS).ok_or_else(|| {
@@ -48,7 +53,7 @@ impl Coordinator {
             | QuestionKind::Plan
             | QuestionKind::Runner => text.to_owned(),
         };
-        let id = InjectionId::derived(&question.to_string(), "answer");
+        let id = InjectionId::new(self.now());
         self.inject(row.task, Injection::answer(id, question, text).from(by)).await?;
         Ok(row.task)
     }

@@ -11,7 +11,11 @@ use crate::show::{self, out};
 
 pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
     let store = setting.coordinator.store();
-    let filter = Filter { statuses: args.status.into_iter().collect(), limit: Some(args.limit), ..Filter::default() };
+    let filter = Filter {
+        statuses: args.status.into_iter().collect(),
+        limit: Some(args.limit),
+        ..Filter::default()
+    };
     let rows = store.tasks(&filter)?;
     for row in &rows {
         let driven = store.driven(row.id)?;
@@ -62,7 +66,11 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
     let task = coordinator.store().find_task(&args.task)?;
     let mut following = coordinator.follow(task, args.after);
     let print = |record: &windlass_core::event::Record| {
-        out(&if args.json { windlass_agent::trace::entry(record) } else { show::event_line(record) });
+        out(&if args.json {
+            windlass_agent::trace::entry(record)
+        } else {
+            show::event_line(record)
+        });
     };
     while let Some(record) = following.committed()? {
         print(&record);

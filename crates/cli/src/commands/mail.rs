@@ -1,7 +1,8 @@
 //! `answer`, `send`, `pause`, `cancel`: messages for tasks, whoever drives them.
 
-use windlass_core::id::TaskId;
+use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::injection::Control;
+use windlass_store::QuestionState;
 
 use super::{Setting, run};
 use crate::args::{Answer, Cancel, One, Send};
@@ -10,7 +11,7 @@ use crate::{show, wiring};
 
 pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
-    let question = coordinator.store().find_question(&args.question)?;
+    let question = find(setting, &args.question)?;
     setting.runtime.block_on(async {
         let task = coordinator.answer(question, &args.text, &wiring::user()).await?;
         if args.resume {
@@ -19,6 +20,21 @@ pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
         show::note(&format!("answered {question}"));
         tell_who_drives(setting, task)
     })
+}
+
+/// A question by its own id, or by the id of the task that waits for it.
+fn find(setting: &Setting, text: &str) -> Result<QuestionId, Failure> {
+    let store = setting.coordinator.store();
+    let unknown = match store.find_question(text) {
+        Ok(question) => return Ok(question),
+        Err(error @ windlass_store::Error::UnknownQuestion(_)) => error,
+        Err(error) => return Err(error.into()),
+    };
+    let Ok(task) = store.find_task(text) else { return Err(unknown.into()) };
+    let rows = store.questions_of(task)?;
+    let row = rows.iter().rev().find(|row| row.state == QuestionState::Open).or(rows.last());
+    let none = || Failure::usage(format!("`{task}` asks nothing"), "see `windlass inbox`");
+    row.map(|row| row.question.id).ok_or_else(none)
 }
 
 pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {

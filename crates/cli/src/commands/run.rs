@@ -79,12 +79,13 @@ fn goal(text: &str) -> Result<String, Failure> {
     match text.strip_prefix('@') {
         _ if text == "-" => {
             let mut input = std::io::stdin().lock().take(MAX_GOAL_BYTES);
-            input.read_to_string(&mut goal).context("the goal cannot be read from standard input")?;
+            input
+                .read_to_string(&mut goal)
+                .context("the goal cannot be read from standard input")?;
         }
         Some(path) => {
-            let file = std::fs::File::open(path).and_then(|file| {
-                file.take(MAX_GOAL_BYTES).read_to_string(&mut goal)
-            });
+            let file = std::fs::File::open(path)
+                .and_then(|file| file.take(MAX_GOAL_BYTES).read_to_string(&mut goal));
             file.with_context(|| format!("the goal cannot be read from `{path}`"))?;
         }
         None => text.clone_into(&mut goal),

@@ -70,9 +70,8 @@ impl Machine {
         let log = self.root.path().join(format!("commits-{}", self.started));
         let crash = crash.filter(|(crash, _)| crash.process == self.started);
         self.started += 1;
-        let point = crash.map_or_else(String::new, |(crash, _)| {
-            format!("{}:{:?}", crash.commit, crash.phase)
-        });
+        let point = crash
+            .map_or_else(String::new, |(crash, _)| format!("{}:{:?}", crash.commit, crash.phase));
         let output = Command::new(std::env::current_exe().unwrap())
             .args(args)
             .current_dir(self.workspace())

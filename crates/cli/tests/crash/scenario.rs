@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
-use windlass_store::Phase;
+use windlass_store::{Options, Phase, Store};
 
 use crate::machine::{Crash, Machine, Power, Ran};
 
@@ -50,18 +50,37 @@ impl Machine {
         let mut ran = self.step(&["run", "paint the door", "--json"], crash, &mut per_process);
         for _ in 0..MAX_COMMANDS {
             match ran.code {
-                Some(0) => return self.outcome(&ran, per_process),
+                Some(0) => {
+                    let last: Value =
+                        serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+                    return self.outcome(&last["data"], per_process);
+                }
+                Some(2) if ran.stderr.contains("is done") => {
+                    // It was killed with its last words on its lips: the result is there.
+                    let task = self.task(&mut per_process).expect("a finished task exists");
+                    let result = self.step(&["result", &task], None, &mut per_process);
+                    return self
+                        .outcome(&serde_json::from_str(&result.stdout).unwrap(), per_process);
+                }
                 Some(3) => {
                     let task = self.task(&mut per_process).expect("a blocked task exists");
-                    // A second answer after a crash is refused, which is what we want of it.
-                    self.step(&["send", &task, "and be quick"], crash, &mut per_process);
-                    self.step(&["answer", &task, "blue"], crash, &mut per_process);
+                    self.send(&task, crash, &mut per_process);
+                    // One that died was perhaps heard; to answer twice does no harm.
+                    while self
+                        .step(&["answer", &task, "blue"], crash, &mut per_process)
+                        .code
+                        .is_none()
+                    {}
                     ran = self.step(&["resume", &task, "--json"], crash, &mut per_process);
                 }
                 None => {
                     ran = match self.task(&mut per_process) {
-                        Some(task) => self.step(&["resume", &task, "--json"], crash, &mut per_process),
-                        None => self.step(&["run", "paint the door", "--json"], crash, &mut per_process),
+                        Some(task) => {
+                            self.step(&["resume", &task, "--json"], crash, &mut per_process)
+                        }
+                        None => {
+                            self.step(&["run", "paint the door", "--json"], crash, &mut per_process)
+                        }
                     };
                 }
                 Some(code) => panic!("unexpected exit {code}: {}\n{}", ran.stdout, ran.stderr),
@@ -88,14 +107,25 @@ impl Machine {
         Some(task["task_id"].as_str().unwrap().to_owned())
     }
 
-    fn outcome(self, ran: &Ran, per_process: Vec<u64>) -> Outcome {
-        let last: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    /// Sends a message exactly once: one whose sender died is sent again only if it is not there.
+    fn send(&mut self, task: &str, crash: Option<(Crash, Power)>, per_process: &mut Vec<u64>) {
+        let words = "and be quick";
+        while self.step(&["send", task, words], crash, per_process).code.is_none() {
+            let store = Store::open(self.data(), Options::default()).unwrap();
+            let waiting = store.pending_injections(task.parse().unwrap()).unwrap();
+            if waiting.iter().any(|one| one.content == words) {
+                return;
+            }
+        }
+    }
+
+    fn outcome(self, result: &Value, per_process: Vec<u64>) -> Outcome {
         let requests = self.server.requests();
         let conversation = requests.last().unwrap().messages();
         Outcome {
             commits: per_process.iter().sum(),
             per_process,
-            result: comparable(&last["data"]),
+            result: comparable(result),
             files: files(&self.workspace()),
             conversation: conversation.into_iter().map(|message| message.raw).collect(),
         }

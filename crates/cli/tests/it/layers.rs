@@ -24,8 +24,9 @@ fn crates_depend_downwards_only() {
         }
         let own = layer(&name).unwrap_or_else(|| panic!("`{name}` has no layer; give it one"));
         for dependency in dependencies {
-            let below = layer(&dependency)
-                .unwrap_or_else(|| panic!("`{name}` depends on `{dependency}`, which has no layer"));
+            let below = layer(&dependency).unwrap_or_else(|| {
+                panic!("`{name}` depends on `{dependency}`, which has no layer")
+            });
             assert!(below < own, "`{name}` must not depend on `{dependency}`: arrows point down");
         }
     }
@@ -49,7 +50,9 @@ fn manifests() -> BTreeMap<String, Vec<String>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(crates()).unwrap() {
         let entry = entry.unwrap();
-        let Ok(manifest) = std::fs::read_to_string(entry.path().join("Cargo.toml")) else { continue };
+        let Ok(manifest) = std::fs::read_to_string(entry.path().join("Cargo.toml")) else {
+            continue;
+        };
         let normal = manifest.split("[dev-dependencies]").next().unwrap();
         let ours = normal
             .lines()

@@ -1,5 +1,7 @@
 //! A goal goes in, a journaled loop runs, deliverables come out.
 
+use std::process::Stdio;
+
 use serde_json::Value;
 
 use crate::program::Program;
@@ -115,7 +117,8 @@ fn append_only_context_holds_for_two_hundred_turns_and_across_a_kill() {
     }
     script += "  - say: that is all\n";
     let program = Program::playing(&script);
-    let mut child = program.start(&["run", "take notes", "--json"]);
+    let mut child =
+        program.command(&["run", "take notes", "--quiet"]).stderr(Stdio::null()).spawn().unwrap();
     program.server.requests_reach_blocking(90);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -124,7 +127,8 @@ fn append_only_context_holds_for_two_hundred_turns_and_across_a_kill() {
 
     let requests = program.server.requests();
     assert!(requests.len() >= 201, "{}", requests.len());
-    let (tools, system) = (requests[0].json()["tools"].clone(), requests[0].json()["messages"][0].clone());
+    let (tools, system) =
+        (requests[0].json()["tools"].clone(), requests[0].json()["messages"][0].clone());
     for pair in requests.windows(2) {
         // The request that the kill cut off is sent again as it was.
         if pair[0].body != pair[1].body {
