@@ -1,0 +1,187 @@
+//! The text of a skill: YAML frontmatter between `---` lines, then markdown; or all of it YAML.
+//!
+//! Lenient where nothing is lost: keys in kebab or snake case, unknown keys, a list of tools as one
+//! string. Strict where a skill could not be called or chosen: name and description.
+
+use serde::Deserialize;
+use windlass_core::axes::PermissionProfile;
+
+use crate::skill::{Context, Meta, SideEffects};
+
+/// As the Agent Skills layout has it.
+pub const MAX_NAME_CHARS: usize = 64;
+/// As the Agent Skills layout has it; every description is in every system prompt.
+pub const MAX_DESCRIPTION_CHARS: usize = 1024;
+
+/// Why a text is no skill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// The line, where one is to blame.
+    pub line: Option<u64>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl ParseError {
+    fn new(reason: impl Into<String>) -> Self {
+        Self { line: None, reason: reason.into() }
+    }
+}
+
+/// The keys of a frontmatter.
+#[derive(Deserialize)]
+struct Keys {
+    name: Option<String>,
+    description: Option<String>,
+    #[serde(rename = "user-invocable", alias = "user_invocable")]
+    user_invocable: Option<bool>,
+    #[serde(rename = "model-invocable", alias = "model_invocable")]
+    model_invocable: Option<bool>,
+    #[serde(rename = "side-effects", alias = "side_effects")]
+    side_effects: Option<String>,
+    #[serde(rename = "permission-profile", alias = "permission_profile")]
+    permission_profile: Option<String>,
+    #[serde(rename = "allowed-tools", alias = "allowed_tools")]
+    allowed_tools: Option<OneOrMany>,
+    #[serde(rename = "author-type", alias = "author_type")]
+    author_type: Option<String>,
+    context: Option<String>,
+    #[serde(rename = "genesis-scope", alias = "genesis_scope")]
+    genesis_scope: Option<String>,
+    hooks: Option<serde_json::Value>,
+    /// The instructions, in a file that is all YAML.
+    #[serde(alias = "body", alias = "instructions")]
+    content: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+/// Reads a markdown skill; `fallback` names it where it does not name itself.
+pub fn parse_markdown(text: &str, fallback: &str) -> Result<(Meta, String), ParseError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (front, body) = split(text)?;
+    let keys = read_keys(front).map_err(|mut error| {
+        // The fence is a line, too.
+        error.line = error.line.map(|line| line + 1);
+        error
+    })?;
+    Ok((meta(keys, fallback)?, body.to_owned()))
+}
+
+/// Reads a skill that is all YAML, its instructions under `content`.
+pub fn parse_yaml(text: &str, fallback: &str) -> Result<(Meta, String), ParseError> {
+    let mut keys = read_keys(text.strip_prefix('\u{feff}').unwrap_or(text))?;
+    let body = keys.content.take().ok_or_else(|| ParseError::new("`content` is missing"))?;
+    Ok((meta(keys, fallback)?, body))
+}
+
+/// Frontmatter and what follows it.
+fn split(text: &str) -> Result<(&str, &str), ParseError> {
+    let is_fence = |line: &str| line.trim_end() == "---";
+    let mut lines = text.split_inclusive('\n');
+    let first = lines.next().unwrap_or_default();
+    if !is_fence(first) {
+        let reason = "the frontmatter is missing: the first line must be `---`".to_owned();
+        return Err(ParseError { line: Some(1), reason });
+    }
+    let start = first.len();
+    let mut end = start;
+    for line in lines {
+        if is_fence(line) {
+            return Ok((
+                &text[start..end],
+                text[end + line.len()..].trim_start_matches(['\r', '\n']),
+            ));
+        }
+        end += line.len();
+    }
+    let reason = "the frontmatter has no end: a line `---` is missing".to_owned();
+    Err(ParseError { line: Some(1), reason })
+}
+
+fn read_keys(yaml: &str) -> Result<Keys, ParseError> {
+    serde_saphyr::from_str(yaml).map_err(|error| {
+        let line = error.location().map(|at| at.line()).filter(|&line| line > 0);
+        let text = error.without_snippet().to_string();
+        // The line is said with the file's name, and there it counts the fence.
+        let text = text.split(" at line ").next().unwrap_or(&text);
+        ParseError { line, reason: windlass_core::text::one_line(text, 200) }
+    })
+}
+
+fn meta(keys: Keys, fallback: &str) -> Result<Meta, ParseError> {
+    let name = keys.name.unwrap_or_else(|| fallback.to_owned());
+    check_name(&name)?;
+    let description = keys.description.unwrap_or_default().trim().to_owned();
+    if description.is_empty() {
+        return Err(ParseError::new("`description` is missing"));
+    }
+    let length = description.chars().count();
+    if length > MAX_DESCRIPTION_CHARS {
+        return Err(ParseError::new(format!(
+            "`description` has {length} characters, and at most {MAX_DESCRIPTION_CHARS} are allowed"
+        )));
+    }
+    let side_effects = match keys.side_effects.as_deref() {
+        None | Some("none") => SideEffects::None,
+        Some("code-edits" | "code_edits") => SideEffects::CodeEdits,
+        Some("production-mutation" | "production_mutation") => SideEffects::ProductionMutation,
+        Some(other) => SideEffects::Other(other.to_owned()),
+    };
+    let word = |error: windlass_core::axes::UnknownValue| ParseError::new(error.to_string());
+    if let Some(author) = &keys.author_type
+        && !["architect", "executor", "auditor"].contains(&author.as_str())
+    {
+        return Err(ParseError::new(format!(
+            "`author-type` `{author}` is unknown; use architect, executor or auditor"
+        )));
+    }
+    Ok(Meta {
+        name,
+        description,
+        user_invocable: keys.user_invocable.unwrap_or(true),
+        model_invocable: keys.model_invocable.unwrap_or(true)
+            && side_effects != SideEffects::ProductionMutation,
+        side_effects,
+        permission_profile: keys
+            .permission_profile
+            .map_or(Ok(PermissionProfile::Restricted), |text| text.parse().map_err(word))?,
+        allowed_tools: keys.allowed_tools.map(tools),
+        author_type: keys.author_type,
+        context: keys.context.map_or(Ok(Context::Inline), |text| text.parse().map_err(word))?,
+        genesis_scope: keys.genesis_scope,
+        hooks: keys.hooks,
+    })
+}
+
+/// A name is also a directory under `/skills` and a slash command.
+fn check_name(name: &str) -> Result<(), ParseError> {
+    let length = name.chars().count();
+    if length == 0 || length > MAX_NAME_CHARS {
+        return Err(ParseError::new(format!(
+            "`name` has {length} characters; 1 to {MAX_NAME_CHARS} are allowed"
+        )));
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    if !name.chars().all(allowed) || name.starts_with('.') {
+        return Err(ParseError::new(format!(
+            "`name` `{}` may hold only letters, digits, `-`, `_`, `.` and `:`, and not begin with a dot",
+            name.escape_debug()
+        )));
+    }
+    Ok(())
+}
+
+fn tools(given: OneOrMany) -> Vec<String> {
+    match given {
+        OneOrMany::Many(names) => names,
+        OneOrMany::One(names) => {
+            names.split([',', ' ']).filter(|name| !name.is_empty()).map(ToOwned::to_owned).collect()
+        }
+    }
+}

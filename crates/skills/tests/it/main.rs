@@ -1,0 +1,158 @@
+//! Skills on real directories: files in, list and problems out.
+
+#![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use windlass_skills::{Scope, Skills, parse_markdown, parse_yaml};
+
+fn put(directory: &TempDir, name: &str, content: impl AsRef<[u8]>) {
+    let path = directory.path().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
+fn load(directory: &TempDir, names: &[(&str, Scope)]) -> Skills {
+    let directories: Vec<_> =
+        names.iter().map(|(name, scope)| (directory.path().join(name), *scope)).collect();
+    Skills::load(&directories)
+}
+
+fn shown(skills: &Skills, directory: &Path) -> String {
+    let mut text = String::new();
+    for skill in skills.list() {
+        let meta = &skill.meta;
+        writeln!(text, "{} ({}): {}", meta.name, skill.scope, meta.description).unwrap();
+    }
+    for problem in skills.problems() {
+        writeln!(text, "! {problem}").unwrap();
+    }
+    text.replace(&*directory.to_string_lossy(), "DIR")
+}
+
+const PDF: &str = "---\nname: pdf\ndescription: Fill in forms\n---\n\n# PDF\n\nDo this.\n";
+
+/// ES-244, ES-245, ES-246, ES-248
+#[test]
+fn folders_and_lone_files_are_found_and_read() {
+    let directory = tempfile::tempdir().unwrap();
+    put(&directory, "s/pdf/SKILL.md", PDF);
+    put(&directory, "s/pdf/scripts/fill.py", "");
+    put(&directory, "s/pdf/evals/case-1/hidden/answer", "");
+    put(&directory, "s/review.md", "---\r\ndescription: Look closely\r\n---\r\nLook.\r\n");
+    put(
+        &directory,
+        "s/deploy.yaml",
+        "name: ship\ndescription: Ship it\nside_effects: production-mutation\ncontent: |\n  Push.\n",
+    );
+    put(&directory, "s/README.md", "not a skill");
+    put(&directory, "s/empty/notes.txt", "not a skill");
+    let skills = load(&directory, &[("missing", Scope::Builtin), ("s", Scope::User)]);
+    insta::assert_snapshot!(shown(&skills, directory.path()), @"
+    pdf (user): Fill in forms
+    review (user): Look closely
+    ship (user): Ship it
+    ");
+    let pdf = skills.get("pdf").unwrap();
+    assert_eq!((pdf.content.as_str(), pdf.body.as_str()), (PDF, "# PDF\n\nDo this.\n"));
+    assert_eq!(pdf.resources, ["scripts/fill.py"]);
+    assert_eq!(skills.get("review").unwrap().body, "Look.\r\n");
+    let ship = skills.get("ship").unwrap();
+    assert_eq!(ship.body, "Push.\n");
+    assert!(!ship.meta.model_invocable && ship.meta.user_invocable, "MS-161");
+    assert!(skills.get("nope").is_none() && Skills::empty().list().next().is_none());
+}
+
+/// AX-016, AX-017
+#[test]
+fn the_later_directory_wins_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    put(&directory, "home/pdf/SKILL.md", PDF);
+    put(&directory, "project/.windlass/skills/pdf.md", PDF.replace("Fill in", "Read"));
+    let places = [("home", Scope::User), ("project/.windlass/skills", Scope::Project)];
+    insta::assert_snapshot!(shown(&load(&directory, &places), directory.path()), @"pdf (project): Read forms");
+}
+
+/// ES-248, MS-152
+#[test]
+fn broken_files_are_reported_and_the_rest_is_used() {
+    let directory = tempfile::tempdir().unwrap();
+    put(&directory, "s/a/SKILL.md", PDF);
+    for (name, content) in [
+        ("again.md", PDF.to_owned()),
+        ("badyaml.md", "---\nname: x\ndescription: [1,\n---\n".to_owned()),
+        ("badtype.md", "---\nname: x\ndescription: y\nuser-invocable: perhaps\n---\n".to_owned()),
+        ("colon.md", "---\nname: x\ndescription: use this: always\n---\n".to_owned()),
+        ("list.md", "---\n- a\n---\n".to_owned()),
+        ("long.md", format!("---\nname: x\ndescription: {}\n---\n", "é".repeat(1025))),
+        ("longname.md", format!("---\nname: {}\ndescription: y\n---\n", "n".repeat(65))),
+        ("nodescription.md", "---\nname: x\n---\nbody\n".to_owned()),
+        ("noend.md", "---\nname: x\n".to_owned()),
+        ("nofront.md", "# Just text\n".to_owned()),
+        ("nocontent.yaml", "name: x\ndescription: y\n".to_owned()),
+        ("path.md", "---\nname: ../x\ndescription: y\n---\n".to_owned()),
+        ("profile.md", "---\nname: x\ndescription: y\npermission_profile: root\n---\n".to_owned()),
+        ("author.md", "---\nname: x\ndescription: y\nauthor_type: robot\n---\n".to_owned()),
+        ("context.md", "---\nname: x\ndescription: y\ncontext: thread\n---\n".to_owned()),
+        ("huge.md", "x".repeat((1 << 20) + 1)),
+    ] {
+        put(&directory, &format!("s/{name}"), content);
+    }
+    put(&directory, "s/bytes.md", b"---\n\xff\n---\n");
+    let skills = load(&directory, &[("s", Scope::User)]);
+    insta::assert_snapshot!(shown(&skills, directory.path()));
+}
+
+#[test]
+fn every_key_is_read_in_kebab_and_in_snake_case() {
+    let text = |dash: &str, tools: &str| {
+        let keys = "user~invocable: false\nmodel~invocable: false\nside~effects: code-edits\n\
+            permission~profile: trusted\nauthor~type: auditor\ncontext: fork\ngenesis~scope: ci\n";
+        let keys = keys.replace('~', dash);
+        format!(
+            "---\nname: x\ndescription: y\n{keys}allowed{dash}tools: {tools}\nhooks:\n  - event: stop\n\
+            unknown: ignored\n---\nbody"
+        )
+    };
+    let (meta, body) = parse_markdown(&text("-", "[read, grep]"), "f").unwrap();
+    insta::assert_debug_snapshot!(meta);
+    assert_eq!(body, "body");
+    assert_eq!(parse_markdown(&text("_", "read, grep"), "f").unwrap().0, meta);
+}
+
+#[test]
+fn a_project_cannot_make_us_read_files_outside_it() {
+    let directory = tempfile::tempdir().unwrap();
+    put(&directory, "secret.md", PDF);
+    put(&directory, "project/docs/shared.md", PDF.replace("name: pdf", "name: shared"));
+    let skills = directory.path().join("project/.windlass/skills");
+    std::fs::create_dir_all(&skills).unwrap();
+    std::os::unix::fs::symlink("../../../secret.md", skills.join("out.md")).unwrap();
+    std::os::unix::fs::symlink("../../docs/shared.md", skills.join("in.md")).unwrap();
+    let loaded = load(&directory, &[("project/.windlass/skills", Scope::Project)]);
+    insta::assert_snapshot!(shown(&loaded, directory.path()), @"
+    shared (project): Fill in forms
+    ! DIR/project/.windlass/skills/out.md: is a link to outside the project, which is not followed
+    ");
+}
+
+proptest! {
+    #[test]
+    fn parsing_never_panics(text in "(---\n)?[ -~\n\t:\\[\\]{}&*!|>'\"%@`é]{0,200}(\n---\n)?.{0,40}") {
+        let _ = parse_markdown(&text, "fallback");
+        let _ = parse_yaml(&text, "fallback");
+    }
+
+    #[test]
+    fn name_description_and_body_come_back_as_written(
+        name in "[a-z][a-z0-9-]{0,63}", description in "[a-zA-Z][a-zA-Z ,.]{0,80}[a-z]", body in "[a-z #\n]{0,80}",
+    ) {
+        let text = format!("---\nname: '{name}'\ndescription: '{description}'\n---\n{body}");
+        let (meta, read) = parse_markdown(&text, "fallback").unwrap();
+        prop_assert_eq!((meta.name, meta.description), (name, description));
+        prop_assert_eq!(read, body.trim_start_matches('\n'));
+    }
+}
