@@ -12,6 +12,8 @@ use crate::{
 mod stream;
 pub(crate) mod wire;
 
+pub(crate) use stream::Events;
+
 /// The version of the protocol we speak.
 const VERSION: &str = "2023-06-01";
 
@@ -33,9 +35,10 @@ impl Model for Anthropic {
         options: &'a Options,
         live: &'a mut (dyn FnMut(Live) + Send),
     ) -> BoxFuture<'a, Result<Reply, Error>> {
+        transcript.must_be(Wire::Anthropic);
         let body = wire::body(self.0.name.model(), transcript, options);
         Box::pin(async move {
-            let reply = self.0.ask(body, transcript, stream::Events::default, live).await?;
+            let reply = self.0.ask(body, transcript, Events::default, live).await?;
             Ok(if options.schema.is_some() { unwrap_schema(reply) } else { reply })
         })
     }

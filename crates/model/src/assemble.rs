@@ -101,18 +101,14 @@ impl Assembly {
     /// Settles what is left open once the stream has ended.
     pub fn settle(&mut self, progress: Progress, transcript: &Transcript) -> Result<Finish, Fault> {
         let finish = match (self.finish, progress) {
-            // Some servers say `stop` although they call.
-            (Some(Finish::Stop) | None, Progress::Done) | (Some(Finish::Stop), Progress::More)
-                if !self.calls.is_empty() =>
-            {
-                Finish::ToolCalls
-            }
-            (Some(Finish::ToolCalls), _) if self.calls.is_empty() => Finish::Stop,
-            (Some(finish), _) => finish,
-            (None, Progress::Done) => Finish::Stop,
             (None, Progress::More) => {
-                let seen = format!("the stream ended after {} bytes of the reply", self.size);
-                return Err(Fault::Truncated { detail: seen });
+                let detail = format!("the stream ended after {} bytes of the reply", self.size);
+                return Err(Fault::Truncated { detail });
+            }
+            (Some(cut @ (Finish::Length | Finish::ContentFilter)), _) => cut,
+            // What it does counts, not what it says: some servers say `stop` although they call.
+            (Some(Finish::Stop | Finish::ToolCalls), _) | (None, Progress::Done) => {
+                if self.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls }
             }
         };
         let empty = self.text.trim().is_empty() && self.calls.is_empty();
@@ -129,17 +125,69 @@ impl Assembly {
 pub(crate) fn identify(calls: &mut [Call], transcript: &Transcript) {
     let mut taken = HashSet::new();
     for (index, call) in calls.iter_mut().enumerate() {
-        let usable = !call.provider_id.is_empty() && call.provider_id.len() <= MAX_ID;
-        let wanted = match usable {
-            true => std::mem::take(&mut call.provider_id),
-            false => format!("call_{}_{index}", transcript.turn()),
-        };
-        let free = |id: &String| !taken.contains(id) && !transcript.has_call(id);
-        let mut again = (2..).map(|number| format!("{wanted}_{number}"));
-        call.provider_id = match free(&wanted) {
-            true => wanted.clone(),
-            false => again.find(free).unwrap_or_default(),
-        };
-        taken.insert(call.provider_id.clone());
+        if call.provider_id.is_empty() || call.provider_id.len() > MAX_ID {
+            call.provider_id = format!("call_{}_{index}", transcript.turn());
+        }
+        let wanted = call.provider_id.clone();
+        let mut number = 1;
+        while transcript.has_call(&call.provider_id) || !taken.insert(call.provider_id.clone()) {
+            number += 1;
+            call.provider_id = format!("{wanted}_{number}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{anthropic::Events, openai::Chunks, transcript::Wire};
+
+    /// Pieces of real events, so that what is put together from them is nearly right.
+    fn event() -> impl Strategy<Value = String> {
+        let number = prop_oneof![Just("0"), Just("1"), Just("-1"), Just("1e99"), Just("null")];
+        let text = prop_oneof![Just("null"), Just("\"\""), Just("\"a\""), Just("{}"), Just("7")];
+        (0..12_usize, number, text.clone(), text).prop_map(|(form, n, a, b)| match form {
+            0 => format!(r#"{{"choices":[{{"index":{n},"delta":{{"content":{a}}},"finish_reason":{b}}}]}}"#),
+            1 | 2 => format!(
+                r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{n},"id":{a},"function":{{"name":{b},"arguments":{a}}}}}]}}}}]}}"#
+            ),
+            3 => format!(r#"{{"usage":{{"prompt_tokens":{n},"cost":{a}}},"choices":{b}}}"#),
+            4 => format!(r#"{{"error":{a}}}"#),
+            5 => format!(r#"{{"type":"content_block_delta","index":{n},"delta":{{"type":"text_delta","text":{a}}}}}"#),
+            6 => format!(
+                r#"{{"type":"content_block_start","index":{n},"content_block":{{"type":"tool_use","id":{a},"name":{b},"input":{a}}}}}"#
+            ),
+            7 => format!(
+                r#"{{"type":"content_block_delta","index":{n},"delta":{{"type":"input_json_delta","partial_json":{a}}}}}"#
+            ),
+            8 => format!(r#"{{"type":"content_block_stop","index":{n}}}"#),
+            9 => format!(r#"{{"type":"message_delta","delta":{{"stop_reason":{a}}},"usage":{{"output_tokens":{n}}}}}"#),
+            10 => "[DONE]".to_owned(),
+            _ => r#"{"type":"message_stop"}"#.to_owned(),
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_stream_makes_a_reader_panic_or_a_reply_without_ids(
+            events in proptest::collection::vec(prop_oneof![4 => event(), 1 => any::<String>()], 0..12),
+        ) {
+            let prelude = windlass_core::message::Prelude { system: String::new(), tools: Vec::new() };
+            let transcript = Transcript::new(Wire::OpenAi, &prelude);
+            let readers: [Box<dyn Reader>; 2] =
+                [Box::new(Chunks::default()), Box::new(Events::default())];
+            for mut reader in readers {
+                let mut assembly = Assembly::default();
+                for event in &events {
+                    let _ = reader.read(event, &mut assembly, &mut |_| {});
+                }
+                let _ = assembly.settle(Progress::Done, &transcript);
+                let ids: HashSet<_> = assembly.calls.iter().map(|call| &call.provider_id).collect();
+                let settled = ids.iter().all(|id| !id.is_empty());
+                prop_assert!(settled && ids.len() == assembly.calls.len());
+            }
+        }
     }
 }

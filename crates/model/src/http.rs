@@ -97,16 +97,19 @@ impl Endpoint {
         let response = self.send(body).await?;
         let cost = header_cost(response.headers());
         let mut assembly = Assembly::default();
-        let progress = match content_type(&response) {
-            "text/event-stream" => self.stream(response, &mut reader, &mut assembly, live).await?,
+        let kind = content_type(&response);
+        let progress = match kind.as_str() {
             "application/json" => {
                 let whole = self.text(response, MAX_LINE_BYTES).await?;
                 reader.read(&whole, &mut assembly, live).map_err(|fault| self.cleaned(fault))?
             }
-            other => {
-                let detail = format!("it answers with `{other}` instead of an event stream");
-                return Err(Fault::NotAModelServer { detail: redact::clean(&detail, self.key()) });
-            }
+            "text/html" => return Err(self.no_model_server(&kind)),
+            "text/event-stream" => self.stream(response, &mut reader, &mut assembly, live).await?,
+            // Simple servers mislabel their streams, so what it is shows when it is read.
+            _ => match self.stream(response, &mut reader, &mut assembly, live).await {
+                Err(Fault::Garbled { .. }) => return Err(self.no_model_server(&kind)),
+                other => other?,
+            },
         };
         let finish = assembly.settle(progress, transcript)?;
         let Assembly { text, calls, mut usage, cache_written, mut model, .. } = assembly;
@@ -173,6 +176,11 @@ impl Endpoint {
             }
         }
         Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
+    fn no_model_server(&self, kind: &str) -> Fault {
+        let detail = format!("it answers with `{kind}` instead of an event stream");
+        self.cleaned(Fault::NotAModelServer { detail })
     }
 
     fn key(&self) -> Option<&SecretString> {
@@ -319,13 +327,10 @@ fn innermost(error: &reqwest::Error) -> String {
     inner.to_string()
 }
 
-fn content_type(response: &Response) -> &'static str {
+fn content_type(response: &Response) -> String {
     let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let kind = value.unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    ["text/event-stream", "application/json", "text/html", "text/plain"]
-        .into_iter()
-        .find(|known| kind.eq_ignore_ascii_case(known))
-        .unwrap_or("something unknown")
+    let kind = value.unwrap_or_default().split(';').next().unwrap_or_default();
+    kind.trim().to_ascii_lowercase()
 }
 
 /// What LiteLLM says the call cost. It sends nought for streams it has not priced yet.

@@ -12,6 +12,8 @@ use crate::{
 mod stream;
 pub(crate) mod wire;
 
+pub(crate) use stream::Chunks;
+
 /// A model behind Chat Completions.
 pub(crate) struct OpenAi(pub Endpoint);
 
@@ -30,13 +32,14 @@ impl Model for OpenAi {
         options: &'a Options,
         live: &'a mut (dyn FnMut(Live) + Send),
     ) -> BoxFuture<'a, Result<Reply, Error>> {
+        transcript.must_be(Wire::OpenAi);
         let limit = match self.0.url.host_str() {
             // OpenAI's newer models refuse the old name; most other servers know only that.
             Some("api.openai.com") => "max_completion_tokens",
             _ => "max_tokens",
         };
         let body = wire::body(self.0.name.model(), transcript, options, limit);
-        Box::pin(self.0.ask(body, transcript, stream::Chunks::default, live))
+        Box::pin(self.0.ask(body, transcript, Chunks::default, live))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -18,55 +18,67 @@ use crate::{
 /// How much of a task's first message tells it from others.
 const TASK_CHARS: usize = 120;
 
+const HEADER: &[u8] =
+    b"# What a model answered; play it back with `--model script:FILE`.\nreplies:\n";
+
 /// A model that also writes down its replies as a script. See [`crate::script`] for the format.
 ///
-/// Each reply is in the file before it is returned. A conversation that begins anew begins the file
-/// anew; one that is resumed goes on in it. Further conversations (sub-agents) are told apart by
-/// their first message.
+/// Each reply is in the file before it is returned. Conversations beside the main one (sub-agents)
+/// are told apart by how their first message begins; two that begin alike are taken for one.
 pub struct Recorder {
     model: Arc<dyn Model>,
     path: PathBuf,
     tape: Mutex<Tape>,
 }
 
-#[derive(Default)]
 struct Tape {
-    file: Option<File>,
-    /// The first message of the conversation that is written without a `task`.
-    main: String,
+    file: File,
+    main: Main,
+}
+
+/// The conversation that needs no `task` in the script.
+enum Main {
+    /// The first one that asks.
+    Next,
+    /// The one that begins with this message.
+    Begins(String),
+    /// None: another recorder wrote the beginning of this file, so every reply says whose it is.
+    Elsewhere,
 }
 
 impl Recorder {
-    /// Records `model` into the file at `path`, from the first reply on.
-    pub fn new(model: Arc<dyn Model>, path: &Path) -> Self {
-        Self { model, path: path.to_owned(), tape: Mutex::default() }
+    /// Records `model` into a new file, replacing what is there.
+    pub fn create(model: Arc<dyn Model>, path: &Path) -> io::Result<Self> {
+        let mut file = File::create(path)?;
+        file.write_all(HEADER)?;
+        Ok(Self::new(model, path, file, Main::Next))
     }
 
-    fn write(&self, transcript: &Transcript, reply: &Reply) -> std::io::Result<()> {
+    /// Goes on recording a resumed run into its file.
+    pub fn append(model: Arc<dyn Model>, path: &Path) -> io::Result<Self> {
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        if file.metadata()?.len() == 0 {
+            file.write_all(HEADER)?;
+        }
+        Ok(Self::new(model, path, file, Main::Elsewhere))
+    }
+
+    fn new(model: Arc<dyn Model>, path: &Path, file: File, main: Main) -> Self {
+        Self { model, path: path.to_owned(), tape: Mutex::new(Tape { file, main }) }
+    }
+
+    fn write(&self, transcript: &Transcript, reply: &Reply) -> io::Result<()> {
         let mut tape = self.tape.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, task) = transcript.opening();
-        if tape.file.is_none() {
-            tape.main.clone_from(&task);
-            tape.file = Some(open(&self.path, transcript.turn() == 0)?);
+        if let Main::Next = tape.main {
+            tape.main = Main::Begins(task.clone());
         }
-        let other = (tape.main != task).then_some(task.as_str());
-        let text = item(transcript.turn(), other, reply);
-        match &mut tape.file {
-            Some(file) => file.write_all(text.as_bytes()),
-            None => Ok(()),
-        }
+        let guard = match &tape.main {
+            Main::Begins(main) if *main == task => None,
+            Main::Next | Main::Begins(_) | Main::Elsewhere => Some(task.as_str()),
+        };
+        tape.file.write_all(item(transcript.turn(), guard, reply).as_bytes())
     }
-}
-
-fn open(path: &Path, anew: bool) -> std::io::Result<File> {
-    let mut file =
-        OpenOptions::new().create(true).write(true).append(!anew).truncate(anew).open(path)?;
-    if file.metadata()?.len() == 0 {
-        file.write_all(
-            b"# What a model answered; play it back with `--model script:FILE`.\nreplies:\n",
-        )?;
-    }
-    Ok(file)
 }
 
 impl Model for Recorder {
@@ -170,4 +182,45 @@ fn escaped(json: &str) -> String {
     json.chars()
         .map(|c| if odd(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use windlass_core::message::Usage;
+
+    use super::*;
+    use crate::Script;
+
+    proptest! {
+        #[test]
+        fn whatever_is_recorded_is_read_back_the_same(
+            text in any::<String>(),
+            task in any::<String>(),
+            name in "[a-z_]{1,6}|bash|name|say|y|1",
+            arguments in prop_oneof![
+                any::<String>(),
+                any::<String>().prop_map(|text| serde_json::json!({ "command": text }).to_string()),
+            ],
+        ) {
+            let call = Call { provider_id: "x".to_owned(), name, arguments };
+            let reply = Reply {
+                text,
+                calls: vec![call],
+                finish: Finish::ToolCalls,
+                usage: Usage::default(),
+                model: String::new(),
+                latency: std::time::Duration::ZERO,
+            };
+            let written = format!("replies:\n{}", item(3, Some(&task), &reply));
+            let script = Script::parse(&written);
+            prop_assert!(script.is_ok(), "{script:?}\n{written}");
+            let read = script.unwrap().replies.remove(0);
+            prop_assert_eq!(read.turn, 3);
+            prop_assert_eq!(read.task, Some(task.chars().take(TASK_CHARS).collect()));
+            prop_assert_eq!(read.text, reply.text);
+            prop_assert_eq!(&read.calls[0].name, &reply.calls[0].name);
+            prop_assert_eq!(&read.calls[0].arguments, &reply.calls[0].arguments);
+        }
+    }
 }

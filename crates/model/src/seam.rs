@@ -19,6 +19,7 @@ pub trait Model: Send + Sync {
 
     /// Asks for the next reply, retrying what passes by itself.
     ///
+    /// `transcript` must come from this model's [`Model::transcript`], or one of the same dialect.
     /// `live` hears previews and waits; only the returned reply counts. Dropping the future cancels.
     fn reply<'a>(
         &'a self,

@@ -130,6 +130,11 @@ impl Transcript {
         self.call_ids.contains(provider_id)
     }
 
+    /// Panics unless this was made by a model of that dialect.
+    pub(crate) fn must_be(&self, wire: Wire) {
+        assert_eq!(self.wire, wire, "a transcript is for the model that made it");
+    }
+
     /// Remembers where a message that is not the model's ends just now.
     pub(crate) fn mark(&mut self) {
         if self.marks.len() == MARKS {

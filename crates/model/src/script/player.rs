@@ -117,7 +117,9 @@ impl Model for ScriptModel {
                 attempts: 1,
                 fault: Fault::Script { detail },
             })?;
-            tokio::time::sleep(scripted.delay).await;
+            if !scripted.delay.is_zero() {
+                tokio::time::sleep(scripted.delay).await;
+            }
             let mut usage = scripted.usage(transcript.bytes());
             usage.cost_usd = usage.cost_usd.or(Some(0.0));
             let calls = scripted.calls.iter().map(|call| Call {

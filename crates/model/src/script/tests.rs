@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 struct Said {
@@ -132,4 +134,13 @@ match:
     the matching rule has 1 replies, and this asks for number 2
     "
     );
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_parser_panic(
+        text in "(replies:\n|match:\n|  - |say: |calls: |[{]|[}]|\\[|bash: |a|: |\n|'|\"|&a |[*]a |!!x |7|,){0,30}",
+    ) {
+        let _ = Script::parse(&text);
+    }
 }

@@ -112,7 +112,7 @@ replies:
     );
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tape.yaml");
-    let live = Recorder::new(model(Dialect::OpenAi, &server), &path);
+    let live = Recorder::create(model(Dialect::OpenAi, &server), &path).unwrap();
     let said = play(&live, "go").await;
     let mut played = play(&*script(&path), "go").await;
     // A script's replies have a price even if it is nought.
@@ -143,7 +143,7 @@ async fn a_recording_tells_sub_agents_apart_and_goes_on_after_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tape.yaml");
     let live = model(Dialect::Anthropic, &server);
-    let recorder = Recorder::new(Arc::clone(&live), &path);
+    let recorder = Recorder::create(Arc::clone(&live), &path).unwrap();
     for item in ["bash: ls", "say: the child is done"] {
         server.next(Answer::script(item));
     }
@@ -153,7 +153,7 @@ async fn a_recording_tells_sub_agents_apart_and_goes_on_after_a_restart() {
     parent.push(&message(&first));
     parent.push(&result(&first.calls[0], "ok"));
     server.next(Answer::script("say: the parent is done"));
-    let restarted = Recorder::new(live, &path);
+    let restarted = Recorder::append(live, &path).unwrap();
     ask(&restarted, &parent).await.0.unwrap();
 
     let model = script(&path);
@@ -162,11 +162,16 @@ async fn a_recording_tells_sub_agents_apart_and_goes_on_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_recording_that_cannot_be_written_is_an_error_that_names_the_file() {
+async fn a_recording_that_cannot_be_written_is_an_error_before_or_after_the_first_reply() {
     let server = ModelServer::start("match: [{say: hi}]");
-    let recorder =
-        Recorder::new(model(Dialect::OpenAi, &server), Path::new("/nowhere/at/all.yaml"));
+    let model = || model(Dialect::OpenAi, &server);
+    assert!(Recorder::create(model(), Path::new("/nowhere/at/all.yaml")).is_err());
+    // A pipe whose other end is closed after the beginning was written.
+    let (reader, writer) = std::io::pipe().unwrap();
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer));
+    let recorder = Recorder::append(model(), Path::new(&path)).unwrap();
+    drop(reader);
     let error = ask(&recorder, &begun(&recorder, "go")).await.0.unwrap_err();
     assert!(matches!(error.fault, Fault::Recording { .. }), "{error}");
-    assert!(error.to_string().contains("/nowhere/at/all.yaml"), "{error}");
+    assert!(error.to_string().contains(&path), "{error}");
 }

@@ -210,6 +210,18 @@ async fn a_server_that_does_not_stream_is_understood() {
 }
 
 #[tokio::test]
+async fn a_mislabelled_stream_is_read_and_other_text_is_no_model_server() {
+    let server = ModelServer::start_empty();
+    let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n";
+    server.next(Answer::status(200, "text/plain", stream));
+    server.next(Answer::status(200, "text/plain", "It works!\n"));
+    let model = model(Dialect::OpenAi, &server);
+    assert_eq!(hello(&*model).await.unwrap().text, "hi");
+    let error = hello(&*model).await.unwrap_err();
+    assert!(matches!(error.fault, Fault::NotAModelServer { .. }), "{error}");
+}
+
+#[tokio::test]
 async fn a_stream_that_stops_saying_done_but_has_a_reason_is_whole() {
     let server = ModelServer::start_empty();
     server.next(Answer::events([

@@ -1,6 +1,6 @@
 //! One connection: requests read, answers written, as much HTTP/1.1 as that takes.
 
-use std::{future::Future, io, sync::Arc};
+use std::{future::Future, io, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -41,12 +41,13 @@ pub(crate) async fn serve(socket: TcpStream, number: usize, shared: Arc<Shared>)
     let (reader, writer) = socket.into_split();
     let mut connection = Connection { reader, writer, buffer: Vec::new(), number };
     while let Ok(Some(request)) = connection.read().await {
+        let last = request.header("connection") == Some("close");
         shared.begin();
         let ended = connection.answer(request, &shared).await;
         shared.end();
         match ended {
-            Ok(Next::Keep) => {}
-            Ok(Next::Close) => break,
+            Ok(Next::Keep) if !last => {}
+            Ok(Next::Keep | Next::Close) => break,
             Err(_) => {
                 shared.left.raise();
                 break;
@@ -100,10 +101,10 @@ impl Connection {
         let (streamed, turn, bytes) = (request.streamed, request.replies, request.body.len());
         let answer = shared.take(request);
         let asked = sse::Asked { model: &model, turn, bytes };
-        self.while_there(tokio::time::sleep(answer.delay)).await?;
+        self.wait(answer.delay).await?;
         match &answer.what {
             What::Reply(reply) => {
-                self.while_there(tokio::time::sleep(reply.delay)).await?;
+                self.wait(reply.delay).await?;
                 let cost = reply.usage.and_then(|usage| usage.cost_usd);
                 let mut answer = answer.clone();
                 if let Some(cost) = cost {
@@ -112,6 +113,7 @@ impl Connection {
                 if streamed {
                     return self.stream(&answer, sse::stream(dialect, reply, &asked)).await;
                 }
+                self.gates(&answer, 0).await?;
                 let body = sse::whole(dialect, reply, &asked).to_string();
                 self.whole(200, "application/json", &answer.headers, &body).await
             }
@@ -203,6 +205,14 @@ impl Connection {
             self.while_there(gate.pass()).await?;
         }
         Ok(())
+    }
+
+    async fn wait(&mut self, delay: Duration) -> io::Result<()> {
+        // Even a sleep of nought takes until the timer's next tick.
+        match delay.is_zero() {
+            true => Ok(()),
+            false => self.while_there(tokio::time::sleep(delay)).await,
+        }
     }
 
     /// Waits, but not longer than the client.
