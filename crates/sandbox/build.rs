@@ -1,0 +1,30 @@
+//! Compiles the helper with the same compiler: static, std-only, embedded by `src/helper.rs`.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+fn main() {
+    let variable =
+        |name: &str| std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set"));
+    let out = PathBuf::from(variable("OUT_DIR")).join("helper");
+    let target = variable("TARGET");
+    let mut rustc = Command::new(variable("RUSTC"));
+    rustc
+        .args(["helper/main.rs", "--crate-name", "windlass_helper", "--edition", "2024"])
+        .args(["-C", "opt-level=2", "-C", "panic=abort", "-C", "strip=symbols"])
+        .args(["-C", "target-feature=+crt-static", "-D", "warnings", "--target"])
+        .arg(&target)
+        .arg("-o")
+        .arg(&out);
+    let linker = std::env::var_os("RUSTC_LINKER");
+    if let Some(linker) = linker {
+        let mut option = std::ffi::OsString::from("linker=");
+        option.push(linker);
+        rustc.arg("-C").arg(option);
+    }
+    let status = rustc.status().unwrap_or_else(|error| panic!("cannot run the compiler: {error}"));
+    assert!(status.success(), "the helper does not compile");
+    for input in ["build.rs", "helper", "src/protocol.rs"] {
+        println!("cargo::rerun-if-changed={input}");
+    }
+}

@@ -1,0 +1,103 @@
+//! One connection to the proxy on loopback: bytes both ways, each against its own credit.
+//!
+//! The helper understands none of it; windlass's side speaks HTTP and SOCKS and decides.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsRawFd, RawFd};
+
+use crate::protocol::{MAX_CHUNK_BYTES, Report, WINDOW, cost};
+use crate::sys;
+
+pub struct Connection {
+    stream: TcpStream,
+    credit: i64,
+    replies: VecDeque<Vec<u8>>,
+    written: usize,
+    reading: bool,
+    writing: bool,
+}
+
+impl Connection {
+    pub fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let _ = stream.set_nodelay(true);
+        let replies = VecDeque::new();
+        Ok(Self { stream, credit: WINDOW, replies, written: 0, reading: true, writing: true })
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.stream.as_raw_fd()
+    }
+
+    pub fn events(&self) -> i16 {
+        let read = if self.reading && self.credit > 0 { sys::POLLIN } else { 0 };
+        let write = if self.replies.is_empty() { 0 } else { sys::POLLOUT };
+        read | write
+    }
+
+    pub fn is_over(&self) -> bool {
+        !self.reading && !self.writing
+    }
+
+    pub fn grant(&mut self, credit: i64) {
+        self.credit = (self.credit.saturating_add(credit)).min(WINDOW);
+    }
+
+    pub fn reply(&mut self, bytes: Vec<u8>) {
+        self.replies.push_back(bytes);
+    }
+
+    /// Windlass has said all it will and listens no more.
+    pub fn finish(&mut self) {
+        self.reading = false;
+        self.replies.push_back(Vec::new());
+    }
+
+    /// Moves what can be moved. `Err` means that the connection is gone.
+    pub fn work(&mut self, id: u32, events: i16, out: &mut Vec<u8>) -> io::Result<()> {
+        if events & (sys::POLLOUT | sys::POLLERR) != 0 || !self.replies.is_empty() {
+            self.write(id, out)?;
+        }
+        if events & (sys::POLLIN | sys::POLLHUP) != 0 && self.reading && self.credit > 0 {
+            self.read(id, out)?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, connection: u32, out: &mut Vec<u8>) -> io::Result<()> {
+        let mut buffer = vec![0; MAX_CHUNK_BYTES];
+        let count = match self.stream.read(&mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            count => count?,
+        };
+        buffer.truncate(count);
+        self.reading = count > 0;
+        self.credit -= cost(count);
+        Report::Request { connection, bytes: buffer }.write(out);
+        Ok(())
+    }
+
+    fn write(&mut self, connection: u32, out: &mut Vec<u8>) -> io::Result<()> {
+        while let Some(reply) = self.replies.front() {
+            if reply.is_empty() {
+                self.writing = false;
+                let _ = self.stream.shutdown(Shutdown::Write);
+            } else {
+                match self.stream.write(&reply[self.written..]) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                    count => self.written += count?,
+                }
+                if self.written < reply.len() {
+                    continue;
+                }
+            }
+            let credit = cost(reply.len());
+            Report::Passed { connection, credit }.write(out);
+            self.written = 0;
+            self.replies.pop_front();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,647 @@
+//! The inner: process 1 of the sandbox. One loop that starts commands and carries their bytes.
+//!
+//! Invariants:
+//! - It never blocks on anything but `poll`, and never waits for windlass to read: bytes leave only
+//!   against credit, so what is buffered is bounded by the windows of what runs.
+//! - A command's end is reported once, after its whole tree is gone and all its output is sent.
+//! - Whatever comes to it as an orphan is ended at once: every living command has its minder.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::fchown;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::confine::{self, Confinement};
+use crate::connection::Connection;
+use crate::group::{self, Group};
+use crate::minder::{self, Plan, Word};
+use crate::output::{self, Output};
+use crate::protocol::{
+    self, Cause, Isolation, MAX_CONNECTIONS, Order, Reach, Ready, Report, Setup, Start, WINDOW,
+    cost,
+};
+use crate::{root, sys};
+
+/// What the outgoing buffer may keep allocated when idle.
+const IDLE_BUFFER: usize = 64 * 1024;
+
+/// Enters the sandbox, says how that went and serves until windlass hangs up. Never returns.
+pub fn run(setup: &Setup, group: &Group, from: &OwnedFd, to: &OwnedFd) -> ! {
+    let mut frame = Vec::new();
+    match Inner::enter(setup, group, from, to) {
+        Ok((mut inner, ready)) => {
+            Report::Ready(ready).write(&mut inner.out);
+            inner.serve();
+            inner.end_everything();
+        }
+        Err((stage, error)) => {
+            Report::Failed { stage, errno: sys::errno(&error) }.write(&mut frame);
+            let _ = sys::send(to, &frame);
+        }
+    }
+    sys::_exit(0)
+}
+
+struct Inner<'a> {
+    setup: &'a Setup,
+    group: &'a Group,
+    from: &'a OwnedFd,
+    to: &'a OwnedFd,
+    confinement: Option<Confinement>,
+    shell: String,
+    signals: OwnedFd,
+    announced: bool,
+    nothing: File,
+    listener: Option<TcpListener>,
+    received: Vec<u8>,
+    out: Vec<u8>,
+    sent: usize,
+    commands: BTreeMap<u32, Command>,
+    connections: BTreeMap<u32, Connection>,
+    next_connection: u32,
+    over: bool,
+}
+
+struct Command {
+    minder: i32,
+    control: OwnedFd,
+    output: Output,
+    input: Option<OwnedFd>,
+    waiting_input: VecDeque<Vec<u8>>,
+    written: usize,
+    credit: i64,
+    deadline: Option<Instant>,
+    grace_ms: u64,
+    ended_by_us: Option<Cause>,
+    ended: Option<(i32, String)>,
+    refused: bool,
+    gone: bool,
+    ended_for_memory_before: u64,
+}
+
+/// What a descriptor in the poll list belongs to.
+#[derive(Clone, Copy)]
+enum Source {
+    From,
+    To,
+    Signals,
+    Listener,
+    Control(u32),
+    Output(u32, usize),
+    Input(u32),
+    Connection(u32),
+}
+
+impl<'a> Inner<'a> {
+    fn enter(
+        setup: &'a Setup,
+        group: &'a Group,
+        from: &'a OwnedFd,
+        to: &'a OwnedFd,
+    ) -> Result<(Self, Ready), (String, io::Error)> {
+        let fail = |stage: &'static str| move |error: io::Error| (stage.to_owned(), error);
+        if setup.isolation == Isolation::Namespaces {
+            if sys::geteuid() != 0 {
+                root::name_user(setup.uid, setup.gid)?;
+            }
+            root::enter(setup)?;
+            sys::name_host("windlass");
+            if setup.reach != Reach::Everything {
+                root::raise_loopback().map_err(fail("raise loopback"))?;
+            }
+        }
+        let _ = sys::set_process(sys::PR_SET_CHILD_SUBREAPER, 1);
+        let _ = sys::set_process(sys::PR_SET_DUMPABLE, 0);
+        let listener = match (setup.isolation, setup.reach) {
+            (Isolation::Host, _) | (_, Reach::Nothing | Reach::Everything) => None,
+            (Isolation::Namespaces | Isolation::Landlock, Reach::Proxy) => {
+                let listener = TcpListener::bind("127.0.0.1:0").map_err(fail("open the proxy"))?;
+                listener.set_nonblocking(true).map_err(fail("open the proxy"))?;
+                Some(listener)
+            }
+        };
+        let proxy_port = listener
+            .as_ref()
+            .and_then(|listener| listener.local_addr().ok())
+            .map_or(0, |address| address.port());
+        let confinement = match setup.isolation {
+            Isolation::Host => None,
+            Isolation::Namespaces | Isolation::Landlock => {
+                confine::bar_capabilities();
+                Some(
+                    Confinement::prepare(setup, group.bounded, proxy_port)
+                        .map_err(fail("prepare landlock"))?,
+                )
+            }
+        };
+        let landlock = confinement.as_ref().map_or(0, |confinement| confinement.landlock);
+        if setup.isolation == Isolation::Landlock && landlock == 0 {
+            return Err(("landlock".to_owned(), io::Error::from_raw_os_error(sys::ENOSYS)));
+        }
+        sys::block(&[sys::SIGCHLD, sys::SIGWRITTEN, sys::SIGIO]);
+        let signals =
+            sys::signals(&[sys::SIGCHLD, sys::SIGWRITTEN]).map_err(fail("read signals"))?;
+        let nothing =
+            File::options().read(true).write(true).open("/dev/null").map_err(fail("open null"))?;
+        sys::set_nonblocking(from).map_err(fail("prepare"))?;
+        sys::set_nonblocking(to).map_err(fail("prepare"))?;
+        let shell = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh"]
+            .into_iter()
+            .find(|path| Path::new(path).exists())
+            .unwrap_or("/bin/sh")
+            .to_owned();
+        let ready = Ready {
+            proxy_port,
+            landlock,
+            memory_bounded: group.bounded.memory,
+            processes_bounded: group.bounded.processes,
+            filtered: confinement.is_some(),
+            shell: shell.clone(),
+        };
+        let announced = output::writes_are_announced(&signals);
+        let inner = Self {
+            setup,
+            group,
+            from,
+            to,
+            confinement,
+            shell,
+            signals,
+            announced,
+            nothing,
+            listener,
+            received: Vec::new(),
+            out: Vec::new(),
+            sent: 0,
+            commands: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            next_connection: 1,
+            over: false,
+        };
+        Ok((inner, ready))
+    }
+
+    fn serve(&mut self) {
+        let mut fds = Vec::new();
+        let mut sources = Vec::new();
+        let mut chunk = Vec::new();
+        self.flush();
+        while !self.over {
+            fds.clear();
+            sources.clear();
+            self.list(&mut fds, &mut sources);
+            let timeout = self.timeout();
+            sys::wait(&mut fds, timeout);
+            self.take_signals();
+            for (fd, source) in fds.iter().zip(&sources) {
+                if fd.revents != 0 {
+                    self.serve_one(*source, fd.revents);
+                }
+            }
+            self.check_deadlines();
+            let ids: Vec<u32> = self.commands.keys().copied().collect();
+            for id in ids {
+                self.pump(id, &mut chunk);
+                self.settle(id);
+            }
+            self.flush();
+        }
+    }
+
+    fn list(&self, fds: &mut Vec<sys::PollFd>, sources: &mut Vec<Source>) {
+        let mut add = |fd: RawFd, events: i16, source: Source| {
+            fds.push(sys::PollFd { fd, events, revents: 0 });
+            sources.push(source);
+        };
+        add(self.from.as_raw_fd(), sys::POLLIN, Source::From);
+        if self.sent < self.out.len() {
+            add(self.to.as_raw_fd(), sys::POLLOUT, Source::To);
+        }
+        add(self.signals.as_raw_fd(), sys::POLLIN, Source::Signals);
+        if let Some(listener) = &self.listener
+            && self.connections.len() < MAX_CONNECTIONS
+        {
+            add(listener.as_raw_fd(), sys::POLLIN, Source::Listener);
+        }
+        for (&id, command) in &self.commands {
+            if !command.gone {
+                add(command.control.as_raw_fd(), sys::POLLIN, Source::Control(id));
+            }
+            if command.credit > 0 {
+                for (at, fd) in command.output.wanted().into_iter().enumerate() {
+                    if let Some(fd) = fd {
+                        add(fd, sys::POLLIN, Source::Output(id, at));
+                    }
+                }
+            }
+            if let Some(input) = &command.input
+                && !command.waiting_input.is_empty()
+            {
+                add(input.as_raw_fd(), sys::POLLOUT, Source::Input(id));
+            }
+        }
+        for (&id, connection) in &self.connections {
+            add(connection.fd(), connection.events(), Source::Connection(id));
+        }
+    }
+
+    fn timeout(&self) -> i32 {
+        let now = Instant::now();
+        let soon = self
+            .commands
+            .values()
+            .any(|command| command.credit > 0 && (command.output.is_waiting() || command.gone));
+        let next = self.commands.values().filter_map(|command| command.deadline).min();
+        match (soon, next) {
+            (true, _) => 1,
+            (false, None) => -1,
+            (false, Some(at)) => {
+                let wait = at.saturating_duration_since(now).as_millis().min(60_000);
+                wait as i32 + 1
+            }
+        }
+    }
+
+    fn take_signals(&mut self) {
+        let mut ended = false;
+        let commands = &mut self.commands;
+        sys::pending(&self.signals, |number, fd| {
+            if number == sys::SIGCHLD {
+                ended = true;
+            } else {
+                for command in commands.values_mut() {
+                    if command.output.announce(fd) {
+                        break;
+                    }
+                }
+            }
+        });
+        if ended {
+            self.reap();
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Ok(Some(reaped)) = sys::reap() {
+            for (&id, command) in &mut self.commands {
+                if command.minder == reaped.pid {
+                    command.gone = true;
+                    command.hear(id, &mut self.out);
+                }
+            }
+        }
+        self.end_orphans();
+    }
+
+    /// A minder that was killed leaves its tree to us.
+    fn end_orphans(&self) {
+        let bereft =
+            |command: &Command| command.gone && command.ended.is_none() && !command.refused;
+        if !self.commands.values().any(bereft) {
+            return;
+        }
+        let minders: Vec<i32> = self
+            .commands
+            .values()
+            .filter(|command| !command.gone)
+            .map(|command| command.minder)
+            .collect();
+        let kept: Vec<i32> = minders
+            .iter()
+            .flat_map(|&minder| [vec![minder], minder::descendants(minder)].concat())
+            .collect();
+        for _ in 0..100 {
+            let orphans: Vec<i32> = minder::descendants(sys::getpid())
+                .into_iter()
+                .filter(|pid| !kept.contains(pid))
+                .collect();
+            if orphans.is_empty() {
+                return;
+            }
+            for pid in orphans {
+                sys::kill(pid, sys::SIGKILL);
+            }
+            while matches!(sys::reap(), Ok(Some(_))) {}
+        }
+    }
+
+    fn serve_one(&mut self, source: Source, events: i16) {
+        match source {
+            Source::From => self.receive(),
+            Source::To | Source::Signals => {}
+            Source::Listener => self.accept(),
+            Source::Control(id) => {
+                if let Some(command) = self.commands.get_mut(&id)
+                    && !command.gone
+                {
+                    command.hear(id, &mut self.out);
+                }
+            }
+            Source::Output(id, at) => {
+                if let Some(command) = self.commands.get_mut(&id) {
+                    command.output.readable(at);
+                }
+            }
+            Source::Input(id) => self.feed(id),
+            Source::Connection(id) => self.carry(id, events),
+        }
+    }
+
+    fn receive(&mut self) {
+        let mut buffer = [0; 64 * 1024];
+        match sys::receive(self.from, &mut buffer) {
+            Ok(0) => self.over = true,
+            Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+            Err(error) if sys::errno(&error) == sys::EAGAIN => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.over = true,
+        }
+        let received = std::mem::take(&mut self.received);
+        let mut rest = received.as_slice();
+        loop {
+            match protocol::cut(rest) {
+                Ok(Some((frame, length))) => {
+                    match Order::read(frame) {
+                        Ok(order) => self.obey(order),
+                        // A windlass that speaks another language is no windlass of ours.
+                        Err(_) => self.over = true,
+                    }
+                    rest = &rest[length..];
+                }
+                Ok(None) => break,
+                Err(_) => {
+                    self.over = true;
+                    break;
+                }
+            }
+        }
+        self.received = rest.to_vec();
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Setup(_) => self.over = true,
+            Order::Start(start) => {
+                let id = start.id;
+                if let Err(error) = self.start(start) {
+                    let errno = sys::errno(&error);
+                    Report::Refused { id, stage: "start".to_owned(), errno }.write(&mut self.out);
+                }
+            }
+            Order::Kill { id, grace_ms } => {
+                if let Some(command) = self.commands.get_mut(&id) {
+                    command.end(Cause::Killed, grace_ms);
+                }
+            }
+            Order::Input { id, bytes } => {
+                if let Some(command) = self.commands.get_mut(&id) {
+                    command.waiting_input.push_back(bytes);
+                }
+                self.feed(id);
+            }
+            Order::Taken { id, credit } => {
+                if let Some(command) = self.commands.get_mut(&id) {
+                    command.credit = command.credit.saturating_add(credit).min(WINDOW);
+                }
+            }
+            Order::Reply { connection, bytes } => {
+                if let Some(found) = self.connections.get_mut(&connection) {
+                    found.reply(bytes);
+                    self.carry(connection, 0);
+                }
+            }
+            Order::Passed { connection, credit } => {
+                if let Some(found) = self.connections.get_mut(&connection) {
+                    found.grant(credit);
+                }
+            }
+            Order::Hangup { connection } => {
+                if let Some(found) = self.connections.get_mut(&connection) {
+                    found.finish();
+                    self.carry(connection, 0);
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, start: Start) -> io::Result<()> {
+        // Root makes them for someone else, unless it stays what it is.
+        let owner = (self.confinement.is_some() && sys::geteuid() == 0)
+            .then_some((self.setup.uid, self.setup.gid));
+        let (output, out, err) = Output::open(self.announced, owner)?;
+        let (control, theirs) = sys::packets()?;
+        let (stdin, input) = if start.stdin {
+            let (from, to) = sys::pipe(0)?;
+            sys::set_nonblocking(&to)?;
+            if let Some((uid, gid)) = owner {
+                fchown(&from, Some(uid), Some(gid))?;
+            }
+            (from, Some(to))
+        } else {
+            (self.nothing.try_clone()?.into(), None)
+        };
+        let flags = match self.setup.isolation {
+            Isolation::Namespaces => sys::CLONE_NEWPID | sys::CLONE_NEWNS,
+            Isolation::Host | Isolation::Landlock => 0,
+        };
+        let ended_for_memory_before = self.ended_for_memory();
+        match sys::fork(flags)? {
+            0 => {
+                // What stands at 0, 1 and 2 until the command's own streams do is nothing.
+                for number in 0..3 {
+                    sys::dup2(self.nothing.as_raw_fd(), number);
+                }
+                minder::mind(Plan {
+                    start: &start,
+                    shell: &self.shell,
+                    isolation: self.setup.isolation,
+                    confinement: self.confinement.as_ref(),
+                    streams: [stdin, out, err],
+                    control: theirs,
+                })
+            }
+            minder => {
+                sys::set_nonblocking(&control)?;
+                let timeout = Duration::from_millis(start.timeout_ms);
+                let command = Command {
+                    minder,
+                    control,
+                    output,
+                    input,
+                    waiting_input: VecDeque::new(),
+                    written: 0,
+                    credit: WINDOW,
+                    deadline: (start.timeout_ms > 0).then(|| Instant::now() + timeout),
+                    grace_ms: start.grace_ms,
+                    ended_by_us: None,
+                    ended: None,
+                    refused: false,
+                    gone: false,
+                    ended_for_memory_before,
+                };
+                self.commands.insert(start.id, command);
+                Ok(())
+            }
+        }
+    }
+
+    fn ended_for_memory(&self) -> u64 {
+        self.group.counter.as_ref().map_or(0, group::ended_for_memory)
+    }
+
+    fn feed(&mut self, id: u32) {
+        let Some(command) = self.commands.get_mut(&id) else { return };
+        while let Some(bytes) = command.waiting_input.front() {
+            let Some(input) = &command.input else {
+                command.waiting_input.clear();
+                return;
+            };
+            if bytes.is_empty() {
+                command.input = None;
+                command.waiting_input.clear();
+                return;
+            }
+            match sys::send(input, &bytes[command.written..]) {
+                Ok(count) => command.written += count,
+                Err(error) if sys::errno(&error) == sys::EAGAIN => return,
+                // The command does not read any more; it is told so by nobody, as with any pipe.
+                Err(_) => command.written = bytes.len(),
+            }
+            if command.written == bytes.len() {
+                Report::Eaten { id, credit: cost(bytes.len()) }.write(&mut self.out);
+                command.written = 0;
+                command.waiting_input.pop_front();
+            }
+        }
+    }
+
+    fn check_deadlines(&mut self) {
+        let now = Instant::now();
+        for command in self.commands.values_mut() {
+            if command.deadline.is_some_and(|deadline| now >= deadline) {
+                command.deadline = None;
+                command.end(Cause::TimedOut, command.grace_ms);
+            }
+        }
+    }
+
+    /// Sends what the command wrote, as far as its credit goes.
+    fn pump(&mut self, id: u32, chunk: &mut Vec<u8>) {
+        let Some(command) = self.commands.get_mut(&id) else { return };
+        while command.credit > 0 {
+            let Some(stream) = command.output.next(chunk, command.gone) else { break };
+            command.credit -= cost(chunk.len());
+            Report::Output { id, stream, bytes: std::mem::take(chunk) }.write(&mut self.out);
+        }
+    }
+
+    /// Reports the end once nothing of the command is left here.
+    fn settle(&mut self, id: u32) {
+        let Some(command) = self.commands.get_mut(&id) else { return };
+        if !command.gone || (command.output.is_open() && !command.refused) {
+            return;
+        }
+        let Some(command) = self.commands.remove(&id) else { return };
+        if command.refused {
+            return;
+        }
+        // A minder that said nothing was killed, and its tree by us.
+        let (status, cwd) = command.ended.unwrap_or((sys::SIGKILL, String::new()));
+        let (signal, code) = (status & 0x7f, (status >> 8) & 0xff);
+        let killed = signal == sys::SIGKILL || code == 128 + sys::SIGKILL;
+        let starved = killed && self.ended_for_memory() > command.ended_for_memory_before;
+        let (cause, value) = match (command.ended_by_us, signal) {
+            (None, _) if starved => (Cause::OutOfMemory, sys::SIGKILL),
+            (Some(cause), 0) => (cause, code),
+            (Some(cause), signal) => (cause, signal),
+            (None, 0) => (Cause::Code, code),
+            (None, signal) => (Cause::Signal, signal),
+        };
+        Report::Ended { id, cause, value, cwd }.write(&mut self.out);
+    }
+
+    fn accept(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        let Ok((stream, _)) = listener.accept() else { return };
+        let Ok(connection) = Connection::new(stream) else { return };
+        let id = self.next_connection;
+        self.next_connection = self.next_connection.wrapping_add(1);
+        self.connections.insert(id, connection);
+        Report::Connected { connection: id }.write(&mut self.out);
+    }
+
+    fn carry(&mut self, id: u32, events: i16) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        if connection.work(id, events, &mut self.out).is_err() || connection.is_over() {
+            self.connections.remove(&id);
+            Report::Closed { connection: id }.write(&mut self.out);
+        }
+    }
+
+    fn flush(&mut self) {
+        while self.sent < self.out.len() {
+            match sys::send(self.to, &self.out[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(error) if sys::errno(&error) == sys::EAGAIN => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.over = true;
+                    return;
+                }
+            }
+        }
+        if self.sent == self.out.len() {
+            self.out.clear();
+            self.sent = 0;
+            self.out.shrink_to(IDLE_BUFFER);
+        }
+    }
+
+    /// Windlass is gone. With namespaces the kernel ends all when we leave; without, each minder does.
+    fn end_everything(&mut self) {
+        if self.setup.isolation == Isolation::Namespaces {
+            return;
+        }
+        self.commands.clear();
+        loop {
+            match sys::reap() {
+                Err(()) => return,
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    // A minder that is gone leaves orphans; those that live see our silence themselves.
+                    sys::wait(&mut [], 2);
+                }
+            }
+        }
+    }
+}
+
+impl Command {
+    /// Takes what the minder said and passes it on; its last words are kept for the end.
+    fn hear(&mut self, id: u32, out: &mut Vec<u8>) {
+        let mut packet = [0; 8192];
+        while let Ok(count) = sys::receive(&self.control, &mut packet) {
+            match Word::parse(&packet[..count]) {
+                Some(Word::Started) => Report::Started { id }.write(out),
+                Some(Word::Refused { stage, errno }) => {
+                    self.refused = true;
+                    Report::Refused { id, stage, errno }.write(out);
+                }
+                Some(Word::Ended { status, cwd }) => self.ended = Some((status, cwd)),
+                None => return,
+            }
+        }
+    }
+
+    fn end(&mut self, cause: Cause, grace_ms: u64) {
+        if self.ended.is_none() && self.ended_by_us.is_none() {
+            self.ended_by_us = Some(cause);
+        }
+        let packet = [b"T".as_slice(), &grace_ms.to_le_bytes()].concat();
+        let _ = sys::send(&self.control, &packet);
+    }
+}

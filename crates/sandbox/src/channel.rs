@@ -1,0 +1,467 @@
+//! Windlass's end of the channel to one helper, over any pair of byte streams.
+//!
+//! One job owns both streams and everything known of what runs; callers send it requests. The queue of
+//! requests has no length of its own because its contents are bounded by the protocol: starts by their
+//! callers who wait, output by credit, input by credit, kills by the commands there are.
+//!
+//! Invariants:
+//! - When the streams end, for whatever cause, every command is `Lost` and every caller gets an answer.
+//! - A helper that sends more than it has credit for is not ours any more: the channel ends.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::network::Egress;
+use crate::protocol::{
+    self, Cause, MAX_CHUNK_BYTES, MAX_CONNECTIONS, Order, Ready, Report, Setup, Start, VERSION,
+    WINDOW, cost,
+};
+use crate::running::{Input, Killer, OnDrop, Running};
+use crate::seam::{Chunk, Command, Ended, Exit, Stdin, Stream};
+use crate::{Error, proxy};
+
+/// Commands at once in one sandbox: far more than agents use, few enough for one process to carry.
+const MAX_COMMANDS: usize = 256;
+
+/// A single argument of a program may have 128 KiB on Linux; the script is one, with its end.
+const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+
+/// A command's whole frame; arguments and environment together stay under a quarter of the stack limit.
+const MAX_COMMAND_BYTES: usize = 768 * 1024;
+
+/// What callers ask of the job that owns the channel.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Start {
+        command: Box<Command>,
+        env: Vec<String>,
+        answer: oneshot::Sender<Result<Running, Error>>,
+    },
+    Kill {
+        id: u32,
+        grace: Duration,
+    },
+    Taken {
+        id: u32,
+        credit: i64,
+    },
+    Input {
+        id: u32,
+        bytes: Vec<u8>,
+    },
+    Reply {
+        connection: u32,
+        bytes: Vec<u8>,
+    },
+    Passed {
+        connection: u32,
+        credit: i64,
+    },
+}
+
+/// Why the helper could not make the sandbox.
+pub(crate) enum Refused {
+    /// The helper said so.
+    Failed { stage: String, source: io::Error },
+    /// The helper said nothing, or nothing we understand.
+    Broken(Error),
+}
+
+/// A channel to a helper whose sandbox stands.
+#[derive(Debug)]
+pub struct Channel {
+    requests: mpsc::UnboundedSender<Request>,
+    jobs: JoinSet<()>,
+    /// What the helper could arrange.
+    pub(crate) ready: Ready,
+}
+
+impl Channel {
+    /// Tells the helper what sandbox to make and waits until it stands.
+    pub(crate) async fn open(
+        from: impl AsyncRead + Send + Unpin + 'static,
+        to: impl AsyncWrite + Send + Unpin + 'static,
+        setup: Setup,
+        egress: Option<Egress>,
+    ) -> Result<Self, Refused> {
+        let (requests, inbox) = mpsc::unbounded_channel();
+        let mut owner = Owner {
+            from,
+            to,
+            received: Vec::new(),
+            out: Vec::new(),
+            sent: 0,
+            inbox,
+            requests: requests.clone(),
+            egress: egress.map(Arc::new),
+            commands: HashMap::new(),
+            connections: HashMap::new(),
+            jobs: JoinSet::new(),
+            next_id: 1,
+        };
+        let ready = owner.greet(setup).await?;
+        let mut jobs = JoinSet::new();
+        jobs.spawn(owner.run());
+        Ok(Self { requests, jobs, ready })
+    }
+
+    /// Whether the other side is still there.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.requests.is_closed()
+    }
+
+    /// A way to start commands that does not keep the channel borrowed.
+    pub(crate) fn starter(&self) -> Starter {
+        Starter { requests: self.requests.clone() }
+    }
+
+    /// Hangs up and waits until nothing here is left running.
+    pub(crate) async fn close(mut self) {
+        self.jobs.shutdown().await;
+    }
+}
+
+/// Starts commands on a channel.
+#[derive(Clone, Debug)]
+pub(crate) struct Starter {
+    requests: mpsc::UnboundedSender<Request>,
+}
+
+impl Starter {
+    /// Starts a command with this environment.
+    pub(crate) async fn start(&self, command: Command, env: Vec<String>) -> Result<Running, Error> {
+        check_size(&command, &env)?;
+        let (answer, running) = oneshot::channel();
+        let command = Box::new(command);
+        self.requests.send(Request::Start { command, env, answer }).map_err(|_| Error::Lost)?;
+        running.await.map_err(|_| Error::Lost)?
+    }
+}
+
+fn check_size(command: &Command, env: &[String]) -> Result<(), Error> {
+    let too_long = |bytes, limit| Err(Error::TooLong { id: command.id.clone(), bytes, limit });
+    let arguments = command.argv.iter().flatten().chain([&command.script]).chain(env);
+    let longest = arguments.clone().map(String::len).max().unwrap_or(0);
+    let total = arguments.map(|argument| argument.len() + 8).sum::<usize>();
+    if longest > MAX_ARGUMENT_BYTES {
+        too_long(longest, MAX_ARGUMENT_BYTES)
+    } else if total > MAX_COMMAND_BYTES {
+        too_long(total, MAX_COMMAND_BYTES)
+    } else {
+        Ok(())
+    }
+}
+
+/// A command as the owner knows it.
+struct Known {
+    name: String,
+    starting: Option<(oneshot::Sender<Result<Running, Error>>, Running)>,
+    output: mpsc::UnboundedSender<Chunk>,
+    ended: oneshot::Sender<Ended>,
+    input: Arc<Semaphore>,
+    under_way: i64,
+}
+
+/// A proxy connection as the owner knows it.
+struct Tunnel {
+    requests: mpsc::UnboundedSender<Vec<u8>>,
+    credit: Arc<Semaphore>,
+    under_way: i64,
+    job: AbortHandle,
+}
+
+struct Owner<R, W> {
+    from: R,
+    to: W,
+    received: Vec<u8>,
+    out: Vec<u8>,
+    sent: usize,
+    inbox: mpsc::UnboundedReceiver<Request>,
+    requests: mpsc::UnboundedSender<Request>,
+    egress: Option<Arc<Egress>>,
+    commands: HashMap<u32, Known>,
+    connections: HashMap<u32, Tunnel>,
+    jobs: JoinSet<u32>,
+    next_id: u32,
+}
+
+impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
+    async fn greet(&mut self, setup: Setup) -> Result<Ready, Refused> {
+        let broken = |source| Refused::Broken(Error::Protocol { expected: VERSION, source });
+        Order::Setup(setup).write(&mut self.out);
+        self.to.write_all(&self.out).await.map_err(broken)?;
+        self.out.clear();
+        loop {
+            match protocol::cut(&self.received).map_err(broken)? {
+                Some((frame, length)) => {
+                    let report = Report::read(frame).map_err(broken)?;
+                    self.received.drain(..length);
+                    return match report {
+                        Report::Ready(ready) => Ok(ready),
+                        Report::Failed { stage, errno } => Err(Refused::Failed {
+                            stage,
+                            source: io::Error::from_raw_os_error(errno),
+                        }),
+                        _ => Err(broken(io::ErrorKind::InvalidData.into())),
+                    };
+                }
+                None => {
+                    if self.from.read_buf(&mut self.received).await.map_err(broken)? == 0 {
+                        return Err(broken(io::ErrorKind::UnexpectedEof.into()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs until the streams end. What is dropped then tells everyone: commands are lost.
+    async fn run(mut self) {
+        loop {
+            let unsent = self.sent < self.out.len();
+            self.received.reserve(MAX_CHUNK_BYTES);
+            tokio::select! {
+                Some(request) = self.inbox.recv() => self.obey(request),
+                result = self.from.read_buf(&mut self.received) => match result {
+                    Ok(count) if count > 0 && self.hear().is_ok() => {}
+                    _ => break,
+                },
+                result = self.to.write(&self.out[self.sent..]), if unsent => match result {
+                    Ok(count) if count > 0 => self.wrote(count),
+                    _ => break,
+                },
+                Some(ended) = self.jobs.join_next() => self.hang_up(ended.ok()),
+            }
+        }
+        self.jobs.shutdown().await;
+    }
+
+    fn wrote(&mut self, count: usize) {
+        self.sent += count;
+        if self.sent == self.out.len() {
+            self.out.clear();
+            self.out.shrink_to(MAX_CHUNK_BYTES);
+            self.sent = 0;
+        }
+    }
+
+    fn obey(&mut self, request: Request) {
+        match request {
+            Request::Start { command, env, answer } => self.start(*command, env, answer),
+            Request::Kill { id, grace } => {
+                if self.commands.contains_key(&id) {
+                    self.order(&Order::Kill { id, grace_ms: grace.as_millis() as u64 });
+                }
+            }
+            Request::Taken { id, credit } => self.taken(id, credit),
+            Request::Input { id, bytes } => {
+                if self.commands.contains_key(&id) {
+                    self.order(&Order::Input { id, bytes });
+                }
+            }
+            Request::Reply { connection, bytes } => {
+                if self.connections.contains_key(&connection) {
+                    self.order(&Order::Reply { connection, bytes });
+                }
+            }
+            Request::Passed { connection, credit } => {
+                if let Some(tunnel) = self.connections.get_mut(&connection) {
+                    tunnel.under_way -= credit;
+                    self.order(&Order::Passed { connection, credit });
+                }
+            }
+        }
+    }
+
+    fn order(&mut self, order: &Order) {
+        order.write(&mut self.out);
+    }
+
+    fn start(
+        &mut self,
+        command: Command,
+        env: Vec<String>,
+        answer: oneshot::Sender<Result<Running, Error>>,
+    ) {
+        if self.commands.len() >= MAX_COMMANDS {
+            let _ = answer.send(Err(Error::TooMany { limit: MAX_COMMANDS }));
+            return;
+        }
+        let id = self.next_id;
+        self.next_id = self.next_id.wrapping_add(1);
+        let (output, chunks) = mpsc::unbounded_channel();
+        let (ended, end) = oneshot::channel();
+        let credit = Arc::new(Semaphore::new(WINDOW as usize));
+        let killer = Killer { id, requests: self.requests.clone() };
+        let running = Running {
+            killer: killer.clone(),
+            output: chunks,
+            ended: end,
+            input: (command.stdin == Stdin::Piped)
+                .then(|| Input { killer, credit: credit.clone() }),
+            on_drop: match command.background {
+                true => OnDrop::LetRun,
+                false => OnDrop::Kill(command.grace),
+            },
+        };
+        self.order(&Order::Start(Start {
+            id,
+            argv: command.argv.unwrap_or_default(),
+            script: command.script,
+            cwd: command.cwd.to_string_lossy().into_owned(),
+            env,
+            stdin: command.stdin == Stdin::Piped,
+            background: command.background,
+            timeout_ms: command.timeout.map_or(0, |timeout| timeout.as_millis().max(1) as u64),
+            grace_ms: command.grace.as_millis() as u64,
+        }));
+        let starting = Some((answer, running));
+        let name = command.id;
+        let known = Known { name, starting, output, ended, input: credit, under_way: 0 };
+        self.commands.insert(id, known);
+    }
+
+    fn taken(&mut self, id: u32, credit: i64) {
+        if let Some(known) = self.commands.get_mut(&id) {
+            known.under_way -= credit;
+            self.order(&Order::Taken { id, credit });
+        }
+    }
+
+    /// Works through the whole frames received. An error means that the helper cannot be trusted.
+    fn hear(&mut self) -> io::Result<()> {
+        let received = std::mem::take(&mut self.received);
+        let mut rest = received.as_slice();
+        while let Some((frame, length)) = protocol::cut(rest)? {
+            self.note(Report::read(frame)?)?;
+            rest = &rest[length..];
+        }
+        self.received = rest.to_vec();
+        Ok(())
+    }
+
+    fn note(&mut self, report: Report) -> io::Result<()> {
+        match report {
+            Report::Ready(_) | Report::Failed { .. } => {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            Report::Started { id } => {
+                if let Some(known) = self.commands.get_mut(&id)
+                    && let Some((answer, running)) = known.starting.take()
+                {
+                    // A caller that no longer waits drops it, which ends it.
+                    let _ = answer.send(Ok(running));
+                }
+            }
+            Report::Refused { id, stage, errno } => {
+                if let Some(known) = self.commands.remove(&id)
+                    && let Some((answer, mut running)) = known.starting
+                {
+                    running.on_drop = OnDrop::LetRun;
+                    let source = io::Error::from_raw_os_error(errno);
+                    let _ = answer.send(Err(Error::Start { id: known.name, stage, source }));
+                }
+            }
+            Report::Output { id, stream, bytes } => self.output(id, stream, bytes)?,
+            Report::Eaten { id, credit } => {
+                if let Some(known) = self.commands.get(&id) {
+                    known.input.add_permits(credit.clamp(0, WINDOW) as usize);
+                }
+            }
+            Report::Ended { id, cause, value, cwd } => {
+                if let Some(known) = self.commands.remove(&id) {
+                    known.input.close();
+                    let cwd = (!cwd.is_empty()).then(|| PathBuf::from(cwd));
+                    let _ = known.ended.send(Ended { exit: exit(cause, value), cwd });
+                }
+            }
+            Report::Connected { connection } => self.connect(connection)?,
+            Report::Request { connection, bytes } => {
+                if let Some(tunnel) = self.connections.get_mut(&connection) {
+                    tunnel.under_way += cost(bytes.len());
+                    within_window(tunnel.under_way)?;
+                    let _ = tunnel.requests.send(bytes);
+                }
+            }
+            Report::Passed { connection, credit } => {
+                if let Some(tunnel) = self.connections.get(&connection) {
+                    tunnel.credit.add_permits(credit.clamp(0, WINDOW) as usize);
+                }
+            }
+            Report::Closed { connection } => {
+                if let Some(tunnel) = self.connections.remove(&connection) {
+                    tunnel.job.abort();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn output(&mut self, id: u32, stream: u8, bytes: Vec<u8>) -> io::Result<()> {
+        let Some(known) = self.commands.get_mut(&id) else { return Ok(()) };
+        let credit = cost(bytes.len());
+        known.under_way += credit;
+        within_window(known.under_way)?;
+        let stream = if stream == 1 { Stream::Out } else { Stream::Err };
+        if known.output.send(Chunk { stream, bytes }).is_err() {
+            // Nobody reads it any more; the command is not to stall for that.
+            self.taken(id, credit);
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self, connection: u32) -> io::Result<()> {
+        let Some(egress) = &self.egress else { return Err(io::ErrorKind::InvalidData.into()) };
+        if self.connections.len() >= MAX_CONNECTIONS {
+            self.order(&Order::Hangup { connection });
+            return Ok(());
+        }
+        let (requests, inbox) = mpsc::unbounded_channel();
+        let credit = Arc::new(Semaphore::new(WINDOW as usize));
+        let end = proxy::End {
+            connection,
+            inbox,
+            credit: credit.clone(),
+            requests: self.requests.clone(),
+        };
+        let serving = proxy::serve(end, egress.clone());
+        let job = self.jobs.spawn(async move {
+            serving.await;
+            connection
+        });
+        self.connections.insert(connection, Tunnel { requests, credit, under_way: 0, job });
+        Ok(())
+    }
+
+    fn hang_up(&mut self, connection: Option<u32>) {
+        if let Some(connection) = connection
+            && self.connections.remove(&connection).is_some()
+        {
+            self.order(&Order::Hangup { connection });
+        }
+    }
+}
+
+/// One chunk more than the window may be under way: the one that used the last of it.
+fn within_window(under_way: i64) -> io::Result<()> {
+    if under_way > WINDOW + cost(MAX_CHUNK_BYTES) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "more than the window"));
+    }
+    Ok(())
+}
+
+fn exit(cause: Cause, value: i32) -> Exit {
+    match cause {
+        Cause::Code => Exit::Code(value),
+        Cause::Signal => Exit::Signal(value),
+        Cause::TimedOut => Exit::TimedOut,
+        Cause::Killed => Exit::Killed,
+        Cause::OutOfMemory => Exit::OutOfMemory,
+    }
+}

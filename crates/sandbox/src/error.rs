@@ -1,0 +1,92 @@
+//! What can go wrong at the seam, one variant per thing a caller would do differently.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a sandbox or a command in it could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The helper program cannot be put into the data directory.
+    #[error("cannot write the helper to `{path}`")]
+    Install {
+        /// Where it should have gone.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The helper does not start at all.
+    #[error("cannot start the helper `{path}`")]
+    Spawn {
+        /// The program.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The workspace or something mounted cannot be used.
+    #[error("cannot use `{path}` in the sandbox")]
+    Path {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The sandbox cannot be made for a reason of configuration, not of the kernel's.
+    #[error("cannot make the sandbox: {stage}")]
+    Setup {
+        /// What was being done.
+        stage: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// This machine offers neither namespaces nor Landlock.
+    #[error(
+        "no isolation is available here: namespaces are refused ({namespaces}) and Landlock is not \
+         available ({landlock}); enable one of them (`sysctl user.max_user_namespaces`, \
+         `kernel.unprivileged_userns_clone=1`, `kernel.apparmor_restrict_unprivileged_userns=0`, or \
+         `landlock` in the kernel's `lsm=` list), use the docker sandbox, or choose `host` to run \
+         without isolation"
+    )]
+    NoIsolation {
+        /// Why namespaces do not work.
+        namespaces: String,
+        /// Why Landlock does not work.
+        landlock: String,
+    },
+    /// Something else answered, or another version of it.
+    #[error("the helper speaks another protocol than version {expected}")]
+    Protocol {
+        /// What this side speaks.
+        expected: u32,
+        /// What was wrong.
+        source: io::Error,
+    },
+    /// The command itself cannot be started: no such directory or program.
+    #[error("cannot start command `{id}`: {stage}")]
+    Start {
+        /// The caller's name of the command.
+        id: String,
+        /// What was being done.
+        stage: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The command is larger than the system takes.
+    #[error("command `{id}` is {bytes} bytes long; at most {limit} can be passed to a program")]
+    TooLong {
+        /// The caller's name of the command.
+        id: String,
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// Too many commands run already.
+    #[error("{limit} commands run in this sandbox already")]
+    TooMany {
+        /// The most there may be.
+        limit: usize,
+    },
+    /// The sandbox ended before the command started.
+    #[error("the sandbox is gone")]
+    Lost,
+}

@@ -1,0 +1,90 @@
+//! No sandbox: commands run on the host as windlass itself does, only by a person's explicit choice.
+//!
+//! The same helper without walls: whole trees still end, output is still bounded, and windlass's keys
+//! still stay out of the environment.
+
+use std::path::PathBuf;
+
+use crate::channel::Refused;
+use crate::local::environment;
+use crate::process::{self, Helper, Lazy};
+use crate::protocol::{Isolation, Reach, Setup};
+use crate::seam::{BoxFuture, Command, Footing, Kind, Sandbox};
+use crate::{Error, Running};
+
+/// The host, unguarded.
+#[derive(Debug)]
+pub struct Host {
+    workspace: PathBuf,
+    environment: Vec<(String, String)>,
+    program: PathBuf,
+    helper: Lazy,
+}
+
+impl Host {
+    /// Prepares to run commands in this workspace. `environment` is windlass's own; what commands get of
+    /// it is what the allowlist and `names` let through.
+    pub fn new(
+        data: PathBuf,
+        workspace: PathBuf,
+        environment: &[(String, String)],
+        names: &[String],
+    ) -> Result<Self, Error> {
+        let workspace = std::fs::canonicalize(&workspace)
+            .map_err(|source| Error::Path { path: workspace, source })?;
+        Ok(Self {
+            workspace,
+            environment: environment::allowed(environment, names),
+            program: process::install(&data)?,
+            helper: Lazy::default(),
+        })
+    }
+
+    async fn helper(&self) -> Result<Helper, Error> {
+        let setup = Setup {
+            isolation: Isolation::Host,
+            reach: Reach::Everything,
+            uid: 0,
+            gid: 0,
+            workspace: self.workspace.to_string_lossy().into_owned(),
+            home: String::new(),
+            binds: Vec::new(),
+            hidden: Vec::new(),
+            memory_bytes: 0,
+            processes: 0,
+            open_files: 0,
+            file_bytes: 0,
+            scratch_bytes: 0,
+            control_group: String::new(),
+        };
+        Helper::start(&self.program, setup, None).await.map_err(|refused| match refused {
+            Refused::Failed { stage, source } => Error::Setup { stage, source },
+            Refused::Broken(error) => error,
+        })
+    }
+}
+
+impl Sandbox for Host {
+    fn start(&self, command: Command) -> BoxFuture<'_, Result<Running, Error>> {
+        Box::pin(self.helper.start(
+            command,
+            || self.helper(),
+            |_, command| environment::joined(&self.environment, &[], &command.env),
+        ))
+    }
+
+    fn footing(&self) -> Footing {
+        Footing {
+            kind: Kind::Host,
+            workspace: self.workspace.clone(),
+            facts: vec!["commands run on this machine as the user who runs windlass".to_owned()],
+            warnings: vec![
+                "no isolation: commands can read and change everything this user can".to_owned(),
+            ],
+        }
+    }
+
+    fn stop(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.helper.stop())
+    }
+}

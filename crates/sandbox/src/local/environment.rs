@@ -1,0 +1,110 @@
+//! What of windlass's environment commands get: an allowlist, because secrets have any name.
+
+/// Names that are let through as they are: how programs speak, where tools live, whom to trust.
+const NAMES: &[&str] = &[
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "COLORTERM",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "PYENV_ROOT",
+    "NVM_DIR",
+    "NVM_BIN",
+    "VOLTA_HOME",
+    "DENO_DIR",
+    "BUN_INSTALL",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "GIT_SSL_CAINFO",
+    "PIP_CERT",
+    "SOURCE_DATE_EPOCH",
+];
+
+/// Prefixes that are let through.
+const PREFIXES: &[&str] = &["LC_"];
+
+/// Where programs are found when windlass itself was not told.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What commands may see of windlass's own environment; `names` adds to the list.
+pub fn allowed(environment: &[(String, String)], names: &[String]) -> Vec<(String, String)> {
+    let listed = |name: &str| {
+        NAMES.contains(&name)
+            || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            || names.iter().any(|wanted| wanted == name)
+    };
+    let mut allowed: Vec<(String, String)> =
+        environment.iter().filter(|(name, _)| listed(name)).cloned().collect();
+    let mut default = |name: &str, value: &str| {
+        if !allowed.iter().any(|(known, _)| known == name) {
+            allowed.push((name.to_owned(), value.to_owned()));
+        }
+    };
+    default("PATH", DEFAULT_PATH);
+    default("LANG", "C.UTF-8");
+    // Nobody is there to look at colours or to type a password.
+    default("TERM", "dumb");
+    default("GIT_TERMINAL_PROMPT", "0");
+    default("PAGER", "cat");
+    allowed
+}
+
+/// One environment of several, later ones winning, as programs take it.
+pub(crate) fn joined(
+    base: &[(String, String)],
+    sandbox: &[(String, String)],
+    command: &[(String, String)],
+) -> Vec<String> {
+    let mut joined: Vec<(&str, &str)> = Vec::new();
+    for (name, value) in base.iter().chain(sandbox).chain(command) {
+        joined.retain(|(known, _)| known != name);
+        joined.push((name, value));
+    }
+    joined.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listed_names_pass_and_keys_never_do() {
+        let own = [
+            ("PATH", "/bin"),
+            ("OPENAI_API_KEY", "sk"),
+            ("LC_ALL", "C"),
+            ("GITHUB_TOKEN", "t"),
+            ("SSH_AUTH_SOCK", "/run/agent"),
+            ("MY_FLAG", "1"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let allowed = allowed(&own, &["MY_FLAG".to_owned()]);
+        let names: Vec<&str> = allowed.iter().map(|(name, _)| name.as_str()).collect();
+        let expected =
+            ["PATH", "LC_ALL", "MY_FLAG", "LANG", "TERM", "GIT_TERMINAL_PROMPT", "PAGER"];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn the_command_wins_over_the_sandbox_and_that_over_the_rest() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let joined = joined(
+            &[pair("A", "1"), pair("B", "1")],
+            &[pair("B", "2"), pair("C", "2")],
+            &[pair("C", "3")],
+        );
+        assert_eq!(joined, ["A=1", "B=2", "C=3"]);
+    }
+}

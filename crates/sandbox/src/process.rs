@@ -1,0 +1,171 @@
+//! The helper as a process: put into the data directory, started with a socket, waited for.
+//!
+//! Invariants:
+//! - The file's name holds its content's hash, and it appears whole or not at all, so a newer windlass and
+//!   an older one share a data directory without harm.
+//! - The helper inherits nothing: no environment, no descriptors but its socket.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::net::UnixStream;
+use tokio::process::Child;
+use tokio::time::timeout;
+
+use crate::channel::{Channel, Refused, Starter};
+use crate::network::Egress;
+use crate::protocol::{Ready, Setup};
+use crate::{Command, Error, Running};
+
+/// The helper's program, compiled by the build script.
+const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/helper"));
+
+/// How long a helper that was hung up on may take to end everything.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Puts the helper into the data directory, once per content; returns its path.
+pub(crate) fn install(data: &Path) -> Result<PathBuf, Error> {
+    let hash = Sha256::digest(PROGRAM);
+    let name: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let directory = data.join("helper");
+    let path = directory.join(format!("helper-{name}"));
+    let whole = || fs::metadata(&path).is_ok_and(|found| found.len() == PROGRAM.len() as u64);
+    if whole() {
+        return Ok(path);
+    }
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(&directory)?;
+        let unique = uniquely("new");
+        let new = directory.join(&unique);
+        let mut file = File::options().create_new(true).write(true).mode(0o755).open(&new)?;
+        file.write_all(PROGRAM)?;
+        drop(file);
+        fs::rename(&new, &path)
+    };
+    write().map_err(|source| Error::Install { path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// A name nobody else uses: this process, and how many were asked for in it.
+pub(crate) fn uniquely(what: &str) -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("{what}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A helper that runs, with the channel to it.
+#[derive(Debug)]
+pub(crate) struct Helper {
+    channel: Channel,
+    child: Child,
+}
+
+impl Helper {
+    /// Starts the helper and has it make the sandbox.
+    pub(crate) async fn start(
+        program: &Path,
+        setup: Setup,
+        egress: Option<Egress>,
+    ) -> Result<Self, Refused> {
+        let failed = |source| Refused::Broken(Error::Spawn { path: program.to_owned(), source });
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        let theirs: OwnedFd = theirs.into_std().map_err(failed)?.into();
+        let theirs = File::from(theirs);
+        rustix::io::ioctl_fionbio(&theirs, false).map_err(|error| failed(error.into()))?;
+        let mut command = tokio::process::Command::new(program);
+        command
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(theirs.try_clone().map_err(failed)?))
+            .stdout(Stdio::from(theirs))
+            .stderr(Stdio::null());
+        let mut child = spawn(&mut command).await.map_err(failed)?;
+        // The command keeps its copies of the helper's end until it is dropped.
+        drop(command);
+        let (from, to) = ours.into_split();
+        match Channel::open(from, to, setup, egress).await {
+            Ok(channel) => Ok(Self { channel, child }),
+            Err(refused) => {
+                let _ = timeout(FAREWELL, child.wait()).await;
+                Err(refused)
+            }
+        }
+    }
+
+    pub(crate) fn ready(&self) -> &Ready {
+        &self.channel.ready
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.channel.is_open()
+    }
+
+    pub(crate) fn starter(&self) -> Starter {
+        self.channel.starter()
+    }
+
+    /// Hangs up and waits until the helper, and with it everything it started, is gone.
+    pub(crate) async fn stop(mut self) {
+        self.channel.close().await;
+        // Only a process the kernel itself cannot end makes this time out.
+        let _ = timeout(FAREWELL, self.child.wait()).await;
+    }
+}
+
+/// A program just written is busy for as long as some other child, between its own fork and its new
+/// program, holds the descriptor it was written by. That passes at once.
+async fn spawn(command: &mut tokio::process::Command) -> io::Result<Child> {
+    for _ in 0..100 {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            outcome => return outcome,
+        }
+    }
+    command.spawn()
+}
+
+/// A helper that is started when first needed, and anew when it was lost.
+#[derive(Debug, Default)]
+pub(crate) struct Lazy {
+    helper: tokio::sync::Mutex<Option<Helper>>,
+}
+
+impl Lazy {
+    /// Starts a command, after `make` if no helper is alive. `env` is built from what the helper arranged.
+    pub(crate) async fn start<F>(
+        &self,
+        command: Command,
+        make: impl FnOnce() -> F,
+        env: impl FnOnce(&Ready, &Command) -> Vec<String>,
+    ) -> Result<Running, Error>
+    where
+        F: Future<Output = Result<Helper, Error>>,
+    {
+        let (starter, env) = {
+            let mut slot = self.helper.lock().await;
+            if let Some(lost) = slot.take_if(|helper| !helper.is_alive()) {
+                lost.stop().await;
+            }
+            let helper = match slot.take() {
+                Some(helper) => slot.insert(helper),
+                None => slot.insert(make().await?),
+            };
+            (helper.starter(), env(helper.ready(), &command))
+        };
+        starter.start(command, env).await
+    }
+
+    pub(crate) async fn stop(&self) {
+        if let Some(helper) = self.helper.lock().await.take() {
+            helper.stop().await;
+        }
+    }
+}

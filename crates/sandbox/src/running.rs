@@ -1,0 +1,111 @@
+//! A command that was started.
+//!
+//! Invariants:
+//! - Output waits in the command's own pipe once a window of it is unread: a slow reader costs no memory.
+//! - Dropping a foreground command before its end ends its whole tree.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use crate::channel::Request;
+use crate::protocol::{MAX_CHUNK_BYTES, cost};
+use crate::seam::{Chunk, Ended, Exit};
+
+/// A started command: read its output with [`next`](Self::next), then [`wait`](Self::wait).
+#[derive(Debug)]
+pub struct Running {
+    pub(crate) killer: Killer,
+    pub(crate) output: mpsc::UnboundedReceiver<Chunk>,
+    pub(crate) ended: oneshot::Receiver<Ended>,
+    pub(crate) input: Option<Input>,
+    pub(crate) on_drop: OnDrop,
+}
+
+/// What becomes of a command nobody looks at any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnDrop {
+    Kill(Duration),
+    LetRun,
+}
+
+impl Running {
+    /// The next stretch of output in written order; `None` once the command and all it started are gone.
+    pub async fn next(&mut self) -> Option<Chunk> {
+        let chunk = self.output.recv().await?;
+        self.killer.tell(Request::Taken { id: self.killer.id, credit: cost(chunk.bytes.len()) });
+        Some(chunk)
+    }
+
+    /// Waits for the end; output not read so far is dropped.
+    pub async fn wait(mut self) -> Ended {
+        while self.next().await.is_some() {}
+        self.on_drop = OnDrop::LetRun;
+        (&mut self.ended).await.unwrap_or(Ended { exit: Exit::Lost, cwd: None })
+    }
+
+    /// A way to end the command, to be kept elsewhere.
+    pub fn killer(&self) -> Killer {
+        self.killer.clone()
+    }
+
+    /// The command's standard input, once, if it was to have one. Dropping it closes it.
+    pub fn take_input(&mut self) -> Option<Input> {
+        self.input.take()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let OnDrop::Kill(grace) = self.on_drop {
+            self.killer.kill(grace);
+        }
+    }
+}
+
+/// Ends one command's tree.
+#[derive(Clone, Debug)]
+pub struct Killer {
+    pub(crate) id: u32,
+    pub(crate) requests: mpsc::UnboundedSender<Request>,
+}
+
+impl Killer {
+    /// Asks everything the command started to end, and forces it after `grace`. Returns at once; the end is
+    /// seen with [`Running::wait`]. A command that has ended already is left alone.
+    pub fn kill(&self, grace: Duration) {
+        self.tell(Request::Kill { id: self.id, grace });
+    }
+
+    fn tell(&self, request: Request) {
+        // A channel that is gone has ended the command already.
+        let _ = self.requests.send(request);
+    }
+}
+
+/// A command's standard input.
+#[derive(Debug)]
+pub struct Input {
+    pub(crate) killer: Killer,
+    pub(crate) credit: Arc<Semaphore>,
+}
+
+impl Input {
+    /// Hands bytes over; waits while the command does not read. Bytes for a command that is gone vanish.
+    pub async fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(MAX_CHUNK_BYTES) {
+            let Ok(permit) = self.credit.acquire_many(cost(chunk.len()) as u32).await else {
+                return;
+            };
+            permit.forget();
+            self.killer.tell(Request::Input { id: self.killer.id, bytes: chunk.to_vec() });
+        }
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        self.killer.tell(Request::Input { id: self.killer.id, bytes: Vec::new() });
+    }
+}

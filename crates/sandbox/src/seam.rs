@@ -1,0 +1,147 @@
+//! The seam between tools and the places where commands run.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::{Error, Running};
+
+/// A future behind the object-safe seam.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Between asking a tree to end (SIGTERM) and forcing it (SIGKILL): commands of tools get one second.
+pub const KILL_GRACE: Duration = Duration::from_secs(1);
+
+/// A place where commands run. One per task; its agents share it.
+pub trait Sandbox: Send + Sync {
+    /// Starts a command, and the sandbox itself when this is the first effect.
+    fn start(&self, command: Command) -> BoxFuture<'_, Result<Running, Error>>;
+
+    /// What stands between commands and the machine, and where the agent finds its workspace.
+    fn footing(&self) -> Footing;
+
+    /// Ends everything that runs here; returns when nothing is left.
+    fn stop(&self) -> BoxFuture<'_, ()>;
+}
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The caller's own name for it, for logs and errors.
+    pub id: String,
+    /// Run by `bash -c`, by `sh` where there is no bash. Ignored when `argv` is given.
+    pub script: String,
+    /// A program with its arguments, instead of a script.
+    pub argv: Option<Vec<String>>,
+    /// Where it starts, as the agent names it.
+    pub cwd: PathBuf,
+    /// Added to the sandbox's environment, winning over it.
+    pub env: Vec<(String, String)>,
+    /// After this its tree is ended; `None` for never.
+    pub timeout: Option<Duration>,
+    /// Between asking and forcing when it times out or is dropped; [`KILL_GRACE`] for tools.
+    pub grace: Duration,
+    /// A foreground command ends with its main process: what that left behind is ended too, and so is all
+    /// of it when its [`Running`] is dropped. A background command lives until it or the sandbox is ended.
+    pub background: bool,
+    /// Whether it reads anything.
+    pub stdin: Stdin,
+}
+
+impl Command {
+    /// A foreground script without a timeout, in the given directory.
+    pub fn script(
+        id: impl Into<String>,
+        script: impl Into<String>,
+        cwd: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            script: script.into(),
+            argv: None,
+            cwd: cwd.into(),
+            env: Vec::new(),
+            timeout: None,
+            grace: KILL_GRACE,
+            background: false,
+            stdin: Stdin::Closed,
+        }
+    }
+}
+
+/// What a command finds at its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stdin {
+    /// Nothing.
+    Closed,
+    /// What is written to [`Running::take_input`].
+    Piped,
+}
+
+/// Which stream a chunk was written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Stream {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+}
+
+/// A stretch of output. Chunks of both streams come in the order they were written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where it was written.
+    pub stream: Stream,
+    /// What was written; any bytes at all.
+    pub bytes: Vec<u8>,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By a signal that windlass did not send.
+    Signal(i32),
+    /// Its time was up.
+    TimedOut,
+    /// Windlass was asked to end it.
+    Killed,
+    /// The kernel ended it because the sandbox's memory was used up.
+    OutOfMemory,
+    /// The sandbox died under it; how far it came is unknown.
+    Lost,
+}
+
+/// What is known once a command and all it started are gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How.
+    pub exit: Exit,
+    /// Where its main process was at its end, as the agent names it; `None` when that is no more.
+    pub cwd: Option<PathBuf>,
+}
+
+/// Which kind of sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A container.
+    Docker,
+    /// Kernel namespaces, or Landlock alone.
+    Local,
+    /// None.
+    Host,
+}
+
+/// What commands stand on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Footing {
+    /// Which kind of sandbox.
+    pub kind: Kind,
+    /// The workspace as the agent sees it.
+    pub workspace: PathBuf,
+    /// What isolates and bounds commands, one sentence each.
+    pub facts: Vec<String>,
+    /// What is missing that one would expect of this kind, for the person to see at start.
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,228 @@
+//! Sandboxes to throw away, and one way to run a test as everyone who may run windlass.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use tempfile::TempDir;
+use windlass_sandbox::local::{Config, Limits, Namespaces};
+use windlass_sandbox::network::{AddressRules, HostRules};
+use windlass_sandbox::{
+    Chunk, Command, Connection, Egress, Ended, Exit, Host, Local, Network, Running, Sandbox, Stream,
+};
+
+/// A user nobody has; ordinary in every way.
+pub const STRANGER: u32 = 54_321;
+
+const CHILD: &str = "WINDLASS_TEST_AS_USER";
+
+/// Who runs windlass, and whose workspace it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// Windlass is root, the workspace root's.
+    Root,
+    /// Windlass is root, the workspace somebody's.
+    RootForStranger,
+    /// Windlass is an ordinary user with a workspace of its own.
+    User,
+}
+
+/// Runs a test for everyone: twice as root, and once more as an ordinary user in a process of its own.
+#[macro_export]
+macro_rules! everyone {
+    ($body:expr) => {{
+        fn here() {}
+        $crate::support::everyone(std::any::type_name_of_val(&here), |who| Box::pin($body(who)))
+    }};
+}
+
+/// The function behind [`everyone!`]; `place` is the test's path with `::here` at its end.
+pub fn everyone(place: &str, body: impl Fn(Who) -> Pin<Box<dyn Future<Output = ()>>>) {
+    if !is_root() {
+        return block_on(body(Who::User));
+    }
+    block_on(body(Who::Root));
+    block_on(body(Who::RootForStranger));
+    again_as_user(place);
+}
+
+/// Runs the calling test once more, as an ordinary user.
+fn again_as_user(place: &str) {
+    let name = place.trim_end_matches("::here").split_once("::").unwrap().1;
+    let output = std::process::Command::new(program_for_all())
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .env("HOME", "/nonexistent")
+        .current_dir("/")
+        .uid(STRANGER)
+        .gid(STRANGER)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "as an ordinary user:\n{text}{errors}");
+    assert!(text.contains("1 passed"), "the test `{name}` was not found:\n{text}");
+}
+
+/// This test program where everyone can run it.
+fn program_for_all() -> &'static Path {
+    static PLACE: OnceLock<PathBuf> = OnceLock::new();
+    PLACE.get_or_init(|| {
+        let directory = std::env::temp_dir().join(format!("windlass-it-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = directory.join("it");
+        fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    })
+}
+
+/// Runs a future to its end, as windlass would.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+/// Whether this test runs as root.
+pub fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// Directories for one sandbox, removed with it.
+pub struct Place {
+    /// Holds all of the following.
+    pub top: TempDir,
+    /// The workspace on the host.
+    pub workspace: PathBuf,
+    /// The data directory.
+    pub data: PathBuf,
+    /// The home directory.
+    pub home: PathBuf,
+    /// Every connection asked for.
+    pub connections: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl Place {
+    /// Makes the directories for this kind of user.
+    pub fn new(who: Who) -> Self {
+        let top = tempfile::Builder::new().prefix("windlass-test-").tempdir().unwrap();
+        fs::set_permissions(top.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let make = |name: &str| {
+            let path = top.path().join(name);
+            fs::create_dir(&path).unwrap();
+            path
+        };
+        let (workspace, data, home) = (make("work"), make("data"), make("home"));
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).unwrap();
+        if who == Who::RootForStranger {
+            chown(&workspace, Some(STRANGER), Some(STRANGER)).unwrap();
+        }
+        Self { top, workspace, data, home, connections: Arc::default() }
+    }
+
+    /// A configuration with nothing special about it.
+    pub fn config(&self) -> Config {
+        Config {
+            data: self.data.clone(),
+            workspace: self.workspace.clone(),
+            home: self.home.clone(),
+            environment: vec![
+                ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin".to_owned()),
+                ("OPENAI_API_KEY".to_owned(), "sk-do-not-show".to_owned()),
+            ],
+            environment_names: Vec::new(),
+            read_only: Vec::new(),
+            hidden: Vec::new(),
+            skills: None,
+            trace: None,
+            network: Network::Restricted(self.egress(&[])),
+            limits: Limits::DEFAULT,
+            namespaces: Namespaces::WhereGranted,
+        }
+    }
+
+    /// What the proxy lets through: public addresses and these ranges.
+    pub fn egress(&self, allowed: &[&str]) -> Egress {
+        let seen = self.connections.clone();
+        Egress {
+            addresses: AddressRules {
+                allowed: allowed.iter().map(|range| range.parse().unwrap()).collect(),
+            },
+            hosts: HostRules::Any,
+            observer: Arc::new(move |connection| seen.lock().unwrap().push(connection.clone())),
+        }
+    }
+
+    /// A local sandbox with the plain configuration.
+    pub async fn local(&self) -> Local {
+        Local::open(self.config()).await.unwrap()
+    }
+
+    /// No sandbox.
+    pub fn host(&self) -> Host {
+        let environment = [("PATH".to_owned(), std::env::var("PATH").unwrap())];
+        Host::new(self.data.clone(), self.workspace.clone(), &environment, &[]).unwrap()
+    }
+}
+
+/// Everything a command did that can be seen.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+    /// Both, in written order.
+    pub both: String,
+    /// How it ended.
+    pub ended: Ended,
+}
+
+impl Outcome {
+    /// The output of a command that must succeed.
+    #[track_caller]
+    pub fn ok(self) -> String {
+        assert_eq!(self.ended.exit, Exit::Code(0), "{}", self.both);
+        self.both
+    }
+
+    /// That the command failed by itself.
+    #[track_caller]
+    pub fn fails(self) -> String {
+        assert!(matches!(self.ended.exit, Exit::Code(code) if code != 0), "{self:?}");
+        self.both
+    }
+}
+
+/// A script in the workspace.
+pub fn script(sandbox: &dyn Sandbox, text: &str) -> Command {
+    Command::script("test", text, sandbox.footing().workspace)
+}
+
+/// Runs a script to its end.
+pub async fn run(sandbox: &dyn Sandbox, text: &str) -> Outcome {
+    finish(sandbox.start(script(sandbox, text)).await.unwrap()).await
+}
+
+/// Reads a command to its end.
+pub async fn finish(mut running: Running) -> Outcome {
+    let (mut out, mut err, mut both) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(Chunk { stream, bytes }) = running.next().await {
+        both.extend_from_slice(&bytes);
+        match stream {
+            Stream::Out => out.extend(bytes),
+            Stream::Err => err.extend(bytes),
+        }
+    }
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    let ended = running.wait().await;
+    Outcome { out: text(out), err: text(err), both: text(both), ended }
+}
