@@ -1,1 +1,3 @@
-//! Windlass: cli.
+//! The binary `windlass`: arguments, configuration, wiring. It alone reads the environment.
+
+pub mod config;
