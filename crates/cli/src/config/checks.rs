@@ -122,18 +122,22 @@ pub(super) fn together(config: &Config) -> Vec<ConfigError> {
     errors
 }
 
-/// The reserve must leave room in every window that is known.
+/// Every window that is known must hold more than the reserve.
 fn window_too_small(config: &Config) -> Option<ConfigError> {
     let reserve = config.compaction.response_reserve_tokens;
-    let overall = config.agent.context_window.map(|window| ("agent.context_window".into(), window));
-    let by_model = config.model_facts.iter().filter_map(|(model, facts)| {
-        Some((fact_key(model, "context_window"), facts.context_window?))
+    let overall = config.agent.context_window.map(|window| {
+        let key = "agent.context_window";
+        (key.to_owned(), window, config.values.source(key))
     });
-    let (key, window) =
-        overall.into_iter().chain(by_model).find(|(_, window)| *window <= reserve)?;
-    let place = "compaction.response_reserve_tokens";
-    let problem = format!("leaves no room in `{key}` = {window}; allowed: less than that");
-    Some(ConfigError::at(place, config.values.source(place), problem).value(reserve.to_string()))
+    let by_model = config.model_facts.iter().filter_map(|(model, facts)| {
+        let held = config.values.facts.get(model)?.get("context_window")?;
+        let source = held.sources.last()?.clone();
+        Some((fact_key(model, "context_window"), facts.context_window?, source))
+    });
+    let mut windows = overall.into_iter().chain(by_model);
+    let (key, window, source) = windows.find(|(_, window, _)| *window <= reserve)?;
+    let problem = format!("allowed: more than `compaction.response_reserve_tokens` = {reserve}");
+    Some(ConfigError::at(key, source, problem).value(window.to_string()))
 }
 
 /// `unrestricted` without the user's own word for it.

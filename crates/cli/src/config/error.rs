@@ -39,6 +39,16 @@ pub enum Source {
     Follows(&'static str),
 }
 
+impl Source {
+    /// The line of a file; none elsewhere.
+    pub(super) const fn line(&self) -> Option<usize> {
+        match self {
+            Self::User { line, .. } | Self::Project { line, .. } => Some(*line),
+            Self::Default | Self::Env(_) | Self::Flag(_) | Self::Task(_) | Self::Follows(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -92,6 +102,10 @@ impl ConfigError {
         }
     }
 
+    pub(super) fn line(&self) -> Option<usize> {
+        self.source_place.as_ref().and_then(Source::line)
+    }
+
     pub(super) fn value(self, value: impl Into<String>) -> Self {
         Self { value: Some(value.into()), ..self }
     }
@@ -123,6 +137,12 @@ impl fmt::Display for ConfigError {
 pub struct ConfigErrors(pub Vec<ConfigError>);
 
 impl std::error::Error for ConfigErrors {}
+
+impl From<ConfigError> for ConfigErrors {
+    fn from(error: ConfigError) -> Self {
+        Self(vec![error])
+    }
+}
 
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -187,7 +187,7 @@ impl Kind {
             Self::Number(min, max) => format!("a number from {min} to {max}"),
             Self::Switch => "true or false".to_owned(),
             Self::Text => "text".to_owned(),
-            Self::Secret => "a key".to_owned(),
+            Self::Secret => "a key, as text on one line".to_owned(),
             Self::Url(schemes) => format!("a URL that starts with {}", ticked(schemes, "://")),
             Self::Listen => "an address and port such as `127.0.0.1:7878`".to_owned(),
             Self::Word(words) => ticked(words, ""),

@@ -52,11 +52,19 @@ impl Layers {
             }));
             return;
         }
-        for (name, content) in document.get_ref() {
+        let (errors_before, notices_before) = (self.errors.len(), self.notices.len());
+        self.tables(&place, document.get_ref());
+        // The parser sorts by name; people read from top to bottom.
+        self.errors[errors_before..].sort_by_key(|error| error.line());
+        self.notices[notices_before..].sort_by_key(Notice::line);
+    }
+
+    fn tables(&mut self, place: &Place<'_>, document: &DeTable<'_>) {
+        for (name, content) in document {
             let source = place.source(name.span().start);
             let known = SECTIONS.iter().any(|section| section.name == name.get_ref());
             match content.get_ref() {
-                DeValue::Table(table) if known => self.section(&place, name.get_ref(), table),
+                DeValue::Table(table) if known => self.section(place, name.get_ref(), table),
                 DeValue::Table(_) => {
                     self.errors.push(suggest::unknown_table(name.get_ref(), source))
                 }

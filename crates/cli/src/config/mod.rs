@@ -237,9 +237,9 @@ impl Config {
     }
 
     /// Whether a session may have this profile; `unrestricted` needs the user's opt-in (MS-065).
-    pub fn permits(&self, profile: PermissionProfile) -> Result<(), ConfigError> {
+    pub fn permits(&self, profile: PermissionProfile) -> Result<(), ConfigErrors> {
         if profile == PermissionProfile::Unrestricted && !self.policy.allow_unrestricted {
-            return Err(checks::no_opt_in(None));
+            return Err(checks::no_opt_in(None).into());
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use secrecy::SecretString;
 use windlass_core::axes::ModelMode;
 
-use super::error::ConfigError;
+use super::error::{ConfigError, ConfigErrors};
 use super::settings::Models;
 use super::types::{Base, ModelChoice, Provider};
 
@@ -25,7 +25,7 @@ pub struct Endpoint<'a> {
 
 impl Models {
     /// The model for a mode. An explicit choice wins over every mode (MS-073).
-    pub fn for_mode(&self, mode: ModelMode) -> Result<&ModelChoice, ConfigError> {
+    pub fn for_mode(&self, mode: ModelMode) -> Result<&ModelChoice, ConfigErrors> {
         let by_mode = match mode {
             ModelMode::Fast => &self.fast,
             ModelMode::Smart => &self.smart,
@@ -38,11 +38,12 @@ impl Models {
                 "set `LITELLM_MODEL` and `LITELLM_API_BASE`, or `OPENAI_API_KEY`, or \
                  `models.smart` and `ANTHROPIC_API_KEY`; or try `windlass demo`",
             )
+            .into()
         })
     }
 
     /// Where a model is; `None` for a script. Says what is missing before anything is sent (ES-351).
-    pub fn endpoint(&self, model: &ModelChoice) -> Result<Option<Endpoint<'_>>, ConfigError> {
+    pub fn endpoint(&self, model: &ModelChoice) -> Result<Option<Endpoint<'_>>, ConfigErrors> {
         let ModelChoice::Served { provider, .. } = model else { return Ok(None) };
         let (base, key) = match provider {
             Provider::Litellm => (self.litellm_api_base.as_ref(), self.litellm_api_key.as_ref()),
@@ -65,7 +66,7 @@ impl Models {
                 Provider::Anthropic => ("models.anthropic_api_key", "ANTHROPIC_API_KEY"),
             };
             let problem = format!("`{model}` at {base} needs a key");
-            return Err(ConfigError::missing(setting, problem, format!("set `{variable}`")));
+            return Err(ConfigError::missing(setting, problem, format!("set `{variable}`")).into());
         }
         Ok(Some(Endpoint { provider: *provider, base, key }))
     }

@@ -43,6 +43,16 @@ pub enum Notice {
     },
 }
 
+impl Notice {
+    /// The line it is about; none where it is about no file.
+    pub(super) fn line(&self) -> Option<usize> {
+        match self {
+            Self::NeedsTrust { source, .. } | Self::NeverByProject { source, .. } => source.line(),
+            Self::DefaultModel { .. } | Self::FollowsSmart { .. } | Self::NearMiss { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

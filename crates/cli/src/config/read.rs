@@ -54,18 +54,19 @@ pub fn load(
             Config::load(&Sources { user: user.flatten(), project, env, flags })
         }
         (user, project) => {
-            Err(ConfigErrors([user.err(), project.err()].into_iter().flatten().collect()))
+            let errors = [user.err(), project.err()].into_iter().flatten();
+            Err(ConfigErrors(errors.flat_map(|errors| errors.0).collect()))
         }
     }
 }
 
-fn open(path: &Path) -> Result<Option<File>, ConfigError> {
+fn open(path: &Path) -> Result<Option<File>, ConfigErrors> {
     let text = match text(path) {
         Ok(text) => text,
         Err(error) if gone(&error) => return Ok(None),
         Err(error) => {
             let problem = format!("`{}` cannot be read", path.display());
-            return Err(ConfigError::missing("", problem, error.to_string()));
+            return Err(ConfigError::missing("", problem, error.to_string()).into());
         }
     };
     Ok(Some(File { path: path.to_owned(), text }))
