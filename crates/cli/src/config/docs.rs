@@ -20,7 +20,7 @@ Settings come from these places; a later one wins:
 `windlass config` shows every value and where it came from. A value that is not allowed is an error that
 names the setting, the place and what is allowed. Keys and passwords are never shown.
 
-Times are plain numbers in the unit of the setting's name, or text: `90s`, `2h 30m`, `PT10M`. Sizes are
+Times are numbers in the unit of the setting's name, or text: `90s`, `2h 30m`, `PT10M`. Sizes are
 bytes, or text: `512m`, `2g` (powers of 1024). In a variable, a list is separated by commas.
 
 **By a project** says whether the project's own file may set it: *yes*; *approved*, once a person has

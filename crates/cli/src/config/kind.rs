@@ -5,7 +5,7 @@
 //! - What `allowed` says is what `read` takes: errors and documentation use the same words.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -49,6 +49,8 @@ pub enum Kind {
     List,
     /// Texts that only make things stricter. Those of all layers count.
     Union,
+    /// Addresses and networks.
+    Addresses,
     /// A model.
     Model,
     /// Denied patterns with reasons. Those of all layers count.
@@ -168,6 +170,13 @@ impl Kind {
                 size.map(Value::Size).ok_or_else(refused)
             }
             Self::List | Self::Union => list(raw).map(Value::List).ok_or_else(refused),
+            Self::Addresses => {
+                let list = list(raw).ok_or_else(refused)?;
+                match list.iter().find(|item| !is_network(item)) {
+                    None => Ok(Value::List(list)),
+                    Some(item) => Err(Refused(format!("`{}` is neither", item.escape_debug()))),
+                }
+            }
             Self::Model => {
                 let name = text(raw).ok_or_else(refused)?;
                 name.trim().parse().map(Value::Model).map_err(Refused)
@@ -195,19 +204,21 @@ impl Kind {
                 "`docker` or `local` (`mock` means `local`); `host` only as a flag".to_owned()
             }
             Self::Time(unit, min, max) => format!(
-                "{} from {} to {}, or text such as `90s`, `2h 30m` or `PT10M`",
+                "{} from {} to {}, or text such as `2h 30m`",
                 unit.plural(),
                 unit.count(min),
                 unit.count(max)
             ),
-            Self::Timeout => format!(
-                "seconds from 1 to {}, text such as `90s`, `2h 30m` or `PT10M`, or `off`",
-                YEAR.as_secs()
-            ),
+            Self::Timeout => {
+                format!("seconds from 1 to {}, text such as `2h 30m`, or `off`", YEAR.as_secs())
+            }
             Self::Size(min, max) => {
                 format!("a size from {min} to {max}, such as `512m` or `2g`, or a number of bytes")
             }
             Self::List | Self::Union => "a list of texts".to_owned(),
+            Self::Addresses => {
+                "a list of addresses or networks, such as `10.0.0.5` or `10.1.0.0/16`".to_owned()
+            }
             Self::Model => MODEL_FORMS.to_owned(),
             Self::Deny => "a list of `{ pattern = \"…\", reason = \"…\" }`".to_owned(),
             Self::Classes => {
@@ -300,6 +311,10 @@ fn time(raw: &Raw, unit: Unit) -> Option<Duration> {
     if let Some(count) = whole(raw) {
         return unit.of(count);
     }
+    if let Some(count) = number(raw) {
+        let one = unit.of(1)?.as_secs_f64();
+        return Duration::try_from_secs_f64(count * one).ok();
+    }
     let written: SignedDuration = text(raw)?.trim().parse().ok()?;
     written.try_into().ok()
 }
@@ -332,6 +347,19 @@ fn list(raw: &Raw) -> Option<Vec<String>> {
             items.iter().map(|item| text(item).map(|text| text.trim().to_owned())).collect()
         }
         _ => None,
+    }
+}
+
+/// `10.0.0.5`, `10.1.0.0/16`, `fd00::/8`.
+fn is_network(text: &str) -> bool {
+    let (address, prefix) = match text.split_once('/') {
+        Some((address, prefix)) => (address, prefix.parse::<u8>().ok()),
+        None => (text, Some(0)),
+    };
+    match (address.parse(), prefix) {
+        (Ok(IpAddr::V4(_)), Some(prefix)) => prefix <= 32,
+        (Ok(IpAddr::V6(_)), Some(prefix)) => prefix <= 128,
+        (Err(_), _) | (_, None) => false,
     }
 }
 

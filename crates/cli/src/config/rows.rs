@@ -52,7 +52,7 @@ fn places(held: &Held) -> String {
 pub(super) fn unset(kind: Kind) -> Option<String> {
     match kind {
         Kind::Timeout => Some("600 for a task command, off for `run` and chats".to_owned()),
-        Kind::List | Kind::Union | Kind::Deny | Kind::Classes | Kind::Tables => {
+        Kind::List | Kind::Union | Kind::Addresses | Kind::Deny | Kind::Classes | Kind::Tables => {
             Some("none".to_owned())
         }
         Kind::Whole(..)

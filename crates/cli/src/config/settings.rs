@@ -230,7 +230,7 @@ section! {
         /// Tasks that autonomous work takes on before it stops.
         autonomous_max_tasks: u32 = Kind::Whole(1, 100_000), "25", Approved;
         /// Hours that autonomous work goes on before it stops.
-        autonomous_max_hours: Duration = Kind::Time(Unit::Hours, Duration::from_secs(60), YEAR), "8", Approved;
+        autonomous_max_hours: Duration = Kind::Time(Unit::Hours, Duration::from_secs(6 * 60), YEAR), "8", Approved;
     }
 }
 
@@ -280,7 +280,7 @@ section! {
         /// The only hosts that `restricted` reaches, such as `*.crates.io`; empty means all public ones.
         allow_hosts: Vec<String> = Kind::List, "", Approved;
         /// Private addresses or networks that are reached all the same, such as `10.1.0.0/16`.
-        allow_addresses: Vec<String> = Kind::List, "", Approved;
+        allow_addresses: Vec<String> = Kind::Addresses, "", Approved;
         /// What of the home directory `local` shows, read-only, without credential files.
         read_only: Vec<String> = Kind::List, "~/.cargo, ~/.rustup, ~/.npm, ~/.nvm, ~/.pyenv, ~/.local/bin, ~/.bun, ~/.deno, ~/go", Approved;
     }
@@ -354,7 +354,7 @@ section! {
         /// The data directory; `$XDG_DATA_HOME/windlass` where unset.
         data_dir: Option<String> = Kind::Text, "", User;
         /// How long whole outputs are kept.
-        outputs_keep_days: Duration = Kind::Time(Unit::Days, Duration::from_secs(60 * 60), Duration::from_secs(3_650 * 24 * 60 * 60)), "7", User;
+        outputs_keep_days: Duration = Kind::Time(Unit::Days, Duration::from_secs(24 * 60 * 60), Duration::from_secs(3_650 * 24 * 60 * 60)), "7", User;
         /// Where one stream of output stops being stored.
         output_max_bytes: ByteSize = Kind::Size(ByteSize(64 << 10), ByteSize(1 << 40)), "64m", User;
     }

@@ -102,7 +102,7 @@ fn a_tasks_own_wishes_win_and_are_checked() {
         }),
     };
     insta::assert_snapshot!(config.for_task(&wrong).unwrap_err(), @r"
-    execution_config.timeout_seconds: `agent.timeout_seconds` = `0`: allowed: seconds from 1 to 31536000, text such as `90s`, `2h 30m` or `PT10M`, or `off`
+    execution_config.timeout_seconds: `agent.timeout_seconds` = `0`: allowed: seconds from 1 to 31536000, text such as `2h 30m`, or `off`
     execution_config.max_iterations: `agent.max_iterations` = `0`: allowed: a whole number from 1 to 1000000
     execution_config.model: `models.model` = `acme/x`: allowed: `litellm/NAME`, `openai/NAME`, `anthropic/NAME`, `script:FILE`, or a bare NAME for `litellm/NAME` (for a model that LiteLLM calls so, write `litellm/acme/x`)
     execution_config.compaction.compaction_trigger_ratio: `compaction.trigger_ratio` = `NaN`: allowed: a number from 0.1 to 0.99
@@ -178,7 +178,7 @@ outputs_keep_days = 2026-01-01
     ~/config.toml:1: `max_iterations`: there is no such setting (did you mean `agent.max_iterations`?)
     ~/config.toml:3: `agent.max_iterations` = `0`: allowed: a whole number from 1 to 1000000
     ~/config.toml:4: `agent.max_iteration`: there is no such setting (did you mean `agent.max_iterations`?)
-    ~/config.toml:5: `agent.timeout_seconds` = `soon`: allowed: seconds from 1 to 31536000, text such as `90s`, `2h 30m` or `PT10M`, or `off`
+    ~/config.toml:5: `agent.timeout_seconds` = `soon`: allowed: seconds from 1 to 31536000, text such as `2h 30m`, or `off`
     ~/config.toml:6: `agnet`: there is no such table; allowed: `models`, `agent`, `compaction`, `subagents`, `sandbox`, `policy`, `coordinator`, `web`, `mcp`, `store`, `server` (did you mean `[agent]`?)
     ~/config.toml:9: `compaction.trigger_ratio` = `2`: allowed: a number from 0.1 to 0.99
     ~/config.toml:10: `compaction.memory_flush_enabled` = `yes`: allowed: true or false
@@ -193,7 +193,7 @@ outputs_keep_days = 2026-01-01
     ~/config.toml:24: `sandbox.network` = `bridge`: allowed: `restricted`, `none` or `open`
     ~/config.toml:26: `mcp.servers` = `{…}`: allowed: tables with names (`a` is not a table)
     ~/config.toml:28: `server.listen` = `8080`: allowed: an address and port such as `127.0.0.1:7878`
-    ~/config.toml:30: `store.outputs_keep_days` = `2026-01-01`: allowed: days from 0.042 to 3650, or text such as `90s`, `2h 30m` or `PT10M`
+    ~/config.toml:30: `store.outputs_keep_days` = `2026-01-01`: allowed: days from 1 to 3650, or text such as `2h 30m`
     .windlass/config.toml:1: not valid TOML: unclosed table, expected `]`
     environment LITELLM_API_BASE: `models.litellm_api_base` = `localhost:4000`: allowed: a URL that starts with `http://` or `https://`
     environment SUBAGENT_MAX_DEPTH: `subagents.max_depth` = `two`: allowed: a whole number from 0 to 8
