@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
-use super::error::{ConfigError, Source};
-use super::kind::{Raw, Value};
+use super::error::{ConfigError, Source, printable};
+use super::kind::Value;
 use super::notice::Notice;
 use super::settings::{self, MODEL_FACTS, SECTIONS, Setting, Who};
 use super::suggest;
 use super::types::SandboxMode;
 use super::values::{Held, Values};
+use super::written::Raw;
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,8 @@ impl Layers {
         if !errors.is_empty() {
             let at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
             self.errors.extend(errors.iter().map(|error| {
-                let problem = format!("not valid TOML: {}", error.message().replace('\n', ", "));
+                let message: Vec<_> = error.message().lines().map(printable).collect();
+                let problem = format!("not valid TOML: {}", message.join(", "));
                 ConfigError::at("", place.source(at(error)), problem)
             }));
             return;

@@ -9,6 +9,7 @@
 
 pub mod settings;
 pub mod kind;
+pub mod written;
 pub mod types;
 mod values;
 mod layers;
@@ -38,13 +39,13 @@ pub use notice::Notice;
 pub use rows::Row;
 pub use types::{ModelChoice, ModelFacts, Origin, Provider, Timeout};
 
-use kind::Raw;
 use layers::{Layers, Standing};
 use settings::{
     Agent, Compaction, Coordinator, Mcp, Models, Policy, Sandbox, Server, Setting, Store,
     Subagents, Web,
 };
 use values::Values;
+use written::Raw;
 
 /// A file's text and where it is. Cannot be printed: it may hold keys.
 #[derive(Clone)]

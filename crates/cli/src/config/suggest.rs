@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_core::text::prefix;
 
 use super::error::{ConfigError, Source};
-use super::kind::{Kind, Raw};
+use super::kind::Kind;
 use super::notice::Notice;
 use super::settings::{self, MODEL_FACTS, SECTIONS};
+use super::written::Raw;
 
 /// As much of a name as is compared.
 const COMPARED_BYTES: usize = 64;

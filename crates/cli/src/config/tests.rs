@@ -7,9 +7,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
 
-use super::kind::{Kind, Raw, Unit};
+use super::kind::{Kind, Unit};
 use super::settings::{MODEL_FACTS, SECTIONS, Setting, Who, all};
 use super::types::{Base, ByteSize, ModelChoice};
+use super::written::Raw;
 use super::*;
 
 /// Nothing but what a test adds.
@@ -369,6 +370,8 @@ fn keys_are_hidden_in_rows_errors_and_debug_output() {
     assert_eq!(config.models.litellm_api_key.as_ref().unwrap().expose_secret(), "sk-secret");
     let shown = format!("{config:?}{}", serde_json::to_string(&config.rows()).unwrap());
     assert!(!shown.contains("sk-secret") && shown.contains("set (hidden)"));
+    let unclosed = user("[models]\nlitellm_api_key = \"sk-secret\nsk-secret = ");
+    assert!(!errors(&unclosed).contains("sk-secret"), "{}", errors(&unclosed));
     let wrong =
         user("[models]\nlitellm_api_key = ['sk-secret']\nopenai_api_key = \"sk-secret\\u0007\"");
     insta::assert_snapshot!(errors(&wrong), @r"

@@ -9,12 +9,13 @@ use secrecy::SecretString;
 use windlass_core::axes::PermissionProfile;
 
 use super::error::Source;
-use super::kind::{Kind, Raw, Value};
+use super::kind::{Kind, Value};
 use super::settings::{self, Setting};
 use super::types::{
     AutoRepair, Base, ByteSize, ClassRule, DenyRule, ModelChoice, Network, Placement, SandboxMode,
     SearchProvider, Tables, Timeout,
 };
+use super::written::Raw;
 
 /// A value and where it came from; several places where lists were joined.
 #[derive(Clone, Debug)]
