@@ -57,23 +57,25 @@ pub(super) fn unknown_fact(key: &str, source: Source, is_table: bool) -> ConfigE
     }
 }
 
-/// Variables that are set and almost ours.
+/// Variables that are set and almost ours. Only names of almost the same length are compared, since
+/// comparing is slow and start-up should not be.
 pub(super) fn near_misses(variables: &BTreeMap<String, String>) -> Vec<Notice> {
     let ours: BTreeSet<_> = settings::all().flat_map(|setting| setting.env_names()).collect();
-    let tables: BTreeSet<_> = ours.iter().filter_map(|name| name.split_once('_')).collect();
-    let prefixes: BTreeSet<_> = tables.iter().map(|(prefix, _)| *prefix).collect();
-    let candidates = variables.keys().filter(|name| {
-        let ours_by_prefix =
-            name.split_once('_').is_some_and(|(first, _)| prefixes.contains(first));
-        ours_by_prefix && name.len() <= COMPARED_BYTES && !ours.contains(*name)
-    });
-    let meant = |name: &String| {
-        let edits = |known: &&String| strsim::damerau_levenshtein(name, known);
-        let best = ours.iter().min_by_key(edits)?;
-        let near = edits(&best) <= NEAR_MISS_EDITS;
-        near.then(|| Notice::NearMiss { name: name.clone(), meant: best.clone() })
+    let first_word = |name: &str| name.split_once('_').map(|(first, _)| first.to_owned());
+    let first_words: BTreeSet<_> = ours.iter().filter_map(|name| first_word(name)).collect();
+    let like_ours = |name: &&String| {
+        let same_first = first_word(name).is_some_and(|first| first_words.contains(&first));
+        same_first && name.len() <= COMPARED_BYTES && !ours.contains(*name)
     };
-    candidates.filter_map(meant).collect()
+    let meant = |name: &String| {
+        let near = |known: &&String| {
+            known.len().abs_diff(name.len()) <= NEAR_MISS_EDITS
+                && strsim::damerau_levenshtein(name, known) <= NEAR_MISS_EDITS
+        };
+        let meant = ours.iter().find(near)?.clone();
+        Some(Notice::NearMiss { name: name.clone(), meant })
+    };
+    variables.keys().filter(like_ours).filter_map(meant).collect()
 }
 
 /// The value as an error may show it: no keys, no passwords, no whole tables.
