@@ -2,6 +2,7 @@
 //! files, and prints results (stdout) and everything else (stderr).
 
 pub mod args;
+pub mod config;
 pub mod wiring;
 pub mod commands;
 pub mod show;

@@ -1,0 +1,149 @@
+//! What concerns several values at once: who follows whom, and what cannot go together.
+
+use std::collections::BTreeMap;
+
+use windlass_core::axes::PermissionProfile;
+
+use super::Config;
+use super::error::{ConfigError, Source};
+use super::kind::Value;
+use super::layers::{Layers, fact_key};
+use super::models::DEFAULT_MODEL;
+use super::notice::Notice;
+use super::settings::Setting;
+use super::types::{ModelChoice, ModelFacts, Price, Provider, SearchProvider};
+use super::values::{Held, Values};
+
+/// Unset models follow `smart`, now and visibly, never when something fails (C-40).
+pub(super) fn follow_smart(layers: &mut Layers) {
+    let values = &mut layers.values;
+    let explicit = values.get("models.model").is_some();
+    if values.get("models.smart").is_none()
+        && let Some(model) = default_model(values)
+    {
+        hold_model(values, "models.smart", model.clone(), Source::Default);
+        if !explicit {
+            layers.notices.push(Notice::DefaultModel { model });
+        }
+    }
+    let Some(Value::Model(smart)) = values.get("models.smart").map(|held| held.value.clone())
+    else {
+        return;
+    };
+    let mut keys = Vec::new();
+    for key in ["models.fast", "models.deep"] {
+        if values.get(key).is_none() {
+            hold_model(values, key, smart.clone(), Source::Follows("models.smart"));
+            keys.push(key);
+        }
+    }
+    if !keys.is_empty() && !explicit {
+        layers.notices.push(Notice::FollowsSmart { keys, model: smart });
+    }
+}
+
+fn default_model(values: &Values) -> Option<ModelChoice> {
+    let provider = if values.get("models.litellm_api_base").is_some() {
+        Provider::Litellm
+    } else if values.get("models.openai_api_key").is_some() {
+        Provider::Openai
+    } else {
+        return None;
+    };
+    Some(ModelChoice::Served { provider, model: DEFAULT_MODEL.to_owned() })
+}
+
+fn hold_model(values: &mut Values, key: &str, model: ModelChoice, source: Source) {
+    if let Some(setting) = Setting::find(key) {
+        values.hold(setting, Value::Model(model), source);
+    }
+}
+
+/// What is known of each model. A price needs both of its sides.
+pub(super) fn model_facts(layers: &mut Layers) -> BTreeMap<String, ModelFacts> {
+    let mut all = BTreeMap::new();
+    for (model, fields) in &layers.values.facts {
+        let number = |field: &str| match fields.get(field) {
+            Some(Held { value: Value::Number(number), .. }) => Some(*number),
+            _ => None,
+        };
+        let context_window = match fields.get("context_window") {
+            Some(Held { value: Value::Whole(tokens), .. }) => Some(*tokens),
+            _ => None,
+        };
+        let (cached, cache_write) = (number("cached"), number("cache_write"));
+        let price = match (number("input"), number("output")) {
+            (Some(input), Some(output)) => Some(Price { input, output, cached, cache_write }),
+            _ => None,
+        };
+        let half = ["input", "output", "cached", "cache_write"]
+            .iter()
+            .find_map(|&field| fields.get(field).map(|held| (field, held)));
+        if let (None, Some((field, held))) = (price, half) {
+            let source = held.sources.last().cloned().unwrap_or(Source::Default);
+            let problem = "a price needs both `input` and `output`";
+            layers.errors.push(ConfigError::at(fact_key(model, field), source, problem));
+        }
+        all.insert(model.clone(), ModelFacts { context_window, price });
+    }
+    all
+}
+
+/// What cannot go together.
+pub(super) fn together(config: &Config) -> Vec<ConfigError> {
+    let at = |key: &str, problem: String| ConfigError::at(key, config.values.source(key), problem);
+    let mut errors = Vec::new();
+    let unrestricted = config.policy.profile == Some(PermissionProfile::Unrestricted);
+    if unrestricted && !config.policy.allow_unrestricted {
+        errors.push(no_opt_in(Some(config.values.source("policy.profile"))));
+    }
+    errors.extend(window_too_small(config));
+    let models = &config.models;
+    if models.backoff_base_ms > models.max_backoff_ms {
+        let problem = "the first wait may not be longer than `models.max_backoff_ms`";
+        errors.push(at("models.backoff_base_ms", problem.to_owned()));
+    }
+    if config.agent.bash_timeout_seconds > config.agent.bash_max_timeout_seconds {
+        let problem = "may not be longer than `agent.bash_max_timeout_seconds`";
+        errors.push(at("agent.bash_timeout_seconds", problem.to_owned()));
+    }
+    let needs = match config.web.search_provider {
+        Some(SearchProvider::Searxng) if config.web.search_url.is_none() => Some("web.search_url"),
+        Some(SearchProvider::Brave | SearchProvider::Tavily)
+            if config.web.search_api_key.is_none() =>
+        {
+            Some("web.search_api_key")
+        }
+        Some(_) | None => None,
+    };
+    if let (Some(needed), Some(provider)) = (needs, config.web.search_provider) {
+        errors.push(at("web.search_provider", format!("`{provider}` needs `{needed}`")));
+    }
+    errors
+}
+
+/// Every window that is known must hold more than the reserve.
+fn window_too_small(config: &Config) -> Option<ConfigError> {
+    let reserve = config.compaction.response_reserve_tokens;
+    let overall = config.agent.context_window.map(|window| {
+        let key = "agent.context_window";
+        (key.to_owned(), window, config.values.source(key))
+    });
+    let by_model = config.model_facts.iter().filter_map(|(model, facts)| {
+        let held = config.values.facts.get(model)?.get("context_window")?;
+        let source = held.sources.last()?.clone();
+        Some((fact_key(model, "context_window"), facts.context_window?, source))
+    });
+    let mut windows = overall.into_iter().chain(by_model);
+    let (key, window, source) = windows.find(|(_, window, _)| *window <= reserve)?;
+    let problem = format!("allowed: more than `compaction.response_reserve_tokens` = {reserve}");
+    Some(ConfigError::at(key, source, problem).value(window.to_string()))
+}
+
+/// `unrestricted` without the user's own word for it.
+pub(super) fn no_opt_in(source_place: Option<Source>) -> ConfigError {
+    let problem = "allowed only with `allow_unrestricted = true` in `[policy]`";
+    let hint = "in your own configuration file, and nowhere else";
+    let error = ConfigError::missing("policy.profile", problem, hint).value("unrestricted");
+    ConfigError { source_place, ..error }
+}

@@ -1,0 +1,91 @@
+//! `docs/configuration.md`, rendered from the table of settings.
+
+use std::fmt::Write as _;
+
+use super::rows::unset;
+use super::settings::{MODEL_FACTS, SECTIONS, Setting, Who};
+
+const OPENING: &str = "\
+# Configuration
+
+Settings come from these places; a later one wins:
+
+1. the defaults below
+2. your file, `~/.config/windlass/config.toml` (or in `$XDG_CONFIG_HOME/windlass`)
+3. the project's file, `.windlass/config.toml`
+4. the environment; a variable that is set but empty counts as unset
+5. flags
+6. a task's own `execution_config`
+
+`windlass config` shows every value and where it came from. A value that is not allowed is an error that
+names the setting, the place and what is allowed. Keys and passwords are never shown.
+
+Times are numbers in the unit of the setting's name, or text: `90s`, `2h 30m`, `PT10M`. Sizes are
+bytes, or text: `512m`, `2g` (powers of 1024). In a variable, a list is separated by commas.
+
+**By a project** says whether the project's own file may set it: *yes*; *approved*, once a person has
+approved that file as it is (`windlass trust`), until then it is ignored and you are told; or *no*.
+Lists of what is denied or counts as production grow with every file, so a project can make them only stricter.
+
+A minimal file:
+
+```toml
+[models]
+smart = \"litellm/gpt-4o\"
+litellm_api_base = \"http://localhost:4000\"
+
+[models.\"gpt-4o\"]
+context_window = 128_000
+input = 2.5      # US dollars per million tokens
+output = 10
+cached = 1.25
+
+[policy]
+production = [\"kubectl --context prod\"]
+deny = [{ pattern = \"git push --force\", reason = \"history is shared\" }]
+```
+";
+
+/// The whole table of settings, as markdown.
+pub fn markdown() -> String {
+    let mut page = OPENING.to_owned();
+    for section in SECTIONS {
+        write_section(&mut page, section.name, section.about, section.settings);
+        if section.name == "models" {
+            let about = " What is known of one model, by `provider/model` or by its name alone. A model \
+                         without a price has an unknown cost, not none.";
+            write_section(&mut page, "models.\"NAME\"", about, &MODEL_FACTS);
+        }
+    }
+    page
+}
+
+fn write_section(page: &mut String, name: &str, about: &str, settings: &[Setting]) {
+    // Writing to a string cannot fail.
+    let _ = write!(page, "\n## `[{name}]`\n\n{}\n\n", about.trim());
+    page.push_str("| setting | default | allowed | environment | by a project | what it is |\n");
+    page.push_str("|---|---|---|---|---|---|\n");
+    for setting in settings {
+        let key = setting.key.rsplit('.').next().unwrap_or(setting.key);
+        let default = match setting.default {
+            "" => unset(setting.kind).unwrap_or_else(|| "unset".to_owned()),
+            default => format!("`{default}`"),
+        };
+        let names: Vec<_> = setting.env_names().iter().map(|name| format!("`{name}`")).collect();
+        let project = match setting.who {
+            Who::Project => "yes",
+            Who::Approved => "approved",
+            Who::User => "no",
+            Who::UserFile => "no; your file only",
+        };
+        let cells = [
+            format!("`{key}`"),
+            default,
+            setting.kind.allowed(),
+            names.join(" "),
+            project.to_owned(),
+            setting.about.trim().to_owned(),
+        ];
+        let _ = writeln!(page, "| {} |", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    }
+}

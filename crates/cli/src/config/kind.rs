@@ -1,0 +1,240 @@
+//! What a setting may be: each kind reads a value as it was written, and can say what it allows.
+//!
+//! Invariants:
+//! - Reading never panics, whatever the input.
+//! - What `allowed` says is what `read` takes: errors and documentation use the same words.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use windlass_core::policy::Class;
+
+use super::types::{
+    Base, ByteSize, ClassRule, DenyRule, MODEL_FORMS, ModelChoice, SandboxMode, Tables, Timeout,
+};
+use super::written::{
+    self, Raw, base, list, number, pairs, size, switch, text, time, timeout, whole,
+};
+
+/// What a setting may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A whole number within bounds.
+    Whole(u64, u64),
+    /// A number within bounds.
+    Number(f64, f64),
+    /// True or false.
+    Switch,
+    /// Any text but none.
+    Text,
+    /// A key; never shown.
+    Secret,
+    /// A URL with one of these schemes.
+    Url(&'static [&'static str]),
+    /// An address to listen on.
+    Listen,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// Where effects happen.
+    Sandbox,
+    /// A time within bounds, counted in this unit where no other is written.
+    Time(Unit, Duration, Duration),
+    /// A time, or `off`.
+    Timeout,
+    /// A size within bounds.
+    Size(ByteSize, ByteSize),
+    /// Texts. Those of a later layer replace those of an earlier one.
+    List,
+    /// Texts that only make things stricter. Those of all layers count.
+    Union,
+    /// Addresses and networks.
+    Addresses,
+    /// A model.
+    Model,
+    /// Denied patterns with reasons. Those of all layers count.
+    Deny,
+    /// Commands and their classes.
+    Classes,
+    /// Named tables. Those of a later layer win by name.
+    Tables,
+}
+
+/// The unit a plain number counts; it is in the setting's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// `…_seconds`
+    Seconds,
+    /// `…_ms`
+    Milliseconds,
+    /// `…_hours`
+    Hours,
+    /// `…_days`
+    Days,
+}
+
+/// A value that was read.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "each variant is what the kind of its name yields")]
+pub enum Value {
+    Whole(u64),
+    Number(f64),
+    Switch(bool),
+    Text(String),
+    Secret(SecretString),
+    Url(Base),
+    Listen(SocketAddr),
+    Sandbox(SandboxMode),
+    Time(Duration, Unit),
+    Timeout(Timeout),
+    Size(ByteSize),
+    List(Vec<String>),
+    Model(ModelChoice),
+    Deny(Vec<DenyRule>),
+    Classes(Vec<ClassRule>),
+    Tables(Tables),
+}
+
+/// A value was refused; the text is a hint beyond what is allowed, or empty.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Refused(pub String);
+
+/// The longest time a setting takes: a year. Beyond it, someone meant another unit.
+pub const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+impl Kind {
+    /// Reads a value as it was written.
+    pub fn read(self, raw: &Raw) -> Result<Value, Refused> {
+        let refused = Refused::default;
+        match self {
+            Self::Whole(min, max) => {
+                let number = whole(raw).filter(|number| (min..=max).contains(number));
+                number.map(Value::Whole).ok_or_else(refused)
+            }
+            Self::Number(min, max) => {
+                let number = number(raw).filter(|number| (min..=max).contains(number));
+                number.map(Value::Number).ok_or_else(refused)
+            }
+            Self::Switch => switch(raw).map(Value::Switch).ok_or_else(refused),
+            Self::Text => text(raw).map(|text| Value::Text(text.to_owned())).ok_or_else(refused),
+            Self::Secret => {
+                let key = text(raw).map(str::trim).filter(|key| !key.contains(char::is_control));
+                key.map(|key| Value::Secret(key.into())).ok_or_else(refused)
+            }
+            Self::Url(schemes) => base(raw, schemes).map(Value::Url).ok_or_else(refused),
+            Self::Listen => {
+                let address = text(raw).and_then(|text| text.trim().parse().ok());
+                address.map(Value::Listen).ok_or_else(refused)
+            }
+            Self::Word(allowed) => {
+                let word = text(raw).map(|text| text.trim().to_ascii_lowercase());
+                let word = word.filter(|word| allowed.contains(&word.as_str()));
+                word.map(Value::Text).ok_or_else(refused)
+            }
+            Self::Sandbox => written::sandbox(raw).map(Value::Sandbox).ok_or_else(refused),
+            Self::Time(unit, min, max) => {
+                let time = time(raw, unit).filter(|time| (min..=max).contains(time));
+                time.map(|time| Value::Time(time, unit)).ok_or_else(refused)
+            }
+            Self::Timeout => timeout(raw).map(Value::Timeout).ok_or_else(refused),
+            Self::Size(min, max) => {
+                let size = size(raw).filter(|size| (min..=max).contains(size));
+                size.map(Value::Size).ok_or_else(refused)
+            }
+            Self::List | Self::Union => list(raw).map(Value::List).ok_or_else(refused),
+            Self::Addresses => written::addresses(raw).map(Value::List),
+            Self::Model => {
+                let name = text(raw).ok_or_else(refused)?;
+                name.trim().parse().map(Value::Model).map_err(Refused)
+            }
+            Self::Deny => pairs(raw, "reason")
+                .map(|all| all.into_iter().map(|(pattern, reason)| DenyRule { pattern, reason }))
+                .map(|rules| Value::Deny(rules.collect())),
+            Self::Classes => written::classes(raw).map(Value::Classes),
+            Self::Tables => written::tables(raw).map(Value::Tables),
+        }
+    }
+
+    /// What is allowed, in words.
+    pub fn allowed(self) -> String {
+        match self {
+            Self::Whole(min, max) => format!("a whole number from {min} to {max}"),
+            Self::Number(min, max) => format!("a number from {min} to {max}"),
+            Self::Switch => "true or false".to_owned(),
+            Self::Text => "text".to_owned(),
+            Self::Secret => "a key, as text on one line".to_owned(),
+            Self::Url(schemes) => format!("a URL that starts with {}", ticked(schemes, "://")),
+            Self::Listen => "an address and port such as `127.0.0.1:7878`".to_owned(),
+            Self::Word(words) => ticked(words, ""),
+            Self::Sandbox => {
+                "`docker` or `local` (`mock` means `local`); `host` only as a flag".to_owned()
+            }
+            Self::Time(unit, min, max) => format!(
+                "{} from {} to {}, or text such as `2h 30m`",
+                unit.plural(),
+                unit.count(min),
+                unit.count(max)
+            ),
+            Self::Timeout => {
+                format!("seconds from 1 to {}, text such as `2h 30m`, or `off`", YEAR.as_secs())
+            }
+            Self::Size(min, max) => {
+                format!("a size from {min} to {max}, such as `512m` or `2g`, or a number of bytes")
+            }
+            Self::List | Self::Union => "a list of texts".to_owned(),
+            Self::Addresses => {
+                "a list of addresses or networks, such as `10.0.0.5` or `10.1.0.0/16`".to_owned()
+            }
+            Self::Model => MODEL_FORMS.to_owned(),
+            Self::Deny => "a list of `{ pattern = \"…\", reason = \"…\" }`".to_owned(),
+            Self::Classes => {
+                let classes: Vec<_> = Class::ALL.iter().map(|class| class.as_str()).collect();
+                format!(
+                    "a list of `{{ pattern = \"…\", class = \"…\" }}`, class being one of {}",
+                    ticked(&classes, "")
+                )
+            }
+            Self::Tables => "tables with names".to_owned(),
+        }
+    }
+
+    /// Whether a single text can hold it, so that a variable or flag can.
+    pub const fn fits_a_word(self) -> bool {
+        !matches!(self, Self::Deny | Self::Classes | Self::Tables)
+    }
+}
+
+impl Unit {
+    const fn plural(self) -> &'static str {
+        match self {
+            Self::Seconds => "seconds",
+            Self::Milliseconds => "milliseconds",
+            Self::Hours => "hours",
+            Self::Days => "days",
+        }
+    }
+
+    pub(super) fn of(self, count: u64) -> Option<Duration> {
+        match self {
+            Self::Milliseconds => Some(Duration::from_millis(count)),
+            Self::Seconds => Some(Duration::from_secs(count)),
+            Self::Hours => count.checked_mul(60 * 60).map(Duration::from_secs),
+            Self::Days => count.checked_mul(24 * 60 * 60).map(Duration::from_secs),
+        }
+    }
+
+    /// The time as a number of this unit, as exactly as it can be told.
+    pub(super) fn count(self, time: Duration) -> String {
+        let one = self.of(1).unwrap_or(YEAR).as_secs_f64();
+        format!("{}", (time.as_secs_f64() / one * 1000.0).round() / 1000.0)
+    }
+}
+
+/// `a`, `b` or `c`
+fn ticked(words: &[&str], after: &str) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("`{word}{after}`")).collect();
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}

@@ -1,0 +1,90 @@
+//! The edge: the one place that reads configuration files and the environment.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use super::error::{ConfigError, ConfigErrors};
+use super::{Config, File, Flag, Sources, Trust};
+
+/// The largest file that is read; a configuration this long is a mistake.
+pub const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Where the user's file is, whether it exists or not. A relative `XDG_CONFIG_HOME` is ignored, as its
+/// specification says.
+pub fn user_file(env: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let path = |name: &str| env.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let base = path("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+    let base = base.or_else(|| path("HOME").map(|home| home.join(".config")))?;
+    Some(base.join("windlass").join("config.toml"))
+}
+
+/// Where a project's file is, whether it exists or not.
+pub fn project_file(workspace: &Path) -> PathBuf {
+    workspace.join(".windlass").join("config.toml")
+}
+
+/// What an approval is bound to: the SHA-256 of a file's text, in hexadecimal.
+pub fn content_hash(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// This process's environment. What is not Unicode is kept as well as it can be, and fails later
+/// where it matters.
+pub fn environment() -> BTreeMap<String, String> {
+    let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+    std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))).collect()
+}
+
+/// Reads everything and loads it. `trust` says whether a person has approved a project's file.
+pub fn load(
+    workspace: &Path,
+    env: BTreeMap<String, String>,
+    flags: Vec<Flag>,
+    trust: &dyn Fn(&File) -> Trust,
+) -> Result<Config, ConfigErrors> {
+    let user = user_file(&env).map(|path| open(&path)).transpose();
+    let project = open(&project_file(workspace));
+    match (user, project) {
+        (Ok(user), Ok(project)) => {
+            let project = project.map(|file| (file.clone(), trust(&file)));
+            Config::load(&Sources { user: user.flatten(), project, env, flags })
+        }
+        (user, project) => {
+            let errors = [user.err(), project.err()].into_iter().flatten();
+            Err(ConfigErrors(errors.flat_map(|errors| errors.0).collect()))
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<Option<File>, ConfigErrors> {
+    let text = match text(path) {
+        Ok(text) => text,
+        Err(error) if gone(&error) => return Ok(None),
+        Err(error) => {
+            let problem = format!("`{}` cannot be read", path.display());
+            return Err(ConfigError::missing("", problem, error.to_string()).into());
+        }
+    };
+    Ok(Some(File { path: path.to_owned(), text }))
+}
+
+fn gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn text(path: &Path) -> io::Result<String> {
+    // Asked before opening: opening a named pipe would wait for a writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut text = String::new();
+    fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(text)
+}

@@ -1,0 +1,371 @@
+//! All settings, as one table: what each is called, may be, is by default, and who may set it.
+//!
+//! Invariant: this table is the only place that knows a setting. The typed structs, the readers, the
+//! rows of `windlass config` and `docs/configuration.md` all come from it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use windlass_core::axes::PermissionProfile;
+
+use super::kind::{Kind, Unit, YEAR};
+use super::types::{
+    AutoRepair, Base, ByteSize, ClassRule, DenyRule, ModelChoice, Network, Placement, SandboxMode,
+    SearchProvider, Tables, Timeout,
+};
+use super::values::Values;
+
+/// Who may set something. All may be set by the user's file; a variable or flag counts as the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// A project's file too.
+    Project,
+    /// A project's file once a person has approved it (`windlass trust`).
+    Approved,
+    /// Never a project's file.
+    User,
+    /// The user's file alone: not even a variable or flag.
+    UserFile,
+}
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its whole name, such as `agent.max_iterations`.
+    pub key: &'static str,
+    /// What it may be.
+    pub kind: Kind,
+    /// What it is by default, as a person would write it; empty where it has no value.
+    pub default: &'static str,
+    /// Who may set it.
+    pub who: Who,
+    /// Names in the environment beyond the one that follows from its key.
+    pub explicit_env: &'static [&'static str],
+    /// What it is for.
+    pub about: &'static str,
+}
+
+/// The settings of one table of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    /// The table's name.
+    pub name: &'static str,
+    /// What its settings have in common.
+    pub about: &'static str,
+    /// In reading order.
+    pub settings: &'static [Setting],
+}
+
+/// Every section, in reading order.
+pub const SECTIONS: [&Section; 11] = [
+    &Models::SECTION,
+    &Agent::SECTION,
+    &Compaction::SECTION,
+    &Subagents::SECTION,
+    &Sandbox::SECTION,
+    &Policy::SECTION,
+    &Coordinator::SECTION,
+    &Web::SECTION,
+    &Mcp::SECTION,
+    &Store::SECTION,
+    &Server::SECTION,
+];
+
+/// Tables whose settings have names in the environment that follow from the key (§15.17).
+const PREFIXES: [(&str, &str); 4] = [
+    ("agent.", "AGENT_"),
+    ("subagents.", "SUBAGENT_"),
+    ("sandbox.", "CONTAINER_"),
+    ("coordinator.", "COORDINATOR_"),
+];
+
+impl Setting {
+    /// Its names in the environment; the first that is set counts.
+    pub fn env_names(&self) -> Vec<String> {
+        let explicit = self.explicit_env.iter().map(|&name| name.to_owned());
+        let follows = |(table, prefix): &(&str, &str)| {
+            let name = self.key.strip_prefix(table)?;
+            self.kind.fits_a_word().then(|| format!("{prefix}{}", name.to_ascii_uppercase()))
+        };
+        explicit.chain(PREFIXES.iter().find_map(follows)).collect()
+    }
+
+    /// The setting of this name.
+    pub fn find(key: &str) -> Option<&'static Self> {
+        all().find(|setting| setting.key == key)
+    }
+}
+
+/// Every setting, in reading order.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    SECTIONS.iter().flat_map(|section| section.settings)
+}
+
+/// What is known of a model, in `[models."NAME"]`.
+pub const MODEL_FACTS: [Setting; 5] = {
+    const fn fact(key: &'static str, kind: Kind, about: &'static str) -> Setting {
+        Setting { key, kind, default: "", who: Who::Approved, explicit_env: &[], about }
+    }
+    [
+        fact("context_window", WINDOW, " Context window in tokens."),
+        fact("input", PRICE, " US dollars per million prompt tokens; needs `output` too."),
+        fact("output", PRICE, " US dollars per million reply tokens; needs `input` too."),
+        fact("cached", PRICE, " The same for prompt tokens read from the cache; else as `input`."),
+        fact(
+            "cache_write",
+            PRICE,
+            " The same for prompt tokens written to the cache; else as `input`.",
+        ),
+    ]
+};
+
+const WINDOW: Kind = Kind::Whole(1_000, 100_000_000);
+const PRICE: Kind = Kind::Number(0.0, 100_000.0);
+const HTTP: Kind = Kind::Url(&["http", "https"]);
+const TOKENS: Kind = Kind::Whole(1, 10_000_000);
+
+const fn seconds(min: u64, max: u64) -> Kind {
+    Kind::Time(Unit::Seconds, Duration::from_secs(min), Duration::from_secs(max))
+}
+
+const fn milliseconds(min: u64, max: u64) -> Kind {
+    Kind::Time(Unit::Milliseconds, Duration::from_millis(min), Duration::from_millis(max))
+}
+
+/// Declares a table: the struct its values become, its rows, and how the one comes from the other.
+macro_rules! section {
+    ($(#[doc = $about:literal])+ $table:literal $name:ident { $(
+        $(#[doc = $doc:literal])+
+        $field:ident: $type:ty = $kind:expr, $default:literal, $who:ident $(, $env:literal)*;
+    )* }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug)]
+        pub struct $name { $($(#[doc = $doc])+ pub $field: $type,)* }
+
+        impl $name {
+            pub(super) const SECTION: Section = Section {
+                name: $table,
+                about: concat!($($about),+),
+                settings: &[$(Setting {
+                    key: concat!($table, ".", stringify!($field)),
+                    kind: $kind,
+                    default: $default,
+                    who: Who::$who,
+                    explicit_env: &[$($env),*],
+                    about: concat!($($doc),+),
+                },)*],
+            };
+
+            pub(super) fn of(values: &Values) -> Self {
+                Self { $($field: values.typed(concat!($table, ".", stringify!($field))),)* }
+            }
+        }
+    };
+}
+
+section! {
+    /// Which models answer, where they are, and how patiently they are asked.
+    "models" Models {
+        /// The everyday model; `gpt-4o` where LiteLLM or OpenAI is configured and nothing is said.
+        smart: Option<ModelChoice> = Kind::Model, "", Approved, "LITELLM_MODEL";
+        /// The quick and cheap model, for small bounded work; as `smart` where unset.
+        fast: Option<ModelChoice> = Kind::Model, "", Approved;
+        /// The model for planning, debugging and review; as `smart` where unset.
+        deep: Option<ModelChoice> = Kind::Model, "", Approved;
+        /// One model whatever the model mode is; what `--model`, `/model` and a task set.
+        model: Option<ModelChoice> = Kind::Model, "", Approved;
+        /// Where the LiteLLM proxy, or any server that speaks Chat Completions, is.
+        litellm_api_base: Option<Base> = HTTP, "", Approved, "LITELLM_API_BASE";
+        /// Its key; not needed on loopback.
+        litellm_api_key: Option<SecretString> = Kind::Secret, "", Approved, "LITELLM_API_KEY";
+        /// Where OpenAI's API is.
+        openai_base_url: Base = HTTP, "https://api.openai.com/v1", Approved, "OPENAI_BASE_URL";
+        /// The key for it.
+        openai_api_key: Option<SecretString> = Kind::Secret, "", Approved, "OPENAI_API_KEY";
+        /// Where Anthropic's API is.
+        anthropic_base_url: Base = HTTP, "https://api.anthropic.com", Approved, "ANTHROPIC_BASE_URL";
+        /// The key for it.
+        anthropic_api_key: Option<SecretString> = Kind::Secret, "", Approved, "ANTHROPIC_API_KEY";
+        /// Where embeddings come from; memories are searched by words alone where unset.
+        embeddings_api_base: Option<Base> = HTTP, "", Approved, "EMBEDDINGS_API_BASE";
+        /// How often a failed request is tried again.
+        max_retries: u32 = Kind::Whole(0, 20), "3", Project;
+        /// The wait before the first retry.
+        backoff_base_ms: Duration = milliseconds(1, 600_000), "1000", Project;
+        /// By how much each wait is longer than the one before.
+        backoff_multiplier: f64 = Kind::Number(1.0, 10.0), "2", Project;
+        /// The longest wait between retries; a server's `retry-after` may ask for more.
+        max_backoff_ms: Duration = milliseconds(1, 3_600_000), "30000", Project;
+        /// How long a model or a CLI agent may send nothing before it counts as stalled.
+        stall_seconds: Duration = seconds(1, 86_400), "300", Project;
+    }
+}
+
+section! {
+    /// The limits of one agent and of autonomous work.
+    "agent" Agent {
+        /// Tool rounds before a task fails; the final reply does not count.
+        max_iterations: u32 = Kind::Whole(1, 1_000_000), "200", Project;
+        /// Active time of a task; time spent blocked or paused does not count.
+        timeout_seconds: Timeout = Kind::Timeout, "", Project;
+        /// Largest tool result in the context, in tokens; the whole is kept in a file.
+        tool_output_max_tokens: u64 = Kind::Whole(100, 1_000_000), "8000", Project;
+        /// Context window in tokens, for every model; else `[models."NAME"]` says it.
+        context_window: Option<u64> = WINDOW, "", Project;
+        /// What one task may cost in US dollars; at the limit a person is asked.
+        budget_usd: Option<f64> = Kind::Number(0.0, 1_000_000.0), "", Approved;
+        /// How often a failed task may be retried.
+        max_retries: u32 = Kind::Whole(0, 100), "3", Project;
+        /// Identical calls in a row, with identical results, before the agent is nudged.
+        max_identical_calls: u32 = Kind::Whole(2, 1_000), "3", Project;
+        /// Failures in a row before the agent is nudged.
+        max_consecutive_failures: u32 = Kind::Whole(2, 1_000), "5", Project;
+        /// Last calls that are searched for a repeating cycle.
+        pattern_window: u32 = Kind::Whole(6, 1_000), "10", Project;
+        /// How long a `bash` command may take when the call does not say.
+        bash_timeout_seconds: Duration = seconds(1, 86_400), "120", Project;
+        /// How long a `bash` command may take at most.
+        bash_max_timeout_seconds: Duration = seconds(1, 86_400), "600", Project;
+        /// Tasks that autonomous work takes on before it stops.
+        autonomous_max_tasks: u32 = Kind::Whole(1, 100_000), "25", Approved;
+        /// Hours that autonomous work goes on before it stops.
+        autonomous_max_hours: Duration = Kind::Time(Unit::Hours, Duration::from_secs(6 * 60), YEAR), "8", Approved;
+    }
+}
+
+section! {
+    /// When and how older turns are summarized.
+    "compaction" Compaction {
+        /// Tokens kept free for the reply.
+        response_reserve_tokens: u64 = TOKENS, "4096", Project;
+        /// How full the window, less the reserve, may get before older turns are summarized.
+        trigger_ratio: f64 = Kind::Number(0.1, 0.99), "0.85", Project, "AGENT_COMPACTION_TRIGGER_RATIO";
+        /// Whether the agent saves notes first.
+        memory_flush_enabled: bool = Kind::Switch, "true", Project, "AGENT_MEMORY_FLUSH_ENABLED";
+        /// How many tokens before the trigger it saves them.
+        memory_flush_soft_threshold_tokens: u64 = Kind::Whole(0, 10_000_000), "4000", Project;
+        /// How long a summary may be.
+        max_summary_tokens: u64 = Kind::Whole(100, 1_000_000), "2000", Project;
+        /// How many recent turns stay whole.
+        preserve_recent_turns: u32 = Kind::Whole(0, 10_000), "6", Project;
+    }
+}
+
+section! {
+    /// Agents that agents start.
+    "subagents" Subagents {
+        /// How deep they nest; the main agent is 0, so 0 allows none.
+        max_depth: u32 = Kind::Whole(0, 8), "2", Project;
+        /// How long one may take when the call does not say.
+        default_timeout_seconds: Duration = seconds(1, 86_400), "300", Project;
+    }
+}
+
+section! {
+    /// Where effects happen, and what they reach.
+    "sandbox" Sandbox {
+        /// Containers or kernel namespaces; where unset, `docker` if an engine answers, else `local`.
+        mode: Option<SandboxMode> = Kind::Sandbox, "", Approved;
+        /// The container image.
+        image: String = Kind::Text, "execution-agent:latest", Approved;
+        /// Memory of one task.
+        memory: ByteSize = Kind::Size(ByteSize(16 << 20), ByteSize(1 << 50)), "2g", Approved;
+        /// Processors of one task; parts are allowed.
+        cpu: f64 = Kind::Number(0.01, 1024.0), "2", Approved;
+        /// Processes and threads of one task.
+        pids_limit: u64 = Kind::Whole(8, 4_194_304), "1024", Approved;
+        /// Public addresses through our proxy, nothing, or all the host reaches.
+        network: Network = Kind::Word(&["restricted", "none", "open"]), "restricted", Approved;
+        /// The only hosts that `restricted` reaches, such as `*.crates.io`; empty means all public ones.
+        allow_hosts: Vec<String> = Kind::List, "", Approved;
+        /// Private addresses or networks that are reached all the same, such as `10.1.0.0/16`.
+        allow_addresses: Vec<String> = Kind::Addresses, "", Approved;
+        /// What of the home directory `local` shows, read-only, without credential files.
+        read_only: Vec<String> = Kind::List, "~/.cargo, ~/.rustup, ~/.npm, ~/.nvm, ~/.pyenv, ~/.local/bin, ~/.bun, ~/.deno, ~/go", Approved;
+    }
+}
+
+section! {
+    /// What may happen without asking, and what may not happen at all.
+    "policy" Policy {
+        /// The profile that new sessions start with; where unset, `normal` in a chat and `trusted` for `run`.
+        profile: Option<PermissionProfile> = Kind::Word(&["restricted", "normal", "trusted", "unrestricted"]), "", Approved;
+        /// Whether `unrestricted` may be chosen at all.
+        allow_unrestricted: bool = Kind::Switch, "false", UserFile;
+        /// What `restricted` allows besides; never destructive things.
+        allow: Vec<String> = Kind::List, "", Approved;
+        /// What is always denied, and why; the entries of all files count.
+        deny: Vec<DenyRule> = Kind::Deny, "", Project;
+        /// What counts as production, such as a deploy command or a protected branch; the entries of all files count.
+        production: Vec<String> = Kind::Union, "", Project;
+        /// Commands the class table does not know.
+        classes: Vec<ClassRule> = Kind::Classes, "", Approved;
+        /// Whether repair starts by itself when health checks find damage.
+        auto_repair: AutoRepair = Kind::Word(&["auto", "ask", "log-only"]), "ask", Approved;
+    }
+}
+
+section! {
+    /// Sessions and how tasks reach workers.
+    "coordinator" Coordinator {
+        /// Tasks of one session at a time.
+        max_concurrent_tasks: u32 = Kind::Whole(1, 10_000), "3", User;
+        /// Sessions of one user with live tasks, in `serve`.
+        max_sessions: u32 = Kind::Whole(1, 10_000), "5", User;
+        /// How long a worker holds a session without renewing it.
+        session_lease_ttl_ms: Duration = milliseconds(1_000, 3_600_000), "30000", User;
+        /// Where tasks come from and results go; in this process where unset.
+        redis_url: Option<Base> = Kind::Url(&["redis", "rediss"]), "", User, "REDIS_URL";
+        /// Where memories are kept; in the data directory where unset.
+        context_service_url: Option<Base> = HTTP, "", User, "CONTEXT_SERVICE_URL";
+    }
+}
+
+section! {
+    /// Searching and browsing.
+    "web" Web {
+        /// Who answers `web_search`; the tool is not offered where unset.
+        search_provider: Option<SearchProvider> = Kind::Word(&["searxng", "brave", "tavily"]), "", Approved;
+        /// Where the provider is; needed for `searxng`.
+        search_url: Option<Base> = HTTP, "", Approved;
+        /// The provider's key; needed for `brave` and `tavily`.
+        search_api_key: Option<SecretString> = Kind::Secret, "", Approved;
+        /// The Chromium program; looked for where unset.
+        browser: Option<String> = Kind::Text, "", Approved;
+        /// Where Chromium runs.
+        browser_placement: Placement = Kind::Word(&["sandbox", "host"]), "sandbox", User;
+    }
+}
+
+section! {
+    /// MCP servers.
+    "mcp" Mcp {
+        /// Servers by name, besides those of `.mcp.json`: `[mcp.servers.NAME]`.
+        servers: Tables = Kind::Tables, "", Approved;
+        /// Where servers that speak over stdio run.
+        placement: Placement = Kind::Word(&["sandbox", "host"]), "sandbox", User;
+    }
+}
+
+section! {
+    /// What is kept, and where.
+    "store" Store {
+        /// The data directory; `$XDG_DATA_HOME/windlass` where unset.
+        data_dir: Option<String> = Kind::Text, "", User;
+        /// How long whole outputs are kept.
+        outputs_keep_days: Duration = Kind::Time(Unit::Days, Duration::from_secs(24 * 60 * 60), Duration::from_secs(3_650 * 24 * 60 * 60)), "7", User;
+        /// Where one stream of output stops being stored.
+        output_max_bytes: ByteSize = Kind::Size(ByteSize(64 << 10), ByteSize(1 << 40)), "64m", User;
+    }
+}
+
+section! {
+    /// The HTTP surface.
+    "server" Server {
+        /// Where `serve` listens.
+        listen: SocketAddr = Kind::Listen, "127.0.0.1:7878", User;
+        /// Names besides the address itself that a request's `Host` and `Origin` may have.
+        allowed_hosts: Vec<String> = Kind::List, "", User;
+    }
+}

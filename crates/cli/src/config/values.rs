@@ -1,0 +1,155 @@
+//! The values in force, each with where it came from, and how they become typed fields.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use windlass_core::axes::PermissionProfile;
+
+use super::error::Source;
+use super::kind::{Kind, Value};
+use super::settings::{self, Setting};
+use super::types::{
+    AutoRepair, Base, ByteSize, ClassRule, DenyRule, ModelChoice, Network, Placement, SandboxMode,
+    SearchProvider, Tables, Timeout,
+};
+use super::written::Raw;
+
+/// A value and where it came from; several places where lists were joined.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub value: Value,
+    pub sources: Vec<Source>,
+}
+
+/// Every value in force; what is absent has none.
+#[derive(Clone, Debug)]
+pub struct Values {
+    held: BTreeMap<&'static str, Held>,
+    /// `[models."NAME"]`: by name, then by field.
+    pub(super) facts: BTreeMap<String, BTreeMap<&'static str, Held>>,
+}
+
+impl Values {
+    /// The defaults of the table.
+    pub(super) fn defaults() -> Self {
+        let mut values = Self { held: BTreeMap::new(), facts: BTreeMap::new() };
+        for setting in settings::all().filter(|setting| !setting.default.is_empty()) {
+            let value = setting
+                .kind
+                .read(&Raw::Word(setting.default.to_owned()))
+                .expect("the table's defaults are allowed; a test reads every one");
+            values.hold(setting, value, Source::Default);
+        }
+        values
+    }
+
+    /// Takes a value of a later layer.
+    pub(super) fn hold(&mut self, setting: &'static Setting, value: Value, source: Source) {
+        let before = self.held.remove(setting.key);
+        self.held.insert(setting.key, joined(setting.kind, before, value, source));
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Held> {
+        self.held.get(key)
+    }
+
+    /// Where a value came from last.
+    pub(super) fn source(&self, key: &str) -> Source {
+        let held = self.held.get(key);
+        held.and_then(|held| held.sources.last()).cloned().unwrap_or(Source::Default)
+    }
+
+    /// A value as the type of its field.
+    pub(super) fn typed<T: FromValue>(&self, key: &str) -> T {
+        T::from_value(self.held.get(key).map(|held| &held.value))
+            .expect("the table pairs each field with a kind that yields its type; a test reads all")
+    }
+}
+
+/// A later value over an earlier one: it replaces it, unless all of them count.
+fn joined(kind: Kind, before: Option<Held>, value: Value, source: Source) -> Held {
+    let Some(Held { value: earlier, mut sources }) = before else {
+        return Held { value, sources: vec![source] };
+    };
+    let value = match (kind, earlier, value) {
+        (Kind::Union, Value::List(earlier), Value::List(later)) => {
+            Value::List(earlier.into_iter().chain(later).collect())
+        }
+        (Kind::Deny, Value::Deny(earlier), Value::Deny(later)) => {
+            Value::Deny(earlier.into_iter().chain(later).collect())
+        }
+        (Kind::Tables, Value::Tables(earlier), Value::Tables(later)) => {
+            Value::Tables(Tables(earlier.0.into_iter().chain(later.0).collect()))
+        }
+        (_, _, value) => return Held { value, sources: vec![source] },
+    };
+    sources.push(source);
+    Held { value, sources }
+}
+
+/// How a value becomes a field; `None` where the kind does not fit the type.
+pub(super) trait FromValue: Sized {
+    fn from_value(value: Option<&Value>) -> Option<Self>;
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    fn from_value(value: Option<&Value>) -> Option<Self> {
+        match value {
+            None => Some(None),
+            Some(value) => T::from_value(Some(value)).map(Some),
+        }
+    }
+}
+
+/// Declares which variant each type is read from.
+macro_rules! from_value {
+    ($($type:ty: $pattern:pat => $value:expr;)*) => { $(
+        impl FromValue for $type {
+            fn from_value(value: Option<&Value>) -> Option<Self> {
+                match value { $pattern => $value, _ => None }
+            }
+        }
+    )* };
+}
+
+from_value! {
+    u32: Some(Value::Whole(number)) => u32::try_from(*number).ok();
+    u64: Some(Value::Whole(number)) => Some(*number);
+    f64: Some(Value::Number(number)) => Some(*number);
+    bool: Some(Value::Switch(on)) => Some(*on);
+    String: Some(Value::Text(text)) => Some(text.clone());
+    SecretString: Some(Value::Secret(key)) => Some(key.clone());
+    Base: Some(Value::Url(base)) => Some(base.clone());
+    SocketAddr: Some(Value::Listen(address)) => Some(*address);
+    SandboxMode: Some(Value::Sandbox(mode)) => Some(*mode);
+    Duration: Some(Value::Time(time, _)) => Some(*time);
+    ByteSize: Some(Value::Size(size)) => Some(*size);
+    ModelChoice: Some(Value::Model(model)) => Some(model.clone());
+    PermissionProfile: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    Network: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    Placement: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    AutoRepair: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    SearchProvider: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+}
+
+/// Nothing said is a value of its own for these.
+macro_rules! from_value_or {
+    ($($type:ty: $pattern:pat => $value:expr, $unset:expr;)*) => { $(
+        impl FromValue for $type {
+            fn from_value(value: Option<&Value>) -> Option<Self> {
+                match value { None => Some($unset), Some($pattern) => Some($value), _ => None }
+            }
+        }
+    )* };
+}
+
+from_value_or! {
+    Timeout: Value::Timeout(timeout) => *timeout, Timeout::ByOrigin;
+    Vec<String>: Value::List(list) => list.clone(), Vec::new();
+    Vec<DenyRule>: Value::Deny(rules) => rules.clone(), Vec::new();
+    Vec<ClassRule>: Value::Classes(rules) => rules.clone(), Vec::new();
+    Tables: Value::Tables(tables) => tables.clone(), Tables::default();
+}

@@ -1,0 +1,196 @@
+//! Values as they were written, and the small readers that kinds are made of.
+//!
+//! Invariant: a reader answers `None` or a refusal for what it cannot take; it never panics.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use serde_json::Value as Json;
+use url::Url;
+
+use super::kind::{Refused, Unit, YEAR};
+use super::types::{Base, ByteSize, ClassRule, SandboxMode, Tables, Timeout};
+
+/// A value as it was written.
+#[derive(Clone, Debug)]
+pub enum Raw {
+    /// Text without a type: a variable, a flag, a default.
+    Word(String),
+    /// A TOML string.
+    Text(String),
+    /// A TOML integer, or one too large for us.
+    Whole(Option<i64>),
+    /// A TOML float.
+    Number(f64),
+    /// A TOML boolean.
+    Switch(bool),
+    /// A TOML array.
+    List(Vec<Raw>),
+    /// A TOML table.
+    Table(BTreeMap<String, Raw>),
+    /// A TOML date or time; no setting takes one.
+    Date(String),
+}
+
+pub(super) fn text(raw: &Raw) -> Option<&str> {
+    match raw {
+        Raw::Word(text) | Raw::Text(text) => Some(text).filter(|text| !text.trim().is_empty()),
+        _ => None,
+    }
+    .map(String::as_str)
+}
+
+pub(super) fn whole(raw: &Raw) -> Option<u64> {
+    match raw {
+        // `200_000` reads as it does in TOML.
+        Raw::Word(word) => word.trim().replace('_', "").parse().ok(),
+        Raw::Whole(number) => number.and_then(|number| number.try_into().ok()),
+        _ => None,
+    }
+}
+
+pub(super) fn number(raw: &Raw) -> Option<f64> {
+    match raw {
+        Raw::Word(word) => word.trim().parse().ok(),
+        Raw::Whole(number) => number.map(|number| number as f64),
+        Raw::Number(number) => Some(*number),
+        _ => None,
+    }
+}
+
+pub(super) fn switch(raw: &Raw) -> Option<bool> {
+    match raw {
+        Raw::Switch(on) => Some(*on),
+        Raw::Word(word) => match word.trim().to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Some(true),
+            "false" | "0" | "no" | "off" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+pub(super) fn base(raw: &Raw, schemes: &[&str]) -> Option<Base> {
+    let url = Url::parse(text(raw)?.trim()).ok()?;
+    (schemes.contains(&url.scheme()) && url.has_host()).then(|| Base::new(url))
+}
+
+pub(super) fn time(raw: &Raw, unit: Unit) -> Option<Duration> {
+    if let Some(count) = whole(raw) {
+        return unit.of(count);
+    }
+    if let Some(count) = number(raw) {
+        let one = unit.of(1)?.as_secs_f64();
+        return Duration::try_from_secs_f64(count * one).ok();
+    }
+    let written: SignedDuration = text(raw)?.trim().parse().ok()?;
+    written.try_into().ok()
+}
+
+pub(super) fn timeout(raw: &Raw) -> Option<Timeout> {
+    if text(raw).is_some_and(|text| text.trim().eq_ignore_ascii_case("off")) {
+        return Some(Timeout::Off);
+    }
+    let limit = time(raw, Unit::Seconds)?;
+    (Duration::from_secs(1)..=YEAR).contains(&limit).then_some(Timeout::After(limit))
+}
+
+pub(super) fn size(raw: &Raw) -> Option<ByteSize> {
+    match raw {
+        Raw::Word(text) | Raw::Text(text) => text.parse().ok(),
+        _ => whole(raw).map(ByteSize),
+    }
+}
+
+pub(super) fn list(raw: &Raw) -> Option<Vec<String>> {
+    match raw {
+        Raw::Word(word) => Some(
+            word.split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty())
+                .map(Into::into)
+                .collect(),
+        ),
+        Raw::List(items) => {
+            items.iter().map(|item| text(item).map(|text| text.trim().to_owned())).collect()
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn sandbox(raw: &Raw) -> Option<SandboxMode> {
+    let word = text(raw)?.trim().to_ascii_lowercase();
+    // The Execution Service's word for running without Docker (ES-354).
+    let word = if word == "mock" { "local" } else { &word };
+    word.parse().ok()
+}
+
+pub(super) fn addresses(raw: &Raw) -> Result<Vec<String>, Refused> {
+    let list = list(raw).ok_or_else(Refused::default)?;
+    match list.iter().find(|item| !is_network(item)) {
+        None => Ok(list),
+        Some(item) => Err(Refused(format!("`{}` is neither", item.escape_debug()))),
+    }
+}
+
+/// `10.0.0.5`, `10.1.0.0/16`, `fd00::/8`.
+fn is_network(text: &str) -> bool {
+    let (address, prefix) = match text.split_once('/') {
+        Some((address, prefix)) => (address, prefix.parse::<u8>().ok()),
+        None => (text, Some(0)),
+    };
+    match (address.parse(), prefix) {
+        (Ok(IpAddr::V4(_)), Some(prefix)) => prefix <= 32,
+        (Ok(IpAddr::V6(_)), Some(prefix)) => prefix <= 128,
+        (Err(_), _) | (_, None) => false,
+    }
+}
+
+/// Tables of exactly `pattern` and one other text.
+pub(super) fn pairs(raw: &Raw, other: &str) -> Result<Vec<(String, String)>, Refused> {
+    let Raw::List(items) = raw else { return Err(Refused::default()) };
+    let read = |(index, item): (usize, &Raw)| {
+        let refused = |what: String| Refused(format!("entry {} {what}", index + 1));
+        let Raw::Table(fields) = item else { return Err(refused("is not a table".to_owned())) };
+        if let Some(name) = fields.keys().find(|name| *name != "pattern" && *name != other) {
+            return Err(refused(format!("has `{}`, which is not known", name.escape_debug())));
+        }
+        let field = |name: &str| {
+            let text = fields.get(name).and_then(text).map(str::to_owned);
+            text.ok_or_else(|| refused(format!("has no text `{name}`")))
+        };
+        Ok((field("pattern")?, field(other)?))
+    };
+    items.iter().enumerate().map(read).collect()
+}
+
+pub(super) fn classes(raw: &Raw) -> Result<Vec<ClassRule>, Refused> {
+    let rule = |(pattern, class): (String, String)| match class.parse() {
+        Ok(class) => Ok(ClassRule { pattern, class }),
+        Err(_) => Err(Refused(format!("`{}` is not a class", class.escape_debug()))),
+    };
+    pairs(raw, "class")?.into_iter().map(rule).collect()
+}
+
+pub(super) fn tables(raw: &Raw) -> Result<Tables, Refused> {
+    let Raw::Table(entries) = raw else { return Err(Refused::default()) };
+    if let Some((name, _)) = entries.iter().find(|(_, entry)| !matches!(entry, Raw::Table(_))) {
+        return Err(Refused(format!("`{}` is not a table", name.escape_debug())));
+    }
+    Ok(Tables(entries.iter().map(|(name, entry)| (name.clone(), json(entry))).collect()))
+}
+
+fn json(raw: &Raw) -> Json {
+    match raw {
+        Raw::Word(text) | Raw::Text(text) | Raw::Date(text) => Json::from(text.as_str()),
+        Raw::Whole(number) => Json::from(*number),
+        Raw::Number(number) => Json::from(*number),
+        Raw::Switch(on) => Json::from(*on),
+        Raw::List(items) => items.iter().map(json).collect(),
+        Raw::Table(fields) => {
+            Json::Object(fields.iter().map(|(name, field)| (name.clone(), json(field))).collect())
+        }
+    }
+}
