@@ -58,8 +58,10 @@ pub struct Settings {
     pub tool_output_max_tokens: u64,
     /// Compaction settings in force.
     pub compaction: CompactionOverrides,
-    /// Where effects happen, in words.
+    /// Where effects happen.
     pub container: String,
+    /// How strong that is, in words.
+    pub footing: String,
     /// The workspace as the agent sees it.
     pub workspace: String,
     /// What the project's own files tell agents.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::config::types::SandboxMode;
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
 
@@ -90,6 +91,9 @@ pub struct Run {
     /// Work in a directory where another task is at work
     #[arg(long)]
     pub share: bool,
+    /// Where effects happen
+    #[command(flatten)]
+    pub place: Place,
     /// How to print
     #[command(flatten)]
     pub printing: Printing,
@@ -109,14 +113,33 @@ pub struct Printing {
     pub quiet: bool,
 }
 
+/// Where effects happen.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Place {
+    /// Where commands run: docker, local, or host (no isolation)
+    #[arg(long, value_name = "SANDBOX", value_parser = windlass_core::axes::parse::<SandboxMode>)]
+    pub sandbox: Option<SandboxMode>,
+}
+
+impl Command {
+    /// The `--sandbox` flag of commands that have it.
+    pub fn sandbox(&self) -> Option<SandboxMode> {
+        match self {
+            Self::Run(run) => run.place.sandbox,
+            Self::Resume(resume) | Self::Retry(resume) => resume.place.sandbox,
+            _ => None,
+        }
+    }
+}
+
 /// Arguments of `resume` and `retry`.
 #[derive(Debug, ClapArgs)]
 pub struct Resume {
     /// The task: its id or any unique suffix of it
     pub task: String,
-    /// The model to go on with [default: the one it has]
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
+    /// Where effects happen
+    #[command(flatten)]
+    pub place: Place,
     /// How to print
     #[command(flatten)]
     pub printing: Printing,

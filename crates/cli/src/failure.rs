@@ -1,5 +1,6 @@
 //! Errors as a person meets them: what happened, to which thing, what to do next, and an exit code.
 
+use crate::config::ConfigErrors;
 use windlass_coordinator::Error as Coordinated;
 use windlass_core::command::{ResultStatus, TaskResult};
 
@@ -29,6 +30,13 @@ impl Failure {
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self { error, hint: None, code: USAGE }
+    }
+}
+
+impl From<ConfigErrors> for Failure {
+    fn from(errors: ConfigErrors) -> Self {
+        let hint = errors.0.iter().find_map(|error| error.hint.clone());
+        Self { error: errors.into(), hint, code: USAGE }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Driving a task: own it, fold its journal, give it an agent, and run it until its segment ends.
 
+use std::pin::Pin;
+
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use windlass_agent::{Agent, Journal, Preview};
@@ -13,20 +15,17 @@ use windlass_store::{Level, Runtime};
 
 use crate::{Coordinator, Error};
 
-/// What an agent gets to work with.
-pub struct Equipment {
-    /// The agent.
-    pub agent: Agent,
-}
+/// A future behind the object-safe seam.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Says what an agent gets to work with; the wiring at the top implements it.
 pub trait Equip: Send + Sync {
     /// An agent for this task, or why there is none.
-    fn equip(
-        &self,
-        task: &TaskState,
+    fn equip<'a>(
+        &'a self,
+        task: &'a TaskState,
         previews: broadcast::Sender<Preview>,
-    ) -> Result<Equipment, ErrorDetails>;
+    ) -> BoxFuture<'a, Result<Agent, ErrorDetails>>;
 }
 
 impl Coordinator {
@@ -35,11 +34,11 @@ impl Coordinator {
         let owner = self.store.own(task).await?;
         let state = self.state(task)?;
         self.check_startable(&state)?;
-        let equipment = self
+        let agent = self
             .equip
             .equip(&state, self.previews.clone())
+            .await
             .map_err(|details| Error::Equipment { task, details: Box::new(details) })?;
-        let Equipment { agent } = equipment;
         let model = agent.model.clone();
         let mut journal = Journal::open(owner.stream(task)?, model, self.clock.clone())?;
         let runtime = Runtime {
@@ -51,6 +50,7 @@ impl Coordinator {
         };
         self.store.set_runtime(task, runtime).await?;
         let result = agent.run(&mut journal, stop).await;
+        agent.world.sandbox.stop().await;
         self.store.clear_runtime(task).await?;
         Ok(result?)
     }

@@ -16,7 +16,7 @@ use windlass_agent::Preview;
 use windlass_agent::journal::Clock;
 use windlass_store::Store;
 
-pub use drive::{Equip, Equipment};
+pub use drive::{BoxFuture, Equip};
 pub use error::Error;
 pub use mailbox::Steered;
 pub use submit::{Draft, Share};

@@ -14,7 +14,9 @@ use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::words;
 
 use crate::workspace::Workspace;
+use windlass_sandbox::Sandbox;
 use windlass_skills::Skills;
+use windlass_store::Store;
 
 /// What one agent's tools work with; the same for all its calls.
 #[derive(Clone)]
@@ -23,6 +25,10 @@ pub struct World {
     pub workspace: Arc<Workspace>,
     /// The skills it may read.
     pub skills: Arc<Skills>,
+    /// Where its commands run.
+    pub sandbox: Arc<dyn Sandbox>,
+    /// Where the whole of its outputs is kept.
+    pub store: Store,
 }
 
 /// What the task's state knows that tools need.

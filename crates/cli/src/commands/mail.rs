@@ -7,13 +7,13 @@ use windlass_store::QuestionState;
 use super::{Setting, run};
 use crate::args::{Answer, Cancel, One, Send};
 use crate::failure::Failure;
-use crate::{show, wiring};
+use crate::show;
 
 pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let question = find(setting, &args.question)?;
     setting.runtime.block_on(async {
-        let task = coordinator.answer(question, &args.text, &wiring::user()).await?;
+        let task = coordinator.answer(question, &args.text, &setting.surroundings.user()).await?;
         if args.resume {
             return run::drive(setting, task, &args.printing).await;
         }
@@ -43,7 +43,7 @@ pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {
     if args.text.trim().is_empty() {
         return Err(Failure::usage("the message is empty", "say what the task should know"));
     }
-    setting.runtime.block_on(coordinator.send(task, &args.text, &wiring::user()))?;
+    setting.runtime.block_on(coordinator.send(task, &args.text, &setting.surroundings.user()))?;
     show::note(&format!("sent to {task}"));
     tell_who_drives(setting, task)
 }
@@ -59,7 +59,8 @@ pub(super) fn cancel(setting: &Setting, args: &Cancel) -> Result<u8, Failure> {
 fn control(setting: &Setting, task: &str, control: Control) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let task = coordinator.store().find_task(task)?;
-    let status = setting.runtime.block_on(coordinator.steer(task, control, &wiring::user()))?;
+    let status =
+        setting.runtime.block_on(coordinator.steer(task, control, &setting.surroundings.user()))?;
     show::note(&format!("{task} {status}"));
     Ok(0)
 }

@@ -7,12 +7,14 @@ mod mail;
 use tokio::runtime::Runtime;
 use windlass_coordinator::Coordinator;
 
+use crate::Hooks;
 use crate::args::{Args, Command};
 use crate::failure::Failure;
-use crate::{Hooks, wiring};
+use crate::wiring::{self, Surroundings};
 
 /// What every command works with.
 struct Setting {
+    surroundings: Surroundings,
     coordinator: Coordinator,
     runtime: Runtime,
 }
@@ -20,9 +22,12 @@ struct Setting {
 /// Carries out a command line; the number is the exit code.
 pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
     wiring::log_to_stderr(&args.log_format);
+    let mut surroundings = Surroundings::new(args.data)?;
+    surroundings.sandbox = args.command.sandbox();
     let setting = Setting {
-        coordinator: wiring::coordinator(args.data.as_deref(), hooks.store)?,
+        coordinator: wiring::coordinator(&surroundings, hooks.store)?,
         runtime: wiring::runtime()?,
+        surroundings,
     };
     match args.command {
         Command::Run(run) => run::run(&setting, run),

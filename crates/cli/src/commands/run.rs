@@ -14,13 +14,13 @@ use super::Setting;
 use crate::args::{Printing, Resume, Run};
 use crate::failure::{self, Failure};
 use crate::show::{self, Screen};
-use crate::wiring;
+use crate::wiring::models;
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
 
 pub(super) fn run(setting: &Setting, args: Run) -> Result<u8, Failure> {
-    let draft = draft(&args)?;
+    let draft = draft(setting, &args)?;
     setting.runtime.block_on(async {
         let task = setting.coordinator.submit(draft).await?;
         drive(setting, task, &args.printing).await
@@ -40,7 +40,7 @@ pub(super) fn retry(setting: &Setting, args: Resume) -> Result<u8, Failure> {
     })
 }
 
-fn draft(args: &Run) -> Result<Draft, Failure> {
+fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
     let base = Axes::headless();
     let axes = Axes {
         work_mode: args.mode.unwrap_or(base.work_mode),
@@ -48,25 +48,26 @@ fn draft(args: &Run) -> Result<Draft, Failure> {
         permission_profile: args.permission_profile.unwrap_or(base.permission_profile),
         ..base
     };
-    let model = args.model.clone().or_else(wiring::default_model).ok_or_else(|| {
-        Failure::usage(
-            "no model is configured",
-            "set LITELLM_MODEL (and LITELLM_API_BASE), or add `--model provider/model`",
-        )
+    let wishes = ExecutionConfig {
+        timeout_seconds: args.timeout,
+        max_iterations: args.max_iterations,
+        model: args.model.clone(),
+        compaction: None,
+    };
+    // Refused here rather than after a task was made for it.
+    let config = setting.surroundings.config(&args.workspace)?.for_task(&wishes)?;
+    config.permits(axes.permission_profile)?;
+    let choice = config.models.for_mode(axes.model_mode)?;
+    models::open(&config, choice).map_err(|details| {
+        Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
     })?;
-    wiring::check_model(&model)?;
     Ok(Draft {
         goal: goal(&args.goal)?,
         constraints: args.constraint.clone(),
         workspace: args.workspace.clone(),
         share: if args.share { Share::Allowed } else { Share::Alone },
         axes,
-        execution_config: ExecutionConfig {
-            timeout_seconds: args.timeout,
-            max_iterations: args.max_iterations,
-            model: Some(model),
-            compaction: None,
-        },
+        execution_config: ExecutionConfig { model: Some(choice.to_string()), ..wishes },
         resume_context: None,
         driver: Driver::Foreground,
         cost_budget: None,

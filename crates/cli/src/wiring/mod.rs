@@ -1,0 +1,98 @@
+//! Puts the parts together: which store, which models, what an agent gets to work with.
+
+pub mod models;
+pub mod sandbox;
+pub mod trust;
+mod workbench;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use tokio::runtime::Runtime;
+use windlass_coordinator::Coordinator;
+use windlass_store::Store;
+
+use crate::config::{self, Config, Flag};
+use crate::failure::Failure;
+use workbench::Workbench;
+
+/// Where the program finds itself: its environment, the flags that are settings, its data directory.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The environment.
+    pub env: BTreeMap<String, String>,
+    /// The flags that are settings.
+    pub flags: Vec<Flag>,
+    /// Where everything is kept.
+    pub data: PathBuf,
+    /// Where effects happen, when a flag says so.
+    pub sandbox: Option<config::types::SandboxMode>,
+}
+
+impl Surroundings {
+    /// Looks around. `data` is the `--data` flag.
+    pub fn new(data: Option<PathBuf>) -> Result<Self, Failure> {
+        let env = config::read::environment();
+        let data = match data {
+            Some(data) => data,
+            None => data_directory(&env)?,
+        };
+        Ok(Self { env, flags: Vec::new(), data, sandbox: None })
+    }
+
+    /// The configuration for work in a directory.
+    pub fn config(&self, workspace: &Path) -> Result<Config, Failure> {
+        let trust = |file: &config::File| trust::of(&self.data, file);
+        config::read::load(workspace, self.env.clone(), self.flags.clone(), &trust)
+            .map_err(Failure::from)
+    }
+
+    /// The user's name, as others see who answered.
+    pub fn user(&self) -> String {
+        ["USER", "LOGNAME"]
+            .iter()
+            .find_map(|name| self.env.get(*name).filter(|value| !value.is_empty()).cloned())
+            .unwrap_or_else(|| "user".to_owned())
+    }
+}
+
+fn data_directory(env: &BTreeMap<String, String>) -> Result<PathBuf, Failure> {
+    let variable = |name| env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    variable("XDG_DATA_HOME")
+        .or_else(|| variable("HOME").map(|home| home.join(".local/share")))
+        .map(|base| base.join("windlass"))
+        .ok_or_else(|| {
+            Failure::usage("there is no home directory to keep data in", "add `--data DIR`")
+        })
+}
+
+/// The control plane over the data directory.
+pub fn coordinator(
+    surroundings: &Surroundings,
+    options: windlass_store::Options,
+) -> Result<Coordinator, Failure> {
+    let store = Store::open(&surroundings.data, options)?;
+    let workbench = Workbench::new(surroundings.clone(), store.clone());
+    Ok(Coordinator::new(store, Arc::new(workbench), Arc::new(Timestamp::now)))
+}
+
+/// The runtime that everything runs on.
+pub fn runtime() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    Ok(runtime.context("the async runtime does not start")?)
+}
+
+/// Sends log lines to stderr, those that `RUST_LOG` asks for.
+pub fn log_to_stderr(format: &str) {
+    use tracing_subscriber::EnvFilter;
+    let Ok(filter) = EnvFilter::try_from_default_env() else { return };
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second subscriber in one process (a test) is no reason to stop.
+    let _ = match format {
+        "json" => lines.json().try_init(),
+        _ => lines.try_init(),
+    };
+}

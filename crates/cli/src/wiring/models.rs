@@ -1,0 +1,67 @@
+//! From configuration to models that can be asked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_model::{Dialect, Model, ModelName, Models, Price, Prices, Provider, Retry, Settings};
+
+use crate::config::types::Provider as ProviderName;
+use crate::config::{Config, ModelChoice};
+
+/// A model, ready to be asked, or what is missing.
+pub fn open(config: &Config, choice: &ModelChoice) -> Result<Arc<dyn Model>, ErrorDetails> {
+    let refused = |message: String| ErrorDetails::new(ErrorType::ModelUnavailable, message);
+    let name: ModelName =
+        choice.to_string().parse().map_err(|error| refused(format!("{error}")))?;
+    let models = Models::new(settings(config, choice)?);
+    models.open(&name).map_err(|error| refused(error.to_string()))
+}
+
+fn settings(config: &Config, choice: &ModelChoice) -> Result<Settings, ErrorDetails> {
+    let models = &config.models;
+    let endpoint = models.endpoint(choice).map_err(|errors| {
+        let first = errors.0.first();
+        let hint = first.and_then(|error| error.hint.clone()).unwrap_or_default();
+        let message = first.map_or_else(|| errors.to_string(), |error| error.problem.clone());
+        ErrorDetails::new(ErrorType::ModelUnavailable, message).hinted(hint)
+    })?;
+    let mut providers = BTreeMap::new();
+    if let Some(endpoint) = endpoint {
+        let provider = Provider {
+            dialect: match endpoint.provider {
+                ProviderName::Litellm | ProviderName::Openai => Dialect::OpenAi,
+                ProviderName::Anthropic => Dialect::Anthropic,
+            },
+            base: endpoint.base.expose().to_string(),
+            key: endpoint.key.cloned(),
+        };
+        providers.insert(endpoint.provider.to_string(), provider);
+    }
+    Ok(Settings {
+        providers,
+        retry: Retry {
+            max_retries: models.max_retries,
+            base: models.backoff_base_ms,
+            multiplier: models.backoff_multiplier,
+            cap: models.max_backoff_ms,
+            ..Retry::default()
+        },
+        stall: models.stall_seconds,
+        prices: prices(config),
+    })
+}
+
+fn prices(config: &Config) -> Prices {
+    let known = config.model_facts.iter().filter_map(|(name, facts)| {
+        let price = facts.price.as_ref()?;
+        let price = Price {
+            input: price.input,
+            output: price.output,
+            cached: price.cached,
+            cache_write: price.cache_write,
+        };
+        Some((name.clone(), price))
+    });
+    Prices(known.collect())
+}

@@ -1,0 +1,128 @@
+//! What an agent gets to work with: its model, tools, workspace, sandbox and limits.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+use windlass_agent::{Agent, Preview, Settings};
+use windlass_coordinator::{BoxFuture, Equip};
+use windlass_core::command::CompactionOverrides;
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::state::TaskState;
+use windlass_skills::Skills;
+use windlass_store::Store;
+use windlass_tools::workspace::{Places, Workspace};
+use windlass_tools::{Registry, World};
+
+use super::{Surroundings, models, sandbox};
+use crate::config::types::Origin;
+use crate::config::{Config, ModelChoice};
+use windlass_core::event::Driver;
+
+/// Gives agents what they work with.
+pub(super) struct Workbench {
+    surroundings: Surroundings,
+    store: Store,
+}
+
+impl Workbench {
+    pub(super) fn new(surroundings: Surroundings, store: Store) -> Self {
+        Self { surroundings, store }
+    }
+
+    async fn agent(
+        &self,
+        task: &TaskState,
+        previews: broadcast::Sender<Preview>,
+    ) -> Result<Agent, ErrorDetails> {
+        let directory = Path::new(&task.created.workspace);
+        let config = self.surroundings.config(directory).map_err(misconfigured)?;
+        let config = config
+            .for_task(&task.command().execution_config)
+            .map_err(|errors| misconfigured(errors.into()))?;
+        let choice = config.models.for_mode(task.axes.model_mode).cloned();
+        let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
+        let model = models::open(&config, &choice)?;
+        let workspace = self.workspace(directory, task)?;
+        let sandbox =
+            sandbox::open(&self.surroundings, &config, directory, task.created.root).await?;
+        let settings = settings(&config, &choice, task, &sandbox.footing());
+        let world = World {
+            workspace: Arc::new(workspace),
+            skills: Arc::new(Skills::empty()),
+            sandbox,
+            store: self.store.clone(),
+        };
+        Ok(Agent { model, registry: Arc::new(Registry::builtin()), world, settings, previews })
+    }
+
+    fn workspace(&self, directory: &Path, task: &TaskState) -> Result<Workspace, ErrorDetails> {
+        let dir = self.store.dir();
+        let places = Places {
+            skills: None,
+            trace: Some(dir.traces().join(task.created.root.to_string())),
+            data: Some(dir.root().to_owned()),
+        };
+        let workspace = Workspace::open(directory, places)
+            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, error.to_string()))?;
+        link_trace(directory, &dir.traces(), task);
+        Ok(workspace)
+    }
+}
+
+impl Equip for Workbench {
+    fn equip<'a>(
+        &'a self,
+        task: &'a TaskState,
+        previews: broadcast::Sender<Preview>,
+    ) -> BoxFuture<'a, Result<Agent, ErrorDetails>> {
+        Box::pin(self.agent(task, previews))
+    }
+}
+
+fn settings(
+    config: &Config,
+    choice: &ModelChoice,
+    task: &TaskState,
+    footing: &windlass_sandbox::Footing,
+) -> Settings {
+    let origin = match task.created.driver {
+        Driver::Foreground => Origin::Person,
+        Driver::Service => Origin::Command,
+    };
+    let compaction = &config.compaction;
+    Settings {
+        max_iterations: config.agent.max_iterations,
+        timeout: config.agent.timeout_seconds.limit(origin),
+        tool_output_max_tokens: config.agent.tool_output_max_tokens,
+        compaction: CompactionOverrides {
+            context_window_tokens: Some(config.context_window(choice)),
+            response_reserve_tokens: Some(compaction.response_reserve_tokens),
+            compaction_trigger_ratio: Some(compaction.trigger_ratio),
+            memory_flush_enabled: Some(compaction.memory_flush_enabled),
+            memory_flush_soft_threshold_tokens: Some(compaction.memory_flush_soft_threshold_tokens),
+            max_summary_tokens: Some(compaction.max_summary_tokens),
+            preserve_recent_turns: Some(compaction.preserve_recent_turns),
+        },
+        container: format!("{:?}", footing.kind).to_lowercase(),
+        footing: footing.facts.join(" "),
+        workspace: footing.workspace.display().to_string(),
+        instructions: None,
+        memories: Vec::new(),
+    }
+}
+
+fn misconfigured(failure: crate::failure::Failure) -> ErrorDetails {
+    let details = ErrorDetails::new(ErrorType::InvalidCommand, failure.error.to_string());
+    details.hinted(failure.hint.unwrap_or_else(|| "see `windlass config`".to_owned()))
+}
+
+/// Lets a person find the trace in the workspace (ES-322). The trace itself is out of the agent's
+/// reach; where the link cannot be made, nothing is lost.
+fn link_trace(workspace: &Path, traces: &Path, task: &TaskState) {
+    let name = format!("{}.jsonl", task.id());
+    let target = traces.join(task.created.root.to_string()).join(&name);
+    let shown = workspace.join(".trace");
+    let _ = std::fs::create_dir(&shown);
+    let _ = std::os::unix::fs::symlink(target, shown.join(name));
+}
