@@ -58,13 +58,16 @@ impl Workbench {
 
     fn workspace(&self, directory: &Path, task: &TaskState) -> Result<Workspace, ErrorDetails> {
         let dir = self.store.dir();
+        let unusable =
+            |error: &dyn std::fmt::Display| ErrorDetails::new(ErrorType::Workspace, error.to_string());
+        let traces = dir.traces().join(task.created.root.to_string());
+        std::fs::create_dir_all(&traces).map_err(|error| unusable(&error))?;
         let places = Places {
             skills: None,
-            trace: Some(dir.traces().join(task.created.root.to_string())),
+            trace: Some(traces),
             data: Some(dir.root().to_owned()),
         };
-        let workspace = Workspace::open(directory, places)
-            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, error.to_string()))?;
+        let workspace = Workspace::open(directory, places).map_err(|error| unusable(&error))?;
         link_trace(directory, &dir.traces(), task);
         Ok(workspace)
     }
