@@ -33,7 +33,7 @@ pub enum Category {
 
 /// What went wrong. `detail` is what the server said: redacted, cut, and never a promise.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs, reason = "the fields say what the messages do")]
+#[expect(missing_docs, reason = "the fields say what the messages do")]
 pub enum Fault {
     /// Nothing listens there.
     #[error("the model server refuses connections")]
