@@ -143,7 +143,24 @@ impl Fault {
             | Self::Dropped { retry_after, .. }
             | Self::Overloaded { retry_after, .. }
             | Self::Server { retry_after, .. } => *retry_after,
-            _ => None,
+            Self::Refused
+            | Self::Unreachable { .. }
+            | Self::Tls { .. }
+            | Self::Unauthorized { .. }
+            | Self::Forbidden { .. }
+            | Self::ModelUnavailable { .. }
+            | Self::OutOfCredit { .. }
+            | Self::BadRequest { .. }
+            | Self::ContextLength { .. }
+            | Self::ContentFilter { .. }
+            | Self::Stalled { .. }
+            | Self::Truncated { .. }
+            | Self::Garbled { .. }
+            | Self::NotAModelServer { .. }
+            | Self::EmptyReply
+            | Self::TooLarge { .. }
+            | Self::Script { .. }
+            | Self::Recording { .. } => None,
         }
     }
 }
