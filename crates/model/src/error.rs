@@ -33,7 +33,7 @@ pub enum Category {
 
 /// What went wrong. `detail` is what the server said: redacted, cut, and never a promise.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[allow(missing_docs, reason = "the fields say what the messages do")]
+#[expect(missing_docs, reason = "the fields say what the messages do")]
 pub enum Fault {
     /// Nothing listens there.
     #[error("the model server refuses connections")]
@@ -143,7 +143,24 @@ impl Fault {
             | Self::Dropped { retry_after, .. }
             | Self::Overloaded { retry_after, .. }
             | Self::Server { retry_after, .. } => *retry_after,
-            _ => None,
+            Self::Refused
+            | Self::Unreachable { .. }
+            | Self::Tls { .. }
+            | Self::Unauthorized { .. }
+            | Self::Forbidden { .. }
+            | Self::ModelUnavailable { .. }
+            | Self::OutOfCredit { .. }
+            | Self::BadRequest { .. }
+            | Self::ContextLength { .. }
+            | Self::ContentFilter { .. }
+            | Self::Stalled { .. }
+            | Self::Truncated { .. }
+            | Self::Garbled { .. }
+            | Self::NotAModelServer { .. }
+            | Self::EmptyReply
+            | Self::TooLarge { .. }
+            | Self::Script { .. }
+            | Self::Recording { .. } => None,
         }
     }
 }

@@ -101,6 +101,9 @@ impl Endpoint {
         let progress = match kind.as_str() {
             "application/json" => {
                 let whole = self.text(response, MAX_LINE_BYTES).await?;
+                if whole.len() >= MAX_LINE_BYTES {
+                    return Err(Fault::TooLarge { what: "bytes", limit: MAX_LINE_BYTES });
+                }
                 reader.read(&whole, &mut assembly, live).map_err(|fault| self.cleaned(fault))?
             }
             "text/html" => return Err(self.no_model_server(&kind)),
@@ -113,8 +116,10 @@ impl Endpoint {
         };
         let finish = assembly.settle(progress, transcript)?;
         let Assembly { text, calls, mut usage, cache_written, mut model, .. } = assembly;
+        // Proxies say nought also for what they have no price for, so it counts only as last resort.
+        let streamed = usage.cost_usd.filter(|cost| *cost > 0.0);
         let priced = || self.price.map(|price| price.cost(&usage, cache_written));
-        usage.cost_usd = usage.cost_usd.or(cost).or_else(priced);
+        usage.cost_usd = streamed.or(cost).or_else(priced).or(usage.cost_usd);
         if model.is_empty() {
             model = self.name.model().to_owned();
         }
@@ -333,7 +338,8 @@ fn content_type(response: &Response) -> String {
     kind.trim().to_ascii_lowercase()
 }
 
-/// What LiteLLM says the call cost. It sends nought for streams it has not priced yet.
+/// What LiteLLM says the call cost. For streams it may say nought before it knows, and says the cost
+/// in the last usage instead.
 fn header_cost(headers: &HeaderMap) -> Option<f64> {
     let cost: f64 = headers.get("x-litellm-response-cost")?.to_str().ok()?.parse().ok()?;
     (cost.is_finite() && cost > 0.0).then_some(cost)

@@ -69,27 +69,27 @@ pub enum Dialect {
 pub enum SetupError {
     /// No provider of that name is configured.
     #[error("model `{model}` names the provider `{}`, which is not configured ({known})", .model.provider())]
-    #[allow(missing_docs, reason = "the message says it")]
+    #[expect(missing_docs, reason = "the message says it")]
     UnknownProvider { model: ModelName, known: String },
     /// The base is not a URL we can use.
     #[error("the base of provider `{provider}` is no http or https URL: {detail}")]
-    #[allow(missing_docs, reason = "the message says it")]
+    #[expect(missing_docs, reason = "the message says it")]
     BadBase { provider: String, detail: String },
     /// A server elsewhere needs a key. (ES-351)
     #[error("provider `{provider}` at {base} needs an API key, and none is set")]
-    #[allow(missing_docs, reason = "the message says it")]
+    #[expect(missing_docs, reason = "the message says it")]
     KeyMissing { provider: String, base: String },
     /// The key cannot be sent.
     #[error("the API key of provider `{provider}` holds characters no header can carry")]
-    #[allow(missing_docs, reason = "the message says it")]
+    #[expect(missing_docs, reason = "the message says it")]
     BadKey { provider: String },
     /// No client, most likely for want of trusted certificates.
     #[error("cannot set up connections to {base}: {detail}")]
-    #[allow(missing_docs, reason = "the message says it")]
+    #[expect(missing_docs, reason = "the message says it")]
     Client { base: String, detail: String },
     /// The script cannot be read.
     #[error("cannot use the script `{path}`: {detail}")]
-    #[allow(missing_docs, reason = "the message says it")]
+    #[expect(missing_docs, reason = "the message says it")]
     Script { path: String, detail: String },
 }
 

@@ -32,7 +32,8 @@ impl Prices {
 impl Price {
     /// What a call cost; `cache_written` tokens are part of the input.
     pub fn cost(&self, usage: &Usage, cache_written: u64) -> f64 {
-        let plain = usage.input_tokens.saturating_sub(usage.cached_tokens + cache_written);
+        let elsewhere = usage.cached_tokens.saturating_add(cache_written);
+        let plain = usage.input_tokens.saturating_sub(elsewhere);
         let part = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
         part(plain, self.input)
             + part(usage.cached_tokens, self.cached.unwrap_or(self.input))

@@ -76,6 +76,8 @@ impl Transcript {
     }
 
     /// Appends one message.
+    ///
+    /// The results of a reply's calls come right after it, before anything else: servers insist.
     pub fn push(&mut self, message: &Message) {
         let from = self.messages.len();
         match self.wire {

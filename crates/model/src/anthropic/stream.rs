@@ -119,7 +119,8 @@ impl Events {
         let cached = old.cache_read_input_tokens.unwrap_or(0);
         into.cache_written = old.cache_creation_input_tokens.unwrap_or(0);
         // Here the provider's input is what no cache had a part in; ours is the whole prompt.
-        into.usage.input_tokens = old.input_tokens.unwrap_or(0) + cached + into.cache_written;
+        let plain = old.input_tokens.unwrap_or(0);
+        into.usage.input_tokens = plain.saturating_add(cached).saturating_add(into.cache_written);
         into.usage.cached_tokens = cached;
         into.usage.output_tokens = old.output_tokens.unwrap_or(0);
     }

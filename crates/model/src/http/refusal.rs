@@ -27,7 +27,9 @@ fn meaning(status: u16, retry_after: Option<Duration>, said: &Said, detail: Stri
     if status < 500 && (code(&["context_length_exceeded"]) || status == 413 || too_long(&words)) {
         return Fault::ContextLength { limit: window(&words), detail };
     }
-    if code(&["insufficient_quota"]) || status == 402 || words.contains("credit balance is too low")
+    if code(&["insufficient_quota", "budget_exceeded"])
+        || status == 402
+        || words.contains("credit balance is too low")
     {
         return Fault::OutOfCredit { detail };
     }

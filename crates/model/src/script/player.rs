@@ -1,5 +1,7 @@
 //! Playing a script: which reply comes next, and the model that gives it.
 
+use std::cell::OnceCell;
+
 use windlass_core::message::Prelude;
 
 use super::{Rule, RuleAnswer, Script, Scripted};
@@ -36,50 +38,63 @@ impl Script {
     /// The reply to a conversation, or what is wrong.
     pub fn answer(&self, asked: &dyn Asked) -> Result<&Scripted, String> {
         let turn = asked.turn();
-        // Reading texts out of a conversation costs its length, so only where someone asks for them.
-        let guarded = |replies: &[Scripted]| replies.iter().any(|reply| reply.task.is_some());
-        let texts = if self.rules.is_empty() { Vec::new() } else { asked.news() };
-        let (system, task) = match self.rules.is_empty() && !guarded(&self.replies) {
-            true => Default::default(),
-            false => asked.opening(),
-        };
-        let rule = self.rules.iter().find(|rule| rule.holds(&system, &task, &texts));
+        let heard = Heard { asked, news: OnceCell::new(), opening: OnceCell::new() };
+        let rule = self.rules.iter().find(|rule| rule.holds(&heard));
         let (replies, place) = match rule.map(|rule| &rule.answer) {
-            Some(RuleAnswer::Always(reply)) => return expected(reply, asked),
+            Some(RuleAnswer::Always(reply)) => return expected(reply, &heard),
             Some(RuleAnswer::InTurn(replies)) => (replies, "the matching rule"),
             None => (&self.replies, "the script"),
         };
         // A reply meant for this task goes before one for any.
-        let mine = |reply: &&Scripted| reply.task.as_ref().is_some_and(|text| task.contains(text));
+        let mine = |reply: &&Scripted| {
+            reply.task.as_ref().is_some_and(|text| heard.opening().1.contains(text))
+        };
         let here = || replies.iter().filter(|reply| reply.turn == turn);
         let found = here().find(mine).or_else(|| here().find(|reply| reply.task.is_none()));
         let reply = found.ok_or_else(|| {
             format!("{place} has {} replies, and this asks for number {}", replies.len(), turn + 1)
         })?;
-        expected(reply, asked)
+        expected(reply, &heard)
     }
 }
 
-fn expected<'a>(reply: &'a Scripted, asked: &dyn Asked) -> Result<&'a Scripted, String> {
-    if reply.expect.is_empty() {
-        return Ok(reply);
+/// The texts of a conversation, read when first asked for: that costs the conversation's length.
+struct Heard<'a> {
+    asked: &'a dyn Asked,
+    news: OnceCell<Vec<String>>,
+    opening: OnceCell<(String, String)>,
+}
+
+impl Heard<'_> {
+    fn news(&self) -> &[String] {
+        self.news.get_or_init(|| self.asked.news())
     }
-    let news = asked.news();
-    match reply.expect.iter().find(|wanted| !news.iter().any(|text| text.contains(*wanted))) {
+
+    fn has_news(&self, wanted: &str) -> bool {
+        self.news().iter().any(|text| text.contains(wanted))
+    }
+
+    fn opening(&self) -> &(String, String) {
+        self.opening.get_or_init(|| self.asked.opening())
+    }
+}
+
+fn expected<'a>(reply: &'a Scripted, heard: &Heard<'_>) -> Result<&'a Scripted, String> {
+    match reply.expect.iter().find(|wanted| !heard.has_news(wanted)) {
         None => Ok(reply),
         Some(missing) => Err(format!(
             "reply {} expects `{missing}` in what came since the last one, which is: {}",
-            asked.turn() + 1,
-            news.join(" | ")
+            heard.asked.turn() + 1,
+            heard.news().join(" | ")
         )),
     }
 }
 
 impl Rule {
-    fn holds(&self, system: &str, task: &str, news: &[String]) -> bool {
-        self.system.as_ref().is_none_or(|wanted| system.contains(wanted))
-            && self.task.as_ref().is_none_or(|wanted| task.contains(wanted))
-            && self.when.iter().all(|wanted| news.iter().any(|text| text.contains(wanted)))
+    fn holds(&self, heard: &Heard<'_>) -> bool {
+        self.system.as_ref().is_none_or(|wanted| heard.opening().0.contains(wanted))
+            && self.task.as_ref().is_none_or(|wanted| heard.opening().1.contains(wanted))
+            && self.when.iter().all(|wanted| heard.has_news(wanted))
     }
 }
 

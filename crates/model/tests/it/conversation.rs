@@ -97,6 +97,14 @@ async fn connections_are_reused() {
     assert_eq!((server.request_count(), server.connections()), (5, 1));
 }
 
+/// ES-334
+#[tokio::test]
+async fn a_reply_says_how_long_it_took() {
+    let server = ModelServer::start("match: [{say: hi}]");
+    let reply = hello(&*model(Dialect::OpenAi, &server)).await.unwrap();
+    assert!(!reply.latency.is_zero());
+}
+
 #[tokio::test]
 async fn without_usage_the_counts_are_nought() {
     let server = ModelServer::start_empty();

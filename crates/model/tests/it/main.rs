@@ -1,5 +1,5 @@
 //! The model crate through its seam, against a real server on this machine.
-#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+#![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod support;
 mod conversation;

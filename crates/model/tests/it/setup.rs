@@ -97,7 +97,7 @@ async fn a_base_with_a_password_is_shown_without_it() {
 }
 
 #[tokio::test]
-async fn cost_comes_from_the_header_else_from_the_table_else_is_unknown() {
+async fn cost_comes_from_the_server_else_from_the_table_else_is_unknown() {
     let price = Price { input: 2.0, output: 10.0, cached: Some(1.0), cache_write: None };
     let priced = |base: &str| Settings {
         prices: Prices([("m".to_owned(), price)].into()),
@@ -113,6 +113,16 @@ async fn cost_comes_from_the_header_else_from_the_table_else_is_unknown() {
     let models = Models::new(priced(&server.base()));
     let with = models.open(&"test/m".parse().unwrap()).unwrap();
     for cost in [0.25, 2.5, 2.5] {
+        assert_eq!(hello(&*with).await.unwrap().usage.cost_usd, Some(cost));
+    }
+    for cost in ["0.75", "0"] {
+        server.next(Answer::events([
+            r#"{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}"#.to_owned(),
+            format!(r#"{{"choices":[],"usage":{{"prompt_tokens":1000000,"cost":{cost}}}}}"#),
+            "[DONE]".to_owned(),
+        ]));
+    }
+    for cost in [0.75, 2.0] {
         assert_eq!(hello(&*with).await.unwrap().usage.cost_usd, Some(cost));
     }
     server.next(Answer::script("say: a"));

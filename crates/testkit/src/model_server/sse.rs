@@ -81,7 +81,7 @@ fn anthropic(reply: &Scripted, asked: &Asked<'_>) -> Vec<Vec<u8>> {
         "id": "msg_1", "type": "message", "role": "assistant", "model": asked.model,
         "content": [], "stop_reason": null, "stop_sequence": null,
         "usage": {
-            "input_tokens": usage.input_tokens - usage.cached_tokens,
+            "input_tokens": usage.input_tokens.saturating_sub(usage.cached_tokens),
             "cache_read_input_tokens": usage.cached_tokens,
             "cache_creation_input_tokens": 0,
             "output_tokens": 1,
@@ -169,7 +169,7 @@ pub(crate) fn whole(dialect: Dialect, reply: &Scripted, asked: &Asked<'_>) -> Va
                 "id": "msg_1", "type": "message", "role": "assistant", "model": asked.model,
                 "content": content, "stop_reason": anthropic_reason(reply.finish()),
                 "usage": {
-                    "input_tokens": usage.input_tokens - usage.cached_tokens,
+                    "input_tokens": usage.input_tokens.saturating_sub(usage.cached_tokens),
                     "cache_read_input_tokens": usage.cached_tokens,
                     "output_tokens": usage.output_tokens,
                 },

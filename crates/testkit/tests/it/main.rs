@@ -1,5 +1,5 @@
 //! The model server itself, spoken to by a plain socket and without a runtime.
-#![allow(clippy::unwrap_used, reason = "these are tests, helpers included")]
+#![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 use std::{
     io::{Read, Write},
