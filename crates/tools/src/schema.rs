@@ -45,6 +45,9 @@ fn tidy(schema: &mut Value) {
             if let Some(only) = without_null {
                 object.insert("type".to_owned(), only);
             }
+            if let Some(Value::Array(values)) = object.get_mut("enum") {
+                values.retain(|value| !value.is_null());
+            }
             object.values_mut().for_each(tidy);
         }
         Value::Array(items) => items.iter_mut().for_each(tidy),

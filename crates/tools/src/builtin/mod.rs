@@ -6,9 +6,16 @@
 mod read;
 mod write;
 mod edit;
+mod glob;
+mod grep;
 mod update_plan;
 mod save_memo;
+mod search_memo;
+mod ranking;
 mod ask_user;
+mod list_skills;
+mod read_skill;
+mod publish_deliverable;
 
 use std::future::pending;
 use std::panic::resume_unwind;
@@ -18,12 +25,12 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use windlass_core::outcome::Outcome;
-use windlass_core::policy::{Class, Risk};
+use windlass_core::outcome::{Outcome, Recovery};
+use windlass_core::policy::{Assessment, Class, Risk};
 
 use crate::schema;
 use crate::tool::{Act, Call, Category, Kind, Prepared, Tool, World};
-use crate::workspace;
+use crate::workspace::{self, Scanned, Stop};
 
 /// All of them, in the order the model is shown them.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
@@ -31,9 +38,15 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(read::Read),
         Arc::new(write::Write),
         Arc::new(edit::Edit),
+        Arc::new(glob::Glob),
+        Arc::new(grep::Grep),
         Arc::new(update_plan::UpdatePlan),
         Arc::new(save_memo::SaveMemo),
+        Arc::new(search_memo::SearchMemo),
         Arc::new(ask_user::AskUser),
+        Arc::new(list_skills::ListSkills),
+        Arc::new(read_skill::ReadSkill),
+        Arc::new(publish_deliverable::PublishDeliverable),
     ]
 }
 
@@ -101,6 +114,45 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 /// An act of plain code.
 fn act(work: impl FnOnce() -> Outcome + Send + 'static) -> Act {
     Box::new(move || Box::pin(blocking(work)))
+}
+
+/// An act that goes over many files and ends early when nobody waits for it any more.
+fn scanning(work: impl FnOnce(&Stop) -> Outcome + Send + 'static) -> Act {
+    struct StopOnDrop(Stop);
+    impl Drop for StopOnDrop {
+        fn drop(&mut self) {
+            self.0.stop();
+        }
+    }
+    Box::new(move || {
+        Box::pin(async move {
+            let stop = Stop::default();
+            let _held = StopOnDrop(stop.clone());
+            blocking(move || work(&stop)).await
+        })
+    })
+}
+
+/// A call that only looks.
+fn looks(reason: String, act: Act) -> Prepared {
+    Prepared { assessment: Assessment::of(Class::Read, reason), recovery: Recovery::Rerun, act }
+}
+
+/// What a scan could not see, for the end of its result.
+fn unseen(scanned: Scanned) -> String {
+    let mut text = String::new();
+    if scanned.unreadable > 0 {
+        text.push_str(&format!(
+            "\n[directories or names that could not be read: {}]",
+            scanned.unreadable
+        ));
+    }
+    if scanned.gave_up {
+        text.push_str(
+            "\n[gave up before the end: too many files or too deep; start lower with `path`]",
+        );
+    }
+    text
 }
 
 /// What the model reads about a path that cannot be used.

@@ -5,10 +5,10 @@ use std::io::{BufRead as _, BufReader};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-use windlass_core::outcome::{Fact, Outcome, Recovery};
-use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::outcome::{Fact, Outcome};
+use windlass_core::policy::{Class, Risk};
 
-use super::{Builtin, act, failed};
+use super::{Builtin, act, failed, looks};
 use crate::output::readable;
 use crate::tool::{Call, Category, Prepared, World};
 use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Place, Workspace, hex};
@@ -44,11 +44,7 @@ impl Builtin for Read {
 
     fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let reason = format!("reads `{}`", given.path);
-        Ok(Prepared {
-            assessment: Assessment::of(Class::Read, reason),
-            recovery: Recovery::Rerun,
-            act: act(move || read(&world.workspace, &given)),
-        })
+        Ok(looks(reason, act(move || read(&world.workspace, &given))))
     }
 }
 

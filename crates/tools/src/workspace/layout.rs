@@ -17,7 +17,7 @@ pub const SCRATCH_DIRECTORY: &str = ".scratch";
 pub const OUTPUT_DIRECTORY: &str = "output";
 
 /// What git is told to leave alone. `output/` is the user's to keep.
-const EXCLUDED: [&str; 4] = [".plan.md", ".memo/", ".scratch/", ".trace/"];
+pub(super) const EXCLUDED: [&str; 4] = [".plan.md", ".memo/", ".scratch/", ".trace/"];
 /// An exclude file is a page of patterns.
 const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
 

@@ -9,12 +9,13 @@
 mod error;
 mod layout;
 mod protect;
+mod scan;
 mod walk;
 mod write;
 
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
@@ -24,6 +25,7 @@ use sha2::{Digest as _, Sha256};
 pub use error::{Error, OpenError};
 pub use layout::{MEMO_DIRECTORY, OUTPUT_DIRECTORY, SCRATCH_DIRECTORY};
 pub use protect::{PLAN_FILE, Purpose, TRACE_DIRECTORY};
+pub use scan::{Entry, Scanned, Shown, Stop};
 pub use walk::Place;
 pub use write::{Happened, Replacement};
 
@@ -195,20 +197,30 @@ impl Workspace {
     fn open_at(&self, spot: &Spot) -> Result<Opened, Error> {
         let path = spot.path();
         let kind = spot.file_type.ok_or_else(|| Error::NotFound { path: path.clone() })?;
+        self.open_name((spot.directory.as_fd(), &spot.name), kind, path, spot.place)
+    }
+
+    fn open_name(
+        &self,
+        (directory, name): (BorrowedFd<'_>, &str),
+        kind: FileType,
+        path: String,
+        place: Place,
+    ) -> Result<Opened, Error> {
         if let Some(error) = special(kind, &path) {
             return Err(error);
         }
         // Looked at again once open: it may have been swapped for a FIFO, which must not make us wait.
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&spot.directory, spot.name.as_str(), flags, Mode::empty())
+        let file = rustix::fs::openat(directory, name, flags, Mode::empty())
             .map_err(|errno| Error::at(&path, errno))?;
         let stat = rustix::fs::fstat(&file).map_err(|errno| Error::at(&path, errno))?;
         if let Some(error) = special(FileType::from_raw_mode(stat.st_mode), &path) {
             return Err(error);
         }
         let size = u64::try_from(stat.st_size).unwrap_or(0);
-        Ok(Opened { path, place: spot.place, size, file: file.into() })
+        Ok(Opened { path, place, size, file: file.into() })
     }
 
     fn hash_at(&self, spot: &Spot) -> Result<Option<String>, Error> {

@@ -35,6 +35,12 @@ impl Bench {
         Self { outside, world, registry: Registry::builtin(), facts: Facts::default(), calls: 0 }
     }
 
+    /// With these skills.
+    pub fn with_skills(mut self, skills: Skills) -> Self {
+        self.world.skills = Arc::new(skills);
+        self
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.outside.path().join("ws").join(name)
     }

@@ -1,12 +1,15 @@
 //! Every way out of the workspace that we know of, tried.
 
+use std::io::Read as _;
+use std::ops::ControlFlow;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, FileType, Mode, RenameFlags};
 use serde_json::json;
-use windlass_tools::workspace::Places;
+use windlass_core::id::CallId;
+use windlass_tools::workspace::{Places, Purpose, Replacement, Shown, Stop};
 
 use crate::bench::Bench;
 
@@ -30,6 +33,13 @@ async fn refused(mut bench: Bench, paths: &[&str], because: &str) {
         assert!(write.contains(because), "write {path}: {write}");
         bench.facts.known_files.insert(path.to_string(), "x".into());
         bench.error("edit", json!({ "path": path, "old_string": "do", "new_string": "did" })).await;
+        let publish = json!({ "filepath": path, "description": "d", "type": "other" });
+        assert!(
+            bench.error("publish_deliverable", publish).await.contains(because),
+            "publish {path}"
+        );
+        let grep = bench.call("grep", json!({ "pattern": "not read", "path": path })).await;
+        assert!(!grep.text.contains(SECRET), "grep {path}: {}", grep.text);
     }
     untouched(&bench);
 }
@@ -180,14 +190,25 @@ fn links_swapped_during_the_call_do_not_lead_out() {
                 }
                 Err(_) => refused += 1,
             }
+            if round % 50 == 0 {
+                let found = workspace.scan(".", Shown::default(), &Stop::default(), &mut |entry| {
+                    if let Ok(mut opened) = entry.open() {
+                        let mut text = String::new();
+                        opened.file.read_to_string(&mut text).unwrap();
+                        assert_ne!(text, SECRET);
+                    }
+                    ControlFlow::Continue(())
+                });
+                found.unwrap();
+            }
             if round % 20 == 0 {
-                let call = windlass_core::id::CallId::derived("race", &round.to_string());
-                let new = windlass_tools::workspace::Replacement {
+                let call = CallId::derived("race", &round.to_string());
+                let new = Replacement {
                     call,
                     path: "d/new",
                     before: None,
                     content: b"pwned",
-                    purpose: windlass_tools::workspace::Purpose::Agent,
+                    purpose: Purpose::Agent,
                 };
                 let _ = workspace.replace(new);
                 for name in ["d/new", "link/new"] {

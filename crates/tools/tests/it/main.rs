@@ -5,9 +5,12 @@
 mod bench;
 mod edit;
 mod escape;
+mod find;
 mod notes;
 mod output;
+mod publish;
 mod read;
 mod registry;
+mod skills;
 mod workspace;
 mod write;

@@ -1,4 +1,4 @@
-//! `update_plan`, `save_memo`, `ask_user`
+//! `update_plan`, `save_memo`, `search_memo`, `ask_user`
 
 use serde_json::json;
 use windlass_core::outcome::{Fact, Recovery};
@@ -102,6 +102,42 @@ async fn a_memo_stays_under_memo() {
     bench.ok("save_memo", json!({ "filename": "/workspace/.memo/y.md", "content": "y" })).await;
     assert_eq!(bench.text(".memo/y.md"), "y");
     assert!(!bench.path("x.md").exists() && !bench.path("output/x.md").exists());
+}
+
+/// ES-178, ES-180, ES-255
+#[tokio::test]
+async fn memos_are_found_by_other_forms_of_their_words_best_first() {
+    let mut bench = Bench::new();
+    let query = |text: &str| json!({ "query": text });
+    insta::assert_snapshot!(bench.ok("search_memo", query("anything")).await,
+        @"There are no memos yet. Save one with save_memo.");
+    for (filename, content) in [
+        (
+            "decisions.md",
+            "# Database\n\nWe decided on SQLite: one file, no server.\n\n# Queue\n\nRedis streams, because retries are built in.\n",
+        ),
+        (
+            "findings.md",
+            "The login test is flaky: it depends on the time zone.\nThe database connection is opened twice.\n",
+        ),
+        ("deep/ideas.txt", "Cache the parsed configuration.\n"),
+    ] {
+        bench.ok("save_memo", json!({ "filename": filename, "content": content })).await;
+    }
+    let mut shown = String::new();
+    for words in [
+        "why databases",
+        "decision about retrying",
+        "flakiness in testing",
+        "configuring a parser",
+        "conections",
+        "quantum chromodynamics",
+        "the of and",
+    ] {
+        shown += &format!("? {words}\n{}\n\n", bench.ok("search_memo", query(words)).await);
+    }
+    insta::assert_snapshot!(shown);
+    assert_eq!(bench.assessed("search_memo", query("x")).await, "read LOW: searches the memos");
 }
 
 /// ES-196, ES-211, ES-212

@@ -1,0 +1,101 @@
+//! `glob`: files by name pattern.
+
+use std::ops::ControlFlow;
+
+use globset::{GlobBuilder, GlobMatcher};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use windlass_core::outcome::Outcome;
+use windlass_core::policy::{Class, Risk};
+
+use super::{Builtin, counted, failed, looks, scanning, unseen};
+use crate::tool::{Call, Category, Prepared, World};
+use crate::workspace::{Shown, Stop, Workspace};
+
+/// Paths in one result: a screenful for a model, and a reason to narrow the pattern.
+const MAX_PATHS: usize = 500;
+
+pub(super) struct Glob;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Pattern of the file's path below `path`, for example src/**/*.rs or *.{md,txt}. Without a slash
+    /// it is matched against the file's name, at any depth.
+    #[schemars(length(min = 1))]
+    pattern: String,
+    /// The directory to look in, relative to /workspace. Default: all of it.
+    path: Option<String>,
+    /// Also files and directories whose name begins with a dot. Default: false, unless the pattern names
+    /// one.
+    hidden: Option<bool>,
+    /// Also what git ignores. Default: false.
+    ignored: Option<bool>,
+}
+
+impl Builtin for Glob {
+    type Arguments = Arguments;
+    const NAME: &'static str = "glob";
+    const DESCRIPTION: &'static str = include_str!("descriptions/glob.md");
+    const CATEGORY: Category = Category::FileSystem;
+    const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
+
+    fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        let matcher = matcher(&given.pattern)?;
+        let reason = format!("lists files that match `{}`", given.pattern);
+        let act = scanning(move |stop| list(&world.workspace, &given, &matcher, stop));
+        Ok(looks(reason, act))
+    }
+}
+
+/// The matcher of a pattern that a model wrote.
+pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, Outcome> {
+    let below =
+        pattern.strip_prefix("/workspace/").or(pattern.strip_prefix("./")).unwrap_or(pattern);
+    let anywhere = match below {
+        directory if directory.ends_with('/') => format!("{directory}**"),
+        path if path.contains('/') => path.to_owned(),
+        name => format!("**/{name}"),
+    };
+    GlobBuilder::new(&anywhere)
+        .literal_separator(true)
+        .build()
+        .map(|glob| glob.compile_matcher())
+        .map_err(|error| {
+            Outcome::error(format!("Error: `{pattern}` is not a valid pattern: {}.", error.kind()))
+        })
+}
+
+fn list(workspace: &Workspace, given: &Arguments, matcher: &GlobMatcher, stop: &Stop) -> Outcome {
+    let names_hidden = given.pattern.split('/').any(|part| part.starts_with('.') && part.len() > 1);
+    let shown = Shown {
+        hidden: given.hidden.unwrap_or(names_hidden),
+        ignored: given.ignored.unwrap_or(false),
+    };
+    let start = given.path.as_deref().unwrap_or(".");
+    let mut paths = Vec::new();
+    let mut total = 0;
+    let scanned = workspace.scan(start, shown, stop, &mut |entry| {
+        if matcher.is_match(entry.below) {
+            total += 1;
+            if paths.len() < MAX_PATHS {
+                paths.push(entry.path.to_owned());
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    let scanned = match scanned {
+        Ok(scanned) => scanned,
+        Err(error) => return failed(error),
+    };
+    let mut text = match total {
+        0 => format!("No file matches `{}`.", given.pattern),
+        _ => paths.join("\n"),
+    };
+    if total > paths.len() {
+        let more = counted(total - paths.len(), "file");
+        text.push_str(&format!("\n[and {more} more; narrow the pattern or the path]"));
+    }
+    text.push_str(&unseen(scanned));
+    Outcome::ok(text)
+}

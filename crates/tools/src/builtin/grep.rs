@@ -1,0 +1,290 @@
+//! `grep`: lines in files that match a regular expression, by ripgrep's own libraries.
+
+use std::fmt::Write as _;
+use std::io;
+use std::ops::ControlFlow;
+
+use globset::GlobMatcher;
+use grep_matcher::LineTerminator;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use windlass_core::outcome::Outcome;
+use windlass_core::policy::{Class, Risk};
+use windlass_core::text::prefix;
+
+use super::glob::matcher;
+use super::{Builtin, counted, failed, looks, scanning, unseen};
+use crate::output::readable;
+use crate::tool::{Call, Category, Prepared, World};
+use crate::workspace::{Entry, Shown, Stop, Workspace};
+
+/// Matches shown where no limit is asked for.
+const DEFAULT_MATCHES: usize = 200;
+/// The most that can be asked for.
+const MAX_MATCHES: u64 = 2_000;
+/// The most lines around a match.
+const MAX_CONTEXT: u64 = 20;
+/// A longer line is cut: it is minified or data.
+const MAX_LINE_BYTES: usize = 400;
+/// A file with a line longer than this is data, and is not searched to its end.
+const MAX_SEARCHED_LINE_BYTES: usize = 16 << 20;
+/// How large a compiled pattern may get.
+const MAX_REGEX_BYTES: usize = 10 << 20;
+
+pub(super) struct Grep;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The regular expression (Rust syntax), matched within lines.
+    #[schemars(length(min = 1))]
+    pattern: String,
+    /// The file or directory to search, relative to /workspace. Default: all of it.
+    path: Option<String>,
+    /// Search only files that match this pattern, for example *.rs.
+    glob: Option<String>,
+    /// What to show: `content` (the lines, the default), `files` (names of files with a match) or `count`
+    /// (matching lines per file).
+    output: Option<Output>,
+    /// Lines to show before and after each match. Default: 0.
+    #[schemars(range(max = 20))]
+    context: Option<u64>,
+    /// Ignore case. Default: false.
+    ignore_case: Option<bool>,
+    /// Take the pattern as plain text. Default: false.
+    literal: Option<bool>,
+    /// How many matching lines (or files) to show. Default: 200.
+    #[schemars(range(min = 1, max = 2000))]
+    limit: Option<u64>,
+    /// Also search files and directories whose name begins with a dot. Default: false.
+    hidden: Option<bool>,
+    /// Also search what git ignores. Default: false.
+    ignored: Option<bool>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema, PartialEq)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Output {
+    Content,
+    Files,
+    Count,
+}
+
+impl Builtin for Grep {
+    type Arguments = Arguments;
+    const NAME: &'static str = "grep";
+    const DESCRIPTION: &'static str = include_str!("descriptions/grep.md");
+    const CATEGORY: Category = Category::FileSystem;
+    const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
+
+    fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        let regex = regex(&given)?;
+        let files = given.glob.as_deref().map(matcher).transpose()?;
+        let reason = format!("searches files for `{}`", given.pattern);
+        let act = scanning(move |stop| {
+            Search::new(&given, regex, files).run(&world.workspace, &given, stop)
+        });
+        Ok(looks(reason, act))
+    }
+}
+
+fn regex(given: &Arguments) -> Result<RegexMatcher, Outcome> {
+    RegexMatcherBuilder::new()
+        .case_insensitive(given.ignore_case.unwrap_or(false))
+        .fixed_strings(given.literal.unwrap_or(false))
+        .crlf(true)
+        .size_limit(MAX_REGEX_BYTES)
+        .build(&given.pattern)
+        .map_err(|error| {
+            // The whole error draws the pattern; its last line says it.
+            let text = error.to_string();
+            let said = text.lines().last().unwrap_or(&text).trim_start_matches("error: ");
+            Outcome::error(format!(
+                "Error: `{}` is not a valid regular expression for single lines: {said}. Escape special \
+                 characters, or set `literal`.",
+                given.pattern
+            ))
+        })
+}
+
+/// A search under way.
+struct Search {
+    regex: RegexMatcher,
+    files: Option<GlobMatcher>,
+    searcher: Searcher,
+    output: Output,
+    limit: usize,
+    text: String,
+    /// Lines or files shown so far.
+    shown: usize,
+    matching_files: usize,
+    /// Files that could not be opened or searched to their end.
+    skipped: usize,
+}
+
+impl Search {
+    fn new(given: &Arguments, regex: RegexMatcher, files: Option<GlobMatcher>) -> Self {
+        let context = usize::try_from(given.context.unwrap_or(0).min(MAX_CONTEXT)).unwrap_or(0);
+        let limit = given.limit.map(|limit| limit.min(MAX_MATCHES));
+        let searcher = SearcherBuilder::new()
+            .line_number(true)
+            .line_terminator(LineTerminator::crlf())
+            .before_context(context)
+            .after_context(context)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(MAX_SEARCHED_LINE_BYTES))
+            .build();
+        Self {
+            regex,
+            files,
+            searcher,
+            output: given.output.unwrap_or(Output::Content),
+            limit: limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_MATCHES),
+            text: String::new(),
+            shown: 0,
+            matching_files: 0,
+            skipped: 0,
+        }
+    }
+
+    fn run(mut self, workspace: &Workspace, given: &Arguments, stop: &Stop) -> Outcome {
+        let shown = Shown {
+            hidden: given.hidden.unwrap_or(false),
+            ignored: given.ignored.unwrap_or(false),
+        };
+        let start = given.path.as_deref().unwrap_or(".");
+        let scanned = workspace.scan(start, shown, stop, &mut |entry| self.file(entry));
+        let scanned = match scanned {
+            Ok(scanned) => scanned,
+            Err(error) => return failed(error),
+        };
+        let mut text = self.text;
+        if self.matching_files == 0 {
+            text = format!("No matches for `{}`.", given.pattern);
+        } else if self.shown >= self.limit {
+            let _ = write!(
+                text,
+                "\n[stopped after {}; narrow the pattern, `path` or `glob`, or raise `limit`]",
+                counted(
+                    self.shown,
+                    if self.output == Output::Content { "matching line" } else { "file" }
+                )
+            );
+        }
+        if self.skipped > 0 {
+            let _ = write!(text, "\n[files that could not be searched: {}]", self.skipped);
+        }
+        text.push_str(&unseen(scanned));
+        Outcome::ok(text)
+    }
+
+    fn file(&mut self, entry: &Entry<'_>) -> ControlFlow<()> {
+        let wanted = self.files.as_ref().is_none_or(|files| files.is_match(entry.below));
+        if !wanted || !entry.is_file() {
+            return ControlFlow::Continue(());
+        }
+        let Ok(opened) = entry.open() else {
+            self.skipped += 1;
+            return ControlFlow::Continue(());
+        };
+        let mut found = Found {
+            lines: String::new(),
+            count: 0,
+            binary: false,
+            stop_after: match self.output {
+                Output::Content => self.limit - self.shown,
+                Output::Files => 1,
+                Output::Count => usize::MAX,
+            },
+            keep: self.output == Output::Content,
+        };
+        let searched = self.searcher.search_file(&self.regex, &opened.file, &mut found);
+        self.skipped += usize::from(searched.is_err());
+        if searched.is_err() || found.binary || found.count == 0 {
+            return ControlFlow::Continue(());
+        }
+        self.report(entry.path, &found);
+        if self.shown >= self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn report(&mut self, path: &str, found: &Found) {
+        self.matching_files += 1;
+        let text = &mut self.text;
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        match self.output {
+            Output::Content => {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                let _ = write!(text, "{path}\n{}", found.lines.trim_end_matches('\n'));
+                self.shown += found.count;
+            }
+            Output::Files => {
+                text.push_str(path);
+                self.shown += 1;
+            }
+            Output::Count => {
+                let _ = write!(text, "{path}: {}", found.count);
+                self.shown += 1;
+            }
+        }
+    }
+}
+
+/// What one file holds.
+struct Found {
+    lines: String,
+    count: usize,
+    binary: bool,
+    stop_after: usize,
+    keep: bool,
+}
+
+impl Found {
+    fn line(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
+        if !self.keep {
+            return;
+        }
+        let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let head = &line[..line.len().min(MAX_LINE_BYTES + 4)];
+        let text = readable(head);
+        let cut = if line.len() > MAX_LINE_BYTES { "… [line cut]" } else { "" };
+        let text = if cut.is_empty() { &text } else { prefix(&text, MAX_LINE_BYTES) };
+        let _ = writeln!(self.lines, "{}{mark}{text}{cut}", number.unwrap_or(0));
+    }
+}
+
+impl Sink for Found {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        self.count += 1;
+        self.line(found.line_number(), ':', found.bytes());
+        Ok(self.count < self.stop_after)
+    }
+
+    fn context(&mut self, _: &Searcher, around: &SinkContext<'_>) -> Result<bool, io::Error> {
+        self.line(around.line_number(), '-', around.bytes());
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
+        if self.keep {
+            self.lines.push_str("--\n");
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> Result<(), io::Error> {
+        self.binary = finish.binary_byte_offset().is_some();
+        Ok(())
+    }
+}

@@ -1,0 +1,37 @@
+//! `list_skills`: the skills a model may use on its own (ES-245).
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use windlass_core::outcome::Outcome;
+use windlass_core::policy::{Class, Risk};
+
+use super::{Builtin, act, looks};
+use crate::tool::{Call, Category, Prepared, World};
+
+pub(super) struct ListSkills;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {}
+
+impl Builtin for ListSkills {
+    type Arguments = Arguments;
+    const NAME: &'static str = "list_skills";
+    const DESCRIPTION: &'static str = include_str!("descriptions/list_skills.md");
+    const CATEGORY: Category = Category::Skills;
+    const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
+
+    fn prepare(world: World, _call: Call, _given: Arguments) -> Result<Prepared, Outcome> {
+        let act = act(move || {
+            let mut text = String::new();
+            for skill in world.skills.list().filter(|skill| skill.meta.model_invocable) {
+                let _ = writeln!(text, "- {}: {}", skill.meta.name, skill.meta.description);
+            }
+            let none = "There are no skills.".to_owned();
+            Outcome::ok(if text.is_empty() { none } else { text })
+        });
+        Ok(looks("lists the skills".to_owned(), act))
+    }
+}

@@ -1,0 +1,88 @@
+//! `publish_deliverable`: a file of the workspace that goes into the result (ES-223…227).
+
+use std::io::Read as _;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use windlass_core::command::{Deliverable, DeliverableType, INLINE_DELIVERABLE_BYTES};
+use windlass_core::outcome::{Fact, Outcome, Recovery};
+use windlass_core::policy::{Assessment, Class, Risk};
+
+use super::{Builtin, act, counted, failed};
+use crate::tool::{Call, Category, Prepared, World};
+use crate::workspace::{Error, Opened, Place, Workspace};
+
+pub(super) struct PublishDeliverable;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The file, relative to /workspace.
+    filepath: String,
+    /// What it is, for the user.
+    #[schemars(length(min = 1))]
+    description: String,
+    /// What kind of thing it is.
+    #[serde(rename = "type")]
+    #[schemars(schema_with = "types")]
+    kind: DeliverableType,
+}
+
+fn types(_: &mut SchemaGenerator) -> Schema {
+    let words: Vec<_> = DeliverableType::ALL.iter().map(|kind| kind.as_str()).collect();
+    json_schema!({ "type": "string", "enum": words })
+}
+
+impl Builtin for PublishDeliverable {
+    type Arguments = Arguments;
+    const NAME: &'static str = "publish_deliverable";
+    const DESCRIPTION: &'static str = include_str!("descriptions/publish_deliverable.md");
+    const CATEGORY: Category = Category::Output;
+    const LEAST: (Class, Risk) = (Class::Note, Risk::Low);
+
+    fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        // What cannot be published is said before anything is decided.
+        open(&world.workspace, &given.filepath)?;
+        Ok(Prepared {
+            assessment: Assessment::of(Class::Note, format!("publishes `{}`", given.filepath)),
+            recovery: Recovery::Rerun,
+            act: act(move || publish(&world.workspace, given)),
+        })
+    }
+}
+
+fn open(workspace: &Workspace, path: &str) -> Result<Opened, Outcome> {
+    match workspace.read(path) {
+        Ok(opened) if opened.place == Place::Workspace => Ok(opened),
+        Ok(_) => Err(failed(Error::Outside { path: path.to_owned() })),
+        Err(error @ Error::NotFound { .. }) => {
+            Err(Outcome::error(format!("Error: {error}. Write the file first, then publish it.")))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn publish(workspace: &Workspace, given: Arguments) -> Outcome {
+    let opened = match open(workspace, &given.filepath) {
+        Ok(opened) => opened,
+        Err(outcome) => return outcome,
+    };
+    let Opened { path, size, file, .. } = opened;
+    let mut bytes = Vec::new();
+    if size <= INLINE_DELIVERABLE_BYTES
+        && let Err(source) = file.take(INLINE_DELIVERABLE_BYTES + 1).read_to_end(&mut bytes)
+    {
+        return failed(Error::Io { path, source });
+    }
+    // It may have grown since; what is inline is whole or not there.
+    let size = size.max(bytes.len() as u64);
+    let content = String::from_utf8(bytes)
+        .ok()
+        .filter(|text| size <= INLINE_DELIVERABLE_BYTES && !text.contains('\0'));
+    let Arguments { description, kind, .. } = given;
+    let bytes = counted(usize::try_from(size).unwrap_or(usize::MAX), "byte");
+    let text = format!("Published `{path}` as {kind} ({bytes}).");
+    let size_bytes = Some(size);
+    let deliverable = Deliverable { filepath: path, description, kind, content, size_bytes };
+    Outcome::ok(text).with(Fact::Published(deliverable))
+}

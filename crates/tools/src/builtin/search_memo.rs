@@ -1,0 +1,95 @@
+//! `search_memo`: the passages of the memos that a query is about, best first (ES-178, ES-180).
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use windlass_core::outcome::Outcome;
+use windlass_core::policy::{Class, Risk};
+use windlass_core::text::prefix;
+
+use super::ranking::{passages, rank};
+use super::save_memo::MAX_MEMO_BYTES;
+use super::{Builtin, counted, failed, looks, scanning, unseen};
+use crate::output::readable;
+use crate::tool::{Call, Category, Prepared, World};
+use crate::workspace::{MEMO_DIRECTORY, Shown, Stop, Workspace, read_bounded};
+
+/// Passages in one result.
+const MAX_HITS: usize = 8;
+/// How much of a passage is shown.
+const EXCERPT_BYTES: usize = 600;
+/// All memos together; searched in memory, once a call.
+const MAX_SEARCHED_BYTES: usize = 32 << 20;
+/// Memos named when nothing matches.
+const MAX_NAMES: usize = 50;
+
+pub(super) struct SearchMemo;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// What you want to recall, in words.
+    #[schemars(length(min = 1))]
+    query: String,
+}
+
+impl Builtin for SearchMemo {
+    type Arguments = Arguments;
+    const NAME: &'static str = "search_memo";
+    const DESCRIPTION: &'static str = include_str!("descriptions/search_memo.md");
+    const CATEGORY: Category = Category::ContextEngineering;
+    const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
+
+    fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        let act = scanning(move |stop| search(&world.workspace, &given.query, stop));
+        Ok(looks("searches the memos".to_owned(), act))
+    }
+}
+
+fn search(workspace: &Workspace, query: &str, stop: &Stop) -> Outcome {
+    let shown = Shown { hidden: true, ignored: true };
+    let (mut all, mut names, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let scanned = workspace.scan(MEMO_DIRECTORY, shown, stop, &mut |entry| {
+        let content = entry.open().and_then(|opened| read_bounded(opened, MAX_MEMO_BYTES));
+        if let Ok(content) = content {
+            bytes += content.len();
+            names.push(entry.path.to_owned());
+            all.extend(passages(entry.path, &readable(&content)));
+        }
+        if bytes > MAX_SEARCHED_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let scanned = match scanned {
+        Ok(scanned) => scanned,
+        Err(error) => return failed(error),
+    };
+    let hits = rank(&all, query);
+    let mut text = if hits.is_empty() { nothing(query, &names) } else { String::new() };
+    if !hits.is_empty() {
+        let _ =
+            write!(text, "{} in {MEMO_DIRECTORY}/, best first:", counted(hits.len(), "passage"));
+    }
+    for (place, hit) in hits.iter().take(MAX_HITS).enumerate() {
+        let excerpt = prefix(&hit.text, EXCERPT_BYTES);
+        let more = if excerpt.len() < hit.text.len() { "…" } else { "" };
+        let _ = write!(text, "\n\n{}. {} line {}\n{excerpt}{more}", place + 1, hit.path, hit.line);
+    }
+    if hits.len() > MAX_HITS {
+        let _ = write!(text, "\n\n[{} more; ask more precisely]", hits.len() - MAX_HITS);
+    }
+    if bytes > MAX_SEARCHED_BYTES {
+        text.push_str("\n[not all memos were searched: there are too many]");
+    }
+    text.push_str(&unseen(scanned));
+    Outcome::ok(text)
+}
+
+fn nothing(query: &str, names: &[String]) -> String {
+    if names.is_empty() {
+        return "There are no memos yet. Save one with save_memo.".to_owned();
+    }
+    let shown = names.iter().take(MAX_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    let more = if names.len() > MAX_NAMES { ", …" } else { "" };
+    format!("No memo matches `{query}`. The memos are: {shown}{more}. Use read to look into one.")
+}
