@@ -239,19 +239,29 @@ impl Error {
         Self::File { path: path.to_owned(), source: Arc::new(source) }
     }
 
-    /// Whether the database itself failed, so that a whole transaction is void.
-    pub(crate) const fn is_storage(&self) -> bool {
-        matches!(
-            self,
-            Self::Directory { .. }
-                | Self::DirectoryNotWritable { .. }
-                | Self::ReadOnly { .. }
-                | Self::NotADatabase { .. }
-                | Self::Corrupt { .. }
-                | Self::Full { .. }
-                | Self::Busy { .. }
-                | Self::Database { .. }
-        )
+    /// Whether the database itself failed, so that a whole transaction is void. Anything else is the
+    /// fault of one piece of work, and undone alone.
+    pub(crate) fn is_storage(&self) -> bool {
+        match self {
+            Self::ReadOnly { .. }
+            | Self::NotADatabase { .. }
+            | Self::Corrupt { .. }
+            | Self::Full { .. }
+            | Self::Busy { .. } => true,
+            Self::Database { source, .. } => matches!(
+                source.sqlite_error_code(),
+                Some(
+                    ErrorCode::SystemIoFailure
+                        | ErrorCode::OutOfMemory
+                        | ErrorCode::CannotOpen
+                        | ErrorCode::FileLockingProtocolFailed
+                        | ErrorCode::OperationAborted
+                        | ErrorCode::OperationInterrupted
+                        | ErrorCode::InternalMalfunction
+                )
+            ),
+            _ => false,
+        }
     }
 }
 

@@ -22,6 +22,10 @@ mod tasks;
 mod questions;
 mod find;
 mod runtime;
+mod sessions;
+mod rebuild;
+mod memories;
+pub mod outputs;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,10 +39,13 @@ pub use dir::DataDir;
 pub use error::Error;
 pub use journal::MAX_EVENT_BYTES;
 pub use mailbox::{Accepted, MAX_WAITING, RESERVED_WAITING};
+pub use memories::{Memory, NewMemory};
 pub use owner::{Owner, Stream};
 pub use questions::{QuestionRow, QuestionState, Which};
+pub use rebuild::Difference;
 pub use runtime::Runtime;
 pub use schema::SCHEMA_VERSION;
+pub use sessions::SessionRow;
 pub use tasks::{DeadlineAction, Filter, TaskRow, Transition};
 pub use writer::{CommitHook, CommitPoint, Level, Phase};
 
@@ -83,6 +90,11 @@ impl Store {
     /// The layout of the data directory.
     pub fn dir(&self) -> &DataDir {
         &self.inner.dir
+    }
+
+    /// Makes everything that this process has written survive a power loss.
+    pub async fn sync(&self) -> Result<(), Error> {
+        self.write(Level::Synced, |_| Ok(())).await
     }
 
     /// Runs a query that may take long (a whole journal, a search) away from the async threads.

@@ -74,6 +74,9 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
 }
 
 fn prepare(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
+    if connection.is_readonly("main")? {
+        return Err(Error::ReadOnly { path: path.to_owned() }.into());
+    }
     let found = version(connection)?;
     let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let tables: i64 =
@@ -84,9 +87,6 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
     if found > SCHEMA_VERSION {
         let path = path.to_owned();
         return Err(Error::Newer { path, found, known: SCHEMA_VERSION }.into());
-    }
-    if connection.is_readonly("main")? {
-        return Err(Error::ReadOnly { path: path.to_owned() }.into());
     }
     use_wal(connection)?;
     if found < SCHEMA_VERSION {
