@@ -125,7 +125,7 @@ pub enum Error {
     #[error("task `{0}` exists already")]
     TaskExists(TaskId),
     /// Somebody drives the task.
-    #[error("task `{task}` is driven by process {pid}")]
+    #[error("task `{task}` is driven by {}", name_of(*.pid))]
     Driven {
         /// The root of its tree.
         task: TaskId,
@@ -219,6 +219,13 @@ pub enum Error {
     /// There is no such output, or it was cleaned away.
     #[error("there is no output `{0}`")]
     UnknownOutput(String),
+}
+
+fn name_of(pid: u32) -> String {
+    match pid {
+        0 => "a process that did not say which".to_owned(),
+        pid => format!("process {pid}"),
+    }
 }
 
 impl Error {

@@ -23,7 +23,7 @@ pub const MAX_OUTPUT_SIZE: usize = 30 * 1024;
 /// Bytes of a stream that its file keeps; the rest is counted and dropped.
 pub const HARD_CAP_BYTES: u64 = 64 * 1024 * 1024;
 
-/// How long a file is kept (AX-080).
+/// How long a file is kept, unless [`Options::keep_outputs`](crate::Options) says otherwise (AX-080).
 pub const KEEP: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Ids of ours have 31 characters; other programs' may be a little longer.
@@ -143,7 +143,7 @@ impl OutputStore {
         }))
     }
 
-    /// Removes files that were last written more than [`KEEP`] before `now`.
+    /// Removes files that were last written longer before `now` than they are kept.
     pub fn clean_outputs(&self, now: Timestamp) -> Result<Cleaned, Error> {
         let mut cleaned = Cleaned::default();
         let entries = match fs::read_dir(&self.dir) {
@@ -153,7 +153,7 @@ impl OutputStore {
         };
         for entry in entries {
             let path = entry.map_err(|error| Error::file(&self.dir, error))?.path();
-            let Some(bytes) = outdated(&path, now) else { continue };
+            let Some(bytes) = outdated(&path, now, self.store.inner.keep_outputs) else { continue };
             match fs::remove_file(&path) {
                 Ok(()) => {
                     cleaned.files += 1;
@@ -182,14 +182,14 @@ impl OutputStore {
 const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 /// The size of a file of ours that is too old; `None` for any other.
-fn outdated(path: &Path, now: Timestamp) -> Option<u64> {
+fn outdated(path: &Path, now: Timestamp, keep: SignedDuration) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
     if !name.ends_with("_stdout.txt") && !name.ends_with("_stderr.txt") {
         return None;
     }
     let metadata = fs::symlink_metadata(path).ok()?;
     let written = Timestamp::try_from(metadata.modified().ok()?).ok()?;
-    (now.duration_since(written) > KEEP).then_some(metadata.len())
+    (now.duration_since(written) > keep).then_some(metadata.len())
 }
 
 /// An output that is being printed. Memory stays bounded however long it gets.

@@ -127,8 +127,8 @@ fn status(state: &TaskState, detail: u8, amount: u16) -> Event {
         from: state.status,
         to: pick(TaskStatus::ALL, detail),
         reason: pick(StatusReason::ALL, detail / 2),
-        detail: (amount % 2 == 0).then(|| format!("because {amount}")),
-        error: (amount % 3 == 0).then(|| ErrorDetails::new(ErrorType::Timeout, "too slow")),
+        detail: amount.is_multiple_of(2).then(|| format!("because {amount}")),
+        error: amount.is_multiple_of(3).then(|| ErrorDetails::new(ErrorType::Timeout, "too slow")),
     })
 }
 
@@ -163,7 +163,7 @@ fn response(detail: u8, amount: u16, at: Timestamp) -> LlmResponse {
             input_tokens: amount.into(),
             output_tokens: u64::from(detail),
             cached_tokens: 0,
-            cost_usd: (detail % 4 != 0).then(|| f64::from(amount) / 7.0),
+            cost_usd: (!detail.is_multiple_of(4)).then(|| f64::from(amount) / 7.0),
         },
         model: "test/model".to_owned(),
         latency_ms: 5,
@@ -280,7 +280,7 @@ async fn check(choices: Vec<Choice>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
     fn replay_equals_live_and_rebuilt_projections_equal_kept_ones(
         choices in proptest::collection::vec(choice(), 0..80)

@@ -4,6 +4,7 @@
 mod world;
 mod process;
 mod journal;
+mod writer;
 mod tasks;
 mod mailbox;
 mod ownership;

@@ -25,6 +25,18 @@ async fn a_missing_directory_is_made_and_closed_to_others() {
     assert_eq!(store.dir().token(), fs::canonicalize(&dir).unwrap().join("token"));
 }
 
+#[test]
+fn a_directory_with_other_things_in_it_keeps_its_mode() {
+    let world = World::new();
+    let dir = world.dir.path();
+    fs::write(dir.join("notes.md"), "mine").unwrap();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+    drop(world.open());
+    assert_eq!(fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o755);
+    let database = fs::metadata(dir.join("windlass.db")).unwrap();
+    assert_eq!(database.permissions().mode() & 0o777, 0o600);
+}
+
 #[tokio::test]
 async fn what_was_stored_is_there_after_reopening() {
     let world = World::new();

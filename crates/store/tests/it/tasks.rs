@@ -182,6 +182,9 @@ async fn a_runtime_row_lives_while_the_task_runs() {
     assert_eq!(store.runtime(task).unwrap(), Some(beaten));
     store.clear_runtime(task).await.unwrap();
     assert_eq!(store.runtime(task).unwrap(), None);
+    store.set_runtime(task, runtime.clone()).await.unwrap();
+    move_to(&store, task, &[(Todo, TaskStatus::Cancelled)]).await;
+    assert_eq!(store.runtime(task).unwrap(), None);
     let nobody = TaskId::new(at(0));
     assert!(matches!(store.set_runtime(nobody, runtime).await, Err(Error::UnknownTask(_))));
 }
