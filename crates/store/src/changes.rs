@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::{Error, Store};
 
-/// One listener. It starts at the present: only what is committed from now on wakes it.
+/// One listener. It hears of everything committed from now on, and may hear once of something earlier.
 #[derive(Clone)]
 pub struct Changes {
     ticks: watch::Receiver<u64>,

@@ -19,10 +19,11 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Makes what is missing of the directory at `root` and closes it to others.
+    /// Makes what is missing of the directory at `root`. One that is new or empty is closed to others.
     pub fn prepare(root: &Path) -> Result<Self, Error> {
         let unusable =
             |source| Error::Directory { path: root.to_owned(), source: Arc::new(source) };
+        let ours = is_new(root);
         make(root).map_err(unusable)?;
         let root = fs::canonicalize(root).map_err(unusable)?;
         let dir = Self { root };
@@ -33,9 +34,9 @@ impl DataDir {
                 false => Error::DirectoryNotWritable { path: dir.root },
             });
         }
-        let mode = fs::metadata(&dir.root).map_err(unusable)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            // A directory of somebody else's keeps its mode; then access to it is theirs to decide.
+        if ours {
+            // Not a directory that holds other things: its mode is for its owner to decide, and the
+            // files in it are private by themselves.
             let _ = fs::set_permissions(&dir.root, fs::Permissions::from_mode(PRIVATE));
         }
         make(&dir.locks()).map_err(unusable)?;
@@ -86,6 +87,13 @@ impl DataDir {
     /// The server's bearer token.
     pub fn token(&self) -> PathBuf {
         self.root.join("token")
+    }
+}
+
+fn is_new(path: &Path) -> bool {
+    match fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     }
 }
 

@@ -125,7 +125,7 @@ pub enum Error {
     #[error("task `{0}` exists already")]
     TaskExists(TaskId),
     /// Somebody drives the task.
-    #[error("task `{task}` is driven by process {pid}")]
+    #[error("task `{task}` is driven by {}", name_of(*.pid))]
     Driven {
         /// The root of its tree.
         task: TaskId,
@@ -221,6 +221,13 @@ pub enum Error {
     UnknownOutput(String),
 }
 
+fn name_of(pid: u32) -> String {
+    match pid {
+        0 => "a process that did not say which".to_owned(),
+        pid => format!("process {pid}"),
+    }
+}
+
 impl Error {
     /// Names what SQLite's error means for `path`.
     pub(crate) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
@@ -239,19 +246,29 @@ impl Error {
         Self::File { path: path.to_owned(), source: Arc::new(source) }
     }
 
-    /// Whether the database itself failed, so that a whole transaction is void.
-    pub(crate) const fn is_storage(&self) -> bool {
-        matches!(
-            self,
-            Self::Directory { .. }
-                | Self::DirectoryNotWritable { .. }
-                | Self::ReadOnly { .. }
-                | Self::NotADatabase { .. }
-                | Self::Corrupt { .. }
-                | Self::Full { .. }
-                | Self::Busy { .. }
-                | Self::Database { .. }
-        )
+    /// Whether the database itself failed, so that a whole transaction is void. Anything else is the
+    /// fault of one piece of work, and undone alone.
+    pub(crate) fn is_storage(&self) -> bool {
+        match self {
+            Self::ReadOnly { .. }
+            | Self::NotADatabase { .. }
+            | Self::Corrupt { .. }
+            | Self::Full { .. }
+            | Self::Busy { .. } => true,
+            Self::Database { source, .. } => matches!(
+                source.sqlite_error_code(),
+                Some(
+                    ErrorCode::SystemIoFailure
+                        | ErrorCode::OutOfMemory
+                        | ErrorCode::CannotOpen
+                        | ErrorCode::FileLockingProtocolFailed
+                        | ErrorCode::OperationAborted
+                        | ErrorCode::OperationInterrupted
+                        | ErrorCode::InternalMalfunction
+                )
+            ),
+            _ => false,
+        }
     }
 }
 

@@ -22,10 +22,16 @@ mod tasks;
 mod questions;
 mod find;
 mod runtime;
+mod sessions;
+mod rebuild;
+mod memories;
+pub mod outputs;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::SignedDuration;
 use rusqlite::Connection;
 use tokio::sync::watch;
 
@@ -35,10 +41,13 @@ pub use dir::DataDir;
 pub use error::Error;
 pub use journal::MAX_EVENT_BYTES;
 pub use mailbox::{Accepted, MAX_WAITING, RESERVED_WAITING};
+pub use memories::{Memory, NewMemory};
 pub use owner::{Owner, Stream};
 pub use questions::{QuestionRow, QuestionState, Which};
+pub use rebuild::Difference;
 pub use runtime::Runtime;
-pub use schema::SCHEMA_VERSION;
+pub use schema::{BUSY_WAIT, SCHEMA_VERSION};
+pub use sessions::SessionRow;
 pub use tasks::{DeadlineAction, Filter, TaskRow, Transition};
 pub use writer::{CommitHook, CommitPoint, Level, Phase};
 
@@ -47,12 +56,27 @@ use reader::Readers;
 use writer::Writer;
 
 /// What a store may be told on opening.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Options {
     /// Called by the writer thread around every commit; for tests that end the process there.
     pub on_commit: Option<CommitHook>,
     /// How many pages of 4 KiB the database may take; beyond it writing fails with [`Error::Full`].
     pub max_pages: Option<u32>,
+    /// How long to wait for another process's transaction before [`Error::Busy`].
+    pub busy_wait: Duration,
+    /// How long the files of outputs are kept.
+    pub keep_outputs: SignedDuration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            on_commit: None,
+            max_pages: None,
+            busy_wait: schema::BUSY_WAIT,
+            keep_outputs: outputs::KEEP,
+        }
+    }
 }
 
 /// The way to the journal. Cheap to clone; the last clone to go commits what is queued and closes.
@@ -66,6 +90,7 @@ struct Inner {
     readers: Readers,
     writer: Writer,
     changes: watch::Sender<u64>,
+    keep_outputs: SignedDuration,
 }
 
 impl Store {
@@ -73,16 +98,29 @@ impl Store {
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let dir = DataDir::prepare(directory.as_ref())?;
         let path = dir.database();
-        let connection = schema::open_writer(&path, options.max_pages)?;
+        let connection = schema::open_writer(&path, &options)?;
         let changes = watch::Sender::new(0);
         let writer = Writer::start(connection, path.clone(), changes.clone(), options.on_commit)?;
         let readers = Readers::new(path);
-        Ok(Self { inner: Arc::new(Inner { dir, readers, writer, changes }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                dir,
+                readers,
+                writer,
+                changes,
+                keep_outputs: options.keep_outputs,
+            }),
+        })
     }
 
     /// The layout of the data directory.
     pub fn dir(&self) -> &DataDir {
         &self.inner.dir
+    }
+
+    /// Makes everything that this process has written survive a power loss.
+    pub async fn sync(&self) -> Result<(), Error> {
+        self.write(Level::Synced, |_| Ok(())).await
     }
 
     /// Runs a query that may take long (a whole journal, a search) away from the async threads.

@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -64,7 +65,9 @@ impl Lock {
 
     /// Takes the lock from whoever has it, by putting a new file in place of theirs.
     pub(crate) fn replace(path: &Path) -> io::Result<Self> {
-        let fresh = path.with_extension(format!("{}.new", std::process::id()));
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let fresh = path.with_extension(format!("{}-{count}.new", std::process::id()));
         let mut file = open(&fresh, OpenOptions::new().create(true).truncate(true))?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         sign(&mut file)?;

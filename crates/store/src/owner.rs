@@ -19,7 +19,7 @@ use crate::create::{self, Created};
 use crate::error::Fault;
 use crate::journal::{self, End};
 use crate::lock::{Lock, Refused};
-use crate::{Error, Level, Store, mailbox, row};
+use crate::{Error, Level, Store, mailbox, row, runtime};
 
 /// The right to drive a task and its children.
 pub struct Owner {
@@ -282,6 +282,9 @@ impl Standing {
                     .check_move(moved.to)
                     .map_err(|source| Error::IllegalMove { task, source })?;
                 self.status = moved.to;
+                if moved.to.is_terminal() {
+                    runtime::clear(tx, task)?;
+                }
             }
             _ => {}
         }

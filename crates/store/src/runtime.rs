@@ -2,8 +2,10 @@
 //! not part of the journal.
 
 use jiff::Timestamp;
+use rusqlite::Connection;
 use windlass_core::id::TaskId;
 
+use crate::error::Fault;
 use crate::row::{self, Columns};
 use crate::{Error, Level, Store};
 
@@ -55,14 +57,9 @@ impl Store {
         .await
     }
 
-    /// Says that a task does not run any more.
+    /// Says that a task does not run any more; an append that ends the task says so too.
     pub async fn clear_runtime(&self, task: TaskId) -> Result<(), Error> {
-        self.write(Level::Written, move |tx| {
-            tx.prepare_cached("DELETE FROM task_runtime WHERE task_id = ?1")?
-                .execute([task.to_string()])?;
-            Ok(())
-        })
-        .await
+        self.write(Level::Written, move |tx| clear(tx, task)).await
     }
 
     /// How a task runs, if it does.
@@ -86,4 +83,10 @@ impl Store {
     fn known(&self, task: TaskId) -> Result<(), Error> {
         self.root_of(task).map(|_| ())
     }
+}
+
+pub(crate) fn clear(tx: &Connection, task: TaskId) -> Result<(), Fault> {
+    tx.prepare_cached("DELETE FROM task_runtime WHERE task_id = ?1")?
+        .execute([task.to_string()])?;
+    Ok(())
 }

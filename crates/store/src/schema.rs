@@ -4,14 +4,17 @@
 //! - `user_version` is the number of the last migration, set in that migration's own transaction.
 //! - A database of a later program, or of another program, is refused before anything is changed.
 
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use crate::Error;
 use crate::error::Fault;
+use crate::{Error, Options};
 
 /// Migrations in order; the first is number 1. A published one is never edited.
 const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_journal.sql")];
@@ -23,7 +26,7 @@ pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 const APPLICATION_ID: i32 = 0x5749_4E44;
 
 /// How long one process waits for another's transaction, which takes milliseconds.
-pub(crate) const BUSY_WAIT: Duration = Duration::from_secs(10);
+pub const BUSY_WAIT: Duration = Duration::from_secs(10);
 
 /// Switching to WAL is refused without waiting while another process opens the same new database.
 const WAL_ATTEMPTS: u32 = 200;
@@ -33,24 +36,25 @@ const WAL_PAUSE: Duration = Duration::from_millis(10);
 const STATEMENTS: usize = 128;
 
 /// Opens the database for writing, making or migrating it first.
-pub(crate) fn open_writer(path: &Path, max_pages: Option<u32>) -> Result<Connection, Error> {
+pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, Error> {
+    make_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = open(path, flags)?;
+    let mut connection = open(path, flags, BUSY_WAIT)?;
     prepare(&mut connection, path).map_err(|fault| fault.at(path))?;
-    if let Some(pages) = max_pages {
-        connection
-            .pragma_update(None, "max_page_count", pages)
-            .map_err(|error| Error::sqlite(path, error))?;
+    let failed = |error| Error::sqlite(path, error);
+    if let Some(pages) = options.max_pages {
+        connection.pragma_update(None, "max_page_count", pages).map_err(failed)?;
     }
+    connection.busy_timeout(options.busy_wait).map_err(failed)?;
     Ok(connection)
 }
 
 /// Opens the database, which exists and is migrated, for reading only.
 pub(crate) fn open_reader(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = open(path, flags)?;
+    let connection = open(path, flags, BUSY_WAIT)?;
     connection.pragma_update(None, "query_only", true).map_err(|e| Error::sqlite(path, e))?;
     Ok(connection)
 }
@@ -65,15 +69,31 @@ pub(crate) fn open_scratch() -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn open(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+/// Makes an empty file that only its owner can read, where there is none; SQLite gives its companions
+/// the same mode.
+fn make_private(path: &Path) -> Result<(), Error> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            Err(Error::Full { path: path.to_owned() })
+        }
+        Err(error) => Err(Error::file(path, error)),
+    }
+}
+
+fn open(path: &Path, flags: OpenFlags, busy_wait: Duration) -> Result<Connection, Error> {
     let failed = |error| Error::sqlite(path, error);
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
+    connection.busy_timeout(busy_wait).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
 }
 
 fn prepare(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
+    if connection.is_readonly("main")? {
+        return Err(Error::ReadOnly { path: path.to_owned() }.into());
+    }
     let found = version(connection)?;
     let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let tables: i64 =
@@ -84,9 +104,6 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
     if found > SCHEMA_VERSION {
         let path = path.to_owned();
         return Err(Error::Newer { path, found, known: SCHEMA_VERSION }.into());
-    }
-    if connection.is_readonly("main")? {
-        return Err(Error::ReadOnly { path: path.to_owned() }.into());
     }
     use_wal(connection)?;
     if found < SCHEMA_VERSION {

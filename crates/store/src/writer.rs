@@ -346,6 +346,9 @@ impl Thread {
         }
         if self.connection.total_changes() == before {
             self.execute("ROLLBACK")?;
+            if level == Level::Synced {
+                self.sync()?;
+            }
             return Ok(false);
         }
         self.number += 1;
@@ -361,6 +364,16 @@ impl Thread {
         }
         self.tell(Phase::After, level);
         Ok(true)
+    }
+
+    /// Makes synced what was only written: SQLite syncs nothing for a transaction without changes.
+    fn sync(&mut self) -> Result<(), Error> {
+        let frames = self.frames.load(Ordering::Relaxed);
+        if frames > self.synced_frames {
+            sync_wal(&self.path).map_err(|source| Error::file(&self.path, source))?;
+            self.synced_frames = frames;
+        }
+        Ok(())
     }
 
     fn set_level(&mut self, level: Level) -> Result<(), Error> {
@@ -421,7 +434,12 @@ fn wal_frames(connection: &Connection) -> rusqlite::Result<u64> {
 fn sync_wal(database: &Path) -> std::io::Result<()> {
     let mut wal = database.as_os_str().to_owned();
     wal.push("-wal");
-    std::fs::File::open(PathBuf::from(wal))?.sync_data()
+    match std::fs::File::open(PathBuf::from(wal)) {
+        Ok(file) => file.sync_data(),
+        // No WAL: everything is in the database.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 fn data_version(connection: &Connection) -> rusqlite::Result<i64> {

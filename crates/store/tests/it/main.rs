@@ -1,4 +1,17 @@
 //! The store through its public seam, in one process and in several.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
 mod world;
+mod process;
 mod journal;
+mod writer;
+mod tasks;
+mod mailbox;
+mod ownership;
+mod opening;
+mod changes;
+mod schema;
+mod outputs;
+mod memories;
+mod generated;
+mod crash;

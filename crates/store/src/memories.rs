@@ -1,0 +1,106 @@
+//! Memories: what is worth knowing beyond one task, found by ranked full-text search.
+
+use jiff::Timestamp;
+use windlass_core::id::{SessionId, TaskId};
+
+use crate::row::{self, Columns};
+use crate::{Error, Level, Store};
+
+/// One memory's text; longer things belong into files.
+const MAX_MEMORY_BYTES: usize = 64 * 1024;
+
+/// Words of a query that count; the rest of a very long one is left out.
+const MAX_TERMS: usize = 64;
+
+/// A memory to keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMemory {
+    /// What is worth knowing.
+    pub text: String,
+    /// Words it should also be found by.
+    pub tags: Vec<String>,
+    /// The task it comes from.
+    pub task: Option<TaskId>,
+    /// The session it comes from.
+    pub session: Option<SessionId>,
+}
+
+/// A memory that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Memory {
+    /// Its number.
+    pub id: i64,
+    /// What it says.
+    pub text: String,
+    /// The task it comes from.
+    pub task: Option<TaskId>,
+    /// When it was kept.
+    pub created_at: Timestamp,
+    /// How well it fits; larger is better, and only comparable within one search.
+    pub score: f64,
+}
+
+impl Store {
+    /// Keeps a memory and returns its number.
+    pub async fn add_memory(&self, at: Timestamp, memory: NewMemory) -> Result<i64, Error> {
+        let bytes = memory.text.len();
+        if bytes > MAX_MEMORY_BYTES {
+            return Err(Error::MessageTooLarge { bytes, limit: MAX_MEMORY_BYTES });
+        }
+        self.write(Level::Synced, move |tx| {
+            tx.prepare_cached(
+                "INSERT INTO memories (task_id, session_id, text, tags, created_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute((
+                memory.task.map(|id| id.to_string()),
+                memory.session.map(|id| id.to_string()),
+                memory.text,
+                memory.tags.join(" "),
+                row::instant(at),
+            ))?;
+            // The trigger that feeds the index inserts too, but restores this when it ends.
+            Ok(tx.last_insert_rowid())
+        })
+        .await
+    }
+
+    /// The memories that fit `query` best, at most `limit`. Any text is a legal query.
+    pub fn search_memories(&self, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
+        let query = any_of(query);
+        if query.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.read(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT id, memories.text AS text, task_id, created_at, -bm25(memories_fts) AS score
+                 FROM memories_fts JOIN memories ON memories.id = memories_fts.rowid
+                 WHERE memories_fts MATCH ?1 ORDER BY score DESC, id DESC LIMIT ?2",
+            )?;
+            let mut rows = statement.query((query, limit))?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                let of = Columns { table: "memories", row };
+                found.push(Memory {
+                    id: of.raw("id")?,
+                    text: of.raw("text")?,
+                    task: of.maybe("task_id")?,
+                    created_at: of.text("created_at")?,
+                    score: of.raw("score")?,
+                });
+            }
+            Ok(found)
+        })
+    }
+}
+
+/// The words of a text as a query that any one of them satisfies; quoted, so that none is an operator.
+fn any_of(text: &str) -> String {
+    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    let terms: Vec<_> = words
+        .filter(|word| !word.is_empty())
+        .take(MAX_TERMS)
+        .map(|word| format!("\"{word}\""))
+        .collect();
+    terms.join(" OR ")
+}

@@ -1,0 +1,396 @@
+//! What tools print: a bounded head in the database, the whole in a file for a while (AX-013…043).
+//!
+//! Invariants:
+//! - A row of `spawn_logs` holds at most [`MAX_OUTPUT_SIZE`] bytes of text and a notice on top.
+//! - Outputs are ephemeral: nothing that resumes a task reads them (AX-079).
+//! - A file is reached by the id of its command, which is checked; never by a path from outside.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Cursor, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::OptionalExtension;
+use windlass_core::id::TaskId;
+use windlass_core::{text, words};
+
+use crate::{Error, Level, Store, row};
+
+/// Bytes of a stream that the database keeps (AX-028).
+pub const MAX_OUTPUT_SIZE: usize = 30 * 1024;
+
+/// Bytes of a stream that its file keeps; the rest is counted and dropped.
+pub const HARD_CAP_BYTES: u64 = 64 * 1024 * 1024;
+
+/// How long a file is kept, unless [`Options::keep_outputs`](crate::Options) says otherwise (AX-080).
+pub const KEEP: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// Ids of ours have 31 characters; other programs' may be a little longer.
+const MAX_ID_BYTES: usize = 128;
+
+words! {
+    /// Which of a command's two streams.
+    Stream ("stream") {
+        /// What it prints.
+        Stdout = "stdout",
+        /// What it complains about.
+        Stderr = "stderr",
+    }
+}
+
+/// Where an output comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The command: letters, digits, `_` and `-`.
+    pub command_id: String,
+    /// Which stream of it.
+    pub stream: Stream,
+    /// The task it ran for.
+    pub task: Option<TaskId>,
+}
+
+/// An output as the database keeps it (AX-027).
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TruncatedOutput {
+    /// The text, or its beginning and a notice.
+    pub content: String,
+    /// Whether it was cut.
+    pub truncated: bool,
+    /// Where the whole is, when it was cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_output_path: Option<PathBuf>,
+    /// How many bytes were printed.
+    pub original_size: u64,
+}
+
+/// What a cleaning removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// How many files.
+    pub files: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// The outputs of one data directory.
+#[derive(Clone)]
+pub struct OutputStore {
+    store: Store,
+    dir: PathBuf,
+}
+
+impl Store {
+    /// The outputs of this data directory.
+    pub fn outputs(&self) -> OutputStore {
+        OutputStore { store: self.clone(), dir: self.dir().outputs() }
+    }
+}
+
+impl OutputStore {
+    /// Keeps a whole output: its row, and its file when it is long (AX-038).
+    pub async fn store_output(
+        &self,
+        origin: Origin,
+        at: Timestamp,
+        bytes: &[u8],
+    ) -> Result<TruncatedOutput, Error> {
+        let mut writer = self.writer(origin)?;
+        writer.write(bytes)?;
+        writer.finish(at).await
+    }
+
+    /// Begins an output that comes in pieces.
+    pub fn writer(&self, origin: Origin) -> Result<OutputWriter, Error> {
+        let path = self.path(&origin.command_id, origin.stream)?;
+        let store = self.store.clone();
+        Ok(OutputWriter { store, origin, path, head: Vec::new(), file: None, size: 0 })
+    }
+
+    /// Opens the whole of an output, by the id of its command (AX-086).
+    pub fn open_output(&self, command_id: &str, stream: Stream) -> Result<OutputReader, Error> {
+        let path = self.path(command_id, stream)?;
+        if let Some(kept) = self.kept(command_id, stream)?.filter(|kept| !kept.truncated) {
+            return Ok(OutputReader(Source::Row(Cursor::new(kept.content.into_bytes()))));
+        }
+        match OpenOptions::new().read(true).custom_flags(NO_FOLLOW).open(&path) {
+            Ok(file) => Ok(OutputReader(Source::File(file))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Error::UnknownOutput(command_id.to_owned()))
+            }
+            Err(error) => Err(Error::file(&path, error)),
+        }
+    }
+
+    /// An output as the database keeps it.
+    pub fn kept(&self, command_id: &str, stream: Stream) -> Result<Option<TruncatedOutput>, Error> {
+        let found: Option<(String, String)> = self.store.read(|tx| {
+            Ok(tx
+                .prepare_cached(
+                    "SELECT content, meta FROM spawn_logs WHERE command_id = ?1 AND stream = ?2",
+                )?
+                .query_row((command_id, stream.as_str()), |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?)
+        })?;
+        let Some((content, meta)) = found else { return Ok(None) };
+        let malformed = |_| Error::Malformed { table: "spawn_logs", value: meta.clone() };
+        let meta: serde_json::Value = serde_json::from_str(&meta).map_err(malformed)?;
+        Ok(Some(TruncatedOutput {
+            content,
+            truncated: meta["truncated"].as_bool().unwrap_or(false),
+            full_output_path: meta["full_output_path"].as_str().map(PathBuf::from),
+            original_size: meta["original_size"].as_u64().unwrap_or(0),
+        }))
+    }
+
+    /// Removes files that were last written longer before `now` than they are kept.
+    pub fn clean_outputs(&self, now: Timestamp) -> Result<Cleaned, Error> {
+        let mut cleaned = Cleaned::default();
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(cleaned),
+            Err(error) => return Err(Error::file(&self.dir, error)),
+        };
+        for entry in entries {
+            let path = entry.map_err(|error| Error::file(&self.dir, error))?.path();
+            let Some(bytes) = outdated(&path, now, self.store.inner.keep_outputs) else { continue };
+            match fs::remove_file(&path) {
+                Ok(()) => {
+                    cleaned.files += 1;
+                    cleaned.bytes += bytes;
+                }
+                // Another process cleans too.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::file(&path, error)),
+            }
+        }
+        Ok(cleaned)
+    }
+
+    fn path(&self, command_id: &str, stream: Stream) -> Result<PathBuf, Error> {
+        let sane = (1..=MAX_ID_BYTES).contains(&command_id.len())
+            && command_id
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        match sane {
+            true => Ok(self.dir.join(format!("{command_id}_{stream}.txt"))),
+            false => Err(Error::BadOutputId(command_id.to_owned())),
+        }
+    }
+}
+
+const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+
+/// The size of a file of ours that is too old; `None` for any other.
+fn outdated(path: &Path, now: Timestamp, keep: SignedDuration) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    if !name.ends_with("_stdout.txt") && !name.ends_with("_stderr.txt") {
+        return None;
+    }
+    let metadata = fs::symlink_metadata(path).ok()?;
+    let written = Timestamp::try_from(metadata.modified().ok()?).ok()?;
+    (now.duration_since(written) > keep).then_some(metadata.len())
+}
+
+/// An output that is being printed. Memory stays bounded however long it gets.
+pub struct OutputWriter {
+    store: Store,
+    origin: Origin,
+    path: PathBuf,
+    /// The beginning, for the row.
+    head: Vec<u8>,
+    /// The whole, once it is too long for the row.
+    file: Option<File>,
+    size: u64,
+}
+
+impl OutputWriter {
+    /// Takes the next piece.
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), Error> {
+        let whole = self.head.len() as u64 == self.size;
+        if whole && self.head.len() + piece.len() <= MAX_OUTPUT_SIZE {
+            self.head.extend_from_slice(piece);
+            self.size += piece.len() as u64;
+            return Ok(());
+        }
+        self.spill()?;
+        let room = MAX_OUTPUT_SIZE - self.head.len();
+        if whole {
+            self.head.extend_from_slice(&piece[..room.min(piece.len())]);
+        }
+        let left = HARD_CAP_BYTES.saturating_sub(self.size);
+        let fits = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
+        self.size += piece.len() as u64;
+        self.append_file(|file| file.write_all(&piece[..fits]))
+    }
+
+    /// How many bytes came so far.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Ends the output and writes its row.
+    pub async fn finish(mut self, at: Timestamp) -> Result<TruncatedOutput, Error> {
+        let mut content = String::from_utf8_lossy(whole_characters(&self.head)).into_owned();
+        if self.file.is_none() && content.len() <= MAX_OUTPUT_SIZE {
+            // Nothing follows, so a broken character at the end is shown as such.
+            content = String::from_utf8_lossy(&self.head).into_owned();
+        }
+        if content.len() > MAX_OUTPUT_SIZE {
+            // Replacing what is not text made it longer.
+            self.spill()?;
+        }
+        let truncated = self.file.is_some();
+        if truncated {
+            self.end_file()?;
+            content.truncate(text::prefix(&content, MAX_OUTPUT_SIZE).len());
+            content.push_str(&self.notice());
+        }
+        let original_size = self.size;
+        let full_output_path = truncated.then(|| self.path.clone());
+        let output = TruncatedOutput { content, truncated, full_output_path, original_size };
+        self.keep(at, output.clone()).await?;
+        Ok(output)
+    }
+
+    fn notice(&self) -> String {
+        let (size, path) = (self.size, self.path.display());
+        let mut notice =
+            format!("\n\n[Output truncated at 30KB. Full output ({size} bytes): {path}]");
+        if size > HARD_CAP_BYTES {
+            notice.push_str(&format!("\n[{}]", capped(size)));
+        }
+        notice
+    }
+
+    /// Opens the file and puts into it what is there so far.
+    fn spill(&mut self) -> Result<(), Error> {
+        if self.file.is_some() {
+            return Ok(());
+        }
+        if let Some(dir) = self.path.parent() {
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(dir)
+                .map_err(|error| Error::file(dir, error))?;
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .custom_flags(NO_FOLLOW)
+            .open(&self.path)
+            .map_err(|error| Error::file(&self.path, error))?;
+        self.file = Some(file);
+        let head = std::mem::take(&mut self.head);
+        let written = self.append_file(|file| file.write_all(&head));
+        self.head = head;
+        written
+    }
+
+    fn end_file(&mut self) -> Result<(), Error> {
+        let size = self.size;
+        if size > HARD_CAP_BYTES {
+            self.append_file(|file| write!(file, "\n[{}]\n", capped(size)))?;
+        }
+        Ok(())
+    }
+
+    fn append_file(
+        &mut self,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<(), Error> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        write(file).map_err(|error| match error.kind() {
+            io::ErrorKind::StorageFull => Error::Full { path: self.path.clone() },
+            _ => Error::file(&self.path, error),
+        })
+    }
+
+    async fn keep(self, at: Timestamp, output: TruncatedOutput) -> Result<(), Error> {
+        let mut meta = serde_json::json!({
+            "truncated": output.truncated,
+            "original_size": output.original_size,
+        });
+        if let Some(path) = &output.full_output_path {
+            meta["full_output_path"] = path.to_string_lossy().into();
+        }
+        if output.original_size > HARD_CAP_BYTES {
+            meta["stored_size"] = HARD_CAP_BYTES.into();
+        }
+        let Origin { command_id, stream, task } = self.origin;
+        self.store
+            .write(Level::Written, move |tx| {
+                tx.prepare_cached(
+                    "INSERT OR REPLACE INTO spawn_logs
+                         (command_id, stream, task_id, content, meta, at)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                )?
+                .execute((
+                    command_id,
+                    stream.as_str(),
+                    task.map(|task| task.to_string()),
+                    output.content,
+                    meta.to_string(),
+                    row::instant(at),
+                ))?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+fn capped(size: u64) -> String {
+    let mib = HARD_CAP_BYTES / (1024 * 1024);
+    format!("Output over the limit: the first {mib} MiB of {size} bytes were stored")
+}
+
+/// The bytes without a character that is cut off at their end.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    for back in 1..=bytes.len().min(3) {
+        let from = bytes.len() - back;
+        let needs = match bytes[from] {
+            0b1000_0000..=0b1011_1111 => continue,
+            0b1100_0000..=0b1101_1111 => 2,
+            0b1110_0000..=0b1110_1111 => 3,
+            0b1111_0000..=0b1111_0111 => 4,
+            _ => 1,
+        };
+        return if needs > back { &bytes[..from] } else { bytes };
+    }
+    bytes
+}
+
+/// The whole of an output, or as much as was stored.
+pub struct OutputReader(Source);
+
+enum Source {
+    File(File),
+    Row(Cursor<Vec<u8>>),
+}
+
+impl OutputReader {
+    /// How many bytes there are to read.
+    pub fn len(&self) -> io::Result<u64> {
+        match &self.0 {
+            Source::File(file) => Ok(file.metadata()?.len()),
+            Source::Row(content) => Ok(content.get_ref().len() as u64),
+        }
+    }
+
+    /// Whether nothing was printed.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+impl Read for OutputReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            Source::File(file) => file.read(into),
+            Source::Row(content) => content.read(into),
+        }
+    }
+}

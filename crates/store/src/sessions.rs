@@ -1,0 +1,86 @@
+//! Reading sessions (ES-077).
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Row};
+use windlass_core::axes::Axes;
+use windlass_core::id::{SessionId, TaskId};
+
+use crate::error::Fault;
+use crate::row::{self, Columns};
+use crate::{Error, Store};
+
+/// A conversation and its tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its id.
+    pub id: SessionId,
+    /// Whose it is, when somebody said so.
+    pub user_id: Option<String>,
+    /// The axes it began with.
+    pub axes: Axes,
+    /// Its tasks without a parent, oldest first.
+    pub tasks: Vec<TaskId>,
+    /// The task that a message goes to; the newest, while it has not ended.
+    pub active_task_id: Option<TaskId>,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+}
+
+impl Store {
+    /// One session.
+    pub fn session(&self, id: SessionId) -> Result<Option<SessionRow>, Error> {
+        self.read(|tx| {
+            let mut statement = tx.prepare_cached("SELECT * FROM sessions WHERE id = ?1")?;
+            let mut rows = statement.query([id.to_string()])?;
+            rows.next()?.map(|row| session_row(tx, row)).transpose()
+        })
+    }
+
+    /// The newest sessions, at most `limit`.
+    pub fn sessions(&self, limit: u32) -> Result<Vec<SessionRow>, Error> {
+        self.read(|tx| {
+            let mut statement =
+                tx.prepare_cached("SELECT * FROM sessions ORDER BY updated_at DESC, id LIMIT ?1")?;
+            let mut rows = statement.query([limit])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.push(session_row(tx, row)?);
+            }
+            Ok(found)
+        })
+    }
+}
+
+fn session_row(tx: &Connection, row: &Row<'_>) -> Result<SessionRow, Fault> {
+    let of = Columns { table: "sessions", row };
+    let id: SessionId = of.text("id")?;
+    Ok(SessionRow {
+        user_id: of.raw("user_id")?,
+        axes: Axes {
+            work_mode: of.text("work_mode")?,
+            run_control: of.text("run_control")?,
+            permission_profile: of.text("permission_profile")?,
+            model_mode: of.text("model_mode")?,
+            surface: of.text("surface")?,
+        },
+        tasks: tasks_of(tx, id)?,
+        active_task_id: of.maybe("active_task_id")?,
+        created_at: of.text("created_at")?,
+        updated_at: of.text("updated_at")?,
+        id,
+    })
+}
+
+fn tasks_of(tx: &Connection, session: SessionId) -> Result<Vec<TaskId>, Fault> {
+    let mut statement = tx.prepare_cached(
+        "SELECT id FROM tasks WHERE session_id = ?1 AND parent_id IS NULL ORDER BY created_at, id",
+    )?;
+    let mut rows = statement.query([session.to_string()])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(row::parse("tasks", &row.get::<_, String>(0)?)?);
+    }
+    Ok(found)
+}

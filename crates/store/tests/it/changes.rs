@@ -1,0 +1,34 @@
+//! Notices of commits, of this process and of others.
+
+use windlass_core::injection::Injection;
+
+use crate::process::Other;
+use crate::world::{World, at, created, injection_id};
+
+#[tokio::test]
+async fn an_own_commit_is_noticed() {
+    let world = World::new();
+    let store = world.open();
+    let mut changes = store.changes();
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    changes.changed().await.unwrap();
+    let before = changes.tick();
+    store.inject(task, Injection::message(injection_id(), "x"), at(1)).await.unwrap();
+    changes.changed().await.unwrap();
+    assert!(changes.tick() > before);
+}
+
+#[tokio::test]
+async fn another_processs_message_is_noticed() {
+    let world = World::new();
+    let store = world.open();
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let mut other = Other::obeying(world.dir.path());
+    let mut changes = store.changes();
+    for count in 1..=3 {
+        changes.tick();
+        assert_eq!(other.ask(&format!("inject {task} hello")), "accepted");
+        changes.changed().await.unwrap();
+        assert_eq!(store.pending_injections(task).unwrap().len(), count);
+    }
+}

@@ -1,0 +1,161 @@
+//! Injections: accepted once, kept in order, delivered once.
+
+use windlass_core::event::{Event, QuestionClosed, Record};
+use windlass_core::id::TaskId;
+use windlass_core::injection::{Control, Injection, MAX_INJECTION_BYTES};
+use windlass_core::question::QuestionKind;
+use windlass_core::status::TaskStatus;
+use windlass_store::{
+    Accepted, Error, Level, MAX_WAITING, QuestionState, RESERVED_WAITING, Store, Which,
+};
+
+use crate::world::{World, at, created, injection_id, moved, question};
+
+async fn task(store: &Store) -> TaskId {
+    store.create_task(at(0), created()).await.unwrap().task()
+}
+
+fn lines(records: &[Record]) -> String {
+    let line = |record: &Record| match &record.event {
+        Event::InjectionReceived(injection) => format!("injection: {}", injection.content),
+        Event::QuestionAnswered(answered) => {
+            format!("answer by {}: {}", answered.answer.by, answered.answer.text)
+        }
+        other => other.kind().to_owned(),
+    };
+    records.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// ES-136, ES-137, ES-138
+#[tokio::test]
+async fn messages_are_delivered_once_and_in_order() {
+    let world = World::new();
+    let store = world.open();
+    let task = task(&store).await;
+    for text in ["one", "two", "three"] {
+        let message = Injection::message(injection_id(), text);
+        let accepted = store.inject(task, message.clone(), at(1)).await.unwrap();
+        assert_eq!(accepted, Accepted::New);
+        let again = store.inject(task, message, at(2)).await.unwrap();
+        assert_eq!(again, Accepted::Already);
+    }
+    assert_eq!(store.pending_injections(task).unwrap().len(), 3);
+    let owner = store.own(task).await.unwrap();
+    let mut stream = owner.stream(task).unwrap();
+    let drained = stream.drain(at(3)).await.unwrap();
+    insta::assert_snapshot!(lines(&drained), @r"
+    injection: one
+    injection: two
+    injection: three
+    ");
+    assert_eq!(store.journal(task).unwrap()[1..], drained);
+    assert!(stream.drain(at(4)).await.unwrap().is_empty());
+    assert!(!store.has_mail(task).unwrap());
+}
+
+#[tokio::test]
+async fn an_answer_answers_its_question_and_a_second_hears_the_first() {
+    let world = World::new();
+    let store = world.open();
+    let task = task(&store).await;
+    let owner = store.own(task).await.unwrap();
+    let mut stream = owner.stream(task).unwrap();
+    let asked = question(QuestionKind::AskUser);
+    let allowed = question(QuestionKind::Permission);
+    let events = vec![Event::QuestionAsked(asked.clone()), Event::QuestionAsked(allowed.clone())];
+    stream.append(at(1), events, Level::Synced).await.unwrap();
+    assert_eq!(store.questions(Which::Open).unwrap().len(), 2);
+
+    let answer = |id, text: &str| Injection::answer(injection_id(), id, text).from("ann");
+    store.inject(task, answer(asked.id, "blue"), at(2)).await.unwrap();
+    let said = format!("question `{}` was answered by `ann` at {}: blue", asked.id, at(2));
+    let second = store.inject(task, answer(asked.id, "red"), at(3)).await.unwrap_err();
+    assert_eq!(second.to_string(), said);
+    assert_eq!(store.answer_of(asked.id).unwrap().unwrap().text, "blue");
+    assert_eq!(store.questions(Which::Open).unwrap().len(), 1);
+
+    store.inject(task, answer(allowed.id, "Allow"), at(4)).await.unwrap();
+    let drained = stream.drain(at(5)).await.unwrap();
+    insta::assert_snapshot!(lines(&drained), @r"
+    answer by ann: blue
+    injection: blue
+    answer by ann: Allow
+    ");
+    let third = store.inject(task, answer(asked.id, "red"), at(6)).await.unwrap_err();
+    assert_eq!(third.to_string(), said);
+    let state = store.question(asked.id).unwrap().unwrap().state;
+    assert!(matches!(state, QuestionState::Answered(answer) if answer.at == at(2)));
+}
+
+#[tokio::test]
+async fn an_answer_to_no_open_question_is_refused_or_kept_as_words() {
+    let world = World::new();
+    let store = world.open();
+    let task = task(&store).await;
+    let owner = store.own(task).await.unwrap();
+    let mut stream = owner.stream(task).unwrap();
+    let asked = question(QuestionKind::AskUser);
+    let answer = |text: &str| Injection::answer(injection_id(), asked.id, text);
+    let unknown = store.inject(task, answer("early"), at(1)).await.unwrap_err();
+    assert_eq!(unknown.to_string(), format!("there is no question `{}`", asked.id));
+
+    stream.append(at(1), vec![Event::QuestionAsked(asked.clone())], Level::Written).await.unwrap();
+    store.inject(task, answer("just too late"), at(2)).await.unwrap();
+    let closed = QuestionClosed { question: asked.id, reason: "not needed".to_owned() };
+    stream.append(at(3), vec![Event::QuestionClosed(closed)], Level::Written).await.unwrap();
+    let drained = stream.drain(at(4)).await.unwrap();
+    insta::assert_snapshot!(lines(&drained), @"injection: just too late");
+    let refused = store.inject(task, answer("late"), at(5)).await.unwrap_err();
+    assert_eq!(refused.to_string(), format!("question `{}` is closed: not needed", asked.id));
+}
+
+#[tokio::test]
+async fn unknown_and_ended_tasks_take_no_messages() {
+    let world = World::new();
+    let store = world.open();
+    let task = task(&store).await;
+    let message = || Injection::message(injection_id(), "hello");
+    let nobody = TaskId::new(at(0));
+    let error = store.inject(nobody, message(), at(1)).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("there is no task `{nobody}`"));
+    let owner = store.own(task).await.unwrap();
+    let cancelled = vec![moved(TaskStatus::Todo, TaskStatus::Cancelled)];
+    owner.append(at(1), cancelled, Level::Written).await.unwrap();
+    let error = store.inject(task, message(), at(1)).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("task `{task}` is `cancelled`"));
+}
+
+#[tokio::test]
+async fn a_mailbox_is_bounded_and_still_takes_a_cancel() {
+    let world = World::new();
+    let store = world.open();
+    let task = task(&store).await;
+    let long = Injection::message(injection_id(), "x".repeat(MAX_INJECTION_BYTES + 1));
+    let error = store.inject(task, long, at(1)).await.unwrap_err();
+    assert_eq!(error.to_string(), "a message of 262145 bytes is over the limit of 262144");
+    let whole = Injection::message(injection_id(), "x".repeat(MAX_INJECTION_BYTES));
+    store.inject(task, whole, at(1)).await.unwrap();
+
+    let mut sending = tokio::task::JoinSet::new();
+    for _ in 1..MAX_WAITING {
+        let store = store.clone();
+        sending.spawn(async move {
+            store.inject(task, Injection::message(injection_id(), "x"), at(1)).await.unwrap();
+        });
+    }
+    sending.join_all().await;
+    let error = store.inject(task, Injection::message(injection_id(), "x"), at(1)).await;
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        format!("task `{task}` has 1000 messages waiting, which is the limit")
+    );
+    for _ in 0..RESERVED_WAITING {
+        let cancel = Injection::control(injection_id(), Control::Cancel { reason: None });
+        store.inject(task, cancel, at(1)).await.unwrap();
+    }
+    let cancel = Injection::control(injection_id(), Control::Cancel { reason: None });
+    let error = store.inject(task, cancel, at(1)).await.unwrap_err();
+    assert!(matches!(error, Error::MailboxFull { limit: 1100, .. }));
+    let owner = store.own(task).await.unwrap();
+    assert_eq!(owner.stream(task).unwrap().drain(at(2)).await.unwrap().len(), 1100);
+}

@@ -1,0 +1,157 @@
+//! The writer: group commit, levels, and what a failure does to whom.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use windlass_store::{CommitPoint, Error, Level, Options, Phase, Store};
+
+use crate::world::{World, at, created, request};
+
+/// A store that keeps every point around its commits.
+fn watched(world: &World) -> (Store, Arc<Mutex<Vec<CommitPoint>>>) {
+    let points = Arc::new(Mutex::new(Vec::new()));
+    let kept = points.clone();
+    let hook = move |point| kept.lock().unwrap().push(point);
+    let options = Options { on_commit: Some(Arc::new(hook)), ..Options::default() };
+    (Store::open(world.dir.path(), options).unwrap(), points)
+}
+
+#[tokio::test]
+async fn appends_of_many_tasks_share_transactions() {
+    let world = World::new();
+    let (store, points) = watched(&world);
+    let mut owners = Vec::new();
+    for _ in 0..16 {
+        let task = store.create_task(at(0), created()).await.unwrap().task();
+        owners.push(store.own(task).await.unwrap());
+    }
+    let before = points.lock().unwrap().len();
+    let mut jobs = tokio::task::JoinSet::new();
+    for owner in owners {
+        jobs.spawn(async move {
+            for _ in 0..20 {
+                owner.append(at(1), vec![request()], Level::Synced).await.unwrap();
+            }
+            assert_eq!(owner.append(at(1), vec![], Level::Written).await.unwrap(), []);
+        });
+    }
+    jobs.join_all().await;
+    let commits = (points.lock().unwrap().len() - before) / 2;
+    assert!(commits < 16 * 20 / 2, "{commits} commits for {} appends", 16 * 20);
+    assert_eq!(store.events_since(0, usize::MAX).unwrap().len(), 16 * 21);
+}
+
+#[tokio::test]
+async fn each_commit_is_told_before_and_after_with_what_is_synced() {
+    let world = World::new();
+    let (store, points) = watched(&world);
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let owner = store.own(task).await.unwrap();
+    owner.append(at(1), vec![request()], Level::Written).await.unwrap();
+    // Nothing changes here, and yet what was written is synced.
+    store.sync().await.unwrap();
+    owner.append(at(2), vec![request()], Level::Written).await.unwrap();
+    owner.append(at(3), vec![request()], Level::Synced).await.unwrap();
+    let points = points.lock().unwrap();
+    let line = |point: &CommitPoint| {
+        let unsynced = point.wal_bytes > point.synced_bytes;
+        format!("{} {:?} {:?} {unsynced}", point.number, point.phase, point.level)
+    };
+    let lines: Vec<_> = points.iter().map(line).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    1 Before Synced false
+    1 After Synced false
+    2 Before Synced false
+    2 After Synced false
+    3 Before Written false
+    3 After Written true
+    4 Before Written false
+    4 After Written true
+    5 Before Synced true
+    5 After Synced false
+    ");
+    let lengths: Vec<_> = points.iter().map(|point| point.wal_bytes).collect();
+    assert!(lengths.is_sorted());
+    let file = world.dir.path().join("windlass.db-wal").metadata().unwrap().len();
+    assert_eq!(lengths.last(), Some(&file));
+    assert!(points.iter().step_by(2).all(|point| point.phase == Phase::Before));
+}
+
+#[tokio::test]
+async fn one_that_may_not_write_does_not_hold_up_the_others() {
+    let world = World::new();
+    let store = world.open();
+    let old_task = store.create_task(at(0), created()).await.unwrap().task();
+    let old = store.own(old_task).await.unwrap();
+    let _new = store.take_over(old_task).await.unwrap();
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let owner = store.own(task).await.unwrap();
+    for _ in 0..20 {
+        let (refused, appended) = tokio::join!(
+            old.append(at(1), vec![request()], Level::Written),
+            owner.append(at(1), vec![request()], Level::Written),
+        );
+        assert!(matches!(refused, Err(Error::Superseded { task }) if task == old_task));
+        appended.unwrap();
+    }
+    assert_eq!(store.journal(old_task).unwrap().len(), 1);
+    assert_eq!(store.journal(task).unwrap().len(), 21);
+}
+
+#[tokio::test]
+async fn a_database_locked_for_too_long_fails_the_writer_and_not_the_readers() {
+    let world = World::new();
+    let options = Options { busy_wait: Duration::from_millis(20), ..Options::default() };
+    let store = Store::open(world.dir.path(), options).unwrap();
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let owner = store.own(task).await.unwrap();
+    let hog = rusqlite::Connection::open(world.dir.path().join("windlass.db")).unwrap();
+    hog.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = owner.append(at(1), vec![request()], Level::Written).await.unwrap_err();
+    assert!(matches!(error, Error::Busy { .. }), "{error:?}");
+    assert_eq!(store.journal(task).unwrap().len(), 1);
+    hog.execute_batch("ROLLBACK").unwrap();
+    owner.append(at(1), vec![request()], Level::Written).await.unwrap();
+    assert_eq!(store.journal(task).unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_queued_is_committed_when_the_store_closes() {
+    let world = World::new();
+    let store = world.open();
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let owner = store.own(task).await.unwrap();
+    for _ in 0..50 {
+        let mut append = Box::pin(owner.append(at(1), vec![request()], Level::Written));
+        // Polled once, so that it is queued, and then given up.
+        let _ = futures_once(append.as_mut()).await;
+    }
+    drop((owner, store));
+    assert_eq!(world.open().journal(task).unwrap().len(), 51);
+}
+
+async fn futures_once<F: Future + Unpin>(future: F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = std::future::ready(()) => None,
+    }
+}
+
+#[tokio::test]
+async fn a_long_journal_goes_through_checkpoints_whole() {
+    let world = World::new();
+    let (store, points) = watched(&world);
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let owner = store.own(task).await.unwrap();
+    let text = "x".repeat(40_000);
+    for _ in 0..200 {
+        let event = crate::world::reply(&text);
+        owner.append(at(1), vec![event], Level::Written).await.unwrap();
+    }
+    let points = points.lock().unwrap();
+    assert!(points.windows(2).any(|pair| pair[1].wal_bytes < pair[0].wal_bytes), "a new WAL began");
+    assert!(points.iter().all(|point| point.synced_bytes <= point.wal_bytes));
+    assert_eq!(store.journal(task).unwrap().len(), 201);
+    assert_eq!(store.verify().unwrap(), []);
+}
