@@ -53,7 +53,8 @@ fn an_unknown_profile() {
 #[test]
 fn no_model() {
     let program = program();
-    let ran = program.command(&["run", "x"]).env_remove("LITELLM_MODEL").output().unwrap();
+    let mut command = program.command(&["run", "x"]);
+    let ran = command.env_remove("LITELLM_MODEL").env_remove("LITELLM_API_BASE").output().unwrap();
     assert_eq!(ran.status.code(), Some(2));
     insta::assert_snapshot!(String::from_utf8_lossy(&ran.stderr));
 }
