@@ -10,7 +10,7 @@
 //!   another program's write in those microseconds is lost. The content looked at is hashed right before.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read, Write as _};
 use std::os::fd::AsFd;
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
@@ -63,6 +63,22 @@ impl Workspace {
             let _ = rustix::fs::unlinkat(&spot.directory, temporary.as_str(), AtFlags::empty());
         }
         written
+    }
+
+    /// Puts a stream into a file of the harness's own. Not synced: such files can be made again.
+    pub fn keep(&self, call: CallId, path: &str, content: &mut dyn Read) -> Result<(), Error> {
+        let spot = self.walk(path, Parents::Create(Purpose::Harness))?;
+        self.refuse_writing(&spot, Purpose::Harness)?;
+        self.stat_file(&spot)?;
+        let failed = |errno| Error::at(&spot.path(), errno);
+        let temporary = temporary_name(call);
+        let mut file = File::from(create_anew(&spot, &temporary).map_err(failed)?);
+        let copied = std::io::copy(content, &mut file);
+        copied.map_err(|source| Error::Io { path: spot.path(), source })?;
+        give_to_owner_of(&spot.directory, &temporary);
+        let name = spot.name.as_str();
+        rustix::fs::renameat(&spot.directory, temporary.as_str(), &spot.directory, name)
+            .map_err(failed)
     }
 
     /// Finds out whether a change that a crash interrupted has happened, and removes its leftovers.
