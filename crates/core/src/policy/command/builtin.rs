@@ -75,11 +75,13 @@ impl Walk<'_> {
                 harmless("computes")
             }
             "trap" => {
-                let text =
-                    args.iter().find(|arg| !arg.text.starts_with('-') && !arg.text.is_empty());
-                if let Some(text) = text.filter(|_| args.len() > 1) {
+                let options = args.iter().take_while(|arg| arg.text == "--").count();
+                if let [text, _, ..] = &args[options..]
+                    && !text.text.is_empty()
+                    && !text.text.starts_with('-')
+                {
                     self.apart(How::Script("trap".to_owned()), |walk| {
-                        walk.script_text(text, "trap")
+                        walk.script_text(text, "trap");
                     });
                 }
                 harmless("judged by the text it runs later")

@@ -105,6 +105,9 @@ impl Walk<'_> {
         }
         if let Some(value) = self.state.aliases.get(name).cloned() {
             self.follow_alias(name, &value, args);
+            if judged.class == Class::LocalCommand {
+                judged = Assessment::of(Class::Read, format!("means alias `{name}`"));
+            }
         }
         self.by_configuration(&program, args, judged)
     }

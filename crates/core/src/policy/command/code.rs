@@ -157,7 +157,6 @@ const SUSPICIOUS: &[&str] = &[
     "send(",
     "instance_eval",
     "const_get",
-    "load(",
     "truncate",
     "symlink",
     "mkfifo",
@@ -177,7 +176,6 @@ impl Walk<'_> {
         let known = INTERPRETERS.iter().find(|known| {
             known.names.contains(&program) || (!base.is_empty() && known.names.contains(&base))
         })?;
-        let script = args.iter().position(|arg| !arg.text.starts_with('-')).unwrap_or(args.len());
         let invocation = Invocation::new(program, args, known.values, Style::Bundled);
         let codes: Vec<String> = invocation.values(known.code).map(str::to_owned).collect();
         if !codes.is_empty() {
@@ -210,10 +208,7 @@ impl Walk<'_> {
             }
         }
         Some(match invocation.operands.first() {
-            Some(file) if file.text != "-" => {
-                let _ = script;
-                self.script_file(file)
-            }
+            Some(file) if file.text != "-" => self.script_file(file),
             _ if !invocation.options.is_empty()
                 && invocation.operands.is_empty()
                 && self.state.input == Input::Inherited =>
@@ -257,12 +252,15 @@ impl Walk<'_> {
             | "sysconfig" => {
                 return Assessment::of(Class::Read, "only prints");
             }
-            name => name.split('.').next().unwrap_or_default(),
+            name if name.contains('.') => {
+                return Assessment::of(Class::LocalCommand, format!("runs the module `{module}`"));
+            }
+            name => name,
         };
         let argv = std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
         let how = How::Wrapper(program.to_owned());
         self.apart(how.clone(), |walk| walk.record(argv, how, Vec::new()));
-        Assessment::of(Class::LocalCommand, format!("runs the module `{module}`"))
+        Assessment::of(Class::Read, "judged by the module it runs")
     }
 
     /// Code in another language.

@@ -238,7 +238,8 @@ struct Word {
 
 impl Word {
     fn push(&mut self, text: &str, quoted: bool) {
-        let glob = !quoted && text.contains(['*', '?', '[']);
+        let bracket = || text.find('[').is_some_and(|at| text[at..].contains(']'));
+        let glob = !quoted && (text.contains(['*', '?']) || bracket());
         match self.fields.last_mut() {
             Some(last) if self.open => {
                 last.text.push_str(text);

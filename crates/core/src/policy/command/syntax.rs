@@ -98,12 +98,66 @@ pub(super) fn parse(text: &str) -> Result<Vec<Node>, Unreadable> {
 fn parse_with(text: &str, extended_globs: bool) -> Result<Vec<Node>, Unreadable> {
     let options =
         ParserOptions { enable_extended_globbing: extended_globs, ..ParserOptions::default() };
-    let tokens = brush_parser::uncached_tokenize_str(text, &options.tokenizer_options())
+    let mut tokens = brush_parser::uncached_tokenize_str(text, &options.tokenizer_options())
         .map_err(|error| Unreadable::because(format!("it does not parse: {error}")))?;
     guard::before_grammar(&tokens)?;
+    part_parentheses(&mut tokens);
     let program = brush_parser::parse_tokens(&tokens, &options)
         .map_err(|error| Unreadable::because(format!("it does not parse: {error}")))?;
     Ok(program.complete_commands.into_iter().flat_map(list).collect())
+}
+
+/// Puts a line break between two opening parentheses that bash does not read as arithmetic.
+///
+/// The grammar takes any two for `((`. To bash `( (a) )` and `((a) )` are subshells: arithmetic needs
+/// both pairs without a blank between them.
+fn part_parentheses(tokens: &mut Vec<Token>) {
+    let mut at = 0;
+    let mut in_test = false;
+    while at + 1 < tokens.len() {
+        match token_text(&tokens[at]) {
+            ("[[", false) => in_test = true,
+            ("]]", false) => in_test = false,
+            ("(", true) if !in_test && token_text(&tokens[at + 1]) == ("(", true) => {
+                let arithmetic = touch(&tokens[at], &tokens[at + 1])
+                    && closing(tokens, at + 1).is_some_and(|end| {
+                        let next = tokens.get(end + 1);
+                        next.is_some_and(|next| {
+                            token_text(next) == (")", true) && touch(&tokens[end], next)
+                        })
+                    });
+                if !arithmetic {
+                    let place = tokens[at].location().clone();
+                    tokens.insert(at + 1, Token::Operator("\n".to_owned(), place));
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Whether nothing stands between two tokens.
+fn touch(left: &Token, right: &Token) -> bool {
+    left.location().end.index == right.location().start.index
+}
+
+/// The index of the parenthesis that closes the one at `open`.
+fn closing(tokens: &[Token], open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match token_text(token) {
+            ("(", true) => depth += 1,
+            (")", true) => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 fn list(items: ast::CompoundList) -> Vec<Node> {

@@ -248,7 +248,9 @@ impl Walk<'_> {
             "ssh" | "mosh" | "dropbear" | "autossh" | "sshpass" => {
                 return Some(self.ssh(program, args));
             }
-            "command" if lookup(args) => return None,
+            "command" if lookup(args) => {
+                return Some(Assessment::of(Class::Read, "looks a name up"));
+            }
             "npx" | "bunx" | "pnpx" | "uvx" | "pipx" => return Some(self.npx(program, args)),
             _ => {}
         }

@@ -657,7 +657,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         files: Files::Reads,
         rows: &[
             row("", Class::Read, "shows bytes", &["xxd -l 16 a"], &["xxd -r a b"]),
-            row("-r", Class::Edit, "writes bytes", &["xxd -r a.hex a.bin"], &["xxd a"]),
+            risky("-r", Class::Edit, MEDIUM_EDIT, "writes bytes", &["xxd -r a.hex a.bin"], &["xxd a"]),
         ],
     },
     Program {
@@ -668,9 +668,10 @@ pub(super) const PROGRAMS: &[Program] = &[
         files: Files::Reads,
         rows: &[
             row("", Class::Read, "queries text", &["yq .a x.yaml"], &["yq -i .a=1 x.yaml"]),
-            row(
+            risky(
                 "-i|--inplace",
                 Class::Edit,
+                MEDIUM_EDIT,
                 "changes files in place",
                 &["yq -i '.a = 1' x.yaml"],
                 &["yq .a x.yaml"],
