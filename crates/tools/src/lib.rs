@@ -11,5 +11,6 @@ mod builtin;
 pub mod output;
 pub mod workspace;
 
+pub use builtin::Asked;
 pub use registry::Registry;
 pub use tool::{Act, Call, Category, Facts, Kind, Prepared, Tool, World};
