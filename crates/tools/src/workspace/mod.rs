@@ -9,6 +9,7 @@
 mod error;
 mod layout;
 mod protect;
+mod repository;
 mod scan;
 mod walk;
 mod write;
@@ -99,8 +100,7 @@ impl Workspace {
         let hidden = places.data.as_deref().and_then(|data| names_below(&real, data));
         let workspace = Self { root, real, real_names, places, hidden };
         workspace.lay_out(directory)?;
-        // Tidiness for the user's `git status`; a repository that refuses it does not stop the task.
-        let _ = workspace.exclude_from_git();
+        workspace.exclude_from_git();
         Ok(workspace)
     }
 

@@ -59,6 +59,7 @@ fn untouched(bench: &Bench) {
     assert_eq!(names, ["dir", "secret", "ws"], "nothing new outside");
 }
 
+/// ES-172
 #[tokio::test]
 async fn dot_dot_does_not_lead_out() {
     let paths = [
