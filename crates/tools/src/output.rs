@@ -135,3 +135,27 @@ pub fn neutralize(text: &str) -> String {
     }
     clean
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// ES-228, ES-230
+        #[test]
+        fn a_cut_text_is_within_its_limit_and_is_made_of_both_ends(
+            text in "[a-zé\n]{1000,3000}", limit in 60u64..240,
+        ) {
+            let notice = "[OUTPUT TRUNCATED — somewhere]";
+            let cut = cut(&text, limit, notice);
+            prop_assert!(cut.len() as u64 <= limit * BYTES_PER_TOKEN);
+            let kept = cut.strip_suffix(&format!("\n\n{notice}")).unwrap();
+            let (head, rest) = kept.split_once("\n[… ").unwrap();
+            let (left_out, tail) = rest.split_once(" bytes left out …]\n").unwrap();
+            let left_out: usize = left_out.parse().unwrap();
+            prop_assert!(text.starts_with(head) && text.trim_end_matches('\n').ends_with(tail));
+            prop_assert!(head.len() + left_out + tail.len() <= text.len());
+        }
+    }
+}

@@ -6,6 +6,7 @@
 mod read;
 mod write;
 mod edit;
+mod rewrite;
 mod glob;
 mod grep;
 mod update_plan;
@@ -16,6 +17,8 @@ mod ask_user;
 mod list_skills;
 mod read_skill;
 mod publish_deliverable;
+
+pub use ask_user::Asked;
 
 use std::future::pending;
 use std::panic::resume_unwind;

@@ -27,7 +27,7 @@ use super::{Error, Workspace};
 pub struct Replacement<'a> {
     /// The call that makes it; names the temporary file.
     pub call: CallId,
-    /// Where, as the agent writes it.
+    /// Where: the path that `look` gave, links resolved.
     pub path: &'a str,
     /// Hash of the content that is expected there; `None` for no file.
     pub before: Option<&'a str>,
@@ -53,6 +53,10 @@ impl Workspace {
     pub fn replace(&self, new: Replacement<'_>) -> Result<(), Error> {
         let spot = self.walk(new.path, Parents::Create(new.purpose))?;
         self.refuse_writing(&spot, new.purpose)?;
+        // Decided for one file, and a link has since been put into its path.
+        if new.purpose != Purpose::Harness && spot.path() != new.path {
+            return Err(Error::Changed { path: new.path.to_owned() });
+        }
         let old = self.stat_file(&spot)?;
         if self.hash_at(&spot)?.as_deref() != new.before {
             return Err(Error::Changed { path: spot.path() });
@@ -141,7 +145,7 @@ impl Workspace {
         rustix::fs::fsync(&file).map_err(failed)?;
         rustix::fs::renameat(&spot.directory, temporary, &spot.directory, spot.name.as_str())
             .map_err(failed)?;
-        sync_directory(spot);
+        sync_directory(&spot.directory);
         Ok(())
     }
 }
@@ -184,11 +188,11 @@ pub(super) fn give_to_owner_of(directory: &impl AsFd, name: &str) {
     }
 }
 
-/// Makes the rename durable. A directory that may be searched but not read cannot be synced; the file
+/// Makes a new name durable. A directory that may be searched but not read cannot be synced; the file
 /// itself is on the disk by then.
-fn sync_directory(spot: &Spot) {
+pub(super) fn sync_directory(directory: &impl AsFd) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    if let Ok(directory) = rustix::fs::openat(&spot.directory, ".", flags, Mode::empty()) {
+    if let Ok(directory) = rustix::fs::openat(directory, ".", flags, Mode::empty()) {
         let _ = rustix::fs::fsync(&directory);
     }
 }
