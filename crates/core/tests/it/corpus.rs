@@ -19,10 +19,13 @@ pub fn entries() -> Vec<Entry> {
 
 fn entry(line: &str) -> Entry {
     let mut parts = line.splitn(3, ' ');
-    let class = parts.next().unwrap().replace("local", "local command");
-    let risk = parts.next().unwrap();
-    let command = parts.next().unwrap().replace('⏎', "\n");
-    Entry { class: class.parse().unwrap(), risk: risk.parse().unwrap(), command }
+    let mut part = || parts.next().expect("three columns");
+    let class = part().replace("local", "local command");
+    Entry {
+        class: class.parse().expect("a class"),
+        risk: part().parse().expect("a risk"),
+        command: part().replace('⏎', "\n"),
+    }
 }
 
 pub fn context() -> Context {
@@ -41,7 +44,10 @@ fn every_command_of_the_corpus_has_its_class_and_risk() {
             let right = (found.class, found.risk) == (entry.class, entry.risk);
             (!right).then(|| {
                 let Entry { class, risk, command } = entry;
-                format!("{command}\n    is {} {} ({})\n    not {class} {risk}", found.class, found.risk, found.reason)
+                format!(
+                    "{command}\n    is {} {} ({})\n    not {class} {risk}",
+                    found.class, found.risk, found.reason
+                )
             })
         })
         .collect();
