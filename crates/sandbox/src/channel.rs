@@ -64,6 +64,9 @@ pub(crate) enum Request {
         connection: u32,
         credit: i64,
     },
+    Hangup {
+        connection: u32,
+    },
 }
 
 /// Why the helper could not make the sandbox.
@@ -188,7 +191,7 @@ struct Owner<R, W> {
     egress: Option<Arc<Egress>>,
     commands: HashMap<u32, Known>,
     connections: HashMap<u32, Tunnel>,
-    jobs: JoinSet<u32>,
+    jobs: JoinSet<()>,
     next_id: u32,
 }
 
@@ -236,7 +239,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                     Ok(count) if count > 0 => self.wrote(count),
                     _ => break,
                 },
-                Some(ended) = self.jobs.join_next() => self.hang_up(ended.ok()),
+                // What there was to say of a connection came as a request.
+                Some(_) = self.jobs.join_next() => {}
             }
         }
         self.jobs.shutdown().await;
@@ -274,6 +278,11 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                 if let Some(tunnel) = self.connections.get_mut(&connection) {
                     tunnel.under_way -= credit;
                     self.order(&Order::Passed { connection, credit });
+                }
+            }
+            Request::Hangup { connection } => {
+                if self.connections.remove(&connection).is_some() {
+                    self.order(&Order::Hangup { connection });
                 }
             }
         }
@@ -430,21 +439,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
             credit: credit.clone(),
             requests: self.requests.clone(),
         };
-        let serving = proxy::serve(end, egress.clone());
-        let job = self.jobs.spawn(async move {
-            serving.await;
-            connection
-        });
+        let job = self.jobs.spawn(proxy::serve(end, egress.clone()));
         self.connections.insert(connection, Tunnel { requests, credit, under_way: 0, job });
         Ok(())
-    }
-
-    fn hang_up(&mut self, connection: Option<u32>) {
-        if let Some(connection) = connection
-            && self.connections.remove(&connection).is_some()
-        {
-            self.order(&Order::Hangup { connection });
-        }
     }
 }
 
