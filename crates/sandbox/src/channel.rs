@@ -20,12 +20,12 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::network::Egress;
 use crate::protocol::{
-    self, Cause, MAX_CHUNK_BYTES, MAX_CONNECTIONS, Order, Ready, Report, Setup, Start, VERSION,
-    WINDOW, cost,
+    Cause, MAX_CHUNK_BYTES, MAX_CONNECTIONS, Order, Ready, Report, Setup, Start, VERSION, WINDOW,
+    cost,
 };
 use crate::running::{Input, Killer, OnDrop, Running};
 use crate::seam::{Chunk, Command, Ended, Exit, Stdin, Stream};
-use crate::{Error, proxy};
+use crate::{Error, proxy, wire};
 
 /// Commands at once in one sandbox: far more than agents use, few enough for one process to carry.
 const MAX_COMMANDS: usize = 256;
@@ -79,7 +79,7 @@ pub(crate) enum Refused {
 
 /// A channel to a helper whose sandbox stands.
 #[derive(Debug)]
-pub struct Channel {
+pub(crate) struct Channel {
     requests: mpsc::UnboundedSender<Request>,
     jobs: JoinSet<()>,
     /// What the helper could arrange.
@@ -202,7 +202,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
         self.to.write_all(&self.out).await.map_err(broken)?;
         self.out.clear();
         loop {
-            match protocol::cut(&self.received).map_err(broken)? {
+            match wire::cut(&self.received).map_err(broken)? {
                 Some((frame, length)) => {
                     let report = Report::read(frame).map_err(broken)?;
                     self.received.drain(..length);
@@ -347,7 +347,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
     fn hear(&mut self) -> io::Result<()> {
         let received = std::mem::take(&mut self.received);
         let mut rest = received.as_slice();
-        while let Some((frame, length)) = protocol::cut(rest)? {
+        while let Some((frame, length)) = wire::cut(rest)? {
             self.note(Report::read(frame)?)?;
             rest = &rest[length..];
         }
@@ -462,3 +462,6 @@ fn exit(cause: Cause, value: i32) -> Exit {
         Cause::OutOfMemory => Exit::OutOfMemory,
     }
 }
+
+#[cfg(test)]
+mod tests;
