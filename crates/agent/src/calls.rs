@@ -18,6 +18,7 @@ use windlass_core::outcome::{Ending as CallEnding, Fact, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Decision, Rules, Verdict, decide};
 use windlass_core::question::{Answer, Binding, PERMISSION_OPTIONS, Question, QuestionKind};
 use windlass_core::state::{OpenCall, Stage};
+use windlass_skills::Viewer;
 use windlass_store::Level;
 use windlass_tools::registry::reachable_under;
 use windlass_tools::workspace::Happened;
@@ -288,6 +289,7 @@ impl Agent {
         let facts = Facts {
             known_files: state.known_files.clone(),
             working_directory: state.working_directory.clone(),
+            viewer: Viewer::of(&state.axes),
         };
         let call = Call {
             id: open.request.id,

@@ -20,11 +20,13 @@ use windlass_core::event::{
     StatusChanged,
 };
 use windlass_core::guard::Intervention;
-use windlass_core::id::{CallId, TaskId};
+use windlass_core::id::{CallId, InjectionId, TaskId};
+use windlass_core::injection::Injection;
 use windlass_core::message::{Prelude, ToolRequest};
 use windlass_core::state::{FoldError, Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Live, Model, Options, Reply};
+use windlass_skills::{Viewer, news};
 use windlass_store::Level;
 use windlass_tools::registry::reachable_under;
 use windlass_tools::shell::Exited;
@@ -143,6 +145,7 @@ impl Agent {
         loop {
             task.drain().await?;
             self.report_exits(task).await?;
+            self.report_news(task).await?;
             if let Some(ending) = self.signalled(task, stop) {
                 return Ok(ending);
             }
@@ -175,7 +178,8 @@ impl Agent {
         let command = state.command();
         let tools = self.registry.specs(reachable_under(state.axes.permission_profile));
         let first = task.transcript().is_none();
-        let skills: Vec<_> = Vec::new();
+        let (shelf, viewer) = (self.world.skills.current(), Viewer::of(&state.axes));
+        let skills = shelf.listing(viewer);
         let prelude = first.then(|| Prelude {
             system: prompt::system(&Surroundings {
                 tools: &tools,
@@ -199,6 +203,7 @@ impl Agent {
             timeout_ms: self.settings.timeout.map(|limit| limit.as_millis() as u64),
             compaction_config: serde_json::to_value(&self.settings.compaction).unwrap_or_default(),
             prelude,
+            skills: if first { shelf.told(viewer) } else { Default::default() },
             context,
         };
         tracing::info!(task_id = %start.task_id, goal = %start.goal, model = %start.model, "Task started");
@@ -215,6 +220,24 @@ impl Agent {
             return Ok(());
         }
         let events: Vec<_> = self.world.shell.exited().into_iter().map(exited).collect();
+        if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await }
+    }
+
+    /// Tells the agent what changed around it: skills, and what other parts have put into the news.
+    async fn report_news(&self, task: &mut Journal) -> Result<(), Error> {
+        let state = task.state();
+        if state.next() != Next::AskModel {
+            return Ok(());
+        }
+        let viewer = Viewer::of(&state.axes);
+        let skills = news(&state.told_skills, &self.world.skills.current(), viewer);
+        let others = self.world.news.take().into_iter().map(|text| (text, None));
+        let told = others.chain(skills.map(|(text, told)| (text, Some(told))));
+        let event = |(text, told): (String, Option<_>)| {
+            let id = InjectionId::new(task.now());
+            Event::InjectionReceived(Injection::notice(id, text, told.as_ref()))
+        };
+        let events: Vec<_> = told.map(event).collect();
         if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await }
     }
 

@@ -122,6 +122,8 @@ pub struct TaskState {
     pub working_directory: Option<String>,
     /// Commands left running, by the call that started each.
     pub background: BTreeMap<CallId, String>,
+    /// The version of each skill that the agent has been told of.
+    pub told_skills: BTreeMap<String, String>,
     /// Tokens, rounds and calls so far; `duration_ms` counts ended segments only.
     pub usage: UsageMetrics,
     /// What it has cost so far.
@@ -163,6 +165,7 @@ impl TaskState {
             outputs: Vec::new(),
             working_directory: None,
             background: BTreeMap::new(),
+            told_skills: BTreeMap::new(),
             usage: UsageMetrics::default(),
             cost_spent: 0.0,
             last_tokens: 0,
@@ -202,7 +205,10 @@ impl TaskState {
                 self.error = moved.error.clone();
                 self.clear_signal();
             }
-            Event::AgentStart(_) => {
+            Event::AgentStart(start) => {
+                if start.prelude.is_some() {
+                    self.told_skills = start.skills.clone();
+                }
                 self.end_segment();
                 self.started = true;
                 self.segment = Some((at, at));
@@ -348,6 +354,9 @@ impl TaskState {
             }
             Some(Control::Resume) if self.signal == Some(Signal::Pause) => self.signal = None,
             Some(Control::Pause | Control::Resume) | None => {}
+        }
+        if let Some(told) = injection.told_skills() {
+            self.told_skills = told;
         }
         if injection.text_for_model().is_some() {
             self.final_text = None;

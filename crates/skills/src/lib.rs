@@ -30,7 +30,6 @@ pub use parse::{MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, ParseError, parse_markdow
 pub use places::{IMAGE_DIRECTORY, places};
 pub use shelf::Shelf;
 pub use skill::{Context, Meta, Resource, Role, Scope, SideEffects, Skill, Viewer};
-pub use watch::Watch;
 
 /// How much of a system prompt the list of skills may take; what is over is cut, then left out.
 const MAX_LISTED_BYTES: usize = 16 * 1024;

@@ -17,6 +17,8 @@ use crate::{Problem, Skills};
 #[derive(Clone, Debug)]
 pub struct Shelf {
     inner: Arc<Inner>,
+    /// Ends with the last clone that has it.
+    watch: Option<Arc<Watch>>,
 }
 
 #[derive(Debug)]
@@ -48,7 +50,8 @@ impl Shelf {
     fn holding(skills: Skills, places: Vec<(PathBuf, Scope)>, merged: Option<Merged>) -> Self {
         let (current, replaced) = (Mutex::new(Arc::new(skills)), Condvar::new());
         let reloading = Mutex::new(());
-        Self { inner: Arc::new(Inner { places, merged, current, replaced, reloading }) }
+        let inner = Inner { places, merged, current, replaced, reloading };
+        Self { inner: Arc::new(inner), watch: None }
     }
 
     /// The set as it is now.
@@ -106,9 +109,10 @@ impl Shelf {
         }
     }
 
-    /// Follows the files until the watch is dropped.
-    pub fn watch(&self) -> Watch {
-        watch::over(self.clone())
+    /// The same shelf, following its files for as long as a clone of it lives.
+    pub fn watched(mut self) -> Self {
+        self.watch = Some(Arc::new(watch::over(self.clone())));
+        self
     }
 }
 

@@ -32,7 +32,7 @@ const QUEUE: usize = 4096;
 
 /// Follows the files of a [`Shelf`] for as long as it lives.
 #[derive(Debug)]
-pub struct Watch {
+pub(crate) struct Watch {
     signals: SyncSender<Signal>,
     thread: Option<JoinHandle<()>>,
 }
@@ -261,11 +261,10 @@ impl Batch {
         };
         let mut concerns = false;
         for path in event.paths {
-            if structural && wanted.leads_to_a_point(&path) {
-                self.moved = true;
+            let moved = structural && wanted.leads_to_a_point(&path);
+            if moved || wanted.points.contains(&path) || wanted.is_below(&path) {
                 concerns = true;
-            } else if wanted.points.contains(&path) || wanted.is_below(&path) {
-                concerns = true;
+                self.moved |= moved;
                 self.paths.insert(path);
             }
         }

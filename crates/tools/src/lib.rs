@@ -15,4 +15,4 @@ pub mod workspace;
 pub use builtin::Asked;
 pub use registry::Registry;
 pub use shell::Shell;
-pub use tool::{Act, Call, Category, Facts, Kind, Prepared, Tool, World};
+pub use tool::{Act, Call, Category, Facts, Kind, News, Prepared, Tool, World};

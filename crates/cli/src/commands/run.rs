@@ -14,7 +14,7 @@ use super::Setting;
 use crate::args::{Printing, Resume, Run};
 use crate::failure::{self, Failure};
 use crate::show::{self, Screen};
-use crate::wiring::models;
+use crate::wiring::{models, skills};
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
@@ -61,8 +61,9 @@ fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
     models::open(&config, choice).map_err(|details| {
         Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
     })?;
+    let goal = goal(&args.goal)?;
     Ok(Draft {
-        goal: goal(&args.goal)?,
+        goal: skills::expanded(&setting.surroundings, &args.workspace, &axes, goal)?,
         constraints: args.constraint.clone(),
         workspace: args.workspace.clone(),
         share: if args.share { Share::Allowed } else { Share::Alone },

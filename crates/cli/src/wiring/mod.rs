@@ -3,6 +3,7 @@
 pub mod gate;
 pub mod models;
 pub mod sandbox;
+pub mod skills;
 pub mod trust;
 mod workbench;
 
@@ -31,6 +32,8 @@ pub struct Surroundings {
     pub data: PathBuf,
     /// Where effects happen, when a flag says so.
     pub sandbox: Option<config::types::SandboxMode>,
+    /// The only places to look for skills, where an eval says so.
+    pub skill_directories: Option<Vec<(PathBuf, windlass_skills::Scope)>>,
 }
 
 impl Surroundings {
@@ -41,7 +44,7 @@ impl Surroundings {
             Some(data) => data,
             None => data_directory(&env)?,
         };
-        Ok(Self { env, flags: Vec::new(), data, sandbox: None })
+        Ok(Self { env, flags: Vec::new(), data, sandbox: None, skill_directories: None })
     }
 
     /// The configuration for work in a directory.

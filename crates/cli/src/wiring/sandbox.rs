@@ -19,6 +19,7 @@ pub async fn open(
     config: &Config,
     workspace: &Path,
     root: TaskId,
+    skills: Option<PathBuf>,
 ) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
     let environment: Vec<_> =
         surroundings.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -41,7 +42,7 @@ pub async fn open(
                 read_only: config.sandbox.read_only.iter().map(expand).collect(),
                 home,
                 hidden: Vec::new(),
-                skills: None,
+                skills,
                 trace: Some(surroundings.data.join("traces").join(root.to_string())),
                 network: network(config, root),
                 limits: Limits {

@@ -11,13 +11,13 @@ use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
-use windlass_skills::Skills;
+use windlass_skills::Shelf;
 use windlass_store::Store;
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Registry, Shell, World};
+use windlass_tools::{News, Registry, Shell, World};
 
-use super::{Surroundings, gate, models, sandbox};
+use super::{Surroundings, gate, models, sandbox, skills};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
@@ -46,9 +46,12 @@ impl Workbench {
         let choice = config.models.for_mode(task.axes.model_mode).cloned();
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
         let model = models::open(&config, &choice)?;
-        let workspace = self.workspace(directory, task)?;
+        let shelf = skills::shelf(&self.surroundings, directory)
+            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
+        let workspace = self.workspace(directory, task, &shelf)?;
+        let shown = shelf.shown().map(Path::to_owned);
         let sandbox =
-            sandbox::open(&self.surroundings, &config, directory, task.created.root).await?;
+            sandbox::open(&self.surroundings, &config, directory, task.created.root, shown).await?;
         let settings = settings(&config, &choice, task, &sandbox.footing());
         let limits = Limits {
             default_timeout: config.agent.bash_timeout_seconds,
@@ -59,21 +62,27 @@ impl Workbench {
         let (store, clock) = (self.store.clone(), Arc::new(Timestamp::now));
         let world = World {
             workspace: Arc::new(workspace),
-            skills: Arc::new(Skills::empty()),
+            skills: shelf,
+            news: News::default(),
             shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits, gate)),
         };
         Ok(Agent { model, registry: Arc::new(Registry::builtin()), world, settings, previews })
     }
 
-    fn workspace(&self, directory: &Path, task: &TaskState) -> Result<Workspace, ErrorDetails> {
+    fn workspace(
+        &self,
+        directory: &Path,
+        task: &TaskState,
+        shelf: &Shelf,
+    ) -> Result<Workspace, ErrorDetails> {
         let dir = self.store.dir();
         let unusable = |error: &dyn std::fmt::Display| {
             ErrorDetails::new(ErrorType::Workspace, error.to_string())
         };
         let traces = dir.traces().join(task.created.root.to_string());
         std::fs::create_dir_all(&traces).map_err(|error| unusable(&error))?;
-        let places =
-            Places { skills: None, trace: Some(traces), data: Some(dir.root().to_owned()) };
+        let skills = shelf.shown().map(Path::to_owned);
+        let places = Places { skills, trace: Some(traces), data: Some(dir.root().to_owned()) };
         let workspace = Workspace::open(directory, places).map_err(|error| unusable(&error))?;
         link_trace(directory, &dir.traces(), task);
         Ok(workspace)

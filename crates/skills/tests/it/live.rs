@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use windlass_skills::{Merged, Shelf, Skills, Watch, places};
+use windlass_skills::{Merged, Shelf, Skills, places};
 
 /// How long a test may wait for anything before it is a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -15,7 +15,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A home, a project, and a shelf over both that is watched.
 struct Desk {
     shelf: Shelf,
-    _watch: Watch,
     room: TempDir,
 }
 
@@ -38,9 +37,8 @@ impl Desk {
         let merged = Merged::open(room.path().join("merged")).unwrap();
         // Without the image's own, which this machine may have.
         let places = places(Some(&home), &project).split_off(1);
-        let shelf = Shelf::open(places, Some(merged));
-        let watch = shelf.watch();
-        Self { shelf, _watch: watch, room }
+        let shelf = Shelf::open(places, Some(merged)).watched();
+        Self { shelf, room }
     }
 
     fn path(&self, name: &str) -> PathBuf {
