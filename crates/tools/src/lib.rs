@@ -9,6 +9,7 @@ pub mod registry;
 mod schema;
 mod builtin;
 pub mod shell;
+pub mod web;
 pub mod output;
 pub mod workspace;
 

@@ -5,6 +5,7 @@ pub mod models;
 pub mod sandbox;
 pub mod skills;
 pub mod trust;
+pub mod web;
 mod workbench;
 
 use std::collections::BTreeMap;

@@ -17,7 +17,7 @@ use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{News, Registry, Shell, World};
 
-use super::{Surroundings, gate, models, sandbox, skills};
+use super::{Surroundings, gate, models, sandbox, skills, web};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
@@ -66,7 +66,8 @@ impl Workbench {
             news: News::default(),
             shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits, gate)),
         };
-        Ok(Agent { model, registry: Arc::new(Registry::builtin()), world, settings, previews })
+        let registry = Arc::new(registry(&config).map_err(|error| unequipped(&error))?);
+        Ok(Agent { model, registry, world, settings, previews })
     }
 
     fn workspace(
@@ -129,6 +130,21 @@ fn settings(
         instructions: None,
         memories: Vec::new(),
     }
+}
+
+/// Our own tools, then those that the configuration adds.
+fn registry(config: &Config) -> Result<Registry, windlass_tools::registry::Error> {
+    let mut registry = Registry::builtin();
+    let (tools, missing) = web::tools(config);
+    for tool in tools {
+        registry.add(tool)?;
+    }
+    missing.iter().for_each(|why| tracing::info!("{why}"));
+    Ok(registry)
+}
+
+fn unequipped(error: &dyn std::error::Error) -> ErrorDetails {
+    ErrorDetails::new(ErrorType::Internal, error.to_string())
 }
 
 /// As many bytes as the model may see at all.

@@ -6,3 +6,4 @@ mod spine;
 mod bad_input;
 mod owners;
 mod skills;
+mod web;

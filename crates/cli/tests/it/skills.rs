@@ -28,7 +28,9 @@ impl Running {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (send, log) = channel();
-        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| send.send(line)));
+        std::thread::spawn(move || {
+            lines.map_while(Result::ok).try_for_each(|line| send.send(line))
+        });
         Self { program, child, log, seen: String::new() }
     }
 
@@ -36,7 +38,8 @@ impl Running {
     fn logs(&mut self, wanted: &str) {
         loop {
             let line = self.log.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("never `{wanted}` in the log:\n{}", self.seen));
+            let line =
+                line.unwrap_or_else(|_| panic!("never `{wanted}` in the log:\n{}", self.seen));
             self.seen += &format!("{line}\n");
             if line.contains(wanted) {
                 return;
