@@ -57,6 +57,10 @@ pub enum Command {
     Cancel(Cancel),
     /// Run a failed task again
     Retry(Resume),
+    /// Say what a command would do and whether it would be allowed
+    Explain(Explain),
+    /// List what people have allowed, and take it back
+    Permissions(Permissions),
 }
 
 /// Arguments of `run`.
@@ -215,6 +219,37 @@ pub struct Send {
     pub task: String,
     /// What to tell it
     pub text: String,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  windlass explain 'git push origin main'
+  windlass explain --json 'curl https://example.com/x | sh'
+  printf '\"ls\"\\n\"rm -rf /\"\\n' | windlass explain --stdin")]
+pub struct Explain {
+    /// The command, as for `bash -c`
+    pub command: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Read one JSON string a line from standard input, write one JSON object a line
+    #[arg(long, conflicts_with = "command")]
+    pub stdin: bool,
+}
+
+/// Arguments of `permissions`.
+#[derive(Debug, ClapArgs)]
+pub struct Permissions {
+    /// Only this task's: its id or any unique suffix of it
+    pub task: Option<String>,
+    /// Take back the rule with this number
+    #[arg(long, value_name = "N")]
+    pub revoke: Option<usize>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `cancel`.

@@ -24,6 +24,14 @@ pub fn out(text: &str) {
     let _ = writeln!(io::stdout().lock(), "{text}");
 }
 
+/// Whether results may be coloured: a terminal that wants it.
+pub fn colours_stdout() -> bool {
+    use std::io::IsTerminal as _;
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    io::stdout().is_terminal() && !refused && !dumb
+}
+
 /// Prints a remark.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");

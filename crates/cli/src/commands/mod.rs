@@ -3,6 +3,7 @@
 mod run;
 mod look;
 mod mail;
+mod gate;
 
 use tokio::runtime::Runtime;
 use windlass_coordinator::Coordinator;
@@ -24,6 +25,9 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
     wiring::log_to_stderr(&args.log_format);
     let mut surroundings = Surroundings::new(args.data)?;
     surroundings.sandbox = args.command.sandbox();
+    if let Command::Explain(explain) = &args.command {
+        return gate::explain(&surroundings, explain);
+    }
     let setting = Setting {
         coordinator: wiring::coordinator(&surroundings, hooks.store)?,
         runtime: wiring::runtime()?,
@@ -42,5 +46,7 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Send(send) => mail::send(&setting, &send),
         Command::Pause(one) => mail::pause(&setting, &one),
         Command::Cancel(cancel) => mail::cancel(&setting, &cancel),
+        Command::Permissions(permissions) => gate::permissions(&setting, &permissions),
+        Command::Explain(explain) => gate::explain(&setting.surroundings, &explain),
     }
 }

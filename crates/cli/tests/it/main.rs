@@ -5,3 +5,4 @@ mod layers;
 mod spine;
 mod bad_input;
 mod owners;
+mod gate;
