@@ -4,6 +4,7 @@
 pub mod args;
 pub mod config;
 pub mod wiring;
+pub mod instructions;
 pub mod commands;
 pub mod show;
 pub mod failure;

@@ -58,15 +58,13 @@ impl Workbench {
 
     fn workspace(&self, directory: &Path, task: &TaskState) -> Result<Workspace, ErrorDetails> {
         let dir = self.store.dir();
-        let unusable =
-            |error: &dyn std::fmt::Display| ErrorDetails::new(ErrorType::Workspace, error.to_string());
+        let unusable = |error: &dyn std::fmt::Display| {
+            ErrorDetails::new(ErrorType::Workspace, error.to_string())
+        };
         let traces = dir.traces().join(task.created.root.to_string());
         std::fs::create_dir_all(&traces).map_err(|error| unusable(&error))?;
-        let places = Places {
-            skills: None,
-            trace: Some(traces),
-            data: Some(dir.root().to_owned()),
-        };
+        let places =
+            Places { skills: None, trace: Some(traces), data: Some(dir.root().to_owned()) };
         let workspace = Workspace::open(directory, places).map_err(|error| unusable(&error))?;
         link_trace(directory, &dir.traces(), task);
         Ok(workspace)
@@ -110,7 +108,7 @@ fn settings(
         container: format!("{:?}", footing.kind).to_lowercase(),
         footing: footing.facts.join(" "),
         workspace: footing.workspace.display().to_string(),
-        instructions: None,
+        instructions: crate::instructions::load(Path::new(&task.created.workspace)),
         memories: Vec::new(),
     }
 }
