@@ -51,8 +51,10 @@ impl Agent {
         stop: &CancellationToken,
     ) -> Result<Option<Ending>, Error> {
         let mut batch = Vec::new();
+        // Cancelled for these calls alone: a cancel or the time limit ends them, the loop goes on.
+        let end_calls = CancellationToken::new();
         for open in task.state().open_calls.clone().into_iter().take(MAX_CONCURRENT_CALLS) {
-            let plan = self.plan(task, &open).await;
+            let plan = self.plan(task, &open, &end_calls).await;
             let alone = !is_read_only(&plan);
             if alone && !batch.is_empty() {
                 break;
@@ -64,15 +66,15 @@ impl Agent {
         }
         if batch.len() == 1 {
             let (open, plan) = batch.remove(0);
-            return self.carry_out(task, stop, open, plan).await;
+            return self.carry_out(task, stop, &end_calls, open, plan).await;
         }
-        self.run_together(task, stop, batch).await
+        self.run_together(task, stop, &end_calls, batch).await
     }
 
     /// Decides what becomes of a call; changes nothing.
-    async fn plan(&self, task: &Journal, open: &OpenCall) -> Plan {
+    async fn plan(&self, task: &Journal, open: &OpenCall, stop: &CancellationToken) -> Plan {
         if let Stage::Started(call) = &open.stage {
-            return self.recover(task, open, call).await;
+            return self.recover(task, open, call, stop).await;
         }
         let (name, arguments) = (&open.request.name, &open.request.arguments);
         let arguments = match self.registry.check(name, arguments) {
@@ -82,7 +84,7 @@ impl Agent {
         if matches!(open.stage, Stage::Answered(_)) && self.kind(name) == Kind::Loop {
             return Plan::Settled { check: None, outcome: Outcome::ok(ANSWERED.trim_end()) };
         }
-        let prepared = match self.prepare(task, open, arguments.clone()).await {
+        let prepared = match self.prepare(task, open, arguments.clone(), stop).await {
             Ok(prepared) => prepared,
             Err(outcome) => return Plan::Settled { check: None, outcome },
         };
@@ -139,7 +141,13 @@ impl Agent {
     }
 
     /// After a crash: a started call is brought to its result by its declared recovery (§15.6).
-    async fn recover(&self, task: &Journal, open: &OpenCall, started: &ToolCall) -> Plan {
+    async fn recover(
+        &self,
+        task: &Journal,
+        open: &OpenCall,
+        started: &ToolCall,
+        stop: &CancellationToken,
+    ) -> Plan {
         let unknown = || Plan::Settled {
             check: None,
             outcome: Outcome::ended(CallEnding::Unknown, UNKNOWN_OUTCOME.trim_end()),
@@ -157,7 +165,7 @@ impl Agent {
             }
             Recovery::Reattach { .. } | Recovery::Unknown => return unknown(),
         }
-        match self.prepare(task, open, started.arguments.clone()).await {
+        match self.prepare(task, open, started.arguments.clone(), stop).await {
             Ok(prepared) => Plan::Run { check: None, call: started.clone(), prepared },
             Err(outcome) => Plan::Settled { check: None, outcome },
         }
@@ -167,6 +175,7 @@ impl Agent {
         &self,
         task: &mut Journal,
         stop: &CancellationToken,
+        end_calls: &CancellationToken,
         open: OpenCall,
         plan: Plan,
     ) -> Result<Option<Ending>, Error> {
@@ -192,7 +201,7 @@ impl Agent {
                 task.commit(events, Level::Synced).await?;
                 Ok(None)
             }
-            Plan::Run { .. } => self.run_together(task, stop, vec![(open, plan)]).await,
+            Plan::Run { .. } => self.run_together(task, stop, end_calls, vec![(open, plan)]).await,
         }
     }
 
@@ -201,6 +210,7 @@ impl Agent {
         &self,
         task: &mut Journal,
         stop: &CancellationToken,
+        end_calls: &CancellationToken,
         batch: Vec<(OpenCall, Plan)>,
     ) -> Result<Option<Ending>, Error> {
         let mut started = Vec::new();
@@ -233,6 +243,7 @@ impl Agent {
             found = interrupting(&watch) => {
                 // The calls are told to stop and still awaited: nothing of theirs outlives them.
                 interrupt = Some(found?);
+                end_calls.cancel();
                 calls.await
             }
         };
@@ -268,6 +279,7 @@ impl Agent {
         task: &Journal,
         open: &OpenCall,
         arguments: serde_json::Value,
+        stop: &CancellationToken,
     ) -> Result<Prepared, Outcome> {
         let Some(tool) = self.registry.get(&open.request.name) else {
             return Err(Outcome::error(format!("There is no tool `{}`.", open.request.name)));
@@ -277,7 +289,13 @@ impl Agent {
             known_files: state.known_files.clone(),
             working_directory: state.working_directory.clone(),
         };
-        let call = Call { id: open.request.id, arguments, facts: Arc::new(facts) };
+        let call = Call {
+            id: open.request.id,
+            arguments,
+            facts: Arc::new(facts),
+            limit_tokens: self.settings.tool_output_max_tokens,
+            stop: stop.clone(),
+        };
         tool.prepare(&self.world, call).await
     }
 
@@ -337,9 +355,10 @@ fn result(open: &OpenCall, outcome: Outcome, duration_ms: u64) -> Vec<Event> {
         .filter_map(|fact| match fact {
             Fact::Plan(plan) => Some(Event::PlanUpdated(plan.clone())),
             Fact::Published(file) => Some(Event::DeliverablePublished(file.clone())),
-            Fact::FileRead { .. } | Fact::FileChanged { .. } | Fact::WorkingDirectory { .. } => {
-                None
-            }
+            Fact::FileRead { .. }
+            | Fact::FileChanged { .. }
+            | Fact::BackgroundStarted { .. }
+            | Fact::WorkingDirectory { .. } => None,
         })
         .collect();
     let (call, tool) = (open.request.id, open.request.name.clone());

@@ -16,16 +16,18 @@ use windlass_core::command::CompactionOverrides;
 use windlass_core::command::TaskResult;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{
-    AgentStart, DoomLoopDetected, Event, LlmRequest, LlmResponse, StatusChanged,
+    AgentStart, CommandExited, DoomLoopDetected, Event, LlmRequest, LlmResponse, SandboxLost,
+    StatusChanged,
 };
 use windlass_core::guard::Intervention;
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::{Prelude, ToolRequest};
-use windlass_core::state::{FoldError, Next, Signal};
+use windlass_core::state::{FoldError, Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Live, Model, Options, Reply};
 use windlass_store::Level;
 use windlass_tools::registry::reachable_under;
+use windlass_tools::shell::Exited;
 use windlass_tools::{Registry, World};
 
 use crate::interrupt::{Interrupt, Watch};
@@ -140,6 +142,7 @@ impl Agent {
     async fn work(&self, task: &mut Journal, stop: &CancellationToken) -> Result<Ending, Error> {
         loop {
             task.drain().await?;
+            self.report_exits(task).await?;
             if let Some(ending) = self.signalled(task, stop) {
                 return Ok(ending);
             }
@@ -200,8 +203,19 @@ impl Agent {
         };
         tracing::info!(task_id = %start.task_id, goal = %start.goal, model = %start.model, "Task started");
         let running = task.moved(TaskStatus::Running, StatusReason::User).map(Event::StatusChanged);
-        let events = running.into_iter().chain([Event::AgentStart(Box::new(start))]).collect();
+        let lost = lost_with_the_sandbox(state).map(Event::SandboxLost);
+        let started = Event::AgentStart(Box::new(start));
+        let events = running.into_iter().chain([started]).chain(lost).collect();
         task.commit(events, Level::Written).await
+    }
+
+    /// Tells the agent which of its background commands have ended.
+    async fn report_exits(&self, task: &mut Journal) -> Result<(), Error> {
+        if task.state().final_text.is_some() {
+            return Ok(());
+        }
+        let events: Vec<_> = self.world.shell.exited().into_iter().map(exited).collect();
+        if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await }
     }
 
     /// Signals in their order: cancelled, paused, out of time, out of rounds (ES-108).
@@ -360,4 +374,24 @@ impl Agent {
         task.commit(events, Level::Synced).await?;
         Ok(result)
     }
+}
+
+fn exited(Exited { call, command, exit }: Exited) -> Event {
+    let message = format!("Background command `{call}` (`{command}`) has ended: {exit}.");
+    Event::CommandExited(CommandExited { call, command, exit, message })
+}
+
+/// Background commands end with the segment that started them; a later one tells the agent.
+fn lost_with_the_sandbox(state: &TaskState) -> Option<SandboxLost> {
+    let (call, command) = state.background.first_key_value()?;
+    let more = match state.background.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let reason = "the process that ran it ended".to_owned();
+    let message = format!(
+        "The sandbox was started anew. Background command `{call}` (`{command}`){more} ended with the \
+         old one."
+    );
+    Some(SandboxLost { reason, message })
 }

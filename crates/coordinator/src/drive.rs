@@ -50,7 +50,7 @@ impl Coordinator {
         };
         self.store.set_runtime(task, runtime).await?;
         let result = agent.run(&mut journal, stop).await;
-        agent.world.sandbox.stop().await;
+        agent.world.shell.close().await;
         self.store.clear_runtime(task).await?;
         Ok(result?)
     }

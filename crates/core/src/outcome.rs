@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::command::Deliverable;
+use crate::id::CallId;
 use crate::plan::WorkingPlan;
 use crate::words;
 
@@ -47,6 +48,13 @@ pub enum Fact {
     Plan(WorkingPlan),
     /// This file is a deliverable.
     Published(Deliverable),
+    /// A command was left running.
+    BackgroundStarted {
+        /// The call that started it.
+        call: CallId,
+        /// The command.
+        command: String,
+    },
     /// The shell is now in this directory.
     WorkingDirectory {
         /// As the agent sees it.

@@ -120,6 +120,8 @@ pub struct TaskState {
     pub outputs: Vec<String>,
     /// The shell's directory, as the agent sees it.
     pub working_directory: Option<String>,
+    /// Commands left running, by the call that started each.
+    pub background: BTreeMap<CallId, String>,
     /// Tokens, rounds and calls so far; `duration_ms` counts ended segments only.
     pub usage: UsageMetrics,
     /// What it has cost so far.
@@ -160,6 +162,7 @@ impl TaskState {
             known_files: BTreeMap::new(),
             outputs: Vec::new(),
             working_directory: None,
+            background: BTreeMap::new(),
             usage: UsageMetrics::default(),
             cost_spent: 0.0,
             last_tokens: 0,
@@ -238,13 +241,10 @@ impl TaskState {
                 self.deliverables.insert(deliverable.filepath.clone(), deliverable.clone());
             }
             Event::ModeChanged(changed) => self.axes = changed.to,
-            Event::CommandExited(_) => self.final_text = None,
-            Event::SandboxLost(lost) => {
-                if !lost.message.is_empty() {
-                    self.final_text = None;
-                }
-                self.working_directory = None;
+            Event::CommandExited(exited) => {
+                self.background.remove(&exited.call);
             }
+            Event::SandboxLost(_) => self.background.clear(),
             Event::SandboxStarted(_) => {}
         }
         Ok(())
@@ -331,6 +331,9 @@ impl TaskState {
                 self.known_files.insert(path.clone(), hash.clone());
             }
             Fact::WorkingDirectory { path } => self.working_directory = Some(path.clone()),
+            Fact::BackgroundStarted { call, command } => {
+                self.background.insert(*call, command.clone());
+            }
             // The plan and deliverables have events of their own.
             Fact::Plan(_) | Fact::Published(_) => {}
         }

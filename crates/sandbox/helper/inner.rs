@@ -254,7 +254,7 @@ impl<'a> Inner<'a> {
         let soon = self
             .commands
             .values()
-            .any(|command| command.credit > 0 && (command.output.is_waiting() || command.gone));
+            .any(|command| command.credit > 0 && (command.output.is_waiting() || command.is_over()));
         let next = self.commands.values().filter_map(|command| command.deadline).min();
         match (soon, next) {
             (true, _) => 1,
@@ -532,8 +532,9 @@ impl<'a> Inner<'a> {
     /// Sends what the command wrote, as far as its credit goes.
     fn pump(&mut self, id: u32, chunk: &mut Vec<u8>) {
         let Some(command) = self.commands.get_mut(&id) else { return };
+        let over = command.is_over();
         while command.credit > 0 {
-            let Some(stream) = command.output.next(chunk, command.gone) else { break };
+            let Some(stream) = command.output.next(chunk, over) else { break };
             command.credit -= cost(chunk.len());
             Report::Output { id, stream, bytes: std::mem::take(chunk) }.write(&mut self.out);
         }
@@ -542,7 +543,7 @@ impl<'a> Inner<'a> {
     /// Reports the end once nothing of the command is left here.
     fn settle(&mut self, id: u32) {
         let Some(command) = self.commands.get_mut(&id) else { return };
-        if !command.gone || (command.output.is_open() && !command.refused) {
+        if !command.is_over() || (command.output.is_open() && !command.refused) {
             return;
         }
         let Some(command) = self.commands.remove(&id) else { return };
@@ -621,6 +622,12 @@ impl<'a> Inner<'a> {
 }
 
 impl Command {
+    /// Whether nothing of its tree lives. A minder speaks of the end only when it has no child left, so
+    /// its own end need not be waited for.
+    fn is_over(&self) -> bool {
+        self.gone || self.refused || self.ended.is_some()
+    }
+
     /// Takes what the minder said and passes it on; its last words are kept for the end.
     fn hear(&mut self, id: u32, out: &mut Vec<u8>) {
         let mut packet = [0; 8192];

@@ -221,6 +221,13 @@ pub enum Error {
     UnknownOutput(String),
 }
 
+/// Whether the disk has nothing left. SQLite does not always say so: it may need a page for its own
+/// bookkeeping before it writes the first of ours.
+fn is_full(path: &Path) -> bool {
+    let Some(dir) = path.parent() else { return false };
+    rustix::fs::statvfs(dir).is_ok_and(|disk| disk.f_bavail == 0)
+}
+
 fn name_of(pid: u32) -> String {
     match pid {
         0 => "a process that did not say which".to_owned(),
@@ -238,6 +245,9 @@ impl Error {
             Some(ErrorCode::ReadOnly) => Self::ReadOnly { path },
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if is_full(&path) => {
+                Self::Full { path }
+            }
             _ => Self::Database { path, source: Arc::new(error) },
         }
     }

@@ -27,6 +27,7 @@ mod rebuild;
 mod memories;
 pub mod outputs;
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,5 +144,11 @@ impl Store {
         T: Send + 'static,
     {
         self.inner.writer.run(level, work).await
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.inner.dir.root()).finish()
     }
 }

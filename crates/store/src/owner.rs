@@ -7,6 +7,7 @@
 //! - The lock is held until the owner and every stream of its are dropped.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -200,6 +201,18 @@ impl Stream {
     /// The store it belongs to.
     pub fn store(&self) -> &Store {
         &self.lease.store
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Owner({}, epoch {})", self.lease.root, self.lease.epoch)
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({})", self.task)
     }
 }
 

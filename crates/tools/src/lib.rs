@@ -8,8 +8,11 @@ pub mod tool;
 pub mod registry;
 mod schema;
 mod builtin;
+pub mod shell;
 pub mod output;
 pub mod workspace;
 
+pub use builtin::Asked;
 pub use registry::Registry;
+pub use shell::Shell;
 pub use tool::{Act, Call, Category, Facts, Kind, Prepared, Tool, World};

@@ -26,24 +26,47 @@ pub fn fit(
     if estimate_tokens(text.len() as u64) <= limit_tokens {
         return (text, None);
     }
-    let original_size = text.len() as u64;
-    match save(&text, call, workspace) {
+    let kept = save(&text, call, workspace).map_err(|error| error.to_string());
+    let size = text.len() as u64;
+    cut_pieces(&Pieces { head: &text, tail: &text, size, limit_tokens, kept, capped: false })
+}
+
+/// An output that is too long, as far as it is at hand.
+pub(crate) struct Pieces<'a> {
+    /// Its beginning; may be all of it.
+    pub head: &'a str,
+    /// Its end; may be all of it.
+    pub tail: &'a str,
+    /// How long the whole is.
+    pub size: u64,
+    /// How long it may be.
+    pub limit_tokens: u64,
+    /// Where the whole was saved, as the agent reads it, or why it could not be.
+    pub kept: Result<String, String>,
+    /// Whether it was longer than what is ever saved.
+    pub capped: bool,
+}
+
+/// Head and tail, the cut marked, and where the whole is (ES-229, ES-230).
+pub(crate) fn cut_pieces(pieces: &Pieces<'_>) -> (String, Option<Truncated>) {
+    let Pieces { head, tail, size, limit_tokens, kept, capped } = pieces;
+    let notice = match kept {
         Ok(path) => {
-            let notice = format!(
-                "[OUTPUT TRUNCATED — full output saved to {path}. Use read tool to access.]"
-            );
-            (
-                cut(&text, limit_tokens, &notice),
-                Some(Truncated { full_output_path: path, original_size }),
-            )
+            format!("[OUTPUT TRUNCATED — full output saved to {path}. Use read tool to access.]")
         }
-        Err(error) => {
-            let notice = format!(
-                "[OUTPUT TRUNCATED — the full output ({original_size} bytes) could not be saved: {error}]"
-            );
-            (cut(&text, limit_tokens, &notice), None)
-        }
-    }
+        Err(error) => format!(
+            "[OUTPUT TRUNCATED — the full output ({size} bytes) could not be saved: {error}]"
+        ),
+    };
+    let notice = match capped {
+        true => format!("[only the beginning of its {size} bytes was stored]\n\n{notice}"),
+        false => notice,
+    };
+    let truncated = kept
+        .as_ref()
+        .ok()
+        .map(|path| Truncated { full_output_path: path.clone(), original_size: *size });
+    (cut(head, tail, *size, *limit_tokens, &notice), truncated)
 }
 
 /// Saves the whole text and gives its path as the agent reads it.
@@ -62,14 +85,14 @@ fn save(text: &str, call: CallId, workspace: &Workspace) -> Result<String, Error
 }
 
 /// Head and tail with the cut marked between them, at line ends where there are any near.
-fn cut(text: &str, limit_tokens: u64, notice: &str) -> String {
+fn cut(head: &str, tail: &str, size: u64, limit_tokens: u64, notice: &str) -> String {
     /// Room for the mark between the pieces.
     const MARK_BYTES: usize = 48;
     let limit = usize::try_from(limit_tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
     let room = limit.saturating_sub(notice.len() + 2 + MARK_BYTES);
-    let head = whole_lines_of_head(prefix(text, room / 100 * HEAD_PERCENT));
-    let tail = whole_lines_of_tail(suffix(text, room - room / 100 * HEAD_PERCENT));
-    let left_out = text.len() - head.len() - tail.len();
+    let head = whole_lines_of_head(prefix(head, room / 100 * HEAD_PERCENT));
+    let tail = whole_lines_of_tail(suffix(tail, room - room / 100 * HEAD_PERCENT));
+    let left_out = size.saturating_sub((head.len() + tail.len()) as u64);
     format!("{head}\n[… {left_out} bytes left out …]\n{}\n\n{notice}", tail.trim_end_matches('\n'))
 }
 
@@ -111,4 +134,28 @@ pub fn neutralize(text: &str) -> String {
         }
     }
     clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// ES-228, ES-230
+        #[test]
+        fn a_cut_text_is_within_its_limit_and_is_made_of_both_ends(
+            text in "[a-zé\n]{1000,3000}", limit in 60u64..240,
+        ) {
+            let notice = "[OUTPUT TRUNCATED — somewhere]";
+            let cut = cut(&text, limit, notice);
+            prop_assert!(cut.len() as u64 <= limit * BYTES_PER_TOKEN);
+            let kept = cut.strip_suffix(&format!("\n\n{notice}")).unwrap();
+            let (head, rest) = kept.split_once("\n[… ").unwrap();
+            let (left_out, tail) = rest.split_once(" bytes left out …]\n").unwrap();
+            let left_out: usize = left_out.parse().unwrap();
+            prop_assert!(text.starts_with(head) && text.trim_end_matches('\n').ends_with(tail));
+            prop_assert!(head.len() + left_out + tail.len() <= text.len());
+        }
+    }
 }

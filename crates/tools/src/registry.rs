@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use windlass_core::axes::PermissionProfile;
 use windlass_core::message::ToolSpec;
 use windlass_core::outcome::Outcome;
@@ -107,7 +107,6 @@ impl Registry {
         let entry = self.entry(name).ok_or_else(|| self.unknown(name))?;
         let mut value = parse(name, arguments)?;
         schema::drop_nulls(&entry.parameters, &mut value);
-        let value = Value::Object(value);
         let complaints = entry.check.complaints(&entry.parameters, &value);
         if complaints.is_empty() {
             return Ok(value);
@@ -145,7 +144,7 @@ pub fn reachable_under(profile: PermissionProfile) -> impl Fn(&dyn Tool) -> bool
     move |tool| by_profile(tool.least().0, profile) != Decision::Deny
 }
 
-fn parse(name: &str, arguments: &str) -> Result<Map<String, Value>, Outcome> {
+fn parse(name: &str, arguments: &str) -> Result<Value, Outcome> {
     if arguments.len() > MAX_ARGUMENT_BYTES {
         return Err(Outcome::error(format!(
             "The arguments of `{name}` are too large: {} bytes, and at most {MAX_ARGUMENT_BYTES} are \
@@ -156,7 +155,7 @@ fn parse(name: &str, arguments: &str) -> Result<Map<String, Value>, Outcome> {
     // Some providers send nothing where there are no arguments.
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     match serde_json::from_str(text) {
-        Ok(Value::Object(object)) => Ok(object),
+        Ok(object @ Value::Object(_)) => Ok(object),
         Ok(_) => Err(Outcome::error(format!(
             "The arguments of `{name}` are not a JSON object. The call did not run. Send an object with \
              the fields of its schema."

@@ -7,7 +7,7 @@
 use boon::{Compiler, ErrorKind, SchemaIndex, Schemas, UrlLoader, ValidationError};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// How many complaints are worth reading at once.
 const MAX_COMPLAINTS: usize = 5;
@@ -20,6 +20,10 @@ pub(crate) fn of<T: JsonSchema>() -> Value {
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     tidy(&mut schema);
+    if let Value::Object(root) = &mut schema {
+        // The tool has a description of its own; the type's is for readers of the code.
+        root.remove("description");
+    }
     schema
 }
 
@@ -97,9 +101,18 @@ impl Check {
 }
 
 /// Removes `null`s given for fields that need not be there.
-pub(crate) fn drop_nulls(schema: &Value, arguments: &mut Map<String, Value>) {
-    let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-    arguments.retain(|name, value| !value.is_null() || required.iter().any(|r| r == name));
+pub(crate) fn drop_nulls(schema: &Value, arguments: &mut Value) {
+    match arguments {
+        Value::Object(fields) => {
+            let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+            fields.retain(|name, value| !value.is_null() || required.iter().any(|r| r == name));
+            for (name, value) in fields {
+                drop_nulls(&schema["properties"][name], value);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| drop_nulls(&schema["items"], item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn collect(error: &ValidationError<'_, '_>, schema: &Value, all: &Value, lines: &mut Vec<String>) {
@@ -164,4 +177,17 @@ fn quoted<S: AsRef<str>>(names: &[S]) -> String {
 
 fn shorten(value: &Value) -> String {
     windlass_core::text::one_line(&value.to_string(), 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_cannot_make_us_load_anything() {
+        for url in ["file:///etc/hostname", "http://127.0.0.1:1/x", "tool:///other"] {
+            let schema = serde_json::json!({ "$ref": url });
+            assert!(Check::new("x", &schema).is_err(), "{url}");
+        }
+    }
 }

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use windlass_core::id::CallId;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::words;
 
+use crate::shell::Shell;
 use crate::workspace::Workspace;
-use windlass_sandbox::Sandbox;
 use windlass_skills::Skills;
-use windlass_store::Store;
 
 /// What one agent's tools work with; the same for all its calls.
 #[derive(Clone)]
@@ -26,9 +26,7 @@ pub struct World {
     /// The skills it may read.
     pub skills: Arc<Skills>,
     /// Where its commands run.
-    pub sandbox: Arc<dyn Sandbox>,
-    /// Where the whole of its outputs is kept.
-    pub store: Store,
+    pub shell: Arc<Shell>,
 }
 
 /// What the task's state knows that tools need.
@@ -49,6 +47,10 @@ pub struct Call {
     pub arguments: Value,
     /// What the state knows.
     pub facts: Arc<Facts>,
+    /// Largest result in the context, in tokens.
+    pub limit_tokens: u64,
+    /// Set when the call is to end before its time.
+    pub stop: CancellationToken,
 }
 
 /// The part of a call that changes things; run at most once.

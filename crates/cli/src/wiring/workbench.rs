@@ -3,16 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tokio::sync::broadcast;
 use windlass_agent::{Agent, Preview, Settings};
 use windlass_coordinator::{BoxFuture, Equip};
 use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::state::TaskState;
+use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_skills::Skills;
 use windlass_store::Store;
+use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Registry, World};
+use windlass_tools::{Registry, Shell, World};
 
 use super::{Surroundings, models, sandbox};
 use crate::config::types::Origin;
@@ -47,11 +50,16 @@ impl Workbench {
         let sandbox =
             sandbox::open(&self.surroundings, &config, directory, task.created.root).await?;
         let settings = settings(&config, &choice, task, &sandbox.footing());
+        let limits = Limits {
+            default_timeout: config.agent.bash_timeout_seconds,
+            max_timeout: config.agent.bash_max_timeout_seconds,
+            shown_bytes: shown_bytes(config.agent.tool_output_max_tokens),
+        };
+        let (store, clock) = (self.store.clone(), Arc::new(Timestamp::now));
         let world = World {
             workspace: Arc::new(workspace),
             skills: Arc::new(Skills::empty()),
-            sandbox,
-            store: self.store.clone(),
+            shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits)),
         };
         Ok(Agent { model, registry: Arc::new(Registry::builtin()), world, settings, previews })
     }
@@ -111,6 +119,11 @@ fn settings(
         instructions: crate::instructions::load(Path::new(&task.created.workspace)),
         memories: Vec::new(),
     }
+}
+
+/// As many bytes as the model may see at all.
+fn shown_bytes(tokens: u64) -> usize {
+    usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
 }
 
 fn misconfigured(failure: crate::failure::Failure) -> ErrorDetails {

@@ -5,6 +5,8 @@
 //! - Deciding changes nothing: the caller journals the verdict and acts on it.
 
 pub mod class;
+pub mod pattern;
+pub mod command;
 pub mod decide;
 
 pub use class::{Assessment, Class, Risk};

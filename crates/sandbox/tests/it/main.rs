@@ -2,3 +2,10 @@
 
 mod support;
 mod commands;
+mod confinement;
+mod landlock;
+mod trees;
+mod cancels;
+mod owner;
+mod network;
+mod toolchains;

@@ -5,7 +5,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use windlass_sandbox::local::{Config, Limits, Namespaces};
@@ -79,6 +81,41 @@ fn program_for_all() -> &'static Path {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path
     })
+}
+
+/// Whether this process was started by a test to run it as an ordinary user.
+pub fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
+}
+
+/// A duration for `sleep` that nobody else uses, to be found in the arguments of what runs.
+pub fn mark() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("9{:07}.{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The processes on this machine that have the mark in their arguments and are not just waiting to be
+/// reaped.
+pub fn marked(mark: &str) -> Vec<String> {
+    let own = std::process::id().to_string();
+    let has = |entry: fs::DirEntry| -> Option<String> {
+        let command = fs::read(entry.path().join("cmdline")).ok()?;
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        let foreign = entry.file_name().to_str() != Some(own.as_str());
+        (foreign && command.contains(mark)).then(|| format!("{:?} {command}", entry.file_name()))
+    };
+    fs::read_dir("/proc").unwrap().flatten().filter_map(has).collect()
+}
+
+/// Waits until something holds that is bound to, with a generous end.
+pub async fn until(holds: impl Fn() -> bool) {
+    for _ in 0..3000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never came to hold");
 }
 
 /// Runs a future to its end, as windlass would.

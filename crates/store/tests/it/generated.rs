@@ -1,6 +1,6 @@
 //! Properties of generated journals: replay equals live, and rebuilt projections equal kept ones.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
 use windlass_core::command::{
@@ -239,7 +239,7 @@ async fn check(choices: Vec<Choice>) {
     }
     let mut live = vec![Vec::new(); 2];
     for (step, choice) in choices.iter().enumerate() {
-        let at = at(10 + step as i64);
+        let at = at(10 + step as i64) + SignedDuration::from_nanos(1_001 * step as i64);
         let (_, state) = &mut tasks[choice.task];
         let Some(event) = event(choice, state, at) else { continue };
         let mut after = state.clone();

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use windlass_store::outputs::{
     HARD_CAP_BYTES, MAX_OUTPUT_SIZE, Origin, OutputStore, Stream, TruncatedOutput,
 };
-use windlass_store::{Error, Store};
+use windlass_store::{Error, Level, Store};
 
-use crate::world::{World, at};
+use crate::world::{World, at, created, request};
 
 fn origin(command_id: &str, stream: Stream) -> Origin {
     Origin { command_id: command_id.to_owned(), stream, task: None }
@@ -153,6 +153,25 @@ async fn files_are_cleaned_after_seven_days() {
     let gone = outputs.open_output("old", Stream::Stdout).err().unwrap();
     assert_eq!(gone.to_string(), "there is no output `old`");
     assert!(foreign.exists());
+}
+
+/// AX-079
+#[tokio::test]
+async fn a_task_goes_on_without_its_outputs() {
+    let world = World::new();
+    let store = world.open();
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let bytes = vec![b'x'; MAX_OUTPUT_SIZE + 1];
+    let origin = Origin { task: Some(task), ..origin("cmd_abc123", Stream::Stdout) };
+    store.outputs().store_output(origin, at(0), &bytes).await.unwrap();
+    drop(store);
+    fs::remove_dir_all(world.dir.path().join("outputs")).unwrap();
+    let store = world.open();
+    let owner = store.own(task).await.unwrap();
+    owner.append(at(1), vec![request()], Level::Synced).await.unwrap();
+    assert_eq!(store.journal(task).unwrap().len(), 2);
+    let gone = store.outputs().open_output("cmd_abc123", Stream::Stdout);
+    assert!(matches!(gone, Err(Error::UnknownOutput(_))));
 }
 
 #[tokio::test]

@@ -88,6 +88,26 @@ async fn a_list_holds_the_tasks_that_fit_the_newest_first() {
     assert_eq!(list(Filter { workspace, live: true, ..Filter::default() }), [ids[1]]);
 }
 
+/// MS-133, MS-136, MS-137: nothing writes these columns yet; what stands in them is read.
+#[tokio::test]
+async fn a_row_tells_checkpoint_claim_and_the_zoned_time_it_goes_on_at() {
+    let world = World::new();
+    let store = world.open();
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let database = rusqlite::Connection::open(world.dir.path().join("windlass.db")).unwrap();
+    let next = "2026-11-15T09:00:00+00:00[UTC]";
+    let update =
+        "UPDATE tasks SET next_action_at = ?1, checkpoint_ref = 'refs/a', intent_claim = ?2";
+    database.execute(update, (next, "I will edit src/foo.ts lines 10-50")).unwrap();
+    let row = store.task(task).unwrap().unwrap();
+    assert_eq!(row.next_action_at.unwrap().to_string(), next);
+    assert_eq!(row.checkpoint_ref.as_deref(), Some("refs/a"));
+    assert_eq!(row.intent_claim.as_deref(), Some("I will edit src/foo.ts lines 10-50"));
+    database.execute("UPDATE tasks SET next_action_at = 'soon'", []).unwrap();
+    let error = store.task(task).unwrap_err();
+    assert_eq!(error.to_string(), "`tasks` holds `soon`, which cannot be read");
+}
+
 /// ES-077
 #[tokio::test]
 async fn a_session_names_its_tasks_and_the_active_one() {

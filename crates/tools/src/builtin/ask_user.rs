@@ -10,30 +10,28 @@ use crate::tool::{Call, Category, Kind, Prepared, World};
 
 pub(super) struct AskUser;
 
-#[derive(Deserialize, JsonSchema)]
+/// What an agent asks, as the arguments of `ask_user`; read by the loop.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Arguments {
+pub struct Asked {
     /// The question, complete in itself: the person may not have followed along.
     #[schemars(length(min = 1))]
-    #[expect(dead_code, reason = "the loop reads it from the call")]
-    question: String,
+    pub question: String,
     /// Answers to choose from, where it is a choice.
-    #[expect(dead_code, reason = "the loop reads it from the call")]
-    options: Option<Vec<String>>,
+    pub options: Option<Vec<String>>,
     /// What the person should know to answer.
-    #[expect(dead_code, reason = "the loop reads it from the call")]
-    context: Option<String>,
+    pub context: Option<String>,
 }
 
 impl Builtin for AskUser {
-    type Arguments = Arguments;
+    type Arguments = Asked;
     const NAME: &'static str = "ask_user";
     const DESCRIPTION: &'static str = include_str!("descriptions/ask_user.md");
     const CATEGORY: Category = Category::Communication;
     const LEAST: (Class, Risk) = (Class::Note, Risk::Low);
     const KIND: Kind = Kind::Loop;
 
-    fn prepare(_world: World, call: Call, _given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(_world: World, call: Call, _given: Asked) -> Result<Prepared, Outcome> {
         Ok(Prepared {
             assessment: Assessment::of(Class::Note, "asks the user"),
             // The loop puts the question's id in place of the call's.

@@ -3,13 +3,14 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use similar::TextDiff;
-use windlass_core::outcome::{Fact, FileChange, Outcome, Recovery};
+use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::text::prefix;
 
-use super::{Builtin, act, counted, failed};
+use super::rewrite::Rewrite;
+use super::{Builtin, counted, failed};
 use crate::tool::{Call, Category, Prepared, World};
-use crate::workspace::{Purpose, Replacement, content_hash};
+use crate::workspace::{Current, Purpose, content_hash};
 
 /// The largest file that is edited; larger ones are data, not text someone edits.
 const MAX_EDITED_BYTES: u64 = 16 << 20;
@@ -53,28 +54,16 @@ impl Builtin for Edit {
             Outcome::error(format!("Error: `{path}` is not UTF-8 text and cannot be edited."))
         })?;
         let (new, count) = replaced(&path, &old, &given)?;
-        let after = content_hash(new.as_bytes());
-        let times = counted(count, "place");
-        let diff = Some(diff(&old, &new));
-        let outcome = Outcome::ok(format!("Edited `{path}` in {times}.")).with(Fact::FileChanged {
-            path: path.clone(),
-            hash: after.clone(),
-            diff,
-        });
-        let change = FileChange { path: path.clone(), before: Some(before.clone()), after };
-        let recovery = Recovery::Verify { change, outcome: Box::new(outcome.clone()) };
-        let act = act(move || {
-            let new = Replacement {
-                call: call.id,
-                path: &given.path,
-                before: Some(&before),
-                content: new.as_bytes(),
-                purpose: Purpose::Agent,
-            };
-            workspace.replace(new).map_or_else(failed, |()| outcome)
-        });
-        let assessment = Assessment::of(Class::Edit, format!("edits `{path}`"));
-        Ok(Prepared { assessment, recovery, act })
+        let rewrite = Rewrite {
+            assessment: Assessment::of(Class::Edit, format!("edits `{path}`")),
+            text: format!("Edited `{path}` in {}.", counted(count, "place")),
+            current: Current { path, hash: Some(before) },
+            diff: Some(diff(&old, &new)),
+            content: new.into_bytes(),
+            purpose: Purpose::Agent,
+            fact: None,
+        };
+        Ok(rewrite.prepared(workspace, call.id))
     }
 }
 

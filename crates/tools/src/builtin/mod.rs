@@ -6,6 +6,7 @@
 mod read;
 mod write;
 mod edit;
+mod rewrite;
 mod glob;
 mod grep;
 mod update_plan;
@@ -16,6 +17,8 @@ mod ask_user;
 mod list_skills;
 mod read_skill;
 mod publish_deliverable;
+
+pub use ask_user::Asked;
 
 use std::future::pending;
 use std::panic::resume_unwind;
@@ -34,12 +37,18 @@ use crate::workspace::{self, Scanned, Stop};
 
 /// All of them, in the order the model is shown them.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
-    vec![
+    let files: Vec<Arc<dyn Tool>> = vec![
         Arc::new(read::Read),
         Arc::new(write::Write),
         Arc::new(edit::Edit),
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
+    ];
+    files.into_iter().chain(crate::shell::all()).chain(notes()).collect()
+}
+
+fn notes() -> Vec<Arc<dyn Tool>> {
+    vec![
         Arc::new(update_plan::UpdatePlan),
         Arc::new(save_memo::SaveMemo),
         Arc::new(search_memo::SearchMemo),

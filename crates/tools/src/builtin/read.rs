@@ -73,7 +73,8 @@ fn read(workspace: &Workspace, given: &Arguments) -> Outcome {
     match Seen::of(opened, first, limit) {
         Ok(seen) => {
             let outcome = seen.outcome(&path, first);
-            if place == Place::Workspace && !outcome.is_error() {
+            // A file that was named but not shown has not been seen.
+            if place == Place::Workspace && !outcome.is_error() && seen.binary.is_none() {
                 outcome.with(Fact::FileRead { path, hash: seen.hash })
             } else {
                 outcome

@@ -14,7 +14,7 @@ use super::save_memo::MAX_MEMO_BYTES;
 use super::{Builtin, counted, failed, looks, scanning, unseen};
 use crate::output::readable;
 use crate::tool::{Call, Category, Prepared, World};
-use crate::workspace::{MEMO_DIRECTORY, Shown, Stop, Workspace, read_bounded};
+use crate::workspace::{Error, MEMO_DIRECTORY, Scanned, Shown, Stop, Workspace, read_bounded};
 
 /// Passages in one result.
 const MAX_HITS: usize = 8;
@@ -62,6 +62,7 @@ fn search(workspace: &Workspace, query: &str, stop: &Stop) -> Outcome {
     });
     let scanned = match scanned {
         Ok(scanned) => scanned,
+        Err(Error::NotFound { .. }) => Scanned::default(),
         Err(error) => return failed(error),
     };
     let hits = rank(&all, query);

@@ -2,13 +2,14 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use windlass_core::outcome::{Fact, FileChange, Outcome, Recovery};
+use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::plan::{Step, StepStatus, WorkingPlan};
 use windlass_core::policy::{Assessment, Class, Risk};
 
-use super::{Builtin, act, failed};
+use super::rewrite::Rewrite;
+use super::{Builtin, failed};
 use crate::tool::{Call, Category, Prepared, World};
-use crate::workspace::{PLAN_FILE, Purpose, Replacement, content_hash};
+use crate::workspace::{PLAN_FILE, Purpose};
 
 pub(super) struct UpdatePlan;
 
@@ -64,29 +65,17 @@ impl Builtin for UpdatePlan {
 
     fn prepare(world: World, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let plan = WorkingPlan::from(given);
-        let text = plan.markdown();
         // A link in its place that leads elsewhere is refused here: a note must not become an edit.
-        let before = world.workspace.look(PLAN_FILE, Purpose::Plan).map_err(failed)?.hash;
-        let after = content_hash(text.as_bytes());
-        let outcome =
-            Outcome::ok(plan.acknowledgement()).with(Fact::Plan(plan)).with(Fact::FileChanged {
-                path: PLAN_FILE.to_owned(),
-                hash: after.clone(),
-                diff: None,
-            });
-        let change = FileChange { path: PLAN_FILE.to_owned(), before: before.clone(), after };
-        let recovery = Recovery::Verify { change, outcome: Box::new(outcome.clone()) };
-        let act = act(move || {
-            let new = Replacement {
-                call: call.id,
-                path: PLAN_FILE,
-                before: before.as_deref(),
-                content: text.as_bytes(),
-                purpose: Purpose::Plan,
-            };
-            world.workspace.replace(new).map_or_else(failed, |()| outcome)
-        });
-        let assessment = Assessment::of(Class::Note, "updates the working plan");
-        Ok(Prepared { assessment, recovery, act })
+        let current = world.workspace.look(PLAN_FILE, Purpose::Plan).map_err(failed)?;
+        let rewrite = Rewrite {
+            current,
+            content: plan.markdown().into_bytes(),
+            purpose: Purpose::Plan,
+            assessment: Assessment::of(Class::Note, "updates the working plan"),
+            text: plan.acknowledgement(),
+            diff: None,
+            fact: Some(Fact::Plan(plan)),
+        };
+        Ok(rewrite.prepared(world.workspace, call.id))
     }
 }

@@ -2,12 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use windlass_core::outcome::{Fact, FileChange, Outcome, Recovery};
+use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
 
-use super::{Builtin, act, counted, failed};
+use super::rewrite::Rewrite;
+use super::{Builtin, counted, failed};
 use crate::tool::{Call, Category, Prepared, World};
-use crate::workspace::{Purpose, Replacement, content_hash};
+use crate::workspace::{Purpose, content_hash};
 
 pub(super) struct Write;
 
@@ -30,38 +31,32 @@ impl Builtin for Write {
     fn prepare(world: World, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let Arguments { path: asked, content } = given;
         let current = world.workspace.look(&asked, Purpose::Agent).map_err(failed)?;
-        let known = call.facts.known_files.get(&current.path);
-        let (path, before) = (current.path, current.hash);
-        let empty = content_hash(b"");
-        let assessment = match &before {
+        let (path, known) = (&current.path, call.facts.known_files.get(&current.path));
+        let assessment = match &current.hash {
             None => edits(format!("creates `{path}`")),
-            Some(now) if known == Some(now) || *now == empty => edits(format!("replaces `{path}`")),
+            // Nothing is lost with an empty file.
+            Some(now) if known == Some(now) || *now == content_hash(b"") => {
+                edits(format!("replaces `{path}`"))
+            }
             Some(_) => Assessment::of(
                 Class::Opaque,
                 format!("replaces `{path}`, whose current version has not been read in this task"),
             ),
         };
-        let after = content_hash(content.as_bytes());
-        let verb = if before.is_some() { "Replaced" } else { "Created" };
-        let outcome = Outcome::ok(format!(
-            "{verb} `{path}` ({}, {}).",
-            counted(content.len(), "byte"),
-            counted(content.lines().count(), "line")
-        ))
-        .with(Fact::FileChanged { path: path.clone(), hash: after.clone(), diff: None });
-        let change = FileChange { path: path.clone(), before: before.clone(), after };
-        let recovery = Recovery::Verify { change, outcome: Box::new(outcome.clone()) };
-        let act = act(move || {
-            let new = Replacement {
-                call: call.id,
-                path: &asked,
-                before: before.as_deref(),
-                content: content.as_bytes(),
-                purpose: Purpose::Agent,
-            };
-            world.workspace.replace(new).map_or_else(failed, |()| outcome)
-        });
-        Ok(Prepared { assessment, recovery, act })
+        let verb = if current.hash.is_some() { "Replaced" } else { "Created" };
+        let bytes = counted(content.len(), "byte");
+        let text =
+            format!("{verb} `{path}` ({bytes}, {}).", counted(content.lines().count(), "line"));
+        let rewrite = Rewrite {
+            current,
+            content: content.into_bytes(),
+            purpose: Purpose::Agent,
+            assessment,
+            text,
+            diff: None,
+            fact: None,
+        };
+        Ok(rewrite.prepared(world.workspace, call.id))
     }
 }
 

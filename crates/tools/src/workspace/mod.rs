@@ -9,6 +9,7 @@
 mod error;
 mod layout;
 mod protect;
+mod repository;
 mod scan;
 mod walk;
 mod write;
@@ -99,8 +100,7 @@ impl Workspace {
         let hidden = places.data.as_deref().and_then(|data| names_below(&real, data));
         let workspace = Self { root, real, real_names, places, hidden };
         workspace.lay_out(directory)?;
-        // Tidiness for the user's `git status`; a repository that refuses it does not stop the task.
-        let _ = workspace.exclude_from_git();
+        workspace.exclude_from_git();
         Ok(workspace)
     }
 
@@ -122,15 +122,10 @@ impl Workspace {
 
     /// The file that a write on behalf of `purpose` would replace; refuses what may not be written.
     pub fn look(&self, path: &str, purpose: Purpose) -> Result<Current, Error> {
-        let spot = match self.walk(path, Parents::MustExist) {
-            Ok(_) | Err(Error::NotFound { .. }) if path.ends_with('/') => {
-                return Err(Error::IsDirectory { path: path.to_owned() });
-            }
-            // Directories above it are made by the write itself; protection is judged then, too, but
-            // the model should hear of it now.
-            Err(Error::NotFound { .. }) => return self.look_at_missing(path, purpose),
-            other => other?,
-        };
+        let spot = self.walk(path, Parents::Imagine)?;
+        if path.ends_with('/') {
+            return Err(Error::IsDirectory { path: path.to_owned() });
+        }
         self.refuse_writing(&spot, purpose)?;
         Ok(Current { path: spot.path(), hash: self.hash_at(&spot)? })
     }
@@ -148,38 +143,6 @@ impl Workspace {
     pub fn is_directory(&self, path: &str) -> bool {
         self.walk(path, Parents::MustExist)
             .is_ok_and(|spot| spot.file_type == Some(FileType::Directory))
-    }
-
-    /// Where a write to a path whose directories are missing would arrive: the part that exists, links
-    /// resolved, and then the names as written.
-    fn look_at_missing(&self, path: &str, purpose: Purpose) -> Result<Current, Error> {
-        let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
-        let above = if above.is_empty() { "/" } else { above };
-        if matches!(name, ".." | ".") {
-            return Err(Error::IsDirectory { path: path.to_owned() });
-        }
-        let parent = match self.walk(above, Parents::MustExist) {
-            Ok(spot) if spot.file_type == Some(FileType::Directory) => {
-                self.refuse_place(&spot)?;
-                spot.path()
-            }
-            Ok(spot) if spot.file_type.is_none() => {
-                self.refuse_place(&spot)?;
-                spot.path()
-            }
-            Ok(_) => return Err(Error::NotADirectory { path: above.to_owned() }),
-            Err(Error::NotFound { .. }) => self.look_at_missing(above, purpose)?.path,
-            Err(error) => return Err(error),
-        };
-        let whole = if parent == "." { name.to_owned() } else { format!("{parent}/{name}") };
-        let parts: Vec<_> = whole.split('/').collect();
-        protect::writable(&parts, purpose)?;
-        self.refuse_hidden(&parts, path)?;
-        Ok(Current { path: whole, hash: None })
-    }
-
-    fn refuse_place(&self, spot: &Spot) -> Result<(), Error> {
-        if spot.place == Place::Workspace { Ok(()) } else { Err(walk::read_only(&spot.path())) }
     }
 
     fn refuse_hidden(&self, parts: &[&str], asked: &str) -> Result<(), Error> {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
-use super::layout::EXCLUDED;
+use super::repository::EXCLUDED;
 use super::walk::{Parents, Place, Spot};
 use super::{Error, Opened, Workspace, read_bounded};
 

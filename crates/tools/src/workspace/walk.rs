@@ -39,6 +39,8 @@ pub enum Place {
 #[derive(Clone, Copy)]
 pub(super) enum Parents {
     MustExist,
+    /// Go on as if they were: where would a write arrive?
+    Imagine,
     Create(Purpose),
 }
 
@@ -84,6 +86,8 @@ struct Walk<'a> {
     top: OwnedFd,
     /// The directories below the top, each with its name.
     trail: Vec<(String, OwnedFd)>,
+    /// Directories further down that do not exist.
+    imagined: Vec<String>,
     /// Names still to take, last first.
     pending: Vec<String>,
     links: usize,
@@ -100,6 +104,7 @@ impl Workspace {
             place,
             top: self.top(place, path)?,
             trail: Vec::new(),
+            imagined: Vec::new(),
             pending: Vec::new(),
             links: 0,
         };
@@ -154,8 +159,11 @@ impl Walk<'_> {
     fn run(mut self, parents: Parents) -> Result<Spot, Error> {
         while let Some(name) = self.pending.pop() {
             if name == ".." {
-                // From the top of a read-only tree too: it has no parent an agent could see.
-                self.trail.pop().ok_or_else(|| self.outside())?;
+                self.back()?;
+                continue;
+            }
+            if !self.imagined.is_empty() {
+                self.imagined.push(name);
                 continue;
             }
             if self.at_top_of_workspace() && name.eq_ignore_ascii_case(TRACE_DIRECTORY) {
@@ -169,11 +177,22 @@ impl Walk<'_> {
                     _ => self.step(name)?,
                 },
                 Err(Errno::NOENT) if self.pending.is_empty() => return self.arrive(name, None),
-                Err(Errno::NOENT) => self.create(name, parents)?,
+                Err(Errno::NOENT) => self.pass_missing(name, parents)?,
                 Err(errno) => return Err(Error::at(&self.at(&name), errno)),
             }
         }
-        self.arrive_at_directory()
+        match self.imagined.pop() {
+            Some(name) => self.arrive(name, None),
+            None => self.arrive_at_directory(),
+        }
+    }
+
+    fn back(&mut self) -> Result<(), Error> {
+        if self.imagined.pop().is_none() && self.trail.pop().is_none() {
+            // From the top of a read-only tree too: it has no parent an agent could see.
+            return Err(Error::Outside { path: self.asked.to_owned() });
+        }
+        Ok(())
     }
 
     fn here(&self) -> impl AsFd + '_ {
@@ -191,10 +210,6 @@ impl Walk<'_> {
         let mut parts: Vec<_> = self.trail.iter().map(|(part, _)| part.clone()).collect();
         parts.push(name.to_owned());
         shown(self.place, &parts)
-    }
-
-    fn outside(&self) -> Error {
-        Error::Outside { path: self.asked.to_owned() }
     }
 
     fn take(&mut self, path: &str) {
@@ -247,10 +262,18 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn create(&mut self, name: String, parents: Parents) -> Result<(), Error> {
-        let Parents::Create(purpose) = parents else {
-            return Err(Error::NotFound { path: self.at(&name) });
-        };
+    fn pass_missing(&mut self, name: String, parents: Parents) -> Result<(), Error> {
+        match parents {
+            Parents::MustExist => Err(Error::NotFound { path: self.at(&name) }),
+            Parents::Imagine => {
+                self.imagined.push(name);
+                Ok(())
+            }
+            Parents::Create(purpose) => self.create(name, purpose),
+        }
+    }
+
+    fn create(&mut self, name: String, purpose: Purpose) -> Result<(), Error> {
         if self.place != Place::Workspace {
             return Err(read_only(self.asked));
         }
@@ -259,16 +282,20 @@ impl Walk<'_> {
         protect::writable(&parts, purpose)?;
         self.workspace.refuse_hidden(&parts, self.asked)?;
         match rustix::fs::mkdirat(self.here(), name.as_str(), Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => {}
+            Ok(()) => {
+                super::write::give_to_owner_of(&self.here(), &name);
+                super::write::sync_directory(&self.here());
+            }
+            Err(Errno::EXIST) => {}
             Err(errno) => return Err(Error::at(&self.at(&name), errno)),
         }
-        super::write::give_to_owner_of(&self.here(), &name);
         self.step(name)
     }
 
     fn arrive(self, name: String, file_type: Option<FileType>) -> Result<Spot, Error> {
-        let Self { place, top, mut trail, asked, workspace, .. } = self;
+        let Self { place, top, mut trail, imagined, asked, workspace, .. } = self;
         let mut parts: Vec<_> = trail.iter().map(|(part, _)| part.clone()).collect();
+        parts.extend(imagined);
         parts.push(name.clone());
         let directory = trail.pop().map_or(top, |(_, directory)| directory);
         let spot = Spot { place, directory, name, file_type, parts };

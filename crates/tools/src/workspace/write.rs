@@ -10,7 +10,7 @@
 //!   another program's write in those microseconds is lost. The content looked at is hashed right before.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read, Write as _};
 use std::os::fd::AsFd;
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
@@ -27,7 +27,7 @@ use super::{Error, Workspace};
 pub struct Replacement<'a> {
     /// The call that makes it; names the temporary file.
     pub call: CallId,
-    /// Where, as the agent writes it.
+    /// Where: the path that `look` gave, links resolved.
     pub path: &'a str,
     /// Hash of the content that is expected there; `None` for no file.
     pub before: Option<&'a str>,
@@ -53,6 +53,10 @@ impl Workspace {
     pub fn replace(&self, new: Replacement<'_>) -> Result<(), Error> {
         let spot = self.walk(new.path, Parents::Create(new.purpose))?;
         self.refuse_writing(&spot, new.purpose)?;
+        // Decided for one file, and a link has since been put into its path.
+        if new.purpose != Purpose::Harness && spot.path() != new.path {
+            return Err(Error::Changed { path: new.path.to_owned() });
+        }
         let old = self.stat_file(&spot)?;
         if self.hash_at(&spot)?.as_deref() != new.before {
             return Err(Error::Changed { path: spot.path() });
@@ -63,6 +67,22 @@ impl Workspace {
             let _ = rustix::fs::unlinkat(&spot.directory, temporary.as_str(), AtFlags::empty());
         }
         written
+    }
+
+    /// Puts a stream into a file of the harness's own. Not synced: such files can be made again.
+    pub fn keep(&self, call: CallId, path: &str, content: &mut dyn Read) -> Result<(), Error> {
+        let spot = self.walk(path, Parents::Create(Purpose::Harness))?;
+        self.refuse_writing(&spot, Purpose::Harness)?;
+        self.stat_file(&spot)?;
+        let failed = |errno| Error::at(&spot.path(), errno);
+        let temporary = temporary_name(call);
+        let mut file = File::from(create_anew(&spot, &temporary).map_err(failed)?);
+        let copied = std::io::copy(content, &mut file);
+        copied.map_err(|source| Error::Io { path: spot.path(), source })?;
+        give_to_owner_of(&spot.directory, &temporary);
+        let name = spot.name.as_str();
+        rustix::fs::renameat(&spot.directory, temporary.as_str(), &spot.directory, name)
+            .map_err(failed)
     }
 
     /// Finds out whether a change that a crash interrupted has happened, and removes its leftovers.
@@ -125,7 +145,7 @@ impl Workspace {
         rustix::fs::fsync(&file).map_err(failed)?;
         rustix::fs::renameat(&spot.directory, temporary, &spot.directory, spot.name.as_str())
             .map_err(failed)?;
-        sync_directory(spot);
+        sync_directory(&spot.directory);
         Ok(())
     }
 }
@@ -168,11 +188,11 @@ pub(super) fn give_to_owner_of(directory: &impl AsFd, name: &str) {
     }
 }
 
-/// Makes the rename durable. A directory that may be searched but not read cannot be synced; the file
+/// Makes a new name durable. A directory that may be searched but not read cannot be synced; the file
 /// itself is on the disk by then.
-fn sync_directory(spot: &Spot) {
+pub(super) fn sync_directory(directory: &impl AsFd) {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    if let Ok(directory) = rustix::fs::openat(&spot.directory, ".", flags, Mode::empty()) {
+    if let Ok(directory) = rustix::fs::openat(directory, ".", flags, Mode::empty()) {
         let _ = rustix::fs::fsync(&directory);
     }
 }

@@ -4,8 +4,10 @@ use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, RenameFlags};
 use serde_json::json;
 use windlass_core::id::CallId;
@@ -57,6 +59,7 @@ fn untouched(bench: &Bench) {
     assert_eq!(names, ["dir", "secret", "ws"], "nothing new outside");
 }
 
+/// ES-172
 #[tokio::test]
 async fn dot_dot_does_not_lead_out() {
     let paths = [
@@ -164,6 +167,20 @@ async fn a_hard_linked_file_outside_is_never_changed() {
     untouched(&bench);
 }
 
+/// Two names change places, at once where the file system can.
+fn swap(one: &Path, other: &Path) {
+    if rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_err() {
+        let between = one.with_extension("between");
+        std::fs::rename(one, &between).unwrap();
+        std::fs::rename(other, one).unwrap();
+        std::fs::rename(&between, other).unwrap();
+    }
+}
+
+/// Rounds of the race; more only while one of its outcomes has not been met.
+const ROUNDS: u32 = 20_000;
+const MOST_ROUNDS: u32 = 1_000_000;
+
 /// A directory and a link to outside change places as fast as they can while files are read, written and
 /// searched through them.
 #[test]
@@ -178,11 +195,13 @@ fn links_swapped_during_the_call_do_not_lead_out() {
         scope.spawn(|| {
             let (directory, link) = (bench.path("d"), bench.path("link"));
             while !stop.load(Ordering::Relaxed) {
-                rustix::fs::renameat_with(CWD, &directory, CWD, &link, RenameFlags::EXCHANGE)
-                    .unwrap();
+                swap(&directory, &link);
             }
         });
-        for round in 0..20_000u32 {
+        for round in 0..MOST_ROUNDS {
+            if round >= ROUNDS && inside > 0 && refused > 0 {
+                break;
+            }
             match workspace.read_all("d/secret", 100) {
                 Ok(content) => {
                     assert_eq!(content, b"inside");
@@ -329,3 +348,68 @@ async fn our_data_directory_inside_the_workspace_is_neither_read_nor_written() {
     }
     bench.ok("write", json!({ "path": ".data/other", "content": "x" })).await;
 }
+
+/// One name of a path, among them every one that has led somewhere it should not.
+fn any_name() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "..",
+        ".",
+        "",
+        "a",
+        "secret",
+        "dir",
+        "ws",
+        "up",
+        "out",
+        "abs",
+        "loop",
+        "file",
+        "output",
+        ".memo",
+        "workspace",
+        "proc",
+        "self",
+        "root",
+        "\0",
+        "skills",
+        ".trace",
+        "~",
+        "é",
+    ])
+}
+
+proptest! {
+    #[test]
+    fn no_path_at_all_leads_out(names in prop::collection::vec(any_name(), 1..9), absolute: bool) {
+        let bench = &*MAZE;
+        let path = format!("{}{}", if absolute { "/" } else { "" }, names.join("/"));
+        let workspace = &bench.world.workspace;
+        if let Ok(content) = workspace.read_all(&path, 100) {
+            prop_assert_eq!(content, b"inside", "{}", path);
+        }
+        if let Ok(current) = workspace.look(&path, Purpose::Agent) {
+            let plain = |name: &str| !name.is_empty() && name != "." && name != "..";
+            prop_assert!(current.path.split('/').all(plain), "{}: {}", path, current.path);
+            let again = workspace.look(&current.path, Purpose::Agent).unwrap().path;
+            prop_assert_eq!(again, current.path, "where a walk arrives it stays");
+        }
+        untouched(bench);
+    }
+}
+
+/// A workspace full of links, inside and out.
+static MAZE: LazyLock<Bench> = LazyLock::new(|| {
+    let bench = bench();
+    bench.put("a/file", "inside");
+    bench.put("file", "inside");
+    symlink("..", bench.path("a/up")).unwrap();
+    symlink("..", bench.path("up")).unwrap();
+    symlink("../..", bench.path("a/out")).unwrap();
+    symlink("../secret", bench.path("out")).unwrap();
+    symlink(bench.outside.path(), bench.path("abs")).unwrap();
+    symlink("/workspace/a/file", bench.path("a/abs")).unwrap();
+    symlink("a/loop", bench.path("loop")).unwrap();
+    symlink("../loop", bench.path("a/loop")).unwrap();
+    symlink("/", bench.path("root")).unwrap();
+    bench
+});

@@ -1,6 +1,9 @@
 //! `glob` and `grep`
 
+use std::ops::ControlFlow;
+
 use serde_json::{Value, json};
+use windlass_tools::workspace::{Places, Shown, Stop};
 
 use crate::bench::Bench;
 
@@ -124,11 +127,21 @@ async fn our_own_data_is_not_found() {
     let mut bench = Bench::with(|beside| {
         std::fs::create_dir_all(beside.join("ws/data")).unwrap();
         std::fs::write(beside.join("ws/data/token"), "needle").unwrap();
-        windlass_tools::workspace::Places {
-            data: Some(beside.join("ws/data")),
-            ..Default::default()
-        }
+        Places { data: Some(beside.join("ws/data")), ..Default::default() }
     });
     assert_eq!(bench.ok("grep", json!({ "pattern": "needle" })).await, "No matches for `needle`.");
     assert_eq!(bench.ok("glob", json!({ "pattern": "token" })).await, "No file matches `token`.");
+}
+
+#[test]
+fn a_scan_that_nobody_waits_for_ends() {
+    let bench = project();
+    let stop = Stop::default();
+    let mut seen = 0;
+    let scanned = bench.world.workspace.scan(".", Shown::default(), &stop, &mut |_| {
+        seen += 1;
+        stop.stop();
+        ControlFlow::Continue(())
+    });
+    assert_eq!((seen, scanned.unwrap().gave_up), (1, true));
 }

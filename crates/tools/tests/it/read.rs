@@ -64,6 +64,8 @@ async fn what_is_not_plain_text_is_named() {
             &format!("{}\n", bench.call("read", json!({ "path": path })).await.text.trim_end());
     }
     insta::assert_snapshot!(shown);
+    let seen: Vec<_> = bench.facts.known_files.keys().collect();
+    assert_eq!(seen, ["empty", "latin"], "what was only named has not been seen");
     let long = bench.ok("read", json!({ "path": "long" })).await;
     assert!(long.len() < 2200 && long.contains("… [line cut]"), "{long}");
     assert!(long.contains("[lines longer than 2000 bytes were cut: 1]"), "{long}");

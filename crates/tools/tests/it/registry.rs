@@ -21,7 +21,8 @@ fn the_tools_stand_in_a_stable_order_with_their_risk_and_category() {
     insta::assert_snapshot!(table);
 }
 
-/// ES-141, ES-142, ES-143, ES-144, ES-174, ES-178, ES-202, ES-211, ES-223, ES-225
+/// ES-139, ES-141, ES-142, ES-143, ES-144, ES-174, ES-175, ES-178, ES-179, ES-202, ES-211, ES-212, ES-223,
+/// ES-224, ES-225
 #[test]
 fn the_model_is_shown_plain_schemas() {
     let mut shown = String::new();
@@ -100,6 +101,9 @@ fn arguments_over_the_limit_are_refused_unread() {
 fn an_optional_field_may_be_null() {
     let value = Registry::builtin().check("read", r#"{"path": "a", "offset": null}"#).unwrap();
     assert_eq!(value, serde_json::json!({ "path": "a" }));
+    let step = r#"{"steps": [{"id": "1", "description": "x", "status": "done", "notes": null}]}"#;
+    assert!(Registry::builtin().check("update_plan", step).is_ok());
+    assert!(Registry::builtin().check("read", r#"{"path": null}"#).is_err());
 }
 
 #[test]

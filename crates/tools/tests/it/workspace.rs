@@ -37,6 +37,53 @@ fn our_files_are_kept_out_of_the_users_repository() {
     assert_eq!(std::fs::read_to_string(&exclude).unwrap(), text);
 }
 
+fn write(path: impl AsRef<Path>, content: &str) {
+    std::fs::create_dir_all(path.as_ref().parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
+const OURS: &str = ".plan.md\n.memo/\n.scratch/\n.trace/\n";
+
+#[test]
+fn a_workspace_below_the_top_of_a_repository_is_kept_out_of_it_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let git = directory.path().join(".git");
+    write(git.join("HEAD"), "ref: refs/heads/main\n");
+    write(git.join("info/exclude"), "# theirs\n");
+    std::fs::create_dir_all(directory.path().join("a/b")).unwrap();
+    for _ in 0..2 {
+        open(&directory.path().join("a/b")).unwrap();
+        let text = std::fs::read_to_string(git.join("info/exclude")).unwrap();
+        assert_eq!(text, format!("# theirs\n{OURS}"));
+    }
+}
+
+#[test]
+fn a_worktree_is_kept_out_of_the_repository_it_belongs_to_and_of_no_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    let names = |name: &str| format!("{}\n", at(name).display());
+    write(at("main/.git/HEAD"), "ref: refs/heads/main\n");
+    write(at("main/.git/info/exclude"), "");
+    write(at("main/.git/worktrees/tree/gitdir"), &names("tree/.git"));
+    write(at("main/.git/worktrees/tree/commondir"), "../..\n");
+    write(at("tree/.git"), &format!("gitdir: {}", names("main/.git/worktrees/tree")));
+    write(at("liar/.git"), &format!("gitdir: {}", names("main/.git/worktrees/tree")));
+    let exclude = || std::fs::read_to_string(at("main/.git/info/exclude")).unwrap();
+    open(&at("liar")).unwrap();
+    assert_eq!(exclude(), "", "the repository does not know this worktree");
+    open(&at("tree")).unwrap();
+    assert_eq!(exclude(), OURS);
+    // A git directory of the worktree's own making that names another repository as its own.
+    write(at("forged/own/gitdir"), &names("forged/.git"));
+    write(at("forged/own/commondir"), &names("victim"));
+    write(at("forged/.git"), &format!("gitdir: {}", names("forged/own")));
+    write(at("victim/HEAD"), "ref: refs/heads/main\n");
+    write(at("victim/info/exclude"), "");
+    open(&at("forged")).unwrap();
+    assert_eq!(std::fs::read_to_string(at("victim/info/exclude")).unwrap(), "");
+}
+
 #[test]
 fn a_repository_that_points_elsewhere_is_not_followed() {
     let outside = tempfile::tempdir().unwrap();

@@ -1,0 +1,3 @@
+//! The policy through its public seam.
+
+mod corpus;

@@ -1,0 +1,223 @@
+//! What commands reach: nothing of the host, and the world through the proxy.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::thread;
+
+use windlass_sandbox::local::Config;
+use windlass_sandbox::network::{HostRules, Refusal, Verdict};
+use windlass_sandbox::{Egress, Local, Network};
+
+use crate::everyone;
+use crate::support::{Place, run};
+
+/// Sends one request to the proxy and prints the whole answer.
+fn ask(request: &str) -> String {
+    format!("p=${{HTTP_PROXY##*:}}; exec 3<>/dev/tcp/127.0.0.1/$p; printf '{request}' >&3; cat <&3")
+}
+
+/// A server on the host that answers every connection with what `answer` makes of its first bytes.
+fn server(answer: impl Fn(&str) -> String + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream: TcpStream = stream.unwrap();
+            let mut buffer = [0; 4096];
+            let count = stream.read(&mut buffer).unwrap_or(0);
+            let text = String::from_utf8_lossy(&buffer[..count]).into_owned();
+            let _ = stream.write_all(answer(&text).as_bytes());
+        }
+    });
+    port
+}
+
+async fn open(place: &Place, network: Network) -> Local {
+    Local::open(Config { network, ..place.config() }).await.unwrap()
+}
+
+#[test]
+fn ports_and_sockets_of_the_host_are_out_of_reach() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let port = server(|_| "reached".to_owned());
+        let _unix = UnixListener::bind(place.top.path().join("socket")).unwrap();
+        let name = format!("windlass-test-{}-{port}", std::process::id());
+        let abstract_name =
+            <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(&name);
+        let _abstract = UnixListener::bind_addr(&abstract_name.unwrap()).unwrap();
+        for network in [Network::Restricted(place.egress(&[])), Network::None] {
+            let local = open(&place, network).await;
+            run(&local, &format!("echo x > /dev/tcp/127.0.0.1/{port}")).await.fails();
+            run(&local, &format!("echo x > /dev/tcp/localhost/{port}")).await.fails();
+            let path = place.top.path().join("socket");
+            for address in [path.display().to_string(), format!("\\0{name}")] {
+                let connect = format!(
+                    "use Socket; socket(my $s, AF_UNIX, SOCK_STREAM, 0) or exit 2; \
+                     connect($s, pack_sockaddr_un(\"{address}\")) or exit 3"
+                );
+                run(&local, &format!("perl -e '{connect}'")).await.fails();
+            }
+            let interfaces = run(&local, "tail -n +3 /proc/net/dev | cut -d: -f1").await.ok();
+            assert_eq!(interfaces.trim(), "lo");
+        }
+    });
+}
+
+#[test]
+fn commands_reach_each_other_over_loopback() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = open(&place, Network::None).await;
+        let listen = "use Socket; socket(my $s, AF_INET, SOCK_STREAM, 0) or die; \
+                      bind($s, sockaddr_in(4000, INADDR_LOOPBACK)) or die; listen($s, 1) or die; \
+                      open(F, \">ready\"); accept(my $c, $s); print <$c>";
+        let text = format!(
+            "perl -e '{listen}' & until [ -e ready ]; do sleep 0.01; done; \
+             echo hello > /dev/tcp/127.0.0.1/4000; wait"
+        );
+        assert_eq!(run(&local, &text).await.ok(), "hello\n");
+    });
+}
+
+#[test]
+fn private_and_loopback_addresses_are_refused_with_the_reason() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let port = server(|_| "reached".to_owned());
+        let local = place.local().await;
+        for (host, refusal) in [
+            ("127.0.0.1", Refusal::Loopback),
+            ("localhost", Refusal::Loopback),
+            ("169.254.169.254", Refusal::Metadata),
+            ("10.0.0.1", Refusal::Private),
+            ("[::ffff:127.0.0.1]", Refusal::Loopback),
+            ("[::1]", Refusal::Loopback),
+        ] {
+            for request in [
+                format!("CONNECT {host}:{port} HTTP/1.1\\r\\n\\r\\n"),
+                format!("GET http://{host}:{port}/ HTTP/1.1\\r\\n\\r\\n"),
+            ] {
+                let said = run(&local, &ask(&request)).await.ok();
+                assert!(said.starts_with("HTTP/1.1 403 Forbidden"), "{host}: {said}");
+                let seen = place.connections.lock().unwrap().pop().unwrap();
+                assert_eq!((seen.host.as_str(), seen.port), (host, port));
+                assert!(
+                    matches!(seen.verdict, Verdict::AddressRefused(_, why) if why == refusal),
+                    "{seen:?}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn an_allowed_address_is_reached_by_every_protocol_and_logged() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let port = server(|text| match text.strip_prefix("raw ") {
+            Some(rest) => format!("got {rest}"),
+            None => format!("HTTP/1.1 200 OK\r\n\r\n{}", text.replace('\r', "")),
+        });
+        let local = open(&place, Network::Restricted(place.egress(&["127.0.0.1"]))).await;
+
+        let tunnel = "p=${HTTPS_PROXY##*:}; exec 3<>/dev/tcp/127.0.0.1/$p; \
+                      printf 'CONNECT 127.0.0.1:PORT HTTP/1.1\\r\\n\\r\\nraw one' >&3; cat <&3";
+        let said = run(&local, &tunnel.replace("PORT", &port.to_string())).await.ok();
+        assert_eq!(said, "HTTP/1.1 200 Connection established\r\n\r\ngot one");
+
+        let plain = format!("GET http://127.0.0.1:{port}/a HTTP/1.1\\r\\nProxy-A: b\\r\\n\\r\\n");
+        let said = run(&local, &ask(&plain)).await.ok();
+        let expected = format!(
+            "HTTP/1.1 200 OK\r\n\r\nGET /a HTTP/1.1\nHost: 127.0.0.1:{port}\nConnection: close\n\n"
+        );
+        assert_eq!(said, expected);
+
+        let [high, low] = port.to_be_bytes();
+        let socks = format!(
+            "p=${{ALL_PROXY##*:}}; exec 3<>/dev/tcp/127.0.0.1/$p; \
+             printf '\\x05\\x01\\x00' >&3; head -c 2 <&3 | od -An -tx1; \
+             printf '\\x05\\x01\\x00\\x01\\x7f\\x00\\x00\\x01\\x{high:02x}\\x{low:02x}raw two' >&3; \
+             head -c 10 <&3 | od -An -tx1; cat <&3"
+        );
+        let said = run(&local, &socks).await.ok();
+        assert_eq!(said, " 05 00\n 05 00 00 01 00 00 00 00 00 00\ngot two");
+
+        let seen = place.connections.lock().unwrap();
+        assert_eq!(seen.len(), 3);
+        assert!(seen.iter().all(|seen| matches!(seen.verdict, Verdict::Connected(_))), "{seen:?}");
+    });
+}
+
+#[test]
+fn a_host_that_is_not_on_the_list_is_refused_before_it_is_resolved() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let hosts = HostRules::Only(vec!["*.example.org".to_owned()]);
+        let egress = Egress { hosts, ..place.egress(&["127.0.0.0/8"]) };
+        let local = open(&place, Network::Restricted(egress)).await;
+        let said = run(&local, &ask("CONNECT 127.0.0.1:80 HTTP/1.1\\r\\n\\r\\n")).await.ok();
+        assert!(said.contains("not on the list"), "{said}");
+        assert_eq!(place.connections.lock().unwrap()[0].verdict, Verdict::HostRefused);
+    });
+}
+
+#[test]
+fn nonsense_to_the_proxy_is_answered_and_harms_nothing() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.local().await;
+        for request in [
+            "GET / HTTP/1.1\\r\\n\\r\\n",
+            "\\x04\\x01\\r\\n\\r\\n",
+            "CONNECT a HTTP/1.1\\r\\n\\r\\n",
+        ] {
+            let said = run(&local, &ask(request)).await.ok();
+            assert!(said.starts_with("HTTP/1.1 400"), "{said}");
+        }
+        let long = "p=${HTTP_PROXY##*:}; exec 3<>/dev/tcp/127.0.0.1/$p; \
+                    (echo GET http://a/; head -c 20000 /dev/zero | tr '\\0' a) >&3; head -1 <&3";
+        let said = run(&local, long).await.both;
+        assert!(said.starts_with("HTTP/1.1 431"), "{said}");
+        run(&local, "true").await.ok();
+    });
+}
+
+#[test]
+fn a_large_download_and_a_large_upload_pass_whole_at_the_readers_pace() {
+    everyone!(|who| async move {
+        const SIZE: usize = 5_000_000;
+        let place = Place::new(who);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let counting = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(&vec![b'd'; SIZE]).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut sent = Vec::new();
+            stream.read_to_end(&mut sent).unwrap();
+            sent.len()
+        });
+        let local = open(&place, Network::Restricted(place.egress(&["127.0.0.1"]))).await;
+        let text = format!(
+            "p=${{HTTP_PROXY##*:}}; exec 3<>/dev/tcp/127.0.0.1/$p; \
+             printf 'CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n' >&3; head -c 39 <&3 > /dev/null; \
+             (sleep 0.2; wc -c) <&3 & head -c {SIZE} /dev/zero >&3; wait"
+        );
+        assert_eq!(run(&local, &text).await.ok(), format!("{SIZE}\n"));
+        assert_eq!(counting.join().unwrap(), SIZE);
+    });
+}
+
+#[test]
+fn the_open_network_is_the_hosts() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let port = server(|text| format!("got {text}"));
+        let local = open(&place, Network::Open).await;
+        let text =
+            format!("env | grep -i proxy; exec 3<>/dev/tcp/127.0.0.1/{port}; echo hi >&3; cat <&3");
+        assert_eq!(run(&local, &text).await.ok(), "got hi\n");
+    });
+}

@@ -1,0 +1,279 @@
+//! The writer's thread: takes what is queued, commits it as one transaction, tells the callers, and in
+//! between looks for other processes' commits and copies the WAL into the database.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+use super::{CommitHook, CommitPoint, Level, Message, Phase, Work};
+use crate::Error;
+
+/// Work in one transaction; bounds how long another process waits for the write lock.
+const BATCH: usize = 512;
+
+/// How often other processes' commits are looked for, while somebody listens (§15.4).
+const POLL: Duration = Duration::from_millis(100);
+
+/// Frames in the WAL before they are copied into the database. SQLite's own default; a test that
+/// cuts the WAL stays far below it.
+const CHECKPOINT_FRAMES: u64 = 1000;
+
+/// The WAL file shrinks to this after a checkpoint.
+const WAL_KEEP_BYTES: i64 = 64 * 1024 * 1024;
+
+const WAL_HEADER_BYTES: u64 = 32;
+const FRAME_HEADER_BYTES: u64 = 24;
+
+pub(super) struct Thread {
+    connection: Connection,
+    path: PathBuf,
+    messages: Receiver<Message>,
+    changes: watch::Sender<u64>,
+    hook: Option<CommitHook>,
+    level: Level,
+    /// Transactions committed.
+    number: u64,
+    /// Frames in the WAL after the last commit, told by SQLite.
+    frames: Arc<AtomicU64>,
+    frame_bytes: u64,
+    synced_frames: u64,
+    data_version: i64,
+    looked: Instant,
+}
+
+impl Thread {
+    pub(super) fn prepare(
+        mut connection: Connection,
+        path: PathBuf,
+        messages: Receiver<Message>,
+        changes: watch::Sender<u64>,
+        hook: Option<CommitHook>,
+    ) -> rusqlite::Result<Self> {
+        let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "journal_size_limit", WAL_KEEP_BYTES)?;
+        let frames = Arc::new(AtomicU64::new(0));
+        let told = frames.clone();
+        // This replaces SQLite's own checkpoint on commit; `checkpoint` does it after the callers
+        // have heard.
+        connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
+            told.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        }))?;
+        let data_version = data_version(&connection)?;
+        let found = wal_frames(&connection)?;
+        frames.store(found, Ordering::Relaxed);
+        // What an ended process left in the WAL may be unsynced. Whoever counts needs to know, so it
+        // is made true; without a hook the next synced commit does the same.
+        let synced_frames = match hook {
+            Some(_) if sync_wal(&path).is_ok() => found,
+            _ => 0,
+        };
+        Ok(Self {
+            connection,
+            path,
+            messages,
+            changes,
+            hook,
+            level: Level::Written,
+            number: 0,
+            frames,
+            frame_bytes: u64::from(page) + FRAME_HEADER_BYTES,
+            synced_frames,
+            data_version,
+            looked: Instant::now(),
+        })
+    }
+
+    pub(super) fn serve(mut self) {
+        while let Some(first) = self.next() {
+            let mut batch = vec![first];
+            while batch.len() < BATCH {
+                match self.messages.try_recv() {
+                    Ok(Message::Work(work)) => batch.push(work),
+                    Ok(Message::Listen) => {}
+                    Err(_) => break,
+                }
+            }
+            self.commit(batch);
+            self.checkpoint();
+        }
+    }
+
+    /// The next work; looks for other processes' commits while waiting, if somebody listens.
+    fn next(&mut self) -> Option<Box<dyn Work>> {
+        loop {
+            let message = if self.changes.receiver_count() == 0 {
+                self.messages.recv().ok()?
+            } else {
+                let wait = POLL.saturating_sub(self.looked.elapsed());
+                let message = match wait.is_zero() {
+                    true => Err(RecvTimeoutError::Timeout),
+                    false => self.messages.recv_timeout(wait),
+                };
+                match message {
+                    Ok(message) => message,
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.look();
+                        continue;
+                    }
+                }
+            };
+            match message {
+                Message::Work(work) => return Some(work),
+                Message::Listen => self.look(),
+            }
+        }
+    }
+
+    /// Ticks when another process has committed since the last look.
+    fn look(&mut self) {
+        self.looked = Instant::now();
+        // A failure shows when the next read or write meets it.
+        let Ok(version) = data_version(&self.connection) else { return };
+        if version != self.data_version {
+            self.data_version = version;
+            self.tick();
+        }
+    }
+
+    fn tick(&self) {
+        self.changes.send_modify(|tick| *tick += 1);
+    }
+
+    fn commit(&mut self, mut batch: Vec<Box<dyn Work>>) {
+        let outcome = self.transact(&mut batch);
+        if outcome.is_err() && !self.connection.is_autocommit() {
+            // Nothing can be done about a rollback that fails; the next BEGIN says so.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        if let Ok(true) = outcome {
+            self.tick();
+        }
+        let outcome = outcome.map(|_| ());
+        for work in batch {
+            work.done(outcome.clone());
+        }
+    }
+
+    /// Runs a batch and commits it; tells whether anything changed.
+    fn transact(&mut self, batch: &mut [Box<dyn Work>]) -> Result<bool, Error> {
+        let level = batch.iter().map(|work| work.level()).max().unwrap_or(Level::Written);
+        self.set_level(level)?;
+        let before = self.connection.total_changes();
+        self.execute("BEGIN IMMEDIATE")?;
+        for work in batch {
+            self.execute("SAVEPOINT work")?;
+            match work.run(&self.connection, &self.path) {
+                Ok(()) => self.execute("RELEASE work")?,
+                Err(error) if error.is_storage() => return Err(error),
+                Err(_) => self.execute("ROLLBACK TO work; RELEASE work")?,
+            }
+        }
+        if self.connection.total_changes() == before {
+            self.execute("ROLLBACK")?;
+            if level == Level::Synced {
+                self.sync()?;
+            }
+            return Ok(false);
+        }
+        self.number += 1;
+        self.tell(Phase::Before, level);
+        let frames_before = self.frames.load(Ordering::Relaxed);
+        self.execute("COMMIT")?;
+        let frames = self.frames.load(Ordering::Relaxed);
+        if level == Level::Synced {
+            self.synced_frames = frames;
+        } else if frames < frames_before {
+            // The WAL began anew: nothing in it is synced.
+            self.synced_frames = 0;
+        }
+        self.tell(Phase::After, level);
+        Ok(true)
+    }
+
+    /// Makes synced what was only written: SQLite syncs nothing for a transaction without changes.
+    fn sync(&mut self) -> Result<(), Error> {
+        let frames = self.frames.load(Ordering::Relaxed);
+        if frames > self.synced_frames {
+            sync_wal(&self.path).map_err(|source| Error::file(&self.path, source))?;
+            self.synced_frames = frames;
+        }
+        Ok(())
+    }
+
+    fn set_level(&mut self, level: Level) -> Result<(), Error> {
+        if level != self.level {
+            let value = match level {
+                Level::Written => "NORMAL",
+                Level::Synced => "FULL",
+            };
+            self.connection
+                .pragma_update(None, "synchronous", value)
+                .map_err(|error| Error::sqlite(&self.path, error))?;
+            self.level = level;
+        }
+        Ok(())
+    }
+
+    fn tell(&self, phase: Phase, level: Level) {
+        if let Some(hook) = &self.hook {
+            hook(CommitPoint {
+                number: self.number,
+                phase,
+                level,
+                wal_bytes: self.bytes(self.frames.load(Ordering::Relaxed)),
+                synced_bytes: self.bytes(self.synced_frames),
+            });
+        }
+    }
+
+    fn bytes(&self, frames: u64) -> u64 {
+        WAL_HEADER_BYTES + frames * self.frame_bytes
+    }
+
+    fn checkpoint(&mut self) {
+        let frames = self.frames.load(Ordering::Relaxed);
+        if frames < CHECKPOINT_FRAMES {
+            return;
+        }
+        // Passive: it copies what it can without waiting for readers. What it cannot, stays in the
+        // WAL for the next time.
+        let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        if done.is_ok() {
+            self.synced_frames = frames;
+        }
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), Error> {
+        self.connection.execute_batch(sql).map_err(|error| Error::sqlite(&self.path, error))
+    }
+}
+
+/// How many frames of the WAL hold commits.
+fn wal_frames(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+        row.get::<_, i64>(1).map(|frames| u64::try_from(frames).unwrap_or(0))
+    })
+}
+
+fn sync_wal(database: &Path) -> std::io::Result<()> {
+    let mut wal = database.as_os_str().to_owned();
+    wal.push("-wal");
+    match std::fs::File::open(PathBuf::from(wal)) {
+        Ok(file) => file.sync_data(),
+        // No WAL: everything is in the database.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA data_version", [], |row| row.get(0))
+}

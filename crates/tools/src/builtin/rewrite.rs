@@ -1,0 +1,48 @@
+//! What all calls that change a file have in common: the new content is known in full before the call is
+//! decided, so a crash in between can be judged by the file alone (§15.6).
+
+use std::sync::Arc;
+
+use windlass_core::id::CallId;
+use windlass_core::outcome::{Fact, FileChange, Outcome, Recovery};
+use windlass_core::policy::Assessment;
+
+use super::{act, failed};
+use crate::tool::Prepared;
+use crate::workspace::{Current, Purpose, Replacement, Workspace, content_hash};
+
+/// One file's new content.
+pub(super) struct Rewrite {
+    /// The file as it was looked at; it must still be so when it is written.
+    pub current: Current,
+    pub content: Vec<u8>,
+    pub purpose: Purpose,
+    pub assessment: Assessment,
+    /// What the model reads when it is done.
+    pub text: String,
+    /// What changed, for people.
+    pub diff: Option<String>,
+    /// What else follows from it.
+    pub fact: Option<Fact>,
+}
+
+impl Rewrite {
+    /// Ready to be decided and run.
+    pub fn prepared(self, workspace: Arc<Workspace>, call: CallId) -> Prepared {
+        let Self { current, content, purpose, assessment, text, diff, fact } = self;
+        let Current { path, hash: before } = current;
+        let after = content_hash(&content);
+        let change =
+            FileChange { path: path.clone(), before: before.clone(), after: after.clone() };
+        let mut outcome = Outcome::ok(text);
+        outcome.facts.extend(fact);
+        let outcome = outcome.with(Fact::FileChanged { path: path.clone(), hash: after, diff });
+        let recovery = Recovery::Verify { change, outcome: Box::new(outcome.clone()) };
+        let act = act(move || {
+            let (path, before) = (path.as_str(), before.as_deref());
+            let new = Replacement { call, path, before, content: &content, purpose };
+            workspace.replace(new).map_or_else(failed, |()| outcome)
+        });
+        Prepared { assessment, recovery, act }
+    }
+}

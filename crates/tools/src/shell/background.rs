@@ -1,0 +1,200 @@
+//! Background commands: started by one call, watched by others, ended with the task.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::task::JoinSet;
+use windlass_core::id::CallId;
+use windlass_core::outcome::{Fact, Outcome};
+use windlass_core::text::one_line;
+use windlass_sandbox::{Command, Exit, Killer, Running};
+
+use super::collect::Collector;
+use super::{Shell, exit_words};
+use crate::output;
+
+/// Background commands of one task at a time.
+const MAX_BACKGROUND: usize = 16;
+/// Output of one that nobody has read yet; older output is dropped from here, not from its file.
+const MAX_UNREAD_BYTES: usize = 256 * 1024;
+
+/// A background command that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exited {
+    /// The call that started it.
+    pub call: CallId,
+    /// The command.
+    pub command: String,
+    /// How it ended, in words.
+    pub exit: String,
+}
+
+/// All of one task's.
+#[derive(Default)]
+pub(super) struct Background {
+    table: Arc<Mutex<BTreeMap<CallId, Entry>>>,
+    jobs: Mutex<JoinSet<()>>,
+}
+
+struct Entry {
+    command: String,
+    killer: Killer,
+    unread: Vec<u8>,
+    dropped: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    /// Ended; whether the agent has been told.
+    Ended {
+        exit: Exit,
+        told: bool,
+    },
+}
+
+/// What there is to read of one.
+pub(super) struct News {
+    pub text: String,
+    pub exit: Option<Exit>,
+}
+
+impl Shell {
+    pub(super) async fn start_background(
+        &self,
+        call: CallId,
+        command: &str,
+        cwd: PathBuf,
+    ) -> Outcome {
+        if self.background.running() >= MAX_BACKGROUND {
+            return Outcome::error(format!(
+                "Error: {MAX_BACKGROUND} background commands run already. End one with bash_kill first."
+            ));
+        }
+        let spec = Command { background: true, ..Command::script(call.to_string(), command, cwd) };
+        let running = match self.sandbox.start(spec).await {
+            Ok(running) => running,
+            Err(error) => return Outcome::error(format!("The command did not start: {error}.")),
+        };
+        let collector = match Collector::new(self, call) {
+            Ok(collector) => collector,
+            Err(error) => return Outcome::error(format!("Its output cannot be kept: {error}.")),
+        };
+        self.background.watch(call, command, running, collector, (self.clock)());
+        let text = format!(
+            "Started in the background as `{call}`. Read what it prints with bash_output, end it with \
+             bash_kill."
+        );
+        let command = command.to_owned();
+        Outcome::ok(text).with(Fact::BackgroundStarted { call, command })
+    }
+
+    /// What a background command printed since the last look.
+    pub(super) fn news(&self, call: CallId) -> Option<News> {
+        let mut table = self.background.lock();
+        let entry = table.get_mut(&call)?;
+        let mut text = output::readable(&std::mem::take(&mut entry.unread));
+        if entry.dropped > 0 {
+            let dropped = std::mem::take(&mut entry.dropped);
+            text = format!("[… {dropped} bytes were not read in time and left out …]\n{text}");
+        }
+        let exit = match &mut entry.state {
+            State::Running => None,
+            State::Ended { exit, told } => {
+                *told = true;
+                Some(*exit)
+            }
+        };
+        Some(News { text, exit })
+    }
+
+    /// Ends a background command; `false` when there is none of that name.
+    pub(super) fn kill(&self, call: CallId) -> bool {
+        let table = self.background.lock();
+        let Some(entry) = table.get(&call) else { return false };
+        entry.killer.kill(windlass_sandbox::KILL_GRACE);
+        true
+    }
+}
+
+impl Background {
+    fn watch(
+        &self,
+        call: CallId,
+        command: &str,
+        running: Running,
+        collector: Collector,
+        at: jiff::Timestamp,
+    ) {
+        let entry = Entry {
+            command: command.to_owned(),
+            killer: running.killer(),
+            unread: Vec::new(),
+            dropped: 0,
+            state: State::Running,
+        };
+        self.lock().insert(call, entry);
+        let table = Arc::clone(&self.table);
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        while jobs.try_join_next().is_some() {}
+        jobs.spawn(follow(table, call, running, collector, at));
+    }
+
+    pub(super) fn exited(&self) -> Vec<Exited> {
+        let mut exited = Vec::new();
+        for (&call, entry) in self.lock().iter_mut() {
+            if let State::Ended { exit, told } = &mut entry.state
+                && !std::mem::replace(told, true)
+            {
+                let exit = exit_words(*exit, None).unwrap_or_else(|| "exit code 0".to_owned());
+                exited.push(Exited { call, command: one_line(&entry.command, 120), exit });
+            }
+        }
+        exited
+    }
+
+    /// Waits for the jobs that watch; the sandbox has been stopped by then.
+    pub(super) async fn settle(&self) {
+        let mut jobs =
+            std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner));
+        while jobs.join_next().await.is_some() {}
+    }
+
+    fn running(&self) -> usize {
+        self.lock().values().filter(|entry| entry.state == State::Running).count()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<CallId, Entry>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn follow(
+    table: Arc<Mutex<BTreeMap<CallId, Entry>>>,
+    call: CallId,
+    mut running: Running,
+    mut collector: Collector,
+    at: jiff::Timestamp,
+) {
+    let with = |change: &mut dyn FnMut(&mut Entry)| {
+        let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = table.get_mut(&call) {
+            change(entry);
+        }
+    };
+    while let Some(chunk) = running.next().await {
+        // A disk that takes no more costs the record, not the command.
+        let _ = collector.take(&chunk);
+        with(&mut |entry| {
+            entry.unread.extend_from_slice(&chunk.bytes);
+            let over = entry.unread.len().saturating_sub(MAX_UNREAD_BYTES);
+            entry.dropped += over as u64;
+            entry.unread.drain(..over);
+        });
+    }
+    let exit = running.wait().await.exit;
+    let _ = collector.keep(at).await;
+    with(&mut |entry| entry.state = State::Ended { exit, told: false });
+}

@@ -1,0 +1,194 @@
+//! `bash`: one command, its output and its exit (ES-184, ES-206).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use windlass_core::outcome::{Ending, Fact, Outcome, Recovery};
+use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::text::one_line;
+use windlass_sandbox::{Command, Ended, Error, Exit, KILL_GRACE, Running};
+
+use super::collect::Collector;
+use super::exit_words;
+use crate::schema;
+use crate::tool::{Call, Category, Prepared, Tool, World};
+
+pub(super) struct Bash;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The command, as for `bash -c`.
+    #[schemars(length(min = 1))]
+    command: String,
+    /// Seconds it may take. Default 120, at most 600.
+    #[schemars(range(min = 1))]
+    timeout: Option<u64>,
+    /// Leave it running and return at once. Default: false.
+    background: Option<bool>,
+}
+
+impl Tool for Bash {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    fn description(&self) -> &'static str {
+        include_str!("descriptions/bash.md").trim_ascii_end()
+    }
+
+    fn parameters(&self) -> Value {
+        schema::of::<Arguments>()
+    }
+
+    fn category(&self) -> Category {
+        Category::Execution
+    }
+
+    fn least(&self) -> (Class, Risk) {
+        (Class::LocalCommand, Risk::Medium)
+    }
+
+    fn prepare(&self, world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
+        let prepared = prepare(world.clone(), call);
+        Box::pin(std::future::ready(prepared))
+    }
+}
+
+fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
+    let given: Arguments = serde_json::from_value(call.arguments.take())
+        .map_err(|error| Outcome::error(format!("The arguments of `bash` do not fit: {error}")))?;
+    let reason = format!("runs `{}`", one_line(&given.command, 80));
+    let assessment = Assessment::of(Class::LocalCommand, reason);
+    let act = Box::new(move || -> BoxFuture<'static, Outcome> {
+        Box::pin(async move {
+            if given.background.unwrap_or(false) {
+                world
+                    .shell
+                    .start_background(call.id, &given.command, directory(&world, &call))
+                    .await
+            } else {
+                run(&world, &call, given).await
+            }
+        })
+    });
+    Ok(Prepared { assessment, recovery: Recovery::Unknown, act })
+}
+
+/// Where the last command of this agent ended.
+fn directory(world: &World, call: &Call) -> PathBuf {
+    match &call.facts.working_directory {
+        Some(path) => PathBuf::from(path),
+        None => world.shell.start_directory(),
+    }
+}
+
+async fn run(world: &World, call: &Call, given: Arguments) -> Outcome {
+    let shell = &world.shell;
+    let asked = given.timeout.map_or(shell.limits.default_timeout, Duration::from_secs);
+    let timeout = asked.min(shell.limits.max_timeout);
+    let command = Command {
+        timeout: Some(timeout),
+        ..Command::script(call.id.to_string(), given.command, directory(world, call))
+    };
+    let (running, note) = match start(world, command).await {
+        Ok(started) => started,
+        Err(error) => {
+            return Outcome::error(format!("The command did not start: {}.", chain(&error)));
+        }
+    };
+    let collector = match Collector::new(shell, call.id) {
+        Ok(collector) => collector,
+        Err(error) => return Outcome::error(format!("Its output cannot be kept: {error}.")),
+    };
+    let (ended, collector) = follow(running, collector, call).await;
+    let finished = collector.finish(shell.now(), call.limit_tokens, &world.workspace).await;
+    let (text, truncated) = match finished {
+        Ok(finished) => finished,
+        Err(error) => (format!("Its output could not be kept: {error}."), None),
+    };
+    outcome(ended, note.unwrap_or_default() + &text, truncated, timeout)
+}
+
+/// Starts the command; in the workspace when its directory is gone, and says so.
+async fn start(world: &World, command: Command) -> Result<(Running, Option<String>), Error> {
+    let shell = &world.shell;
+    let home = shell.start_directory();
+    let elsewhere = Command { cwd: home.clone(), ..command.clone() };
+    match shell.sandbox.start(command).await {
+        Ok(running) => Ok((running, None)),
+        Err(Error::Start { .. }) if elsewhere.cwd == home => {
+            let note = format!("[the working directory is gone; this ran in {}]\n", home.display());
+            Ok((shell.sandbox.start(elsewhere).await?, Some(note)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads until the end; ends the tree when the call is to stop.
+async fn follow(mut running: Running, mut collector: Collector, call: &Call) -> (Ended, Collector) {
+    let killer = running.killer();
+    let mut stopping = false;
+    loop {
+        tokio::select! {
+            chunk = running.next() => match chunk {
+                // A disk that takes no more costs the rest of the output, not the command.
+                Some(chunk) => drop(collector.take(&chunk)),
+                None => break,
+            },
+            () = call.stop.cancelled(), if !stopping => {
+                stopping = true;
+                killer.kill(KILL_GRACE);
+            }
+        }
+    }
+    (running.wait().await, collector)
+}
+
+fn outcome(
+    ended: Ended,
+    mut text: String,
+    truncated: Option<windlass_core::outcome::Truncated>,
+    timeout: Duration,
+) -> Outcome {
+    let words = exit_words(ended.exit, Some(timeout));
+    if text.is_empty() && words.is_none() {
+        text.push_str("(no output)");
+    }
+    if let Some(words) = words {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{words}]"));
+    }
+    let ending = match ended.exit {
+        Exit::Code(0) => Ending::Ok,
+        Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::OutOfMemory => Ending::Error,
+        Exit::Killed => Ending::Cancelled,
+        Exit::Lost => Ending::Unknown,
+    };
+    let mut outcome = Outcome::ended(ending, text);
+    outcome.truncated = truncated;
+    if let Exit::Code(code) = ended.exit {
+        outcome.exit_code = Some(code);
+    }
+    if let Some(path) = ended.cwd {
+        outcome.facts.push(Fact::WorkingDirectory { path: path.display().to_string() });
+    }
+    outcome
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}

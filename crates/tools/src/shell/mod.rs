@@ -1,0 +1,106 @@
+//! Commands: `bash`, and the background commands it leaves running.
+//!
+//! Invariants:
+//! - Bounded: of any output only a head and a tail are in memory; the whole goes to files with a cap.
+//! - A call ends with its tree: when its act returns, nothing it started in the foreground is left.
+
+mod bash;
+mod background;
+mod collect;
+mod watching;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windlass_core::id::TaskId;
+use windlass_sandbox::{Exit, Sandbox};
+use windlass_store::Store;
+
+use crate::tool::Tool;
+use background::Background;
+pub use background::Exited;
+
+/// Where and how one task's commands run.
+pub struct Shell {
+    sandbox: Arc<dyn Sandbox>,
+    store: Store,
+    task: TaskId,
+    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    limits: Limits,
+    background: Background,
+}
+
+/// How long commands may take, and how much of what they print is kept at hand.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// When the call does not say.
+    pub default_timeout: Duration,
+    /// At most.
+    pub max_timeout: Duration,
+    /// Bytes of output in memory: that much of the beginning and that much of the end.
+    pub shown_bytes: usize,
+}
+
+impl Shell {
+    /// A shell in a sandbox, for one task. Nothing starts yet.
+    pub fn new(
+        sandbox: Arc<dyn Sandbox>,
+        store: Store,
+        task: TaskId,
+        clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+        limits: Limits,
+    ) -> Self {
+        Self { sandbox, store, task, clock, limits, background: Background::default() }
+    }
+
+    /// The sandbox.
+    pub fn sandbox(&self) -> &Arc<dyn Sandbox> {
+        &self.sandbox
+    }
+
+    /// Background commands that have ended since the last time somebody asked.
+    pub fn exited(&self) -> Vec<Exited> {
+        self.background.exited()
+    }
+
+    /// Ends every command and waits until nothing is left.
+    pub async fn close(&self) {
+        self.sandbox.stop().await;
+        self.background.settle().await;
+    }
+
+    fn start_directory(&self) -> PathBuf {
+        self.sandbox.footing().workspace
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+}
+
+/// The tools of this module, in the order the model is shown them.
+pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
+    vec![Arc::new(bash::Bash), Arc::new(watching::BashOutput), Arc::new(watching::BashKill)]
+}
+
+/// How a command ended, in words for the model; `None` when all went well.
+fn exit_words(exit: Exit, timeout: Option<Duration>) -> Option<String> {
+    match exit {
+        Exit::Code(0) => None,
+        Exit::Code(code) => Some(format!("exit code {code}")),
+        Exit::Signal(signal) => Some(format!("ended by signal {signal}")),
+        Exit::TimedOut => {
+            let seconds = timeout.unwrap_or_default().as_secs();
+            Some(format!("timed out after {seconds} s; it and everything it started was ended"))
+        }
+        Exit::Killed => Some("stopped; it and everything it started was ended".to_owned()),
+        Exit::OutOfMemory => Some(
+            "OOM: ended by the kernel because the sandbox's memory limit was reached; use less memory \
+             or smaller pieces"
+                .to_owned(),
+        ),
+        Exit::Lost => Some("the sandbox died; how far the command came is unknown".to_owned()),
+    }
+}
