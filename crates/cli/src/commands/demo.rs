@@ -51,7 +51,7 @@ pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
     let setting = Setting::open(surroundings, hooks)?;
     let how = how(args, &workspace, &script);
     if !args.printing.json && !args.printing.print && !args.printing.quiet {
-        note(&format!("{} {GOAL}\n", look.notes.bold("$ windlass run")));
+        note(&format!("{}\n", look.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
     }
     let code = run::run(&setting, GOAL, &how);
     drop(setting);

@@ -37,6 +37,7 @@ pub struct Screen {
     began: Instant,
     now: String,
     heard: String,
+    replying: bool,
     planned: bool,
     frame: usize,
     drawn: bool,
@@ -52,6 +53,7 @@ impl Screen {
             began: Instant::now(),
             now: "starting".to_owned(),
             heard: String::new(),
+            replying: false,
             planned: state.plan.is_some(),
             frame: 0,
             drawn: false,
@@ -83,7 +85,8 @@ impl Screen {
 
     /// Shows something that is not journaled yet.
     pub fn preview(&mut self, preview: &Preview) {
-        if !self.shows_progress() {
+        // What comes late belongs to a reply that is journaled, and shown, already.
+        if !self.shows_progress() || !self.replying {
             return;
         }
         match &preview.live {
@@ -106,9 +109,9 @@ impl Screen {
                 );
                 self.now = "waiting for the model".to_owned();
             }
-            Live::CallArguments { .. } | Live::Bytes(_) => return,
+            Live::CallArguments { .. } | Live::Bytes(_) => {}
         }
-        self.draw();
+        // Drawn with the next frame: a fast stream must not cost a redraw a word.
     }
 
     /// Moves the spinner and the clock.
@@ -160,10 +163,14 @@ impl Screen {
     fn take_in(&mut self, event: &Event) {
         match event {
             Event::AgentStart(start) => self.meter.started(start),
-            Event::LlmRequest(_) => "thinking".clone_into(&mut self.now),
-            Event::LlmResponse(response) => {
-                self.meter.replied(response);
+            Event::LlmRequest(_) => {
+                self.replying = true;
                 self.heard.clear();
+                "thinking".clone_into(&mut self.now);
+            }
+            Event::LlmResponse(response) => {
+                self.replying = false;
+                self.meter.replied(response);
             }
             Event::ToolCall(call) => {
                 self.now = words::call(&call.tool, &call.arguments, self.width());
@@ -188,7 +195,7 @@ impl Screen {
                 vec![paint.yellow(&text(&format!("sandbox lost: {}", lost.reason)))]
             }
             Event::LlmResponse(response) if !response.calls.is_empty() => {
-                said(&response.text, width)
+                said(&response.text, paint, width)
             }
             Event::ToolCall(call) => match call.tool.as_str() {
                 // What these do has an event of its own.
@@ -327,11 +334,11 @@ impl Drop for Screen {
 }
 
 /// What the agent says between its calls, indented.
-fn said(text: &str, width: usize) -> Vec<String> {
-    let text = plain(text);
+fn said(text: &str, paint: Paint, width: usize) -> Vec<String> {
+    let text = markdown(&plain(text), paint, width);
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let more = (lines.len() > SAID_LINES).then(|| "  …".to_owned());
-    let shown = lines.iter().take(SAID_LINES).map(|line| format!("  {}", one_line(line, width)));
+    let shown = lines.iter().take(SAID_LINES).map(|line| format!("  {line}"));
     shown.chain(more).collect()
 }
 

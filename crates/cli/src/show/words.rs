@@ -30,7 +30,7 @@ pub fn call(tool: &str, arguments: &Value, width: usize) -> String {
         "list_skills" => "list skills".to_owned(),
         "web_fetch" => format!("fetch {}", given("url")),
         "web_search" => format!("search the web for {}", given("query")),
-        "update_plan" => "plan".to_owned(),
+        "update_plan" => "planning".to_owned(),
         _ => format!("{tool} {arguments}"),
     };
     one_line(plain(&line).trim_end(), width)
@@ -82,8 +82,11 @@ fn diff_lines(diff: &str, paint: Paint, width: usize) -> Vec<String> {
     lines
 }
 
+/// What a command printed, without the line that tells the model its exit code.
 fn command_output(text: &str) -> String {
-    plain(text)
+    let text = plain(text);
+    let lines = text.lines().filter(|line| !line.starts_with("[exit code "));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn last_lines(text: &str, paint: Paint, width: usize) -> Vec<String> {

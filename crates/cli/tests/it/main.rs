@@ -1,7 +1,9 @@
 //! The program as a user meets it: command lines, exit codes, files, events.
 
 mod program;
+mod terminal;
 mod layers;
 mod spine;
 mod bad_input;
 mod owners;
+mod screen;

@@ -41,7 +41,10 @@ fn every_command_of_the_corpus_has_its_class_and_risk() {
             let right = (found.class, found.risk) == (entry.class, entry.risk);
             (!right).then(|| {
                 let Entry { class, risk, command } = entry;
-                format!("{command}\n    is {} {} ({})\n    not {class} {risk}", found.class, found.risk, found.reason)
+                format!(
+                    "{command}\n    is {} {} ({})\n    not {class} {risk}",
+                    found.class, found.risk, found.reason
+                )
             })
         })
         .collect();

@@ -657,7 +657,14 @@ pub(super) const PROGRAMS: &[Program] = &[
         files: Files::Reads,
         rows: &[
             row("", Class::Read, "shows bytes", &["xxd -l 16 a"], &["xxd -r a b"]),
-            risky("-r", Class::Edit, MEDIUM_EDIT, "writes bytes", &["xxd -r a.hex a.bin"], &["xxd a"]),
+            risky(
+                "-r",
+                Class::Edit,
+                MEDIUM_EDIT,
+                "writes bytes",
+                &["xxd -r a.hex a.bin"],
+                &["xxd a"],
+            ),
         ],
     },
     Program {
