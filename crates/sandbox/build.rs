@@ -24,7 +24,7 @@ fn main() {
     }
     let status = rustc.status().unwrap_or_else(|error| panic!("cannot run the compiler: {error}"));
     assert!(status.success(), "the helper does not compile");
-    for input in ["build.rs", "helper", "src/protocol.rs"] {
+    for input in ["build.rs", "helper", "src/protocol.rs", "src/wire.rs"] {
         println!("cargo::rerun-if-changed={input}");
     }
 }

@@ -338,10 +338,13 @@ async fn interrupting(watch: &Watch) -> Result<Interrupt, Error> {
     }
 }
 
+/// Whether a call may run beside its neighbours. Commands may not: one leaves the directory in which
+/// the next begins.
 fn is_read_only(plan: &Plan) -> bool {
     match plan {
-        Plan::Run { prepared, .. } => {
-            prepared.assessment.class == Class::Read && !prepared.recovery.has_effects()
+        Plan::Run { call, prepared, .. } => {
+            let looks = prepared.assessment.class == Class::Read;
+            looks && !prepared.recovery.has_effects() && call.tool != "bash"
         }
         Plan::Settled { .. } | Plan::Ask { .. } | Plan::AskUser { .. } => false,
     }

@@ -43,11 +43,12 @@ impl Group {
                 if fs::create_dir(&directory).is_err() {
                     continue;
                 }
-                let took = group.bound(&directory, &place, memory, processes);
-                group.directories.push(directory);
-                if took {
+                if group.bound(&directory, &place, memory, processes) {
+                    group.directories.push(directory);
                     break;
                 }
+                // A hierarchy without the controllers bounds nothing.
+                let _ = fs::remove_dir(&directory);
             }
         }
         group

@@ -15,16 +15,16 @@ use std::os::unix::fs::fchown;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::command::Command;
 use crate::confine::{self, Confinement};
 use crate::connection::Connection;
 use crate::group::{self, Group};
-use crate::minder::{self, Plan, Word};
+use crate::minder::{self, Plan};
 use crate::output::{self, Output};
 use crate::protocol::{
-    self, Cause, Isolation, MAX_CONNECTIONS, Order, Reach, Ready, Report, Setup, Start, WINDOW,
-    cost,
+    Cause, Isolation, MAX_CONNECTIONS, Order, Reach, Ready, Report, Setup, Start, WINDOW,
 };
-use crate::{root, sys};
+use crate::{root, sys, wire};
 
 /// What the outgoing buffer may keep allocated when idle.
 const IDLE_BUFFER: usize = 64 * 1024;
@@ -64,23 +64,6 @@ struct Inner<'a> {
     connections: BTreeMap<u32, Connection>,
     next_connection: u32,
     over: bool,
-}
-
-struct Command {
-    minder: i32,
-    control: OwnedFd,
-    output: Output,
-    input: Option<OwnedFd>,
-    waiting_input: VecDeque<Vec<u8>>,
-    written: usize,
-    credit: i64,
-    deadline: Option<Instant>,
-    grace_ms: u64,
-    ended_by_us: Option<Cause>,
-    ended: Option<(i32, String)>,
-    refused: bool,
-    gone: bool,
-    ended_for_memory_before: u64,
 }
 
 /// What a descriptor in the poll list belongs to.
@@ -251,10 +234,9 @@ impl<'a> Inner<'a> {
 
     fn timeout(&self) -> i32 {
         let now = Instant::now();
-        let soon = self
-            .commands
-            .values()
-            .any(|command| command.credit > 0 && (command.output.is_waiting() || command.is_over()));
+        let soon = self.commands.values().any(|command| {
+            command.credit > 0 && (command.output.is_waiting() || command.is_over())
+        });
         let next = self.commands.values().filter_map(|command| command.deadline).min();
         match (soon, next) {
             (true, _) => 1,
@@ -363,7 +345,7 @@ impl<'a> Inner<'a> {
         let received = std::mem::take(&mut self.received);
         let mut rest = received.as_slice();
         loop {
-            match protocol::cut(rest) {
+            match wire::cut(rest) {
                 Ok(Some((frame, length))) => {
                     match Order::read(frame) {
                         Ok(order) => self.obey(order),
@@ -494,28 +476,8 @@ impl<'a> Inner<'a> {
     }
 
     fn feed(&mut self, id: u32) {
-        let Some(command) = self.commands.get_mut(&id) else { return };
-        while let Some(bytes) = command.waiting_input.front() {
-            let Some(input) = &command.input else {
-                command.waiting_input.clear();
-                return;
-            };
-            if bytes.is_empty() {
-                command.input = None;
-                command.waiting_input.clear();
-                return;
-            }
-            match sys::send(input, &bytes[command.written..]) {
-                Ok(count) => command.written += count,
-                Err(error) if sys::errno(&error) == sys::EAGAIN => return,
-                // The command does not read any more; it is told so by nobody, as with any pipe.
-                Err(_) => command.written = bytes.len(),
-            }
-            if command.written == bytes.len() {
-                Report::Eaten { id, credit: cost(bytes.len()) }.write(&mut self.out);
-                command.written = 0;
-                command.waiting_input.pop_front();
-            }
+        if let Some(command) = self.commands.get_mut(&id) {
+            command.feed(id, &mut self.out);
         }
     }
 
@@ -532,12 +494,7 @@ impl<'a> Inner<'a> {
     /// Sends what the command wrote, as far as its credit goes.
     fn pump(&mut self, id: u32, chunk: &mut Vec<u8>) {
         let Some(command) = self.commands.get_mut(&id) else { return };
-        let over = command.is_over();
-        while command.credit > 0 {
-            let Some(stream) = command.output.next(chunk, over) else { break };
-            command.credit -= cost(chunk.len());
-            Report::Output { id, stream, bytes: std::mem::take(chunk) }.write(&mut self.out);
-        }
+        command.pump(id, chunk, &mut self.out);
     }
 
     /// Reports the end once nothing of the command is left here.
@@ -550,18 +507,9 @@ impl<'a> Inner<'a> {
         if command.refused {
             return;
         }
-        // A minder that said nothing was killed, and its tree by us.
-        let (status, cwd) = command.ended.unwrap_or((sys::SIGKILL, String::new()));
-        let (signal, code) = (status & 0x7f, (status >> 8) & 0xff);
-        let killed = signal == sys::SIGKILL || code == 128 + sys::SIGKILL;
-        let starved = killed && self.ended_for_memory() > command.ended_for_memory_before;
-        let (cause, value) = match (command.ended_by_us, signal) {
-            (None, _) if starved => (Cause::OutOfMemory, sys::SIGKILL),
-            (Some(cause), 0) => (cause, code),
-            (Some(cause), signal) => (cause, signal),
-            (None, 0) => (Cause::Code, code),
-            (None, signal) => (Cause::Signal, signal),
-        };
+        let starved = self.ended_for_memory() > command.ended_for_memory_before;
+        let (cause, value) = command.cause(starved);
+        let cwd = command.ended.map_or(String::new(), |(_, cwd)| cwd);
         Report::Ended { id, cause, value, cwd }.write(&mut self.out);
     }
 
@@ -618,37 +566,5 @@ impl<'a> Inner<'a> {
                 }
             }
         }
-    }
-}
-
-impl Command {
-    /// Whether nothing of its tree lives. A minder speaks of the end only when it has no child left, so
-    /// its own end need not be waited for.
-    fn is_over(&self) -> bool {
-        self.gone || self.refused || self.ended.is_some()
-    }
-
-    /// Takes what the minder said and passes it on; its last words are kept for the end.
-    fn hear(&mut self, id: u32, out: &mut Vec<u8>) {
-        let mut packet = [0; 8192];
-        while let Ok(count) = sys::receive(&self.control, &mut packet) {
-            match Word::parse(&packet[..count]) {
-                Some(Word::Started) => Report::Started { id }.write(out),
-                Some(Word::Refused { stage, errno }) => {
-                    self.refused = true;
-                    Report::Refused { id, stage, errno }.write(out);
-                }
-                Some(Word::Ended { status, cwd }) => self.ended = Some((status, cwd)),
-                None => return,
-            }
-        }
-    }
-
-    fn end(&mut self, cause: Cause, grace_ms: u64) {
-        if self.ended.is_none() && self.ended_by_us.is_none() {
-            self.ended_by_us = Some(cause);
-        }
-        let packet = [b"T".as_slice(), &grace_ms.to_le_bytes()].concat();
-        let _ = sys::send(&self.control, &packet);
     }
 }

@@ -8,6 +8,7 @@
 //! - Both have one thread, so entering namespaces and forking are sound.
 //! - Nothing of ours reaches a command: every descriptor closes with the next program.
 
+mod command;
 mod confine;
 mod connection;
 mod group;
@@ -19,6 +20,8 @@ mod output;
 mod protocol;
 mod root;
 mod sys;
+#[path = "../src/wire.rs"]
+mod wire;
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -55,12 +58,12 @@ fn first_order(from: &OwnedFd) -> io::Result<Setup> {
     let mut buffer = vec![0; 4];
     read_exactly(from, &mut buffer)?;
     let length = u32::from_le_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]) as usize;
-    if length > protocol::MAX_FRAME_BYTES {
+    if length > wire::MAX_FRAME_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "frame too long"));
     }
     buffer.resize(4 + length, 0);
     read_exactly(from, &mut buffer[4..])?;
-    match protocol::cut(&buffer)? {
+    match wire::cut(&buffer)? {
         Some((frame, _)) => match Order::read(frame)? {
             Order::Setup(setup) => Ok(setup),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "setup must come first")),

@@ -20,12 +20,12 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::network::Egress;
 use crate::protocol::{
-    self, Cause, MAX_CHUNK_BYTES, MAX_CONNECTIONS, Order, Ready, Report, Setup, Start, VERSION,
-    WINDOW, cost,
+    Cause, MAX_CHUNK_BYTES, MAX_CONNECTIONS, Order, Ready, Report, Setup, Start, VERSION, WINDOW,
+    cost,
 };
 use crate::running::{Input, Killer, OnDrop, Running};
 use crate::seam::{Chunk, Command, Ended, Exit, Stdin, Stream};
-use crate::{Error, proxy};
+use crate::{Error, proxy, wire};
 
 /// Commands at once in one sandbox: far more than agents use, few enough for one process to carry.
 const MAX_COMMANDS: usize = 256;
@@ -64,6 +64,9 @@ pub(crate) enum Request {
         connection: u32,
         credit: i64,
     },
+    Hangup {
+        connection: u32,
+    },
 }
 
 /// Why the helper could not make the sandbox.
@@ -76,7 +79,7 @@ pub(crate) enum Refused {
 
 /// A channel to a helper whose sandbox stands.
 #[derive(Debug)]
-pub struct Channel {
+pub(crate) struct Channel {
     requests: mpsc::UnboundedSender<Request>,
     jobs: JoinSet<()>,
     /// What the helper could arrange.
@@ -188,7 +191,7 @@ struct Owner<R, W> {
     egress: Option<Arc<Egress>>,
     commands: HashMap<u32, Known>,
     connections: HashMap<u32, Tunnel>,
-    jobs: JoinSet<u32>,
+    jobs: JoinSet<()>,
     next_id: u32,
 }
 
@@ -199,7 +202,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
         self.to.write_all(&self.out).await.map_err(broken)?;
         self.out.clear();
         loop {
-            match protocol::cut(&self.received).map_err(broken)? {
+            match wire::cut(&self.received).map_err(broken)? {
                 Some((frame, length)) => {
                     let report = Report::read(frame).map_err(broken)?;
                     self.received.drain(..length);
@@ -236,7 +239,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                     Ok(count) if count > 0 => self.wrote(count),
                     _ => break,
                 },
-                Some(ended) = self.jobs.join_next() => self.hang_up(ended.ok()),
+                // What there was to say of a connection came as a request.
+                Some(_) = self.jobs.join_next() => {}
             }
         }
         self.jobs.shutdown().await;
@@ -274,6 +278,11 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                 if let Some(tunnel) = self.connections.get_mut(&connection) {
                     tunnel.under_way -= credit;
                     self.order(&Order::Passed { connection, credit });
+                }
+            }
+            Request::Hangup { connection } => {
+                if self.connections.remove(&connection).is_some() {
+                    self.order(&Order::Hangup { connection });
                 }
             }
         }
@@ -338,7 +347,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
     fn hear(&mut self) -> io::Result<()> {
         let received = std::mem::take(&mut self.received);
         let mut rest = received.as_slice();
-        while let Some((frame, length)) = protocol::cut(rest)? {
+        while let Some((frame, length)) = wire::cut(rest)? {
             self.note(Report::read(frame)?)?;
             rest = &rest[length..];
         }
@@ -430,21 +439,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
             credit: credit.clone(),
             requests: self.requests.clone(),
         };
-        let serving = proxy::serve(end, egress.clone());
-        let job = self.jobs.spawn(async move {
-            serving.await;
-            connection
-        });
+        let job = self.jobs.spawn(proxy::serve(end, egress.clone()));
         self.connections.insert(connection, Tunnel { requests, credit, under_way: 0, job });
         Ok(())
-    }
-
-    fn hang_up(&mut self, connection: Option<u32>) {
-        if let Some(connection) = connection
-            && self.connections.remove(&connection).is_some()
-        {
-            self.order(&Order::Hangup { connection });
-        }
     }
 }
 
@@ -465,3 +462,6 @@ fn exit(cause: Cause, value: i32) -> Exit {
         Cause::OutOfMemory => Exit::OutOfMemory,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,20 +1,17 @@
-//! The words windlass and its helper exchange: typed messages, their bytes and the frames around them.
+//! The words windlass and its helper exchange: typed messages, each with its bytes.
 //!
 //! Both sides compile this very file, so it is std-only and knows nothing of either side.
 //!
 //! Invariants:
-//! - A frame is `length: u32 | kind: u8 | body`, little endian; `length` counts kind and body.
 //! - The first frame of each side carries [`VERSION`]; anything else first, or another version, ends it.
 //! - Bytes flow only against credit ([`WINDOW`]), so neither side ever holds more than a window per flow.
-//! - Decoding never panics and never allocates more than the frame it was given.
 
 use std::io;
 
+use crate::wire::{Frame, Reader, bad, frame};
+
 /// Changes whenever a message changes its bytes or meaning.
 pub const VERSION: u32 = 1;
-
-/// The longest frame either side accepts: a command with its script and environment fits many times.
-pub const MAX_FRAME_BYTES: usize = 1 << 20;
 
 /// Unacknowledged bytes one flow (a command's output, its input, one direction of a connection) may
 /// have under way: enough to keep a pipe busy, small enough for hundreds of flows.
@@ -284,22 +281,6 @@ pub enum Report {
     },
 }
 
-/// A frame cut from the stream: its kind and body.
-pub type Frame<'a> = (u8, &'a [u8]);
-
-/// Looks for a whole frame at the head of `buffer`; returns it with the bytes it takes.
-pub fn cut(buffer: &[u8]) -> io::Result<Option<(Frame<'_>, usize)>> {
-    let Some((head, rest)) = buffer.split_first_chunk::<4>() else { return Ok(None) };
-    let length = u32::from_le_bytes(*head) as usize;
-    if length == 0 || length > MAX_FRAME_BYTES {
-        return Err(bad("frame length"));
-    }
-    if rest.len() < length {
-        return Ok(None);
-    }
-    Ok(Some(((rest[0], &rest[1..length]), 4 + length)))
-}
-
 impl Order {
     /// Appends the frame of this message.
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -352,7 +333,7 @@ impl Order {
 
     /// Reads the message of a frame.
     pub fn read((kind, body): Frame<'_>) -> io::Result<Self> {
-        let mut r = Reader { rest: body };
+        let mut r = Reader::new(body);
         let order = match kind {
             1 => {
                 let version = r.u32()?;
@@ -454,7 +435,7 @@ impl Report {
 
     /// Reads the message of a frame.
     pub fn read((kind, body): Frame<'_>) -> io::Result<Self> {
-        let mut r = Reader { rest: body };
+        let mut r = Reader::new(body);
         let report = match kind {
             1 => {
                 let version = r.u32()?;
@@ -504,96 +485,6 @@ impl Report {
     }
 }
 
-fn bad(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("unexpected {what}"))
-}
-
-fn frame(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Writer<'_>)) {
-    let start = out.len();
-    out.extend_from_slice(&[0, 0, 0, 0, kind]);
-    body(&mut Writer { out });
-    let length = (out.len() - start - 4) as u32;
-    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
-}
-
-struct Writer<'a> {
-    out: &'a mut Vec<u8>,
-}
-
-impl Writer<'_> {
-    fn u8(&mut self, value: u8) {
-        self.out.push(value);
-    }
-
-    fn u32(&mut self, value: u32) {
-        self.out.extend_from_slice(&value.to_le_bytes());
-    }
-
-    fn u64(&mut self, value: u64) {
-        self.out.extend_from_slice(&value.to_le_bytes());
-    }
-
-    fn text(&mut self, text: &str) {
-        self.u32(text.len() as u32);
-        self.out.extend_from_slice(text.as_bytes());
-    }
-
-    fn texts(&mut self, texts: &[String]) {
-        self.u32(texts.len() as u32);
-        texts.iter().for_each(|text| self.text(text));
-    }
-
-    fn flow(&mut self, id: u32, bytes: &[u8]) {
-        self.u32(id);
-        self.out.extend_from_slice(bytes);
-    }
-
-    fn credit(&mut self, id: u32, credit: i64) {
-        self.u32(id);
-        self.u64(credit as u64);
-    }
-}
-
-struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
-        let (head, rest) = self.rest.split_first_chunk().ok_or_else(|| bad("end of a frame"))?;
-        self.rest = rest;
-        Ok(*head)
-    }
-
-    fn u8(&mut self) -> io::Result<u8> {
-        Ok(self.take::<1>()?[0])
-    }
-
-    fn u32(&mut self) -> io::Result<u32> {
-        Ok(u32::from_le_bytes(self.take()?))
-    }
-
-    fn u64(&mut self) -> io::Result<u64> {
-        Ok(u64::from_le_bytes(self.take()?))
-    }
-
-    fn text(&mut self) -> io::Result<String> {
-        let length = self.u32()? as usize;
-        let (head, rest) = self.rest.split_at_checked(length).ok_or_else(|| bad("text length"))?;
-        self.rest = rest;
-        String::from_utf8(head.to_vec()).map_err(|_| bad("bytes in a text"))
-    }
-
-    fn list<T>(&mut self, item: impl Fn(&mut Self) -> io::Result<T>) -> io::Result<Vec<T>> {
-        // Not allocated by the announced count: that number is the other side's claim.
-        (0..self.u32()?).map(|_| item(self)).collect()
-    }
-
-    fn remaining(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.rest).to_vec()
-    }
-
-    fn end<T>(&self, message: T) -> io::Result<T> {
-        if self.rest.is_empty() { Ok(message) } else { Err(bad("bytes after a message")) }
-    }
-}
+#[cfg(test)]
+#[path = "protocol/tests.rs"]
+mod tests;

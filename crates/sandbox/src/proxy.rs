@@ -46,6 +46,7 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
     let (near, far) = duplex(MAX_CHUNK_BYTES);
     let (mut from, mut to) = tokio::io::split(near);
     let End { connection, mut inbox, credit, requests } = end;
+    let _goodbye = Goodbye { connection, requests: requests.clone() };
     let inward = async {
         while let Some(bytes) = inbox.recv().await {
             // Empty bytes: nothing more will come.
@@ -66,6 +67,8 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
             permit.forget();
             let _ = requests.send(Request::Reply { connection, bytes: buffer[..count].to_vec() });
         }
+        // The other direction may go on.
+        let _ = requests.send(Request::Reply { connection, bytes: Vec::new() });
     };
     let speak = async move {
         // What went wrong was said to the client, or the client is gone.
@@ -75,6 +78,18 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
     tokio::select! {
         ((), ()) = async { tokio::join!(outward, speak) } => {}
         () = async { inward.await; std::future::pending().await } => {}
+    }
+}
+
+/// Ends the connection inside once all that was said is written, however the conversation ended.
+struct Goodbye {
+    connection: u32,
+    requests: mpsc::UnboundedSender<Request>,
+}
+
+impl Drop for Goodbye {
+    fn drop(&mut self) {
+        let _ = self.requests.send(Request::Hangup { connection: self.connection });
     }
 }
 

@@ -148,7 +148,7 @@ mod tests {
             text in "[a-zé\n]{1000,3000}", limit in 60u64..240,
         ) {
             let notice = "[OUTPUT TRUNCATED — somewhere]";
-            let cut = cut(&text, limit, notice);
+            let cut = cut(&text, &text, text.len() as u64, limit, notice);
             prop_assert!(cut.len() as u64 <= limit * BYTES_PER_TOKEN);
             let kept = cut.strip_suffix(&format!("\n\n{notice}")).unwrap();
             let (head, rest) = kept.split_once("\n[… ").unwrap();

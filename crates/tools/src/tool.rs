@@ -80,9 +80,9 @@ words! {
         /// What is handed back.
         Output = "Output",
         /// Commands.
-        Execution = "Execution",
+        Environment = "Environment",
         /// The web.
-        Web = "Web",
+        Information = "Information",
         /// Other agents.
         Orchestration = "Orchestration",
         /// Anything else.

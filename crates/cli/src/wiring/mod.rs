@@ -1,5 +1,6 @@
 //! Puts the parts together: which store, which models, what an agent gets to work with.
 
+pub mod gate;
 pub mod models;
 pub mod sandbox;
 pub mod trust;

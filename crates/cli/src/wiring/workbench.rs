@@ -17,7 +17,7 @@ use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{Registry, Shell, World};
 
-use super::{Surroundings, models, sandbox};
+use super::{Surroundings, gate, models, sandbox};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
@@ -55,11 +55,12 @@ impl Workbench {
             max_timeout: config.agent.bash_max_timeout_seconds,
             shown_bytes: shown_bytes(config.agent.tool_output_max_tokens),
         };
+        let gate = gate::context(&self.surroundings, &config, &sandbox.footing());
         let (store, clock) = (self.store.clone(), Arc::new(Timestamp::now));
         let world = World {
             workspace: Arc::new(workspace),
             skills: Arc::new(Skills::empty()),
-            shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits)),
+            shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits, gate)),
         };
         Ok(Agent { model, registry: Arc::new(Registry::builtin()), world, settings, previews })
     }

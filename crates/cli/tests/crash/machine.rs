@@ -5,17 +5,19 @@ use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
 use windlass_cli::Hooks;
-use windlass_store::{CommitPoint, Level, Options, Phase};
+use windlass_store::{CommitPoint, Options, Phase};
 use windlass_testkit::ModelServer;
 
 /// Set: this process is `windlass`. Its value is the point to die at, or empty.
 pub const CHILD: &str = "WINDLASS_CRASH";
-/// A file that the program appends one line a commit to: `number level wal_bytes`.
+/// A file that the program appends one line a commit to: `number synced_bytes`.
 const LOG: &str = "WINDLASS_CRASH_LOG";
 
 /// A moment to die at: the n-th commit of the n-th process of a run.
@@ -65,15 +67,35 @@ impl Machine {
         self.root.path().join("workspace")
     }
 
-    /// Runs the program to its end, or to its death.
-    pub fn windlass(&mut self, args: &[&str], crash: Option<(Crash, Power)>) -> Ran {
-        let log = self.root.path().join(format!("commits-{}", self.started));
-        let crash = crash.filter(|(crash, _)| crash.process == self.started);
+    /// Starts the program and leaves it running.
+    pub fn start(&mut self, args: &[String]) -> Child {
         self.started += 1;
-        let point = crash
-            .map_or_else(String::new, |(crash, _)| format!("{}:{:?}", crash.commit, crash.phase));
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(args)
+        let log = self.root.path().join("commits-of-a-held-run");
+        let mut command = self.command(&log, "");
+        command.args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Waits until a held command says that it is under way, or until the program has ended.
+    pub fn reaches(&self, pipe: &Path, child: &mut Child) -> bool {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let pipe = rustix::fs::open(pipe, flags, Mode::empty()).unwrap();
+        loop {
+            let mut wait = [PollFd::new(&pipe, PollFlags::IN)];
+            let timeout = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+            if rustix::event::poll(&mut wait, Some(&timeout)).unwrap() > 0
+                && wait[0].revents().contains(PollFlags::IN)
+            {
+                return true;
+            }
+            if child.try_wait().unwrap().is_some() {
+                return false;
+            }
+        }
+    }
+
+    fn command(&self, log: &Path, point: &str) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .current_dir(self.workspace())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -83,10 +105,19 @@ impl Machine {
             .env("LITELLM_API_BASE", self.server.base())
             .env("LITELLM_MODEL", "gpt-4o")
             .env(CHILD, point)
-            .env(LOG, &log)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
+            .env(LOG, log)
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program to its end, or to its death.
+    pub fn windlass(&mut self, args: &[&str], crash: Option<(Crash, Power)>) -> Ran {
+        let log = self.root.path().join(format!("commits-{}", self.started));
+        let crash = crash.filter(|(crash, _)| crash.process == self.started);
+        self.started += 1;
+        let point = crash
+            .map_or_else(String::new, |(crash, _)| format!("{}:{:?}", crash.commit, crash.phase));
+        let output = self.command(&log, &point).args(args).output().unwrap();
         let commits = Commits::read(&log);
         if matches!(crash, Some((_, Power::Fails))) && output.status.code().is_none() {
             self.lose_what_was_not_synced(&commits);
@@ -129,9 +160,7 @@ impl Commits {
         for line in text.lines() {
             let mut words = line.split(' ');
             commits.count = words.next().unwrap().parse().unwrap();
-            if words.next() == Some("Synced") {
-                commits.synced_bytes = Some(words.next().unwrap().parse().unwrap());
-            }
+            commits.synced_bytes = Some(words.next().unwrap().parse().unwrap());
         }
         commits
     }
@@ -149,8 +178,7 @@ pub fn be_windlass() -> ExitCode {
             die();
         }
         if at.phase == Phase::After {
-            let level = if at.level == Level::Synced { "Synced" } else { "Written" };
-            let line = format!("{} {level} {}\n", at.number, at.wal_bytes);
+            let line = format!("{} {}\n", at.number, at.synced_bytes);
             (log.lock().unwrap())(line).expect("the log is written");
         }
         if dies {

@@ -36,9 +36,20 @@ fn main() -> ExitCode {
         .into_iter()
         .flat_map(|power| unbroken.crash_points().into_iter().map(move |crash| (crash, power)))
         .collect();
-    let failed = torment(&points, &unbroken);
-    let (points, commits) = (points.len(), unbroken.commits);
-    println!("{points} crash points: before and after each of {commits} commits, twice");
+    let mut failed = torment(&points, &unbroken);
+    for command in 1..=scenario::COMMANDS {
+        let outcome = Machine::new().play_killed_during(command);
+        if let Err(difference) = outcome.same_as(&unbroken) {
+            failed += 1;
+            println!("killed during command {command}: {difference}");
+        }
+    }
+    let (points, commits) = (points.len() + scenario::COMMANDS, unbroken.commits);
+    println!(
+        "{points} crash points: before and after each of {commits} commits, twice, and during {} \
+         commands",
+        scenario::COMMANDS
+    );
     println!("\nrunning 1 test");
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     println!("test every_crash_point_comes_to_the_same_end ... {verdict}");

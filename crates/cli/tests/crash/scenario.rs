@@ -8,25 +8,51 @@ use windlass_store::{Options, Phase, Store};
 
 use crate::machine::{Crash, Machine, Power, Ran};
 
-/// Plan, reads, writes, edits, memos, a question, injections and a final reply.
+/// Commands that have an effect, each counted by a line in a file of its own. A file `hold-N` makes
+/// the N-th stand still in the middle: it says so on one pipe and waits on another.
+pub const COMMANDS: usize = 2;
+
+/// Plan, reads, writes, edits, memos, commands, a question, injections and a final reply.
 pub const SCRIPT: &str = "
 replies:
   - update_plan: {steps: [{id: '1', description: begin, status: in_progress}]}
+    usage: {input: 100, output: 10}
+  - bash: cat notes.txt
+    usage: {input: 100, output: 10}
+  - bash: >-
+      echo once >> effect-1; if [ -e hold-1 ]; then echo > reached; cat go; fi;
+      if [ -e hold-1 ]; then echo late >> late; fi
+    usage: {input: 100, output: 10}
+  - bash: {command: 'echo up; sleep 600', background: true}
+    usage: {input: 100, output: 10}
   - calls:
       - read: notes.txt
       - glob: '*.txt'
+    usage: {input: 100, output: 10}
   - write: {path: src/new.txt, content: 'first line'}
+    usage: {input: 100, output: 10}
   - calls:
       - edit: {path: notes.txt, old_string: old, new_string: new}
       - read: notes.txt
+    usage: {input: 100, output: 10}
   - save_memo: {filename: log.md, content: 'once ', append: true}
+    usage: {input: 100, output: 10}
   - calls:
       - ask_user: {question: which colour?}
       - save_memo: {filename: log.md, content: 'twice ', append: true}
+    usage: {input: 100, output: 10}
   - write: {path: output/report.md, content: 'painted'}
+    usage: {input: 100, output: 10}
+  - bash: >-
+      echo once >> effect-2; if [ -e hold-2 ]; then echo > reached; cat go; fi;
+      if [ -e hold-2 ]; then echo late >> late; fi
+    usage: {input: 100, output: 10}
   - publish_deliverable: {filepath: output/report.md, description: the report, type: report}
+    usage: {input: 100, output: 10}
   - update_plan: {steps: [{id: '1', description: begin, status: done}]}
+    usage: {input: 100, output: 10}
   - say: All done.
+    usage: {input: 100, output: 10}
 ";
 
 /// A run is given up after this many command lines: something does not end.
@@ -40,6 +66,10 @@ pub struct Outcome {
     result: Value,
     files: BTreeMap<String, String>,
     conversation: Vec<String>,
+    /// How often each command's effect happened.
+    effects: Vec<usize>,
+    /// How often the agent was told that its background command is gone.
+    losses: usize,
 }
 
 impl Machine {
@@ -47,7 +77,50 @@ impl Machine {
     pub fn play(mut self, crash: Option<(Crash, Power)>) -> Outcome {
         std::fs::write(self.workspace().join("notes.txt"), "an old note\n").unwrap();
         let mut per_process = Vec::new();
-        let mut ran = self.step(&["run", "paint the door", "--json"], crash, &mut per_process);
+        let ran = self.step(&["run", "paint the door", "--json"], crash, &mut per_process);
+        self.go_on(ran, crash, per_process)
+    }
+
+    /// Plays the whole scenario, killed while its n-th command runs.
+    pub fn play_killed_during(mut self, command: usize) -> Outcome {
+        let workspace = self.workspace();
+        std::fs::write(workspace.join("notes.txt"), "an old note\n").unwrap();
+        let hold = workspace.join(format!("hold-{command}"));
+        std::fs::write(&hold, "").unwrap();
+        for pipe in ["reached", "go"] {
+            let mode = rustix::fs::Mode::RWXU;
+            rustix::fs::mkfifoat(rustix::fs::CWD, workspace.join(pipe), mode).unwrap();
+        }
+        let mut per_process = Vec::new();
+        let mut args = vec!["run".to_owned(), "paint the door".to_owned()];
+        loop {
+            let mut child = self.start(&args);
+            if self.reaches(&workspace.join("reached"), &mut child) {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break;
+            }
+            // It came to the question first: answer it, and hold the command behind it.
+            let task = self.task(&mut per_process).expect("a blocked task exists");
+            self.send(&task, None, &mut per_process);
+            self.step(&["answer", &task, "blue"], None, &mut per_process);
+            args = vec!["resume".to_owned(), task];
+        }
+        for name in ["reached", "go"] {
+            std::fs::remove_file(workspace.join(name)).unwrap();
+        }
+        std::fs::remove_file(hold).unwrap();
+        let task = self.task(&mut per_process).expect("the task was begun");
+        let ran = self.step(&["resume", &task, "--json"], None, &mut per_process);
+        self.go_on(ran, None, per_process)
+    }
+
+    fn go_on(
+        mut self,
+        mut ran: Ran,
+        crash: Option<(Crash, Power)>,
+        mut per_process: Vec<u64>,
+    ) -> Outcome {
         for _ in 0..MAX_COMMANDS {
             match ran.code {
                 Some(0) => {
@@ -121,13 +194,22 @@ impl Machine {
 
     fn outcome(self, result: &Value, per_process: Vec<u64>) -> Outcome {
         let requests = self.server.requests();
-        let conversation = requests.last().unwrap().messages();
+        let messages = requests.last().unwrap().messages();
+        let (losses, conversation): (Vec<_>, Vec<_>) = messages
+            .into_iter()
+            .map(|message| masked(&message.raw))
+            .partition(|message| message.contains("The sandbox was started anew"));
+        let mut files = files(&self.workspace());
+        let mut counted = |name: String| files.remove(&name).map_or(0, |text| text.lines().count());
+        let effects = (1..=COMMANDS).map(|n| counted(format!("effect-{n}"))).collect();
         Outcome {
+            effects,
+            losses: losses.len(),
             commits: per_process.iter().sum(),
             per_process,
             result: comparable(result),
-            files: files(&self.workspace()),
-            conversation: conversation.into_iter().map(|message| message.raw).collect(),
+            files,
+            conversation,
         }
     }
 }
@@ -155,11 +237,39 @@ impl Outcome {
         if self.files != unbroken.files {
             return differs("the workspace", &self.files, &unbroken.files);
         }
-        if self.conversation != unbroken.conversation {
+        if self.conversation.len() != unbroken.conversation.len() {
             return differs("the conversation", &self.conversation, &unbroken.conversation);
+        }
+        let mut unknown = 0;
+        for (this, that) in self.conversation.iter().zip(&unbroken.conversation) {
+            match this.contains("UNKNOWN OUTCOME") {
+                true => unknown += 1,
+                false if this != that => return differs("a message", this, that),
+                false => {}
+            }
+        }
+        // A background command of which nobody knows whether it started is told as that alone.
+        if self.losses != 1 && (self.losses, unknown) != (0, 1) {
+            return differs("how often the lost command was told", &self.losses, &1);
+        }
+        let missing = self.effects.iter().filter(|&&times| times == 0).count();
+        if self.effects.iter().any(|&times| times > 1) || missing > unknown || unknown > 1 {
+            return differs("what the commands did", &self.effects, &unbroken.effects);
         }
         Ok(())
     }
+}
+
+/// A message without ids that are different in every run.
+fn masked(message: &str) -> String {
+    let mut text = String::new();
+    let mut rest = message;
+    while let Some(at) = rest.find("call_") {
+        let (before, after) = rest.split_at(at + "call_".len());
+        text.push_str(before);
+        rest = after.trim_start_matches(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase());
+    }
+    text + rest
 }
 
 /// The result without what is different in every run.

@@ -1,8 +1,13 @@
 //! The decision table and what is laid over it, in order.
+//!
+//! Invariants:
+//! - Total: every class under every profile has an answer written down; there is no default arm.
+//! - Nothing that is denied is lifted except by `[policy] allow`, and that only below destructive.
+//! - Nothing of HIGH risk is allowed without a person, save publishing in `unrestricted`. (ES-252)
 
 use serde::{Deserialize, Serialize};
 
-use super::class::{Assessment, Class};
+use super::class::{Assessment, Class, Risk};
 use crate::axes::{Axes, PermissionProfile, RunControl};
 use crate::words;
 
@@ -25,6 +30,28 @@ pub struct Verdict {
     pub decision: Decision,
     /// Why.
     pub reason: String,
+    /// Which layer decided, for the log and for suggestions.
+    pub by: Layer,
+}
+
+words! {
+    /// What decided a call: the table or one of the layers over it.
+    Layer ("layer") {
+        /// The class under the profile.
+        Profile = "profile",
+        /// A denylist entry.
+        Denylist = "denylist",
+        /// A `[policy] allow` entry.
+        Allowlist = "allowlist",
+        /// The role's, plan's or offered tools.
+        Filter = "filter",
+        /// Run control `manual`.
+        RunControl = "run control",
+        /// An allow rule of the session.
+        SessionRule = "session rule",
+        /// A person's answer to this very call.
+        Approval = "approval",
+    }
 }
 
 /// What is laid over the table; facts that the caller has matched against this very call.
@@ -36,6 +63,8 @@ pub struct Rules {
     pub allowlisted: bool,
     /// Why the role, plan or offered tools exclude this call, if they do.
     pub filtered: Option<String>,
+    /// Whether an auditor asks, who may run tests and linters under `restricted`.
+    pub auditor: bool,
     /// Whether a session's allow rule covers this call.
     pub session_rule: bool,
     /// Whether a person has approved exactly this call.
@@ -45,35 +74,68 @@ pub struct Rules {
 /// Decides one call.
 pub fn decide(call: &Assessment, axes: &Axes, rules: &Rules) -> Verdict {
     let profile = axes.permission_profile;
-    let verdict = |decision, reason: String| Verdict { decision, reason };
+    let verdict = |decision, by, reason: String| Verdict { decision, reason, by };
+    let class = effective_class(call);
 
+    // MS-017: the denylist comes before everything, whatever the profile.
     if let Some(reason) = &rules.denylisted {
-        return verdict(Decision::Deny, reason.clone());
+        return verdict(Decision::Deny, Layer::Denylist, reason.clone());
     }
-    let mut decision = by_profile(call.class, profile);
+    let (mut decision, mut by) = (by_profile(class, profile), Layer::Profile);
     let mut reason = format!("{} under profile `{profile}`: {}", call.class, call.reason);
 
-    if decision == Decision::Deny && rules.allowlisted && call.class < Class::Destructive {
-        decision = Decision::Allow;
+    if decision == Decision::Deny && rules.auditor && class == Class::Test {
+        (decision, by) = (Decision::Allow, Layer::Profile);
+        reason = format!("an auditor may run tests: {}", call.reason);
+    }
+    if decision == Decision::Deny && rules.allowlisted && class < Class::Destructive {
+        (decision, by) = (Decision::Allow, Layer::Allowlist);
         reason = format!("allowed by `[policy] allow`: {}", call.reason);
     }
     if let Some(filter) = &rules.filtered {
-        return verdict(Decision::Deny, filter.clone());
+        return verdict(Decision::Deny, Layer::Filter, filter.clone());
     }
-    let harmless = matches!(call.class, Class::Read | Class::Note | Class::Ledger);
+    let harmless = matches!(class, Class::Read | Class::Note | Class::Ledger);
     if decision == Decision::Allow && axes.run_control == RunControl::Manual && !harmless {
-        decision = Decision::Ask;
+        (decision, by) = (Decision::Ask, Layer::RunControl);
         reason = format!("run control is `manual`: {}", call.reason);
     }
-    if decision == Decision::Ask && rules.session_rule && call.class < Class::Destructive {
-        decision = Decision::Allow;
+    if decision == Decision::Ask && rules.session_rule && may_be_ruled(class) {
+        (decision, by) = (Decision::Allow, Layer::SessionRule);
         reason = format!("allowed for this session: {}", call.reason);
     }
     if decision == Decision::Ask && rules.approved {
-        decision = Decision::Allow;
+        (decision, by) = (Decision::Allow, Layer::Approval);
         reason = format!("approved by a person: {}", call.reason);
     }
-    verdict(decision, reason)
+    verdict(decision, by, reason)
+}
+
+/// The class whose row decides: a call that is riskier than its class is treated like one that leaves
+/// the machine, such as a read of a private key.
+pub fn effective_class(call: &Assessment) -> Class {
+    match call.risk {
+        Risk::Low | Risk::Medium => call.class,
+        Risk::High => call.class.max(Class::Publish),
+        Risk::Critical => Class::Catastrophic,
+    }
+}
+
+/// Whether a session rule may ever cover calls of this class: nothing that destroys, that cannot be
+/// read, or that touches production. (MS-068)
+pub const fn may_be_ruled(class: Class) -> bool {
+    match class {
+        Class::Read
+        | Class::Note
+        | Class::Ledger
+        | Class::Edit
+        | Class::Delegate
+        | Class::LocalCommand
+        | Class::Test
+        | Class::Build
+        | Class::Publish => true,
+        Class::Production | Class::Destructive | Class::Opaque | Class::Catastrophic => false,
+    }
 }
 
 /// The table of `DESIGN.md` §7, one row a class.
@@ -95,10 +157,24 @@ pub const fn by_profile(class: Class, profile: PermissionProfile) -> Decision {
     }
 }
 
+/// Whether a tool whose calls are at least of this class is offered to the model at all. (MS-066)
+pub const fn is_offered(least: Class, profile: PermissionProfile) -> bool {
+    !matches!(by_profile(least, profile), Decision::Deny)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn axes(profile: PermissionProfile) -> Axes {
+        Axes { permission_profile: profile, ..Axes::headless() }
+    }
+
+    fn decision(call: &Assessment, profile: PermissionProfile, rules: &Rules) -> Decision {
+        decide(call, &axes(profile), rules).decision
+    }
+
+    /// MS-062…065, ES-250…253
     #[test]
     fn the_whole_decision_table() {
         let rows: String = Class::ALL
@@ -128,6 +204,7 @@ mod tests {
         ");
     }
 
+    /// MS-046
     #[test]
     fn manual_control_asks_for_everything_above_reading_and_notes() {
         let axes = Axes { run_control: RunControl::Manual, ..Axes::headless() };
@@ -140,12 +217,124 @@ mod tests {
 
     #[test]
     fn no_rule_lifts_a_deny_of_something_catastrophic() {
-        let rules =
-            Rules { allowlisted: true, session_rule: true, approved: true, ..Rules::default() };
+        let rules = Rules {
+            allowlisted: true,
+            auditor: true,
+            session_rule: true,
+            approved: true,
+            ..Rules::default()
+        };
         for &profile in PermissionProfile::ALL {
-            let axes = Axes { permission_profile: profile, ..Axes::headless() };
             let call = Assessment::of(Class::Catastrophic, "rm -rf /");
-            assert_eq!(decide(&call, &axes, &rules).decision, Decision::Deny);
+            assert_eq!(decision(&call, profile, &rules), Decision::Deny);
         }
+    }
+
+    /// ES-252
+    #[test]
+    fn nothing_of_high_risk_runs_without_a_person_but_publishing_in_unrestricted() {
+        for &class in Class::ALL {
+            for &profile in PermissionProfile::ALL {
+                let call = Assessment::of(class, "x").at_least(Risk::High);
+                let allowed = decision(&call, profile, &Rules::default()) == Decision::Allow;
+                let excepted =
+                    profile == PermissionProfile::Unrestricted && class <= Class::Publish;
+                assert!(!allowed || excepted, "{class} under {profile}");
+            }
+        }
+    }
+
+    /// ES-253
+    #[test]
+    fn critical_risk_is_denied_whatever_the_class() {
+        for &class in Class::ALL {
+            let call = Assessment::of(class, "x").at_least(Risk::Critical);
+            let found = decision(&call, PermissionProfile::Unrestricted, &Rules::default());
+            assert_eq!(found, Decision::Deny, "{class}");
+        }
+    }
+
+    /// MS-017
+    #[test]
+    fn the_denylist_denies_under_every_profile_and_over_every_approval() {
+        let rules = Rules {
+            denylisted: Some("no telemetry".into()),
+            allowlisted: true,
+            session_rule: true,
+            approved: true,
+            ..Rules::default()
+        };
+        for &profile in PermissionProfile::ALL {
+            let verdict = decide(&Assessment::of(Class::Read, "x"), &axes(profile), &rules);
+            assert_eq!((verdict.decision, &*verdict.reason), (Decision::Deny, "no telemetry"));
+        }
+    }
+
+    /// MS-062
+    #[test]
+    fn an_allow_entry_lifts_a_deny_of_restricted_but_never_for_what_destroys() {
+        let rules = Rules { allowlisted: true, ..Rules::default() };
+        let decisions: Vec<_> = [Class::Edit, Class::Build, Class::Publish, Class::Destructive]
+            .map(|class| {
+                decision(&Assessment::of(class, "x"), PermissionProfile::Restricted, &rules)
+            })
+            .into();
+        use Decision::*;
+        assert_eq!(decisions, [Allow, Allow, Allow, Deny]);
+    }
+
+    #[test]
+    fn an_auditor_runs_tests_under_restricted_and_nothing_more() {
+        let rules = Rules { auditor: true, ..Rules::default() };
+        let decisions: Vec<_> = [Class::Read, Class::Test, Class::Build, Class::Edit]
+            .map(|class| {
+                decision(&Assessment::of(class, "x"), PermissionProfile::Restricted, &rules)
+            })
+            .into();
+        use Decision::*;
+        assert_eq!(decisions, [Allow, Allow, Deny, Deny]);
+    }
+
+    /// MS-067
+    #[test]
+    fn a_filtered_call_is_denied_even_when_it_is_allowlisted_and_approved() {
+        let rules = Rules {
+            allowlisted: true,
+            approved: true,
+            filtered: Some("`write` is not a tool of an architect".into()),
+            ..Rules::default()
+        };
+        let call = Assessment::of(Class::Edit, "x");
+        assert_eq!(decision(&call, PermissionProfile::Unrestricted, &rules), Decision::Deny);
+    }
+
+    /// MS-068
+    #[test]
+    fn a_session_rule_never_covers_what_destroys_or_touches_production() {
+        let rules = Rules { session_rule: true, ..Rules::default() };
+        for &class in Class::ALL {
+            let found = decision(&Assessment::of(class, "x"), PermissionProfile::Trusted, &rules);
+            assert_eq!(found == Decision::Allow, class <= Class::Publish, "{class}");
+        }
+    }
+
+    /// MS-066
+    #[test]
+    fn restricted_offers_no_tool_that_edits() {
+        assert!(!is_offered(Class::Edit, PermissionProfile::Restricted));
+        assert!(is_offered(Class::Read, PermissionProfile::Restricted));
+        assert!(is_offered(Class::Edit, PermissionProfile::Normal));
+    }
+
+    /// MS-015, MS-016
+    #[test]
+    fn run_control_and_profile_do_not_imply_each_other() {
+        let read = Assessment::of(Class::Read, "x");
+        let edit = Assessment::of(Class::Edit, "x");
+        let autonomous = axes(PermissionProfile::Restricted);
+        assert_eq!(decide(&read, &autonomous, &Rules::default()).decision, Decision::Allow);
+        let manual =
+            Axes { run_control: RunControl::Manual, ..axes(PermissionProfile::Unrestricted) };
+        assert_eq!(decide(&edit, &manual, &Rules::default()).decision, Decision::Ask);
     }
 }

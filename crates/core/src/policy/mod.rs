@@ -5,9 +5,17 @@
 //! - Deciding changes nothing: the caller journals the verdict and acts on it.
 
 pub mod class;
+pub mod decide;
 pub mod pattern;
 pub mod command;
-pub mod decide;
+pub mod allow;
+pub mod denial;
+pub mod explain;
 
+pub use allow::{AllowRule, Approval, DenyRule};
 pub use class::{Assessment, Class, Risk};
-pub use decide::{Decision, Rules, Verdict, decide};
+pub use command::{Context, Reading, read, read_bytes};
+pub use decide::{Decision, Layer, Rules, Verdict, decide};
+pub use denial::Denial;
+pub use explain::Explanation;
+pub use pattern::Pattern;

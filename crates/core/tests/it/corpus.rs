@@ -19,10 +19,13 @@ pub fn entries() -> Vec<Entry> {
 
 fn entry(line: &str) -> Entry {
     let mut parts = line.splitn(3, ' ');
-    let class = parts.next().unwrap().replace("local", "local command");
-    let risk = parts.next().unwrap();
-    let command = parts.next().unwrap().replace('⏎', "\n");
-    Entry { class: class.parse().unwrap(), risk: risk.parse().unwrap(), command }
+    let mut part = || parts.next().expect("three columns");
+    let class = part().replace("local", "local command");
+    Entry {
+        class: class.parse().expect("a class"),
+        risk: part().parse().expect("a risk"),
+        command: part().replace('⏎', "\n"),
+    }
 }
 
 pub fn context() -> Context {

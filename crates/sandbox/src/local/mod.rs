@@ -9,7 +9,7 @@ mod shown;
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown, lchown};
 use std::path::{Path, PathBuf};
 
 use crate::channel::Refused;
@@ -186,10 +186,17 @@ impl Local {
         let config = &self.config;
         let owner = self.owner()?;
         self.prepare_workspace(owner)?;
+        self.refuse_what_cannot_be_hidden()?;
         let mut binds = Vec::new();
         let mut hidden = vec![config.data.clone()];
         hidden.extend(config.hidden.iter().cloned());
         for shown in shown::read_only(&config.home, &config.read_only) {
+            if self.isolation == Isolation::Landlock {
+                // Landlock allows and cannot take back: what is hidden is left out of what is allowed.
+                let parts = shown.without_hidden();
+                binds.extend(parts.iter().map(|source| bind(source, source)));
+                continue;
+            }
             hidden.extend(shown.hidden);
             binds.push(bind(&shown.source, &shown.target));
         }
@@ -239,12 +246,25 @@ impl Local {
         Ok((found.uid(), found.gid()))
     }
 
+    /// Landlock alone cannot hide a part of the workspace.
+    fn refuse_what_cannot_be_hidden(&self) -> Result<(), Error> {
+        let config = &self.config;
+        let inside = |path: &&PathBuf| path.starts_with(&config.workspace);
+        match config.hidden.iter().chain([&config.data]).find(inside) {
+            Some(path) if self.isolation == Isolation::Landlock => Err(Error::Setup {
+                stage: format!("hide `{}` inside the workspace by Landlock alone", path.display()),
+                source: io::ErrorKind::Unsupported.into(),
+            }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     fn prepare_workspace(&self, (uid, gid): (u32, u32)) -> Result<(), Error> {
         let trace = self.config.trace.as_ref().map(|_| ".trace");
         for name in WORKSPACE_DIRECTORIES.into_iter().chain(trace) {
             let path = self.config.workspace.join(name);
             let made = match fs::create_dir(&path) {
-                Ok(()) => chown(&path, Some(uid), Some(gid)),
+                Ok(()) => lchown(&path, Some(uid), Some(gid)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
                 Err(error) => Err(error),
             };
@@ -333,6 +353,16 @@ impl Local {
             Some(scratch) => {
                 own.push(("HOME".to_owned(), text(scratch)));
                 own.push(("TMPDIR".to_owned(), text(scratch)));
+                // The real home is not at `$HOME`, so tools are told where their parts are.
+                for (name, part) in
+                    [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv")]
+                {
+                    let known = self.environment.iter().any(|(known, _)| known == name);
+                    if !known && self.config.read_only.iter().any(|shown| shown == Path::new(part))
+                    {
+                        own.push((name.to_owned(), text(&self.config.home.join(part))));
+                    }
+                }
             }
         }
         if ready.proxy_port != 0 {

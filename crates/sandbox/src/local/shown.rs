@@ -57,6 +57,22 @@ pub(super) struct Shown {
     pub hidden: Vec<PathBuf>,
 }
 
+impl Shown {
+    /// The same without what is hidden: the path itself, or all in it but that.
+    pub fn without_hidden(&self) -> Vec<PathBuf> {
+        if self.hidden.is_empty() {
+            return vec![self.source.clone()];
+        }
+        let Ok(entries) = fs::read_dir(&self.source) else { return Vec::new() };
+        let hidden = |name: &std::ffi::OsStr| self.hidden.contains(&self.target.join(name));
+        entries
+            .flatten()
+            .filter(|entry| !hidden(&entry.file_name()))
+            .map(|entry| entry.path())
+            .collect()
+    }
+}
+
 /// Everything of the list that exists and is no secret itself.
 pub(super) fn read_only(home: &Path, list: &[PathBuf]) -> Vec<Shown> {
     list.iter()

@@ -17,13 +17,7 @@ fn the_real_home_cannot_be_read() {
         let local = place.local().await;
         let home = place.home.display();
         run(&local, &format!("test \"$HOME\" = {home} && test -d {home}")).await.ok();
-        assert_eq!(
-            run(&local, &format!("ls -A {home} /root /home/*"))
-                .await
-                .out
-                .replace(&format!("{home}:\n"), ""),
-            run(&local, "ls -A /root /home/*").await.out
-        );
+        assert_eq!(run(&local, &format!("ls -A {home}; ls -A /root")).await.ok(), "");
         run(&local, &format!("cat {home}/secret")).await.fails();
         run(&local, "cat /root/.bashrc /root/.profile").await.fails();
     });
@@ -148,11 +142,8 @@ fn no_descriptor_of_windlass_reaches_a_command() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let local = place.local().await;
-        let seen = run(&local, "for fd in /proc/$$/fd/*; do echo ${fd##*/}; done").await.ok();
-        // The shell's own copy of the script's descriptor may be there; nothing that is a socket is.
-        for line in seen.lines() {
-            assert!(["0", "1", "2", "255"].contains(&line), "{seen}");
-        }
+        let text = "perl -e 'use POSIX; for (3..4095) { print $_ if defined POSIX::dup($_) }'";
+        assert_eq!(run(&local, text).await.ok(), "");
         assert!(!run(&local, "ls -l /proc/self/fd").await.ok().contains("socket"));
     });
 }

@@ -106,3 +106,31 @@ fn the_proxy_is_the_one_way_out() {
         assert_eq!(said, "HTTP/1.1 403 Forbidden\r\n");
     });
 }
+
+#[test]
+fn credentials_in_a_toolchain_stay_hidden() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let cargo = place.home.join(".cargo");
+        fs::create_dir_all(cargo.join("bin")).unwrap();
+        fs::write(cargo.join("bin/tool"), "a tool").unwrap();
+        fs::write(cargo.join("credentials.toml"), "token = 'sk'").unwrap();
+        let read_only = vec![".cargo".into()];
+        let namespaces = Namespaces::Avoided;
+        let local = Local::open(Config { read_only, namespaces, ..place.config() }).await.unwrap();
+        assert_eq!(run(&local, "cat $CARGO_HOME/bin/tool").await.ok(), "a tool");
+        run(&local, "cat $CARGO_HOME/credentials.toml").await.fails();
+        run(&local, "echo x > $CARGO_HOME/bin/tool").await.fails();
+    });
+}
+
+#[test]
+fn a_data_directory_inside_the_workspace_is_refused() {
+    everyone!(|who| async move {
+        let mut place = Place::new(who);
+        place.data = place.workspace.join("data");
+        let config = Config { namespaces: Namespaces::Avoided, ..place.config() };
+        let error = Local::open(config).await.unwrap_err().to_string();
+        assert!(error.contains("inside the workspace by Landlock alone"), "{error}");
+    });
+}

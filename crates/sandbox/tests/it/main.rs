@@ -1,5 +1,11 @@
 //! The sandbox through its public seam, with real processes, as root and as an ordinary user.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "what fails or is measured here is told"
+)]
+
 mod support;
 mod commands;
 mod confinement;

@@ -8,8 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use windlass_core::outcome::{Ending, Fact, Outcome, Recovery};
-use windlass_core::policy::{Assessment, Class, Risk};
-use windlass_core::text::one_line;
+use windlass_core::policy::Class;
 use windlass_sandbox::{Command, Ended, Error, Exit, KILL_GRACE, Running};
 
 use super::collect::Collector;
@@ -46,11 +45,7 @@ impl Tool for Bash {
     }
 
     fn category(&self) -> Category {
-        Category::Execution
-    }
-
-    fn least(&self) -> (Class, Risk) {
-        (Class::LocalCommand, Risk::Medium)
+        Category::Environment
     }
 
     fn prepare(&self, world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
@@ -62,11 +57,15 @@ impl Tool for Bash {
 fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
     let given: Arguments = serde_json::from_value(call.arguments.take())
         .map_err(|error| Outcome::error(format!("The arguments of `bash` do not fit: {error}")))?;
-    let reason = format!("runs `{}`", one_line(&given.command, 80));
-    let assessment = Assessment::of(Class::LocalCommand, reason);
+    let reading = world.shell.read(&given.command, &directory(&world, &call));
+    let assessment = reading.assessment;
+    // Running a command that only looks once more does no harm (§15.6).
+    let background = given.background.unwrap_or(false);
+    let rerun = assessment.class == Class::Read && !background;
+    let recovery = if rerun { Recovery::Rerun } else { Recovery::Unknown };
     let act = Box::new(move || -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
-            if given.background.unwrap_or(false) {
+            if background {
                 world
                     .shell
                     .start_background(call.id, &given.command, directory(&world, &call))
@@ -76,7 +75,7 @@ fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
             }
         })
     });
-    Ok(Prepared { assessment, recovery: Recovery::Unknown, act })
+    Ok(Prepared { assessment, recovery, act })
 }
 
 /// Where the last command of this agent ended.

@@ -9,12 +9,13 @@ mod background;
 mod collect;
 mod watching;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use windlass_core::id::TaskId;
+use windlass_core::policy::command::{self, Context, Reading};
 use windlass_sandbox::{Exit, Sandbox};
 use windlass_store::Store;
 
@@ -29,6 +30,7 @@ pub struct Shell {
     task: TaskId,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     limits: Limits,
+    gate: Context,
     background: Background,
 }
 
@@ -51,8 +53,15 @@ impl Shell {
         task: TaskId,
         clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
         limits: Limits,
+        gate: Context,
     ) -> Self {
-        Self { sandbox, store, task, clock, limits, background: Background::default() }
+        Self { sandbox, store, task, clock, limits, gate, background: Background::default() }
+    }
+
+    /// What a command would do if it started in `directory`.
+    pub fn read(&self, command: &str, directory: &Path) -> Reading {
+        let directory = directory.display().to_string();
+        command::read(command, &Context { directory, ..self.gate.clone() })
     }
 
     /// The sandbox.

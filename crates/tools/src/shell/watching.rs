@@ -39,7 +39,7 @@ impl Tool for BashOutput {
     }
 
     fn category(&self) -> Category {
-        Category::Execution
+        Category::Environment
     }
 
     fn prepare(&self, world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
@@ -66,7 +66,7 @@ impl Tool for BashKill {
     }
 
     fn category(&self) -> Category {
-        Category::Execution
+        Category::Environment
     }
 
     fn least(&self) -> (Class, Risk) {

@@ -2,14 +2,36 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
-use windlass_core::id::CallId;
+use tokio_util::sync::CancellationToken;
+use windlass_core::id::{CallId, TaskId};
 use windlass_core::outcome::{Ending, Fact, Outcome};
+use windlass_core::policy::command::Context;
+use windlass_sandbox::Host;
 use windlass_skills::Skills;
+use windlass_store::{Options, Store};
+use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Call, Facts, Prepared, Registry, World};
+use windlass_tools::{Call, Facts, Prepared, Registry, Shell, World};
+
+/// Commands on the host: what isolates them has tests of its own.
+fn shell(workspace: &Path, store: Store) -> Shell {
+    let (data, workspace) = (store.dir().root().to_owned(), workspace.to_owned());
+    let environment: Vec<_> = std::env::vars().collect();
+    let host = Host::new(data, workspace.clone(), &environment, &[]).unwrap();
+    let limits = Limits {
+        default_timeout: Duration::from_secs(120),
+        max_timeout: Duration::from_secs(600),
+        shown_bytes: 32_000,
+    };
+    let gate = Context::new(workspace.display().to_string(), "/nowhere");
+    let task = TaskId::derived("bench", "task");
+    Shell::new(Arc::new(host), store, task, Arc::new(Timestamp::now), limits, gate)
+}
 
 /// A directory with a workspace `ws` in it and room beside it.
 pub struct Bench {
@@ -17,6 +39,9 @@ pub struct Bench {
     pub world: World,
     pub registry: Registry,
     pub facts: Facts,
+    pub stop: CancellationToken,
+    pub store: Store,
+    _data: TempDir,
     calls: u32,
 }
 
@@ -31,8 +56,23 @@ impl Bench {
         std::fs::create_dir(outside.path().join("ws")).unwrap();
         let workspace =
             Workspace::open(&outside.path().join("ws"), places(outside.path())).unwrap();
-        let world = World { workspace: Arc::new(workspace), skills: Arc::new(Skills::empty()) };
-        Self { outside, world, registry: Registry::builtin(), facts: Facts::default(), calls: 0 }
+        let data = tempfile::tempdir().unwrap();
+        let store = Store::open(data.path(), Options::default()).unwrap();
+        let world = World {
+            workspace: Arc::new(workspace),
+            skills: Arc::new(Skills::empty()),
+            shell: Arc::new(shell(&outside.path().join("ws"), store.clone())),
+        };
+        Self {
+            outside,
+            world,
+            registry: Registry::builtin(),
+            facts: Facts::default(),
+            stop: CancellationToken::new(),
+            store,
+            _data: data,
+            calls: 0,
+        }
     }
 
     /// With these skills.
@@ -61,11 +101,33 @@ impl Bench {
         CallId::derived("bench", &self.calls.to_string())
     }
 
+    /// The call that was made last.
+    pub fn last_call(&self) -> CallId {
+        CallId::derived("bench", &self.calls.to_string())
+    }
+
+    /// Repeats a call until its text contains something; fails when it never does.
+    pub async fn poll(&mut self, tool: &str, arguments: Value, wanted: &str) -> String {
+        let mut seen = String::new();
+        let mut again = tokio::time::interval(Duration::from_millis(2));
+        for _ in 0..10_000 {
+            again.tick().await;
+            let text = self.ok(tool, arguments.clone()).await;
+            if text.contains(wanted) {
+                return text;
+            }
+            seen = text;
+        }
+        panic!("`{tool}` never said `{wanted}`; at last: {seen}");
+    }
+
     /// Checks and prepares a call.
     pub async fn prepare(&mut self, tool: &str, arguments: Value) -> Result<Prepared, Outcome> {
         let id = self.next_call();
         let arguments = self.registry.check(tool, &arguments.to_string())?;
-        let call = Call { id, arguments, facts: Arc::new(self.facts.clone()) };
+        let facts = Arc::new(self.facts.clone());
+        let (limit_tokens, stop) = (8_000, self.stop.clone());
+        let call = Call { id, arguments, facts, limit_tokens, stop };
         self.registry.get(tool).unwrap().prepare(&self.world, call).await
     }
 
@@ -76,8 +138,14 @@ impl Bench {
             Err(outcome) => outcome,
         };
         for fact in &outcome.facts {
-            if let Fact::FileRead { path, hash } | Fact::FileChanged { path, hash, .. } = fact {
-                self.facts.known_files.insert(path.clone(), hash.clone());
+            match fact {
+                Fact::FileRead { path, hash } | Fact::FileChanged { path, hash, .. } => {
+                    self.facts.known_files.insert(path.clone(), hash.clone());
+                }
+                Fact::WorkingDirectory { path } => {
+                    self.facts.working_directory = Some(path.clone());
+                }
+                Fact::Plan(_) | Fact::Published(_) | Fact::BackgroundStarted { .. } => {}
             }
         }
         outcome

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
 mod bench;
+mod shell;
 mod edit;
 mod escape;
 mod find;

@@ -54,7 +54,7 @@ fn a_stricter_profile_is_not_offered_what_it_could_never_use() {
     let normal = names(PermissionProfile::Normal);
     let restricted = names(PermissionProfile::Restricted);
     let missing: Vec<_> = normal.iter().filter(|name| !restricted.contains(name)).collect();
-    assert_eq!(missing, ["write", "edit"]);
+    assert_eq!(missing, ["write", "edit", "bash_kill"]);
 }
 
 /// ES-204, ES-141, ES-142, ES-225

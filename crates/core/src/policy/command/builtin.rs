@@ -33,10 +33,10 @@ impl Walk<'_> {
             }
             "set" => {
                 if let Some(at) = args.iter().position(|arg| arg.text == "--") {
-                    self.state.positional = Some(args[at + 1..].to_vec());
+                    self.state.positional = Some(vec![args[at + 1..].to_vec()]);
                     self.state.changes += 1;
                 } else if args.first().is_some_and(|arg| !arg.text.starts_with(['-', '+'])) {
-                    self.state.positional = Some(args.to_vec());
+                    self.state.positional = Some(vec![args.to_vec()]);
                     self.state.changes += 1;
                 }
                 harmless("sets options of this shell")

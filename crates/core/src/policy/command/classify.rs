@@ -61,6 +61,10 @@ impl Walk<'_> {
         let mut judged =
             Assessment::of(Class::Opaque, "the command's name is only known when it runs");
         if name.glob {
+            // `!(rm x)` is a glob or a negated subshell, as the shell is set.
+            if name.text.contains('(') {
+                self.script(&name.text.clone(), self.how.clone());
+            }
             let base = name.text.rsplit('/').next().unwrap_or_default().to_owned();
             for candidate in DANGEROUS.iter().filter(|candidate| glob(&base, candidate)) {
                 judged = worse(judged, self.named(candidate, args));

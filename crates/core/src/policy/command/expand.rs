@@ -173,12 +173,14 @@ impl Walk<'_> {
     fn value(&self, name: &str) -> Option<Values> {
         let positional = self.state.positional.as_ref();
         match name {
-            "@" | "*" => positional.map(|args| vec![args.clone()]),
+            "@" | "*" => positional.cloned(),
             _ => match name.parse::<usize>() {
                 Ok(0) => None,
-                Ok(n) => {
-                    positional.map(|args| vec![args.get(n - 1).cloned().into_iter().collect()])
-                }
+                Ok(n) => positional.map(|variants| {
+                    let nth = |args: &Vec<Arg>| args.get(n - 1).cloned().into_iter().collect();
+                    variants.iter().map(nth).collect()
+                }),
+
                 Err(_) => self.state.variables.get(name).cloned(),
             },
         }
@@ -239,7 +241,8 @@ struct Word {
 impl Word {
     fn push(&mut self, text: &str, quoted: bool) {
         let bracket = || text.find('[').is_some_and(|at| text[at..].contains(']'));
-        let glob = !quoted && (text.contains(['*', '?']) || bracket());
+        let extended = || ["!(", "+(", "@("].iter().any(|opener| text.contains(opener));
+        let glob = !quoted && (text.contains(['*', '?']) || bracket() || extended());
         match self.fields.last_mut() {
             Some(last) if self.open => {
                 last.text.push_str(text);

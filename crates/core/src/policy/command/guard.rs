@@ -11,7 +11,7 @@ use super::syntax::{Unreadable, token_text};
 /// The longest text that is parsed; a longer one is opaque.
 pub(super) const LONGEST_TEXT: usize = 64 * 1024;
 
-/// The most `$(`, `${`, `$[` and backquotes: each may be one more frame of the tokenizer.
+/// The most `$(`, `${` and `$[`: each may be one more frame of the tokenizer.
 const MOST_EXPANSIONS: usize = 1_000;
 
 /// The most compound commands inside one another: each is a dozen frames of the grammar.
@@ -47,10 +47,8 @@ pub(super) fn before_tokens(text: &str) -> Result<(), Unreadable> {
         return Err(Unreadable::because("it holds a NUL character"));
     }
     let bytes = text.as_bytes();
-    let expansions = bytes
-        .windows(2)
-        .filter(|pair| matches!(pair, [b'$', b'(' | b'{' | b'['] | [b'`', _]))
-        .count();
+    let expansions =
+        bytes.windows(2).filter(|pair| matches!(pair, [b'$', b'(' | b'{' | b'['])).count();
     if expansions > MOST_EXPANSIONS {
         return Err(Unreadable::because(format!("it has more than {MOST_EXPANSIONS} expansions")));
     }

@@ -139,6 +139,14 @@ pub struct Command {
     pub commands: Vec<Command>,
 }
 
+impl Command {
+    /// The program's own name, without its directory; empty when it is not known.
+    pub fn program(&self) -> &str {
+        let name = self.words.first().and_then(Option::as_deref).unwrap_or_default();
+        name.rsplit('/').next().unwrap_or_default()
+    }
+}
+
 /// What a command text would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {

@@ -49,7 +49,8 @@ impl Walk<'_> {
             };
             let positional = positional.get(1..).unwrap_or_default().to_vec();
             self.apart(How::Script(program.to_owned()), |walk| {
-                walk.state.positional = Some(positional);
+                // Without arguments `$1` is empty, but that is no reason to trust it.
+                walk.state.positional = (!positional.is_empty()).then(|| vec![positional]);
                 walk.script_text(text, program);
             });
             return Assessment::of(Class::Read, "a shell, judged by the text it is given");

@@ -70,8 +70,8 @@ pub(super) struct State {
     pub aliases: BTreeMap<String, String>,
     /// Every directory this may be; `None` for one that is not known.
     pub directories: Vec<Option<String>>,
-    /// `$1`, `$2` … where the text sets them.
-    pub positional: Option<Vec<Arg>>,
+    /// What `$1`, `$2` … may be, where the text sets them.
+    pub positional: Option<Values>,
     pub input: Input,
     /// Whether `IFS` was changed, so that words split at other places than blanks.
     pub splits_elsewhere: bool,
@@ -164,9 +164,18 @@ impl State {
                 self.directories.push(directory);
             }
         }
-        if self.positional != other.positional {
-            self.positional = None;
-        }
+        self.positional = match (self.positional.take(), other.positional) {
+            (None, None) => None,
+            (Some(mine), Some(theirs)) => {
+                let new = theirs.into_iter().filter(|args| !mine.contains(args));
+                let all: Values = mine.iter().cloned().chain(new).collect();
+                (all.len() <= MOST_VALUES).then_some(all)
+            }
+            (Some(mut values), None) | (None, Some(mut values)) => {
+                values.push(vec![Arg::unknown()]);
+                Some(values)
+            }
+        };
         self.splits_elsewhere |= other.splits_elsewhere;
         self.changes = self.changes.max(other.changes);
     }

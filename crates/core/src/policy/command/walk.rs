@@ -14,11 +14,14 @@ use crate::policy::class::{Assessment, Class};
 /// The most commands followed in one text, loops and function calls counted each time.
 const MOST_COMMANDS: usize = 2_000;
 
-/// The deepest texts inside texts: `sh -c "sh -c '…'"`.
-const DEEPEST_TEXT: usize = 16;
+/// The deepest commands inside commands: `sh -c "env nice sh -c '…'"`. Fits a 2 MiB stack.
+const DEEPEST_TEXT: usize = 40;
 
 /// The most bytes parsed for one reading; a text read again in a loop counts again.
 const MOST_BYTES: usize = 4 * guard::LONGEST_TEXT;
+
+/// The most lines looked at one by one in text that does not parse as a whole.
+const MOST_SALVAGED: usize = 100;
 
 /// How much stack there is to recurse on.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,13 +84,29 @@ impl Walk<'_> {
             Err(unreadable) => {
                 let how = std::mem::replace(&mut self.how, how);
                 self.note_unreadable(text, &unreadable.0);
+                self.salvage(text);
                 self.how = how;
+            }
+        }
+    }
+
+    /// Bash runs each line before it reads the next, so lines before an error still run.
+    fn salvage(&mut self, text: &str) {
+        if text.len() > guard::LONGEST_TEXT {
+            return;
+        }
+        for line in text.lines().take(MOST_SALVAGED).filter(|line| !line.trim().is_empty()) {
+            if let Ok(nodes) = self.parse(line) {
+                self.apart(self.how.clone(), |walk| walk.list(&nodes));
             }
         }
     }
 
     /// Counts what is about to be parsed.
     pub(super) fn charge(&mut self, script: &str) -> Result<(), Unreadable> {
+        if script.len() > guard::LONGEST_TEXT {
+            return guard::before_tokens(script);
+        }
         self.bytes += script.len();
         if self.bytes > MOST_BYTES {
             return Err(Unreadable::because("there is too much text in it"));
@@ -185,7 +204,11 @@ impl Walk<'_> {
             let how = std::mem::replace(&mut self.how, how);
             self.node(node);
             self.how = how;
-            self.state = state;
+            // Some shells run the last part of a pipe themselves, so what it changes may stay.
+            let changed = std::mem::replace(&mut self.state, state);
+            if index + 1 == nodes.len() {
+                self.state.join(changed);
+            }
             input = match node {
                 Node::Simple(parts) => {
                     self.output_of_simple(parts).map_or(Input::Pipe, Input::Text)
@@ -220,7 +243,7 @@ impl Walk<'_> {
                 }
                 None => self.state.positional.clone().map_or_else(
                     || vec![vec![Arg::unknown()]],
-                    |args| args.into_iter().map(|arg| vec![arg]).collect(),
+                    |args| args.into_iter().flatten().map(|arg| vec![arg]).collect(),
                 ),
             };
             self.state.set(name, values);
@@ -253,7 +276,8 @@ impl Walk<'_> {
         }
         self.active.push(name.to_owned());
         let forks = std::mem::take(&mut self.forks);
-        let positional = std::mem::replace(&mut self.state.positional, call.map(<[Arg]>::to_vec));
+        let positional =
+            std::mem::replace(&mut self.state.positional, call.map(|args| vec![args.to_vec()]));
         match call {
             Some(_) => self.deeper(How::Function(name.to_owned()), |walk| walk.list(body)),
             // Defining runs nothing yet, but what it would run is judged where it is written.

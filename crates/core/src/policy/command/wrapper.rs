@@ -369,10 +369,19 @@ impl Walk<'_> {
             self.apart(how, |walk| walk.script_text(&text, program));
             return Assessment::of(Class::Read, "judged by the command it runs");
         }
+        // With an empty input it runs the words as they are.
+        let bare = inner.clone();
         inner.push(Arg::unknown());
         self.apart(how.clone(), |walk| {
             walk.state.input = super::state::Input::Inherited;
-            walk.record(inner, how, Vec::new());
+            walk.record(inner, how.clone(), Vec::new());
+            walk.record(bare, how, Vec::new());
+            if let [.., with, without] = &walk.found[..]
+                && (with.assessment.risk, with.assessment.class)
+                    >= (without.assessment.risk, without.assessment.class)
+            {
+                walk.found.pop();
+            }
         });
         Assessment::of(Class::Read, "judged by the command it runs")
     }

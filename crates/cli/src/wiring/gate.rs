@@ -1,0 +1,31 @@
+//! What the gate has to know of this machine and its configuration to read commands.
+
+use windlass_core::policy::command::{Context, Extra};
+use windlass_core::policy::pattern::Pattern;
+use windlass_sandbox::{Footing, Kind};
+
+use super::Surroundings;
+use crate::config::Config;
+
+/// Directories that a sandbox gives its commands for themselves.
+const SCRATCH: [&str; 4] = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
+
+/// The facts that commands of a sandbox are read against.
+pub fn context(surroundings: &Surroundings, config: &Config, footing: &Footing) -> Context {
+    let home = surroundings.env.get("HOME").cloned().unwrap_or_default();
+    let scratch = match footing.kind {
+        Kind::Docker | Kind::Local => SCRATCH.map(str::to_owned).into(),
+        Kind::Host => Vec::new(),
+    };
+    Context {
+        scratch,
+        production: config.policy.production.iter().filter_map(|text| Pattern::new(text)).collect(),
+        extra: config.policy.classes.iter().filter_map(extra).collect(),
+        ..Context::new(footing.workspace.display().to_string(), home)
+    }
+}
+
+fn extra(rule: &crate::config::types::ClassRule) -> Option<Extra> {
+    let reason = format!("`{}` in `policy.classes`", rule.pattern);
+    Some(Extra { pattern: Pattern::new(&rule.pattern)?, class: rule.class, reason })
+}

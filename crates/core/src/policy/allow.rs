@@ -1,0 +1,204 @@
+//! Rules people give: what is never run, what is allowed, and approvals of one call.
+//!
+//! Invariants:
+//! - A rule matches the structure of *every* command in a reading, so `npm test; rm x` is not covered
+//!   by a rule for `npm test`.
+//! - No allow rule covers what destroys, what cannot be read, or what touches production.
+//! - An approval is good for one call with the same arguments in the same directory.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::class::{Class, Risk};
+use super::command::{Command, Reading};
+use super::decide::{effective_class, may_be_ruled};
+use super::pattern::Pattern;
+
+/// An entry of the denylist.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DenyRule {
+    /// Which commands, or which tool when the call is no command (`web_fetch`, `mcp:*`).
+    pub pattern: Pattern,
+    /// Why, in words for the model and the person.
+    pub reason: String,
+}
+
+impl DenyRule {
+    /// Whether any command of the reading is denied.
+    pub fn denies(&self, reading: &Reading) -> bool {
+        self.pattern.matches_any(reading)
+    }
+
+    /// Whether calls of this tool are denied.
+    pub fn denies_tool(&self, tool: &str) -> bool {
+        self.pattern.matches_words(&[Some(tool.to_owned())])
+    }
+}
+
+/// The reason of the first denylist entry that matches a call.
+pub fn denied(rules: &[DenyRule], tool: &str, reading: Option<&Reading>) -> Option<String> {
+    rules
+        .iter()
+        .find(|rule| rule.denies_tool(tool) || reading.is_some_and(|reading| rule.denies(reading)))
+        .map(|rule| rule.reason.clone())
+}
+
+/// Whether every command of a reading is named by an entry of `[policy] allow`, or only looks.
+pub fn allowlisted(entries: &[Pattern], reading: &Reading) -> bool {
+    covers(reading, |command| entries.iter().any(|entry| entry.matches(command)))
+}
+
+/// A session's allow rule: what `Allow All` grants until the session ends or it is revoked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum AllowRule {
+    /// Every call of one class.
+    Class {
+        /// The class.
+        class: Class,
+    },
+    /// Commands that start with these words.
+    Command {
+        /// The program and the words after it.
+        words: Vec<String>,
+    },
+    /// Every call of one tool that is not a command.
+    Tool {
+        /// Its name.
+        tool: String,
+        /// The class it must not exceed.
+        class: Class,
+    },
+}
+
+impl AllowRule {
+    /// The rule that `Allow All` would grant for this reading; `None` where none may be given.
+    ///
+    /// It is as narrow as it can be: the program and its subcommand when all commands that do
+    /// anything share them, else the class.
+    pub fn for_reading(reading: &Reading) -> Option<Self> {
+        let class = effective_class(&reading.assessment);
+        if !may_be_ruled(class) {
+            return None;
+        }
+        let acting: Vec<Vec<String>> =
+            reading.flat().into_iter().filter(|command| !only_looks(command)).map(prefix).collect();
+        match acting.split_first() {
+            Some((first, rest)) if !first.is_empty() && rest.iter().all(|words| words == first) => {
+                Some(Self::Command { words: first.clone() })
+            }
+            _ => Some(Self::Class { class }),
+        }
+    }
+
+    /// Whether the rule covers everything a command text would do.
+    pub fn covers(&self, reading: &Reading) -> bool {
+        let class = effective_class(&reading.assessment);
+        may_be_ruled(class)
+            && match self {
+                Self::Class { class: ruled } => class <= *ruled && may_be_ruled(*ruled),
+                Self::Command { words } => {
+                    !words.is_empty() && covers(reading, |command| starts_with(command, words))
+                }
+                Self::Tool { .. } => false,
+            }
+    }
+
+    /// Whether the rule covers a call of a tool that is not a command.
+    pub fn covers_tool(&self, tool: &str, class: Class) -> bool {
+        may_be_ruled(class)
+            && match self {
+                Self::Class { class: ruled } => class == *ruled,
+                Self::Command { .. } => false,
+                Self::Tool { tool: ruled, class: most } => ruled == tool && class <= *most,
+            }
+    }
+
+    /// What the rule grants, in words to be shown before it is given.
+    pub fn describe(&self) -> String {
+        let limits = "never what destroys, touches production or cannot be read";
+        match self {
+            Self::Class { class } => {
+                format!("every command of class `{class}` or less, for this session; {limits}")
+            }
+            Self::Command { words } => format!(
+                "every command that starts with `{}`, alone or with commands that only look, for this \
+                 session; {limits}",
+                words.join(" ")
+            ),
+            Self::Tool { tool, class } => {
+                format!("every call of `{tool}` up to class `{class}`, for this session; {limits}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for AllowRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
+
+fn only_looks(command: &Command) -> bool {
+    command.assessment.class == Class::Read && command.assessment.risk == Risk::Low
+}
+
+fn covers(reading: &Reading, named: impl Fn(&Command) -> bool) -> bool {
+    reading.flat().into_iter().all(|command| only_looks(command) || named(command))
+}
+
+fn starts_with(command: &Command, words: &[String]) -> bool {
+    command.words.len() >= words.len()
+        && command.words.iter().zip(words).all(|(have, want)| have.as_ref() == Some(want))
+}
+
+/// Program and subcommand, as far as they are known and no option stands between.
+fn prefix(command: &Command) -> Vec<String> {
+    let plain = |word: &&Option<String>| {
+        word.as_ref().is_some_and(|word| {
+            word.starts_with(|c: char| c.is_ascii_alphabetic())
+                && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_:.".contains(c))
+        })
+    };
+    match command.words.split_first() {
+        Some((Some(program), rest)) => {
+            let subcommand = rest.first().into_iter().filter(plain).flatten();
+            std::iter::once(program).chain(subcommand).cloned().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A person's leave for one call, and for no other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Approval {
+    /// The call's id.
+    pub call_id: String,
+    /// [`arguments_hash`] of the call's arguments.
+    pub arguments_hash: String,
+    /// The working directory the call would run in.
+    pub directory: String,
+}
+
+impl Approval {
+    /// The approval that would fit this call.
+    pub fn of(call_id: &str, arguments: &str, directory: &str) -> Self {
+        Self {
+            call_id: call_id.to_owned(),
+            arguments_hash: arguments_hash(arguments),
+            directory: directory.to_owned(),
+        }
+    }
+
+    /// Whether it is an approval of exactly this call.
+    pub fn fits(&self, call_id: &str, arguments: &str, directory: &str) -> bool {
+        *self == Self::of(call_id, arguments, directory)
+    }
+}
+
+/// The hash that binds an approval to a call's arguments, byte for byte.
+pub fn arguments_hash(arguments: &str) -> String {
+    Sha256::digest(arguments.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}

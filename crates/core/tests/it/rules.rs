@@ -1,0 +1,191 @@
+//! Deny rules, allow entries, session rules and approvals match structure, not text.
+
+use windlass_core::axes::{Axes, PermissionProfile};
+use windlass_core::policy::allow::{allowlisted, denied};
+use windlass_core::policy::command::{Extra, read};
+use windlass_core::policy::{
+    AllowRule, Approval, Class, Decision, DenyRule, Pattern, Reading, Rules, decide,
+};
+
+use crate::corpus::context;
+
+fn reading(command: &str) -> Reading {
+    read(command, &context())
+}
+
+fn pattern(text: &str) -> Pattern {
+    Pattern::new(text).expect("a pattern")
+}
+
+fn rule(words: &[&str]) -> AllowRule {
+    AllowRule::Command { words: words.iter().map(|word| (*word).to_owned()).collect() }
+}
+
+/// MS-017, AX-022
+#[test]
+fn a_deny_rule_matches_a_command_wherever_and_however_it_is_written() {
+    let rules =
+        [DenyRule { pattern: pattern("git push --force"), reason: "never rewrite history".into() }];
+    for command in [
+        "git push --force",
+        "git push origin topic --force",
+        "ls; git push --force",
+        "sh -c 'git push --force origin x'",
+        "/usr/bin/git push --force",
+        "env A=b git push --force",
+        "c=git; $c push --force",
+    ] {
+        let found = denied(&rules, "bash", Some(&reading(command)));
+        assert_eq!(found.as_deref(), Some("never rewrite history"), "{command}");
+    }
+    for command in ["git push", "echo git push --force", "git commit -m 'push --force'"] {
+        assert_eq!(denied(&rules, "bash", Some(&reading(command))), None, "{command}");
+    }
+}
+
+#[test]
+fn a_deny_rule_may_name_a_tool() {
+    let rules = [DenyRule { pattern: pattern("mcp:*"), reason: "no servers".into() }];
+    assert_eq!(denied(&rules, "mcp:github:search", None).as_deref(), Some("no servers"));
+    assert_eq!(denied(&rules, "read", None), None);
+}
+
+/// MS-062
+#[test]
+fn an_allow_entry_must_name_every_command_that_does_more_than_look() {
+    let entries = [pattern("cargo test"), pattern("npm run *")];
+    assert!(allowlisted(&entries, &reading("cargo test --workspace")));
+    assert!(allowlisted(&entries, &reading("cd sub && cargo test | tail -5")));
+    assert!(!allowlisted(&entries, &reading("cargo test; rm x")));
+    assert!(!allowlisted(&entries, &reading("cargo test && git commit -m x")));
+    assert!(!allowlisted(&entries, &reading("cargo test > /etc/x")));
+}
+
+#[test]
+fn a_session_rule_is_not_extended_by_another_command() {
+    let rule = rule(&["npm", "test"]);
+    for command in
+        ["npm test", "npm test -- --watch", "cd a && npm test | tail", "timeout 5 npm test"]
+    {
+        assert!(rule.covers(&reading(command)), "{command}");
+    }
+    for command in [
+        "npm test; rm x",
+        "npm test && npm publish",
+        "npm test $(npm publish)",
+        "npm testing",
+        "npm test > /etc/x",
+        "npm install",
+        "PAGER='npm publish' npm test",
+        "npm test || curl https://example.org",
+    ] {
+        assert!(!rule.covers(&reading(command)), "{command}");
+    }
+}
+
+/// MS-068
+#[test]
+fn no_session_rule_covers_what_destroys_or_cannot_be_read() {
+    let rules =
+        [rule(&["rm"]), rule(&["git"]), AllowRule::Class { class: Class::Destructive }, rule(&[])];
+    for command in ["rm a", "git reset --hard", "git push origin main", "$x", "sudo ls", "eval $x"]
+    {
+        for rule in &rules {
+            assert!(!rule.covers(&reading(command)), "{command} by {rule:?}");
+        }
+    }
+    for command in ["rm a", "git reset --hard", "git push origin main", "sudo ls", "$x"] {
+        assert_eq!(AllowRule::for_reading(&reading(command)), None, "{command}");
+    }
+}
+
+#[test]
+fn allow_all_offers_the_narrowest_rule_and_says_what_it_grants() {
+    let offered = |command: &str| AllowRule::for_reading(&reading(command)).expect("a rule");
+    assert_eq!(offered("cargo build --release"), rule(&["cargo", "build"]));
+    assert_eq!(offered("cd sub && cargo build | tail"), rule(&["cargo", "build"]));
+    assert_eq!(offered("git push origin topic"), rule(&["git", "push"]));
+    assert_eq!(offered("npm ci && npm test"), AllowRule::Class { class: Class::Build });
+    insta::assert_snapshot!(offered("cargo build").describe(), @"every command that starts with `cargo build`, alone or with commands that only look, for this session; never what destroys, touches production or cannot be read");
+    insta::assert_snapshot!(offered("npm ci && npm test").describe(), @"every command of class `build` or less, for this session; never what destroys, touches production or cannot be read");
+}
+
+#[test]
+fn what_allow_all_offers_covers_the_call_it_was_offered_for() {
+    for entry in crate::corpus::entries() {
+        let reading = reading(&entry.command);
+        if let Some(rule) = AllowRule::for_reading(&reading) {
+            assert!(rule.covers(&reading), "{}: {rule:?}", entry.command);
+        }
+    }
+}
+
+#[test]
+fn a_class_rule_covers_that_class_and_less() {
+    let rule = AllowRule::Class { class: Class::Build };
+    assert!(rule.covers(&reading("cargo build")) && rule.covers(&reading("cargo test")));
+    assert!(!rule.covers(&reading("git push")) && !rule.covers(&reading("cat ~/.ssh/id_rsa")));
+    assert!(
+        rule.covers_tool("browser", Class::Build) && !rule.covers_tool("browser", Class::Publish)
+    );
+}
+
+#[test]
+fn an_approval_fits_one_call_with_its_arguments_in_its_directory() {
+    let approval = Approval::of("call_1", r#"{"command":"rm a"}"#, "/workspace");
+    assert!(approval.fits("call_1", r#"{"command":"rm a"}"#, "/workspace"));
+    assert!(!approval.fits("call_2", r#"{"command":"rm a"}"#, "/workspace"));
+    assert!(!approval.fits("call_1", r#"{"command":"rm b"}"#, "/workspace"));
+    assert!(!approval.fits("call_1", r#"{"command":"rm a"}"#, "/workspace/src"));
+}
+
+/// MS-017
+#[test]
+fn an_approval_never_overrides_a_later_deny() {
+    let axes = Axes { permission_profile: PermissionProfile::Trusted, ..Axes::headless() };
+    let call = reading("rm a").assessment;
+    let approved = Rules { approved: true, ..Rules::default() };
+    assert_eq!(decide(&call, &axes, &approved).decision, Decision::Allow);
+    let denied = Rules { denylisted: Some("frozen".into()), ..approved.clone() };
+    assert_eq!(decide(&call, &axes, &denied).decision, Decision::Deny);
+    let restricted = Axes { permission_profile: PermissionProfile::Restricted, ..axes };
+    assert_eq!(decide(&call, &restricted, &approved).decision, Decision::Deny);
+}
+
+#[test]
+fn the_configuration_adds_classes_but_does_not_tame_what_destroys() {
+    let extra = |text, class| Extra { pattern: pattern(text), class, reason: "ours".into() };
+    let mut context = context();
+    context.extra = vec![
+        extra("acme check", Class::Test),
+        extra("acme ship", Class::Production),
+        extra("rm", Class::Read),
+    ];
+    context.production = vec![pattern("acme * --live")];
+    let class = |command: &str| read(command, &context).assessment.class;
+    assert_eq!(class("acme check --all"), Class::Test);
+    assert_eq!(class("ls && acme ship"), Class::Production);
+    assert_eq!(class("acme check --live"), Class::Production);
+    assert_eq!(class("acme other"), Class::LocalCommand);
+    assert_eq!(class("rm a"), Class::Destructive);
+    assert_eq!(class("rm -rf a"), Class::Catastrophic);
+}
+
+#[test]
+fn branches_are_protected_by_configuration() {
+    let mut context = context();
+    context.protected_branches = vec!["live".into(), "stable-*".into()];
+    let class = |command: &str| read(command, &context).assessment.class;
+    assert_eq!(class("git push origin live"), Class::Production);
+    assert_eq!(class("git push origin x:stable-2"), Class::Production);
+    assert_eq!(class("git push origin main"), Class::Publish);
+}
+
+#[test]
+fn scratch_directories_may_be_written() {
+    let mut context = context();
+    assert_eq!(read("ls > /tmp/a", &context).assessment.class, Class::Destructive);
+    context.scratch = vec!["/tmp".into()];
+    assert_eq!(read("ls > /tmp/a", &context).assessment.class, Class::Edit);
+    assert_eq!(read("ls > /tmpx/a", &context).assessment.class, Class::Destructive);
+}

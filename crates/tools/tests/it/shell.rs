@@ -1,0 +1,183 @@
+//! `bash` and what it leaves running, as the loop calls them.
+
+use serde_json::json;
+use windlass_core::outcome::{Ending, Fact};
+use windlass_core::policy::{Class, Risk};
+use windlass_store::outputs::Stream;
+
+use crate::bench::Bench;
+
+/// ES-184, ES-206
+#[tokio::test]
+async fn both_streams_come_back_in_the_order_they_were_written() {
+    let mut bench = Bench::new();
+    let command = "echo one; echo two >&2; echo three";
+    assert_eq!(bench.ok("bash", json!({ "command": command })).await, "one\ntwo\nthree\n");
+}
+
+#[tokio::test]
+async fn a_failing_command_tells_its_exit_code() {
+    let mut bench = Bench::new();
+    let outcome = bench.call("bash", json!({ "command": "echo no such name; exit 101" })).await;
+    assert_eq!(outcome.ending, Ending::Error);
+    assert_eq!(outcome.exit_code, Some(101));
+    assert_eq!(outcome.text, "no such name\n[exit code 101]");
+}
+
+#[tokio::test]
+async fn a_command_ended_by_a_signal_says_which() {
+    let mut bench = Bench::new();
+    let outcome = bench.call("bash", json!({ "command": "kill -SEGV $$" })).await;
+    assert_eq!(outcome.text, "[ended by signal 11]");
+}
+
+#[tokio::test]
+async fn standard_input_is_closed() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.ok("bash", json!({ "command": "cat; echo end" })).await, "end\n");
+}
+
+#[tokio::test]
+async fn silence_is_said() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.ok("bash", json!({ "command": "true" })).await, "(no output)");
+}
+
+#[tokio::test]
+async fn the_working_directory_is_kept_between_calls() {
+    let mut bench = Bench::new();
+    bench.ok("bash", json!({ "command": "mkdir -p a/b && cd a/b" })).await;
+    let text = bench.ok("bash", json!({ "command": "pwd" })).await;
+    assert!(text.trim_end().ends_with("/a/b"), "{text}");
+    std::fs::remove_dir_all(bench.path("a")).unwrap();
+    let text = bench.ok("bash", json!({ "command": "pwd" })).await;
+    assert!(text.starts_with("[the working directory is gone; this ran in "), "{text}");
+}
+
+/// ES-279, AX-103: the timeout ends the command with everything it started.
+#[tokio::test]
+async fn a_command_that_takes_too_long_is_ended() {
+    let mut bench = Bench::new();
+    let outcome =
+        bench.call("bash", json!({ "command": "echo begun; sleep 600", "timeout": 1 })).await;
+    assert_eq!(outcome.ending, Ending::Error);
+    assert_eq!(
+        outcome.text,
+        "begun\n[timed out after 1 s; it and everything it started was ended]"
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_is_stopped_ends_its_tree() {
+    let mut bench = Bench::new();
+    let fifo = bench.path("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+    let command = "(sleep 600; echo late > later) & echo up > fifo; wait";
+    let prepared = bench.prepare("bash", json!({ "command": command })).await.unwrap();
+    let stop = bench.stop.clone();
+    let stopping = async {
+        // The command writes when it is under way; only then is it stopped.
+        tokio::task::spawn_blocking(move || std::fs::read_to_string(fifo).unwrap()).await.unwrap();
+        stop.cancel();
+    };
+    let (outcome, ()) = tokio::join!((prepared.act)(), stopping);
+    assert_eq!(outcome.ending, Ending::Cancelled);
+    assert!(!bench.path("later").exists());
+}
+
+/// AX-013, AX-014, AX-038…042, AX-103, AX-111
+#[tokio::test]
+async fn long_output_is_cut_for_the_row_and_kept_whole_in_a_file() {
+    let mut bench = Bench::new();
+    let command = "head -c 102400 /dev/zero | tr '\\0' x; echo small >&2";
+    bench.ok("bash", json!({ "command": command })).await;
+    let id = bench.last_call().to_string();
+    let outputs = bench.store.outputs();
+    let out = outputs.kept(&id, Stream::Stdout).unwrap().unwrap();
+    assert!(out.truncated);
+    assert_eq!(out.original_size, 102_400);
+    let path = out.full_output_path.unwrap();
+    assert!(path.ends_with(format!("{id}_stdout.txt")));
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 102_400);
+    assert!(out.content.ends_with(&format!(
+        "\n\n[Output truncated at 30KB. Full output (102400 bytes): {}]",
+        path.display()
+    )));
+    let err = outputs.kept(&id, Stream::Stderr).unwrap().unwrap();
+    assert_eq!((err.content.as_str(), err.truncated), ("small\n", false));
+}
+
+/// ES-228, ES-229, ES-230: what the model sees is bounded, the whole is in the workspace.
+#[tokio::test]
+async fn an_endless_line_is_bounded_for_the_model_and_whole_in_scratch() {
+    let mut bench = Bench::new();
+    let command = "head -c 10000000 /dev/zero | tr '\\0' x; echo; echo the end";
+    let outcome = bench.call("bash", json!({ "command": command })).await;
+    assert!(outcome.text.len() <= 8_000 * 4, "{}", outcome.text.len());
+    assert!(outcome.text.contains("bytes left out …]"));
+    assert!(outcome.text.contains("the end"), "the end is kept");
+    let cut = outcome.truncated.unwrap();
+    let name = cut.full_output_path.strip_prefix("/workspace/").unwrap();
+    assert_eq!(cut.original_size, 10_000_000 + 9);
+    assert_eq!(std::fs::metadata(bench.path(name)).unwrap().len(), 10_000_000 + 9);
+    let notice = format!(
+        "\n\n[OUTPUT TRUNCATED — full output saved to {}. Use read tool to access.]",
+        cut.full_output_path
+    );
+    assert!(outcome.text.ends_with(&notice), "{}", &outcome.text[outcome.text.len() - 200..]);
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_and_terminal_commands_are_made_harmless() {
+    let mut bench = Bench::new();
+    let command = r"printf 'a\0b\377c\033[2Jd\n'";
+    assert_eq!(bench.ok("bash", json!({ "command": command })).await, "a\u{fffd}b\u{fffd}c␛[2Jd\n");
+}
+
+#[tokio::test]
+async fn a_background_command_is_read_bit_by_bit_and_its_end_is_told() {
+    let mut bench = Bench::new();
+    let fifo = bench.path("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+    let command = "echo one; cat fifo; echo two";
+    let outcome = bench.call("bash", json!({ "command": command, "background": true })).await;
+    let id = bench.last_call().to_string();
+    assert!(matches!(&outcome.facts[..], [Fact::BackgroundStarted { .. }]), "{outcome:?}");
+
+    let text = bench.poll("bash_output", json!({ "id": id }), "one").await;
+    assert_eq!(text, "one\n[still running]");
+    assert_eq!(
+        bench.ok("bash_output", json!({ "id": id })).await,
+        "(nothing new)\n[still running]"
+    );
+    tokio::task::spawn_blocking(move || std::fs::write(fifo, "x\n").unwrap()).await.unwrap();
+    let text = bench.poll("bash_output", json!({ "id": id }), "exit code 0").await;
+    assert!(text.ends_with("[exit code 0]"), "{text}");
+    assert_eq!(bench.world.shell.exited(), [], "an end that was read is not told again");
+}
+
+#[tokio::test]
+async fn a_background_command_can_be_ended() {
+    let mut bench = Bench::new();
+    bench.ok("bash", json!({ "command": "sleep 600", "background": true })).await;
+    let id = bench.last_call().to_string();
+    bench.ok("bash_kill", json!({ "id": id })).await;
+    let text = bench.poll("bash_output", json!({ "id": id }), "[stopped").await;
+    assert!(text.contains("was ended"), "{text}");
+    let unknown = bench.call("bash_kill", json!({ "id": "call_00000000000000000000000000" })).await;
+    assert_eq!(unknown.ending, Ending::Error);
+}
+
+/// ES-258, ES-262, ES-263
+#[tokio::test]
+async fn commands_are_read_before_they_run() {
+    let mut bench = Bench::new();
+    let mut of = async |command: &str| {
+        let prepared = bench.prepare("bash", json!({ "command": command })).await.unwrap();
+        (prepared.assessment.class, prepared.assessment.risk)
+    };
+    assert_eq!(of("make thing; ./thing").await.1, Risk::Medium);
+    assert_eq!(of("rm notes.txt").await, (Class::Destructive, Risk::High));
+    assert_eq!(of("rm -rf build").await, (Class::Catastrophic, Risk::Critical));
+    assert_eq!(of("cat notes.txt").await.0, Class::Read);
+}
