@@ -63,7 +63,7 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
         Ok(opened) => {
             let footing = opened.footing();
             let kind = format!("{:?}", footing.kind).to_lowercase();
-            say(true, "sandbox", &format!("{kind}: {}", footing.facts.join(" ")));
+            say(true, "sandbox", &format!("{kind}: {}", footing.facts.join("; ")));
             for warning in &footing.warnings {
                 out(&format!("         {}", plain(warning)));
             }

@@ -6,6 +6,7 @@ mod demo;
 mod look;
 mod cost;
 mod outputs;
+mod exec;
 mod mail;
 mod setup;
 mod doctor;
@@ -70,7 +71,7 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Logs(one) => outputs::logs(&setting, &one),
         Command::Trace(trace) => outputs::trace(&setting, &trace),
         Command::Outputs(wanted) => outputs::outputs(&setting, &wanted),
-        Command::Exec(exec) => outputs::exec(&setting, &exec),
+        Command::Exec(exec) => exec::exec(&setting, &exec),
         Command::Cost(wanted) => cost::cost(&setting, &wanted),
         Command::Inbox(listing) => look::inbox(&setting, &listing),
         Command::Answer(answer) => mail::answer(&setting, answer),

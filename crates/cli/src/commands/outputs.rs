@@ -1,4 +1,4 @@
-//! `logs`, `trace`, `outputs`, `exec`: what commands printed.
+//! `logs`, `trace`, `outputs`: what commands printed.
 
 use std::io::{self, Write as _};
 
@@ -8,7 +8,7 @@ use windlass_core::event::{Event, Record, ToolCall};
 use windlass_store::outputs::{OutputStore, Stream, TruncatedOutput};
 
 use super::Setting;
-use crate::args::{Exec, One, Outputs, Trace};
+use crate::args::{One, Outputs, Trace};
 use crate::failure::Failure;
 use crate::show::{self, note, out, plain};
 
@@ -126,9 +126,4 @@ fn copy(setting: &Setting, reader: &mut impl io::Read) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
     }
-}
-
-/// AX-102
-pub(super) fn exec(_setting: &Setting, _args: &Exec) -> Result<u8, Failure> {
-    Err(Failure::usage("`exec` is not there yet", "use `windlass run`"))
 }

@@ -123,9 +123,8 @@ pub(super) async fn drive(
     let stop = CancellationToken::new();
     let mut interrupts =
         signal(SignalKind::interrupt()).context("Ctrl-C cannot be listened for")?;
+    let mut screen = Screen::new(printing, setting.look, &setting.coordinator.state(task)?);
     loop {
-        let state = setting.coordinator.state(task)?;
-        let mut screen = Screen::new(printing, setting.look, &state);
         let segment = segment(setting, task, &mut screen, &stop, &mut interrupts);
         let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
         let asked = result.hitl_request.as_ref().filter(|_| {

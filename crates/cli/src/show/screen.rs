@@ -39,6 +39,7 @@ pub struct Screen {
     heard: String,
     replying: bool,
     planned: bool,
+    introduced: bool,
     frame: usize,
     drawn: bool,
 }
@@ -55,6 +56,7 @@ impl Screen {
             heard: String::new(),
             replying: false,
             planned: state.plan.is_some(),
+            introduced: false,
             frame: 0,
             drawn: false,
         }
@@ -77,9 +79,8 @@ impl Screen {
                 self.say(&line);
             }
         }
-        if let Event::PlanUpdated(_) = record.event {
-            self.planned = true;
-        }
+        self.planned |= matches!(record.event, Event::PlanUpdated(_));
+        self.introduced |= matches!(record.event, Event::AgentStart(_));
         self.draw();
     }
 
@@ -184,6 +185,8 @@ impl Screen {
         let (paint, width) = (self.look.notes, self.width());
         let text = |text: &str| one_line(&plain(text), width);
         match event {
+            // A segment that follows an answer given here needs no introduction.
+            Event::AgentStart(_) if self.introduced => Vec::new(),
             Event::AgentStart(start) => {
                 let about = format!("{} · {} · {}", start.task_id, start.model, start.container);
                 vec![paint.dim(&about)]

@@ -2,6 +2,9 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
+/// A cell wider than this does not make its whole column wide.
+const WIDEST: usize = 48;
+
 /// Rows of text in columns as wide as their widest cell.
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -24,7 +27,11 @@ impl Table {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widest = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell: &String| cell.width()).max().unwrap_or(0)
+            cells
+                .map(|cell: &String| cell.width())
+                .filter(|&width| width <= WIDEST)
+                .max()
+                .unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(widest).collect();
         self.rows.iter().map(|row| self.line(row, &widths)).collect()

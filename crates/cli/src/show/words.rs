@@ -44,7 +44,8 @@ pub fn outcome(tool: &str, outcome: &Outcome, paint: Paint, width: usize) -> Vec
         lines.extend(last_lines(&command_output(&outcome.text), paint, width));
         lines.push(format!("  {}", if code == 0 { paint.green(&exit) } else { paint.red(&exit) }));
     } else if outcome.ending != Ending::Ok {
-        let text = one_line(&plain(&outcome.text), width);
+        let text = plain(&outcome.text);
+        let text = one_line(text.trim_start_matches("Error: "), width);
         lines.push(format!("  {} {text}", paint.red(&format!("{}:", outcome.ending))));
     } else if tool == "bash" {
         lines.extend(last_lines(&command_output(&outcome.text), paint, width));
@@ -82,9 +83,10 @@ fn diff_lines(diff: &str, paint: Paint, width: usize) -> Vec<String> {
     lines
 }
 
-/// What a command printed, without the line that tells the model its exit code.
+/// What a command printed, without the line that tells the model its exit code. The model is shown
+/// escapes as a visible sign; a person is better off without them.
 fn command_output(text: &str) -> String {
-    let text = plain(text);
+    let text = plain(&text.replace('␛', "\u{1b}"));
     let lines = text.lines().filter(|line| !line.starts_with("[exit code "));
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -7,3 +7,8 @@ mod spine;
 mod bad_input;
 mod owners;
 mod screen;
+mod help;
+mod looking;
+mod setup;
+mod demo;
+mod instructions;
