@@ -13,7 +13,7 @@ use windlass_store::Filter;
 use super::Setting;
 use crate::args::{Explain, Permissions};
 use crate::failure::Failure;
-use crate::show::{self, out};
+use crate::show::{self, Look, out};
 use crate::wiring::{Surroundings, gate};
 
 /// The longest line taken from standard input: more than any command that is read.
@@ -43,8 +43,8 @@ pub(super) fn explain(surroundings: &Surroundings, args: &Explain) -> Result<u8,
     if args.json {
         out(&json(&explanation));
     } else {
-        let colour = show::colours_stdout();
-        out(explanation.render(|kind, text| painted(kind, text, colour)).trim_end());
+        let paint = Look::here().results;
+        out(explanation.render(|kind, text| painted(kind, text, paint)).trim_end());
     }
     Ok(0)
 }
@@ -79,20 +79,16 @@ fn json(explanation: &Explanation) -> String {
     serde_json::to_string(explanation).unwrap_or_default()
 }
 
-fn painted(kind: Paint, text: &str, colour: bool) -> String {
-    if !colour {
-        return text.to_owned();
+fn painted(kind: Paint, text: &str, paint: show::Paint) -> String {
+    match kind {
+        Paint::Frame => paint.dim(text),
+        Paint::Command => paint.bold(text),
+        Paint::Risk(Risk::Low) | Paint::Decision(Decision::Allow) => paint.green(text),
+        Paint::Risk(Risk::Medium) => paint.cyan(text),
+        Paint::Risk(Risk::High) | Paint::Decision(Decision::Ask) => paint.yellow(text),
+        Paint::Risk(Risk::Critical) | Paint::Decision(Decision::Deny) => paint.red(text),
+        Paint::Text => text.to_owned(),
     }
-    let code = match kind {
-        Paint::Frame => "2",
-        Paint::Command => "1",
-        Paint::Risk(Risk::Low) | Paint::Decision(Decision::Allow) => "32",
-        Paint::Risk(Risk::Medium) => "36",
-        Paint::Risk(Risk::High) | Paint::Decision(Decision::Ask) => "33",
-        Paint::Risk(Risk::Critical) | Paint::Decision(Decision::Deny) => "31",
-        Paint::Text => return text.to_owned(),
-    };
-    format!("\u{1b}[{code}m{text}\u{1b}[0m")
 }
 
 /// Rules in force, and taking them back.

@@ -119,7 +119,7 @@ fn settings(
         container: format!("{:?}", footing.kind).to_lowercase(),
         footing: footing.facts.join(" "),
         workspace: footing.workspace.display().to_string(),
-        instructions: None,
+        instructions: crate::instructions::load(Path::new(&task.created.workspace)),
         memories: Vec::new(),
     }
 }
