@@ -12,10 +12,13 @@ use super::word::{self, Operation, Piece};
 /// The most words one brace expansion is followed through.
 const MOST_BRACES: usize = 64;
 
+/// Characters without which a word is just its text.
+const SPECIAL: &[char] = &['$', '`', '\\', '\'', '"', '~', '{', '*', '?', '[', '('];
+
 impl Walk<'_> {
     /// The arguments `word` may become: variants of fields. Never empty.
     pub(super) fn expand(&mut self, word: &str) -> Values {
-        if !word.contains(['$', '`', '\\', '\'', '"', '~', '{', '*', '?', '[']) {
+        if !word.contains(SPECIAL) {
             let text = word.to_owned();
             return vec![vec![Arg { text, quoted: false, glob: false }]];
         }
@@ -164,7 +167,11 @@ impl Walk<'_> {
             }
             Operation::Computed(text) => {
                 self.expand_document(text);
-                unknown()
+                match (text.starts_with('%'), self.value(name)) {
+                    // Cutting the end off leaves the directory a path is in.
+                    (true, Some(values)) => values.iter().map(|fields| vec![cut(fields)]).collect(),
+                    _ => unknown(),
+                }
             }
         }
     }
@@ -228,6 +235,18 @@ type Values2 = [Vec<Arg>];
 pub(super) fn joined(fields: &[Arg]) -> Arg {
     let text = fields.iter().map(|arg| &*arg.text).collect::<Vec<_>>().join(" ");
     Arg { text, quoted: fields.iter().any(|arg| arg.quoted), glob: false }
+}
+
+/// A path of which the end is not known.
+fn cut(fields: &[Arg]) -> Arg {
+    let whole = joined(fields);
+    let directory = whole.text.rfind('/').map_or("", |at| &whole.text[..=at]);
+    let text = match whole.text.starts_with(UNKNOWN) {
+        true => UNKNOWN.to_string(),
+        false if directory.is_empty() => format!("./{UNKNOWN}"),
+        false => format!("{directory}{UNKNOWN}"),
+    };
+    Arg { text, quoted: whole.quoted, glob: false }
 }
 
 /// A word under construction.

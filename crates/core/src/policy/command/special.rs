@@ -31,6 +31,13 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "rustc" | "javac" => {
             compiler(walk, call)
         }
+        "zip"
+            if call.operands.first().is_some_and(|archive| {
+                walk.judge_path(archive, Use::Write).is_some_and(|found| found.class > Class::Edit)
+            }) =>
+        {
+            call.operands.first().and_then(|archive| walk.judge_path(archive, Use::Write))
+        }
         "zip" => call
             .args
             .iter()

@@ -77,7 +77,8 @@ pub(super) enum Value {
 #[derive(Debug)]
 pub(super) enum Redirect {
     From(String),
-    To(String),
+    /// A file that is written, and whether what it held stays.
+    To(String, Append),
     /// `<( … )` or `>( … )` as the target; `true` when the command reads from it.
     Process(Vec<Node>, bool),
     /// A here-document, and whether its text is expanded.
@@ -86,6 +87,13 @@ pub(super) enum Redirect {
     Text(String),
     /// `>&2`, `<&3`, `2>&-`, or a file when it is neither number nor dash.
     Duplicate(String),
+}
+
+/// Whether a written file keeps what it held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Append {
+    Yes,
+    No,
 }
 
 /// Parses `text`, or says why not.
@@ -295,9 +303,8 @@ fn redirect(redirect: ast::IoRedirect) -> Redirect {
         ast::IoRedirect::File(_, kind, target) => match target {
             Target::Filename(word) => match kind {
                 Kind::Read => Redirect::From(word.value),
-                Kind::Write | Kind::Append | Kind::ReadAndWrite | Kind::Clobber => {
-                    Redirect::To(word.value)
-                }
+                Kind::Write | Kind::Clobber => Redirect::To(word.value, Append::No),
+                Kind::Append | Kind::ReadAndWrite => Redirect::To(word.value, Append::Yes),
                 Kind::DuplicateInput | Kind::DuplicateOutput => Redirect::Duplicate(word.value),
             },
             Target::Fd(number) => Redirect::Duplicate(number.to_string()),
@@ -311,7 +318,8 @@ fn redirect(redirect: ast::IoRedirect) -> Redirect {
             Redirect::Document(document.doc.value, document.requires_expansion)
         }
         ast::IoRedirect::HereString(_, word) => Redirect::Text(word.value),
-        ast::IoRedirect::OutputAndError(word, _) => Redirect::To(word.value),
+        ast::IoRedirect::OutputAndError(word, false) => Redirect::To(word.value, Append::No),
+        ast::IoRedirect::OutputAndError(word, true) => Redirect::To(word.value, Append::Yes),
     }
 }
 

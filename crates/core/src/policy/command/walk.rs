@@ -5,6 +5,8 @@
 //!   once more when it changed what the shell knows.
 //! - Bounded: commands, nested texts and bytes parsed have limits; over one, the rest is opaque.
 
+use std::collections::BTreeMap;
+
 use super::expand::combine;
 use super::state::{Arg, Input, State, UNKNOWN, Values};
 use super::syntax::{Assign, Node, Part, Redirect, Unreadable, Value};
@@ -39,6 +41,8 @@ pub(super) struct Walk<'c> {
     pub how: How,
     /// Functions and aliases being followed, outermost first.
     pub active: Vec<String>,
+    /// Files this text has written so far, with their text where it is known.
+    pub written: BTreeMap<String, Option<String>>,
     /// How many pipes and background jobs are around this point.
     pub forks: usize,
     depth: usize,
@@ -55,6 +59,7 @@ pub(super) fn read(script: &str, context: &Context, stack: Stack) -> Reading {
         found: Vec::new(),
         how: How::Direct,
         active: Vec::new(),
+        written: BTreeMap::new(),
         forks: 0,
         depth: 0,
         commands: 0,
@@ -304,9 +309,10 @@ impl Walk<'_> {
                 self.opened(&file, "<", paths::Use::Read);
                 self.state.input = Input::File(file.text);
             }
-            Redirect::To(word) => {
+            Redirect::To(word, _) => {
                 let file = self.expand_to_text(word);
                 self.opened(&file, ">", paths::Use::Write);
+                self.mark_written(&file);
             }
             Redirect::Duplicate(word) => {
                 let file = self.expand_to_text(word);
@@ -357,7 +363,7 @@ impl Walk<'_> {
         let outer = std::mem::take(&mut self.found);
         let input = self.state.input.clone();
         let mut variants: Values = vec![Vec::new()];
-        let mut assigned = Vec::new();
+        let (mut assigned, mut declared) = (Vec::new(), Vec::new());
         let named = parts.iter().any(|part| matches!(part, Part::Word(_)));
         for part in parts {
             match part {
@@ -374,7 +380,7 @@ impl Walk<'_> {
                     let raw = format!("{}={text}", assign.name);
                     variants = combine(variants, &[vec![Arg::literal(raw)]]);
                     if self.declares(&variants) {
-                        self.assign(assign, values);
+                        declared.push((assign, values));
                     }
                 }
                 Part::Word(word) => {
@@ -398,6 +404,10 @@ impl Walk<'_> {
         }
         let inner = std::mem::replace(&mut self.found, outer);
         self.record_variants(variants, parts, inner);
+        for (assign, values) in declared {
+            self.assign(assign, values);
+        }
+        self.keep_written(parts);
         self.state.input = input;
     }
 
@@ -484,7 +494,13 @@ impl Walk<'_> {
 
 /// A loop's word, which stands for any file name when it is a glob.
 fn globbed(field: Arg) -> Arg {
-    if field.glob { Arg { text: format!("{UNKNOWN}"), ..field } } else { field }
+    if !field.glob {
+        return field;
+    }
+    // What a relative glob matches stays below the directory it starts from.
+    let relative = !field.text.starts_with(['/', '~', UNKNOWN]) && !field.text.contains("..");
+    let text = if relative { format!("./{UNKNOWN}") } else { UNKNOWN.to_string() };
+    Arg { text, ..field }
 }
 
 /// The longest text shown of one word.

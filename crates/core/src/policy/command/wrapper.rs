@@ -33,7 +33,7 @@ struct Wrapper {
 }
 
 const fn plain(names: &'static [&'static str], values: &'static str, skip: usize) -> Wrapper {
-    let (class, reason) = (Class::Read, "judged by the command it runs");
+    let (class, reason) = (Class::Read, "runs another command, judged by itself");
     Wrapper { names, values, texts: "", runs: Runs::Words(skip), class, reason }
 }
 
@@ -93,7 +93,7 @@ const WRAPPERS: &[Wrapper] = &[
         texts: "",
         runs: Runs::Text(0),
         class: Class::Read,
-        reason: "judged by the command it repeats",
+        reason: "repeats another command, judged by itself",
     },
     Wrapper {
         names: &["script"],
@@ -109,7 +109,7 @@ const WRAPPERS: &[Wrapper] = &[
         texts: "-c|--command",
         runs: Runs::Words(1),
         class: Class::Read,
-        reason: "judged by the command it runs",
+        reason: "runs another command, judged by itself",
     },
     Wrapper {
         names: &["hyperfine", "concurrently", "npm-run-all", "run-p", "run-s"],
@@ -297,9 +297,12 @@ impl Walk<'_> {
                 }
                 let inner = &rest[assigns..];
                 if !inner.is_empty() {
-                    self.forks += 1;
-                    self.apart(how.clone(), |walk| walk.record(inner.to_vec(), how, Vec::new()));
-                    self.forks -= 1;
+                    self.apart(how.clone(), |walk| {
+                        // A wrapper runs programs: functions and aliases mean nothing to it.
+                        walk.state.functions.clear();
+                        walk.state.aliases.clear();
+                        walk.record(inner.to_vec(), how, Vec::new());
+                    });
                 }
             }
         }
@@ -320,13 +323,14 @@ impl Walk<'_> {
 
     /// `xargs rm`: the words, then more that only the input knows.
     fn xargs(&mut self, program: &str, args: &[Arg]) -> Assessment {
-        const VALUES: &str = "-I -i -n -P -L -l -d -s -a -E --max-args --max-procs --max-lines --delimiter \
-            --replace --arg-file --max-chars -j --jobs --joblog --colsep -C -N --timeout --results --tmpdir -S";
+        const VALUES: &str = "-I -n -P -L -d -s -a -E --max-args --max-procs --max-lines --delimiter \
+            --arg-file --max-chars -j --jobs --joblog --colsep -C -N --timeout --results --tmpdir -S";
         let rest = skip_options(args, VALUES);
         let options = &args[..args.len() - rest.len()];
         let invocation = Invocation::new(program, options, VALUES, Style::Bundled);
         let replaced = invocation.values("-I|-i|--replace").next();
-        let token = replaced.or((program == "parallel").then_some("{}")).map(str::to_owned);
+        let default = program == "parallel" || invocation.has("-i|--replace");
+        let token = replaced.or(default.then_some("{}")).map(str::to_owned);
         let own: Vec<Arg> = match program {
             "parallel" => {
                 let end = rest.iter().position(|arg| matches!(&*arg.text, ":::" | "::::" | ":::+"));

@@ -32,6 +32,8 @@ pub(super) const PROGRAMS: &[Program] = &[
             "head",
             "tail",
             "more",
+            "less",
+            "lesspipe",
             "most",
             "nl",
             "wc",
@@ -287,8 +289,6 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &[
-            "less",
-            "lesspipe",
             "vim",
             "vi",
             "nvim",
@@ -313,7 +313,7 @@ pub(super) const PROGRAMS: &[Program] = &[
                 "",
                 Class::LocalCommand,
                 "an editor or pager can change files and run commands",
-                &["vim a.txt", "less -R out.log"],
+                &["vim a.txt"],
                 &["cat a.txt"],
             ),
             row(

@@ -281,10 +281,10 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
             row(
                 "clean",
-                Class::Destructive,
-                "removes build results",
+                Class::Build,
+                "removes build results, which can be built again",
                 &["cargo clean"],
-                &["cargo build"],
+                &["rm -r target"],
             ),
             row(
                 "install|uninstall|binstall",
@@ -544,10 +544,10 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
             row(
                 "clean",
-                Class::Destructive,
-                "removes build results",
+                Class::Build,
+                "removes build results, which can be built again",
                 &["go clean -cache"],
-                &["go build"],
+                &["rm -r bin"],
             ),
             row(
                 "-exec|-toolexec",
