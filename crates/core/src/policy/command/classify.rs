@@ -92,6 +92,9 @@ impl Walk<'_> {
         if name.is_empty() {
             return Assessment::of(Class::Read, "an empty command name runs nothing");
         }
+        if !self.may_judge(args.len()) {
+            return opaque("there is too much in it to look through");
+        }
         let (program, place) = self.program(name);
         let mut judged = self.by_program(&program, args);
         if name.contains('/') {

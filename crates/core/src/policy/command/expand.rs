@@ -4,7 +4,8 @@
 //! several *fields* where it splits. Substitutions found on the way are walked like any command.
 
 use super::How;
-use super::state::{Arg, MOST_VALUES, UNKNOWN, Values};
+use super::guard::LONGEST_TEXT as LONGEST_WORD;
+use super::state::{Arg, MOST_FIELDS, MOST_VALUES, UNKNOWN, Values};
 use super::syntax;
 use super::walk::Walk;
 use super::word::{self, Operation, Piece};
@@ -262,7 +263,13 @@ impl Word {
         let bracket = || text.find('[').is_some_and(|at| text[at..].contains(']'));
         let extended = || ["!(", "+(", "@("].iter().any(|opener| text.contains(opener));
         let glob = !quoted && (text.contains(['*', '?']) || bracket() || extended());
+        if self.fields.len() > MOST_FIELDS {
+            self.fields = vec![Arg::unknown()];
+        }
         match self.fields.last_mut() {
+            Some(last) if self.open && last.text.len() + text.len() > LONGEST_WORD => {
+                *last = Arg::unknown();
+            }
             Some(last) if self.open => {
                 last.text.push_str(text);
                 last.quoted |= quoted;

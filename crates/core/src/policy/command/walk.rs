@@ -16,6 +16,9 @@ use crate::policy::class::{Assessment, Class};
 /// The most commands followed in one text, loops and function calls counted each time.
 const MOST_COMMANDS: usize = 2_000;
 
+/// The most arguments looked into in one text, counted again wherever they may be a command.
+const MOST_ARGUMENTS: usize = 20_000;
+
 /// The deepest commands inside commands: `sh -c "env nice sh -c '…'"`. Fits a 2 MiB stack.
 const DEEPEST_TEXT: usize = 40;
 
@@ -47,6 +50,7 @@ pub(super) struct Walk<'c> {
     pub forks: usize,
     depth: usize,
     commands: usize,
+    judged: usize,
     bytes: usize,
     stack: Stack,
 }
@@ -63,6 +67,7 @@ pub(super) fn read(script: &str, context: &Context, stack: Stack) -> Reading {
         forks: 0,
         depth: 0,
         commands: 0,
+        judged: 0,
         bytes: 0,
         stack,
     };
@@ -352,12 +357,23 @@ impl Walk<'_> {
         }
     }
 
-    fn simple(&mut self, parts: &[Part]) {
+    /// Whether one more command is followed; says so when the first is not.
+    fn may_follow(&mut self) -> bool {
         self.commands += 1;
-        if self.commands >= MOST_COMMANDS {
-            if self.commands == MOST_COMMANDS {
-                self.note_unreadable("…", "there are too many commands in it");
-            }
+        if self.commands == MOST_COMMANDS {
+            self.note_unreadable("…", "there are too many commands in it");
+        }
+        self.commands < MOST_COMMANDS
+    }
+
+    /// Whether a command with this many arguments is looked into.
+    pub(super) fn may_judge(&mut self, arguments: usize) -> bool {
+        self.judged += 1 + arguments;
+        self.judged <= MOST_ARGUMENTS
+    }
+
+    fn simple(&mut self, parts: &[Part]) {
+        if !self.may_follow() {
             return;
         }
         let outer = std::mem::take(&mut self.found);
@@ -438,6 +454,10 @@ impl Walk<'_> {
     pub(super) fn record(&mut self, argv: Vec<Arg>, how: How, inner: Vec<Command>) {
         if self.depth >= DEEPEST_TEXT {
             return self.note_unreadable("…", "commands are nested too deeply");
+        }
+        if !self.may_follow() {
+            self.found.extend(inner);
+            return;
         }
         let outer = std::mem::replace(&mut self.found, inner);
         let how_inside = std::mem::replace(&mut self.how, how.clone());

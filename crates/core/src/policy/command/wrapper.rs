@@ -379,7 +379,13 @@ impl Walk<'_> {
         self.apart(how.clone(), |walk| {
             walk.state.input = super::state::Input::Inherited;
             walk.record(inner, how.clone(), Vec::new());
+            // Once is enough: inside another it would double with every level.
+            if walk.active.iter().any(|active| active == "xargs") {
+                return;
+            }
+            walk.active.push("xargs".to_owned());
             walk.record(bare, how, Vec::new());
+            walk.active.pop();
             if let [.., with, without] = &walk.found[..]
                 && (with.assessment.risk, with.assessment.class)
                     >= (without.assessment.risk, without.assessment.class)
