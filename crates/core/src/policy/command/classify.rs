@@ -95,6 +95,12 @@ impl Walk<'_> {
         if !self.may_judge(args.len()) {
             return opaque("there is too much in it to look through");
         }
+        if name.starts_with('-') {
+            // The keyword `time` took no options: in another shell these are the program's.
+            let argv: Vec<Arg> =
+                std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
+            return self.by_program("time", &argv);
+        }
         let (program, place) = self.program(name);
         let mut judged = self.by_program(&program, args);
         if name.contains('/') {

@@ -159,7 +159,8 @@ impl Walk<'_> {
                 self.prompt(name);
                 unknown()
             }
-            Operation::Indirect => {
+            Operation::Indirect(rest) => {
+                self.expand_document(rest);
                 let target = self.value(name).and_then(|values| match &values[..] {
                     [fields] => joined(fields).known().map(str::to_owned),
                     _ => None,

@@ -98,6 +98,7 @@ impl State {
             changes: 0,
         };
         state.set("HOME", vec![vec![Arg::literal(home)]]);
+        state.set("IFS", vec![vec![Arg::literal(" \t\n")]]);
         state.set("PWD", vec![vec![Arg::literal(directory)]]);
         state
     }

@@ -309,16 +309,28 @@ impl Walk<'_> {
         Assessment::of(wrapper.class, format!("`{program}` {}", wrapper.reason))
     }
 
-    /// `env -S 'words'` splits text into a command.
+    /// `env -S 'words' more` splits text into a command; everything after it belongs to that.
     fn env_options(&mut self, args: &[Arg]) {
-        let invocation =
-            Invocation::new("env", args, "-u --unset -C --chdir -S --split-string", Style::Bundled);
-        let texts: Vec<String> =
-            invocation.values("-S|--split-string").map(str::to_owned).collect();
-        for text in texts {
-            let text = Arg::literal(format!("env {text}"));
-            self.apart(How::Wrapper("env".to_owned()), |walk| walk.script_text(&text, "env"));
+        let splits = |arg: &Arg| {
+            let text = arg.text.strip_prefix("--split-string").or(arg.text.strip_prefix("-S"))?;
+            Some(text.strip_prefix('=').unwrap_or(text).to_owned())
+        };
+        let Some((at, glued)) =
+            args.iter().enumerate().find_map(|(at, arg)| Some((at, splits(arg)?)))
+        else {
+            return;
+        };
+        let mut rest = args[at + 1..].iter();
+        let mut text = match glued.is_empty() {
+            true => rest.next().map(|arg| arg.text.clone()).unwrap_or_default(),
+            false => glued,
+        };
+        for arg in rest {
+            text.push(' ');
+            text.push_str(&super::builtin::requoted(arg));
         }
+        let text = Arg::literal(format!("env {text}"));
+        self.apart(How::Wrapper("env".to_owned()), |walk| walk.script_text(&text, "env"));
     }
 
     /// `xargs rm`: the words, then more that only the input knows.
