@@ -175,7 +175,7 @@ impl Root<'_> {
             let others = found.mode() & 0o7;
             if found.is_dir() && others & 0o5 == 0o5 {
                 self.hide_private(&path)?;
-            } else if !found.is_symlink() && others & 0o4 == 0 {
+            } else if found.is_dir() || (!found.is_symlink() && others & 0o4 == 0) {
                 self.cover(&path)?;
             }
         }

@@ -365,6 +365,11 @@ impl Local {
                 }
             }
         }
+        if self.config.read_only.iter().any(|shown| shown == Path::new(".npm")) {
+            // A shown cache is read-only, and npm stops where it cannot write to its cache.
+            let home = self.scratch.as_ref().unwrap_or(&self.config.home);
+            own.push(("npm_config_cache".to_owned(), text(&home.join(".cache/npm"))));
+        }
         if ready.proxy_port != 0 {
             let address = format!("127.0.0.1:{}", ready.proxy_port);
             for (name, scheme) in

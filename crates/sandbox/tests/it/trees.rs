@@ -29,6 +29,7 @@ const TREES: &[(&str, &str)] = &[
     ),
 ];
 
+/// WF-021: what ignores being asked is forced.
 #[test]
 fn every_kind_of_tree_ends_when_it_is_killed() {
     everyone!(|who| async move {
