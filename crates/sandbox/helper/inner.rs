@@ -56,6 +56,7 @@ struct Inner<'a> {
     signals: OwnedFd,
     announced: bool,
     nothing: File,
+    open_files: [u64; 2],
     listener: Option<TcpListener>,
     received: Vec<u8>,
     out: Vec<u8>,
@@ -156,6 +157,7 @@ impl<'a> Inner<'a> {
             signals,
             announced,
             nothing,
+            open_files: sys::raise_open_files(),
             listener,
             received: Vec::new(),
             out: Vec::new(),
@@ -442,6 +444,7 @@ impl<'a> Inner<'a> {
                     shell: &self.shell,
                     isolation: self.setup.isolation,
                     confinement: self.confinement.as_ref(),
+                    open_files: self.open_files,
                     streams: [stdin, out, err],
                     control: theirs,
                 })

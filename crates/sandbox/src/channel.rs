@@ -152,7 +152,8 @@ fn check_size(command: &Command, env: &[String]) -> Result<(), Error> {
     let too_long = |bytes, limit| Err(Error::TooLong { id: command.id.clone(), bytes, limit });
     let arguments = command.argv.iter().flatten().chain([&command.script]).chain(env);
     let longest = arguments.clone().map(String::len).max().unwrap_or(0);
-    let total = arguments.map(|argument| argument.len() + 8).sum::<usize>();
+    let total =
+        arguments.map(|argument| argument.len() + 8).sum::<usize>() + command.cwd.as_os_str().len();
     if longest > MAX_ARGUMENT_BYTES {
         too_long(longest, MAX_ARGUMENT_BYTES)
     } else if total > MAX_COMMAND_BYTES {

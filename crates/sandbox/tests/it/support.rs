@@ -199,6 +199,12 @@ impl Place {
         Local::open(self.config()).await.unwrap()
     }
 
+    /// A local sandbox without namespaces.
+    pub async fn landlock(&self) -> Local {
+        let config = Config { namespaces: Namespaces::Avoided, ..self.config() };
+        Local::open(config).await.unwrap()
+    }
+
     /// No sandbox.
     pub fn host(&self) -> Host {
         let environment = [("PATH".to_owned(), std::env::var("PATH").unwrap())];

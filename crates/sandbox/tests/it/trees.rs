@@ -35,7 +35,8 @@ fn every_kind_of_tree_ends_when_it_is_killed() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let (local, host) = (place.local().await, place.host());
-        let sandboxes: [&dyn Sandbox; 2] = [&local, &host];
+        let weaker = place.landlock().await;
+        let sandboxes: [&dyn Sandbox; 3] = [&local, &weaker, &host];
         for sandbox in sandboxes {
             for (name, text) in TREES {
                 let mark = mark();
@@ -59,7 +60,8 @@ fn what_a_command_leaves_behind_ends_with_it() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let (local, host) = (place.local().await, place.host());
-        let sandboxes: [&dyn Sandbox; 2] = [&local, &host];
+        let weaker = place.landlock().await;
+        let sandboxes: [&dyn Sandbox; 3] = [&local, &weaker, &host];
         for sandbox in sandboxes {
             let mark = mark();
             let text = format!(
