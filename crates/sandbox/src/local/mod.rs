@@ -199,6 +199,12 @@ impl Local {
             }
             hidden.extend(shown.hidden);
             binds.push(bind(&shown.source, &shown.target));
+            binds.extend(
+                shown
+                    .caches
+                    .iter()
+                    .map(|(source, target)| Bind { layered: true, ..bind(source, target) }),
+            );
         }
         for (source, target) in [(&config.skills, "/skills"), (&config.trace, "/workspace/.trace")]
         {
@@ -434,7 +440,7 @@ fn error_of(refused: Refused) -> Error {
 }
 
 fn bind(source: &Path, target: &Path) -> Bind {
-    Bind { source: text(source), target: text(target) }
+    Bind { source: text(source), target: text(target), layered: false }
 }
 
 /// The helper's words are texts; a path that is none could not be named by an agent either.
