@@ -19,6 +19,7 @@ const TREES: &[(&str, &str)] = &[
     ),
     ("stopped", "sh -c 'kill -STOP $$; sleep MARK' & echo ready; kill -STOP $$; sleep MARK"),
     ("holds the output", "sh -c 'sleep MARK; echo never' & echo ready; exec sleep MARK"),
+    ("stops its parent", "setsid sleep MARK & echo ready; kill -STOP $PPID; sleep MARK"),
     (
         "forks for ever",
         "b() { while :; do (sleep MARK) & (sleep 0.01) & wait -n; done; }; b & b & echo ready; wait",
