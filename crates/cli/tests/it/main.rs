@@ -12,3 +12,4 @@ mod looking;
 mod setup;
 mod demo;
 mod instructions;
+mod log_lines;
