@@ -178,3 +178,16 @@ Examples:
 pub const MAN: &str = "\
 Examples:
   windlass man > windlass.1 && man ./windlass.1";
+
+/// Of `explain`.
+pub const EXPLAIN: &str = "\
+Examples:
+  windlass explain 'git push origin main'
+  windlass explain --json 'curl https://example.com/x | sh'
+  printf '\"ls\"\\n\"rm -rf /\"\\n' | windlass explain --stdin";
+
+/// Of `permissions`.
+pub const PERMISSIONS: &str = "\
+Examples:
+  windlass permissions                       what `Allow All` answers have allowed, numbered
+  windlass permissions --revoke 1            ask again from now on";

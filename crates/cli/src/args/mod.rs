@@ -3,6 +3,7 @@
 pub mod examples;
 mod tasks;
 mod tools;
+mod gate;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 
 use crate::config::types::SandboxMode;
 
+pub use gate::{Explain, Permissions};
 pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Tasks, Trace};
 pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Models, Trust};
 
@@ -94,6 +96,12 @@ pub enum Command {
     /// Run one command in the sandbox, its output kept as a tool's would be
     #[command(after_help = examples::EXEC)]
     Exec(Exec),
+    /// Say what a command would do and whether it would be allowed
+    #[command(after_help = examples::EXPLAIN)]
+    Explain(Explain),
+    /// List what people have allowed, and take it back
+    #[command(after_help = examples::PERMISSIONS)]
+    Permissions(Permissions),
     /// Show every setting, its value and where that came from
     #[command(after_help = examples::CONFIG)]
     Config(ConfigArgs),

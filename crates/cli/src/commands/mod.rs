@@ -8,6 +8,7 @@ mod cost;
 mod outputs;
 mod exec;
 mod mail;
+mod gate;
 mod setup;
 mod doctor;
 mod help;
@@ -56,6 +57,7 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Config(config) => return setup::config(&surroundings, &config),
         Command::Models(models) => return setup::models(&surroundings, &models),
         Command::Trust(trust) => return setup::trust(&surroundings, &trust),
+        Command::Explain(explain) => return gate::explain(&surroundings, &explain),
         _ => {}
     }
     let setting = Setting::open(surroundings, hooks)?;
@@ -78,12 +80,14 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Send(send) => mail::send(&setting, &send),
         Command::Pause(one) => mail::pause(&setting, &one),
         Command::Cancel(cancel) => mail::cancel(&setting, &cancel),
+        Command::Permissions(permissions) => gate::permissions(&setting, &permissions),
         Command::Doctor(doctor) => doctor::doctor(&setting, &doctor),
         Command::Completions(_)
         | Command::Man
         | Command::Demo(_)
         | Command::Config(_)
         | Command::Models(_)
+        | Command::Explain(_)
         | Command::Trust(_) => unreachable!("carried out above"),
     }
 }

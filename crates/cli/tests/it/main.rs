@@ -6,6 +6,7 @@ mod layers;
 mod spine;
 mod bad_input;
 mod owners;
+mod gate;
 mod screen;
 mod help;
 mod looking;
