@@ -33,6 +33,10 @@ pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failur
 pub(super) fn headless(setting: &Setting, mut args: Headless) -> Result<u8, Failure> {
     let autonomous = args.words.len() == 2 && args.words[0] == "autonomous";
     let goal = match args.words.as_slice() {
+        [word] if word == "autonomous" => {
+            let hint = "say what is to be done: `windlass headless autonomous \"fix the build\"`";
+            return Err(Failure::usage("the goal is missing", hint));
+        }
         [goal] => goal,
         [_, goal] if autonomous => goal,
         words => {
