@@ -1,38 +1,56 @@
-//! `run`, `resume` and `retry`: drive a task here and show it while it goes on.
+//! `run`, `headless`, `resume` and `retry`: drive a task here and show it while it goes on.
 
 use std::io::Read as _;
 
 use anyhow::Context as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Share, Update};
-use windlass_core::axes::Axes;
+use windlass_core::axes::{Axes, RunControl};
 use windlass_core::command::{ExecutionConfig, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
 
-use super::Setting;
-use crate::args::{Printing, Resume, Run};
+use super::{Setting, ask};
+use crate::args::{Headless, How, Printing, Resume};
 use crate::failure::{self, Failure};
-use crate::show::{self, Screen};
+use crate::show::{Screen, pages};
 use crate::wiring::models;
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
 
-pub(super) fn run(setting: &Setting, args: Run) -> Result<u8, Failure> {
-    let draft = draft(setting, &args)?;
+pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failure> {
+    let draft = draft(setting, goal, how)?;
     setting.runtime.block_on(async {
         let task = setting.coordinator.submit(draft).await?;
-        drive(setting, task, &args.printing).await
+        drive(setting, task, &how.printing).await
     })
 }
 
-pub(super) fn resume(setting: &Setting, args: Resume) -> Result<u8, Failure> {
+/// `headless [autonomous] GOAL` and `headless --autonomous GOAL` (MS-177, MS-178).
+pub(super) fn headless(setting: &Setting, mut args: Headless) -> Result<u8, Failure> {
+    let autonomous = args.words.len() == 2 && args.words[0] == "autonomous";
+    let goal = match args.words.as_slice() {
+        [goal] => goal,
+        [_, goal] if autonomous => goal,
+        words => {
+            let hint = format!("quote the goal: `windlass headless \"{}\"`", words.join(" "));
+            return Err(Failure::usage("the goal is more than one argument", hint));
+        }
+    };
+    if autonomous || args.autonomous {
+        args.how.control = Some(RunControl::Autonomous);
+    }
+    run(setting, goal, &args.how)
+}
+
+pub(super) fn resume(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
     let task = setting.coordinator.store().find_task(&args.task)?;
     setting.runtime.block_on(drive(setting, task, &args.printing))
 }
 
-pub(super) fn retry(setting: &Setting, args: Resume) -> Result<u8, Failure> {
+pub(super) fn retry(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
     let task = setting.coordinator.store().find_task(&args.task)?;
     setting.runtime.block_on(async {
         setting.coordinator.retry(task).await?;
@@ -40,12 +58,13 @@ pub(super) fn retry(setting: &Setting, args: Resume) -> Result<u8, Failure> {
     })
 }
 
-fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
+fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     let base = Axes::headless();
     let axes = Axes {
         work_mode: args.mode.unwrap_or(base.work_mode),
         run_control: args.control.unwrap_or(base.run_control),
         permission_profile: args.permission_profile.unwrap_or(base.permission_profile),
+        model_mode: args.model_mode.unwrap_or(base.model_mode),
         ..base
     };
     let wishes = ExecutionConfig {
@@ -62,7 +81,7 @@ fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
         Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
     })?;
     Ok(Draft {
-        goal: goal(&args.goal)?,
+        goal: read_goal(goal)?,
         constraints: args.constraint.clone(),
         workspace: args.workspace.clone(),
         share: if args.share { Share::Allowed } else { Share::Alone },
@@ -75,7 +94,7 @@ fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
     })
 }
 
-fn goal(text: &str) -> Result<String, Failure> {
+fn read_goal(text: &str) -> Result<String, Failure> {
     let mut goal = String::new();
     match text.strip_prefix('@') {
         _ if text == "-" => {
@@ -94,19 +113,53 @@ fn goal(text: &str) -> Result<String, Failure> {
     Ok(goal)
 }
 
-/// Drives a task, prints it as it goes on, and turns its outcome into an exit code.
+/// Drives a task, prints it as it goes on, and turns its outcome into an exit code. A question is
+/// asked inline where a person can answer, and the task goes on.
 pub(super) async fn drive(
     setting: &Setting,
     task: TaskId,
     printing: &Printing,
 ) -> Result<u8, Failure> {
-    let coordinator = &setting.coordinator;
     let stop = CancellationToken::new();
-    let mut following = coordinator.follow(task, last_seq(setting, task)?);
-    let mut screen = Screen::new(printing);
-    screen.begin(task);
+    let mut interrupts =
+        signal(SignalKind::interrupt()).context("Ctrl-C cannot be listened for")?;
+    let mut screen = Screen::new(printing, setting.look, &setting.coordinator.state(task)?);
+    loop {
+        let segment = segment(setting, task, &mut screen, &stop, &mut interrupts);
+        let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
+        let asked = result.hitl_request.as_ref().filter(|_| {
+            let blocked = result.status == ResultStatus::BlockedUser;
+            blocked && setting.look.can_ask && !printing.json && !stop.is_cancelled()
+        });
+        let answered = match asked {
+            Some(asked) => {
+                screen.clear();
+                ask::inline(setting, asked, &mut interrupts).await?
+            }
+            None => {
+                screen.end(&result);
+                ask::Answered::No
+            }
+        };
+        if let ask::Answered::No = answered {
+            return Ok(code(&result, &stop));
+        }
+    }
+}
 
-    let driving = coordinator.drive(task, &stop);
+/// One run segment, to its result; `None` when a second Ctrl-C ended it.
+async fn segment(
+    setting: &Setting,
+    task: TaskId,
+    screen: &mut Screen,
+    stop: &CancellationToken,
+    interrupts: &mut Signal,
+) -> Result<Option<TaskResult>, Failure> {
+    let coordinator = &setting.coordinator;
+    let mut following = coordinator.follow(task, last_seq(setting, task)?);
+    let mut frames = tokio::time::interval(pages::FRAME);
+    let live = screen.is_live();
+    let driving = coordinator.drive(task, stop);
     tokio::pin!(driving);
     let result = loop {
         tokio::select! {
@@ -115,11 +168,13 @@ pub(super) async fn drive(
                 Update::Event(record) => screen.event(&record),
                 Update::Preview(preview) => screen.preview(&preview),
             },
-            _ = tokio::signal::ctrl_c() => {
+            _ = frames.tick(), if live => screen.tick(),
+            _ = interrupts.recv() => {
                 if stop.is_cancelled() {
-                    return Ok(failure::INTERRUPTED);
+                    screen.say(&format!("stopped; go on with: windlass resume {task}"));
+                    return Ok(None);
                 }
-                show::note("pausing; press Ctrl-C again to stop at once");
+                screen.say("pausing; press Ctrl-C again to stop at once");
                 stop.cancel();
             }
         }
@@ -127,8 +182,7 @@ pub(super) async fn drive(
     while let Some(record) = following.committed()? {
         screen.event(&record);
     }
-    screen.end(&result);
-    Ok(code(&result, &stop))
+    Ok(Some(result))
 }
 
 fn last_seq(setting: &Setting, task: TaskId) -> Result<u64, Failure> {

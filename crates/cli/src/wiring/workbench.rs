@@ -114,10 +114,12 @@ fn settings(
             max_summary_tokens: Some(compaction.max_summary_tokens),
             preserve_recent_turns: Some(compaction.preserve_recent_turns),
         },
+        deny: gate::denylist(config),
+        allow: gate::allowlist(config),
         container: format!("{:?}", footing.kind).to_lowercase(),
         footing: footing.facts.join(" "),
         workspace: footing.workspace.display().to_string(),
-        instructions: None,
+        instructions: crate::instructions::load(Path::new(&task.created.workspace)),
         memories: Vec::new(),
     }
 }
