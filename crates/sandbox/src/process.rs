@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio::time::timeout;
@@ -31,10 +30,8 @@ const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Puts the helper into the data directory, once per content; returns its path.
 pub(crate) fn install(data: &Path) -> Result<PathBuf, Error> {
-    let hash = Sha256::digest(PROGRAM);
-    let name: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let directory = data.join("helper");
-    let path = directory.join(format!("helper-{name}"));
+    let path = directory.join(concat!("helper-", env!("WINDLASS_HELPER_HASH")));
     let whole = || fs::metadata(&path).is_ok_and(|found| found.len() == PROGRAM.len() as u64);
     if whole() {
         return Ok(path);
