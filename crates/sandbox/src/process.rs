@@ -25,13 +25,16 @@ use crate::{Command, Error, Running};
 /// The helper's program, compiled by the build script.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/helper"));
 
+/// Tells helpers of different content apart.
+pub(crate) const HASH: &str = env!("WINDLASS_HELPER_HASH");
+
 /// How long a helper that was hung up on may take to end everything.
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Puts the helper into the data directory, once per content; returns its path.
 pub(crate) fn install(data: &Path) -> Result<PathBuf, Error> {
     let directory = data.join("helper");
-    let path = directory.join(concat!("helper-", env!("WINDLASS_HELPER_HASH")));
+    let path = directory.join(format!("helper-{HASH}"));
     let whole = || fs::metadata(&path).is_ok_and(|found| found.len() == PROGRAM.len() as u64);
     if whole() {
         return Ok(path);
