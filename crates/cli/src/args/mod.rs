@@ -201,6 +201,13 @@ pub struct Printing {
     pub quiet: bool,
 }
 
+impl Printing {
+    /// Whether a person is told what happens on the way.
+    pub fn shows_progress(&self) -> bool {
+        !(self.json || self.quiet || self.print)
+    }
+}
+
 /// Where effects happen.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Place {

@@ -13,9 +13,9 @@ use windlass_core::id::TaskId;
 
 use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume};
-use crate::config::Flag;
+use crate::config::{Config, Flag, Notice};
 use crate::failure::{self, Failure};
-use crate::show::{Screen, pages};
+use crate::show::{Screen, note, pages, plain};
 use crate::wiring::{Surroundings, models};
 
 /// The largest goal taken from a file or standard input.
@@ -80,7 +80,11 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     };
     // Refused here rather than after a task was made for it.
     let surroundings = Surroundings { flags: flags(args), ..setting.surroundings.clone() };
-    let config = surroundings.config(&args.workspace)?.for_task(&wishes)?;
+    let config = surroundings.config(&args.workspace)?;
+    if args.printing.shows_progress() {
+        tell(&config);
+    }
+    let config = config.for_task(&wishes)?;
     config.permits(axes.permission_profile)?;
     let choice = config.models.for_mode(axes.model_mode)?;
     models::open(&config, choice).map_err(|details| {
@@ -99,6 +103,12 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         cost_budget: None,
         dependency_blockers: Vec::new(),
     })
+}
+
+/// What the person should know before it starts. That modes share a model is for `windlass config`.
+fn tell(config: &Config) {
+    let told = config.notices.iter().filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
+    told.for_each(|notice| note(&format!("notice: {}", plain(&notice.to_string()))));
 }
 
 /// The flags that are settings, so that an error names the flag.

@@ -152,7 +152,7 @@ impl Screen {
     }
 
     fn shows_progress(&self) -> bool {
-        !(self.printing.json || self.printing.quiet || self.printing.print)
+        self.printing.shows_progress()
     }
 
     fn width(&self) -> usize {
