@@ -158,6 +158,9 @@ pub struct How {
     /// Which of the configured models: fast, smart or deep
     #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<ModelMode>)]
     pub model_mode: Option<ModelMode>,
+    /// Write a script of the model's replies, to be played with `--model script:FILE`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     /// Something that must hold on the way; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub constraint: Vec<String>,
@@ -238,6 +241,17 @@ impl Command {
             Self::Resume(resume) | Self::Retry(resume) => resume.place.sandbox,
             Self::Exec(exec) => exec.place.sandbox,
             Self::Doctor(doctor) => doctor.place.sandbox,
+            _ => None,
+        }
+    }
+}
+
+impl Command {
+    /// The `--record` flag of commands that have it.
+    pub fn record(&self) -> Option<PathBuf> {
+        match self {
+            Self::Run(run) => run.how.record.clone(),
+            Self::Headless(run) => run.how.record.clone(),
             _ => None,
         }
     }

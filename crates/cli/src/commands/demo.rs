@@ -121,6 +121,7 @@ fn sandboxed(surroundings: &Surroundings, workspace: &Path) -> Result<SandboxMod
 
 fn how(args: &Demo, workspace: &Path, script: &Path) -> How {
     How {
+        record: None,
         workspace: workspace.to_owned(),
         model: Some(format!("script:{}", script.display())),
         model_mode: None,

@@ -9,6 +9,7 @@ mod spine;
 mod bad_input;
 mod owners;
 mod gate;
+mod litellm;
 mod screen;
 mod help;
 mod looking;
