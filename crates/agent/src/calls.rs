@@ -10,13 +10,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 use windlass_core::event::{Event, RiskCheck, ToolCall, ToolResult};
 use windlass_core::id::QuestionId;
 use windlass_core::outcome::{Ending as CallEnding, Fact, Outcome, Recovery};
+use windlass_core::policy::allow::{self, AllowRule};
+use windlass_core::policy::decide::{effective_class, may_be_ruled};
+use windlass_core::policy::denial::{Call as Denied, Denial};
 use windlass_core::policy::{Assessment, Class, Decision, Rules, Verdict, decide};
-use windlass_core::question::{Answer, Binding, PERMISSION_OPTIONS, Question, QuestionKind};
+use windlass_core::question::{Binding, PERMISSION_OPTIONS, Permission, Question, QuestionKind};
 use windlass_core::state::{OpenCall, Stage};
 use windlass_skills::Viewer;
 use windlass_store::Level;
@@ -82,7 +84,7 @@ impl Agent {
             Ok(arguments) => arguments,
             Err(outcome) => return Plan::Settled { check: None, outcome },
         };
-        if matches!(open.stage, Stage::Answered(_)) && self.kind(name) == Kind::Loop {
+        if matches!(open.stage, Stage::Answered(..)) && self.kind(name) == Kind::Loop {
             return Plan::Settled { check: None, outcome: Outcome::ok(ANSWERED.trim_end()) };
         }
         let prepared = match self.prepare(task, open, arguments.clone(), stop).await {
@@ -100,35 +102,35 @@ impl Agent {
         prepared: Prepared,
     ) -> Plan {
         let state = task.state();
-        let answer = match &open.stage {
-            Stage::Answered(answer) => Some(answer),
-            Stage::Waiting | Stage::Asked(_) | Stage::Started(_) => None,
+        let call = match &prepared.reading {
+            Some(reading) => Denied::Command(reading),
+            None => Denied::Other(prepared.assessment.class),
         };
-        let rules = Rules {
-            filtered: self.not_offered(task, &open.request.name),
-            approved: answer.is_some_and(|answer| answer.text != PERMISSION_OPTIONS[1]),
-            ..Rules::default()
-        };
+        let permission = permission_given(task, open);
+        let rules = self.rules(task, open, &prepared, permission.as_ref());
         let verdict = decide(&prepared.assessment, &state.axes, &rules);
         let check = self.risk_check(task, open, &prepared.assessment, &verdict);
-        match (verdict.decision, answer) {
+        let tool = &open.request.name;
+        match (verdict.decision, permission) {
             (Decision::Deny, _) => {
                 tracing::warn!(
                     task_id = %task.task(), tool_name = %check.tool, risk_level = %check.risk,
                     "Risk denied"
                 );
-                Plan::Settled { check: Some(check), outcome: denied(&open.request.name, &verdict) }
-            }
-            (Decision::Ask, Some(answer)) => {
-                let outcome = refused_by_person(&open.request.name, answer);
+                let outcome = denied(&Denial::new(tool, call, &verdict));
                 Plan::Settled { check: Some(check), outcome }
             }
-            (Decision::Ask, None) => {
-                let question = permission(task, open, &check);
+            (Decision::Ask, Some(Permission::Deny { comment })) => {
+                let outcome = denied(&Denial::by_person(tool, call, Some(&comment)));
+                Plan::Settled { check: Some(check), outcome }
+            }
+            // An approval that does not fit this call any more is asked for again.
+            (Decision::Ask, Some(Permission::Allow | Permission::AllowAll) | None) => {
+                let question = ask_leave(task, open, &check, &prepared);
                 Plan::Ask { check, question }
             }
             (Decision::Allow, _) => {
-                let (tool, recovery) = (open.request.name.clone(), prepared.recovery.clone());
+                let (tool, recovery) = (tool.clone(), prepared.recovery.clone());
                 let call = ToolCall { call: open.request.id, tool, arguments, recovery };
                 match self.kind(&open.request.name) {
                     Kind::Loop => {
@@ -138,6 +140,31 @@ impl Agent {
                     Kind::Plain => Plan::Run { check: Some(check), call, prepared },
                 }
             }
+        }
+    }
+
+    /// What is laid over the table for this very call.
+    fn rules(
+        &self,
+        task: &Journal,
+        open: &OpenCall,
+        prepared: &Prepared,
+        permission: Option<&Permission>,
+    ) -> Rules {
+        let (tool, reading) = (&open.request.name, prepared.reading.as_deref());
+        let class = effective_class(&prepared.assessment);
+        let covered = |rule: &AllowRule| match reading {
+            Some(reading) => rule.covers(reading),
+            None => rule.covers_tool(tool, class),
+        };
+        Rules {
+            denylisted: allow::denied(&self.settings.deny, tool, reading),
+            allowlisted: reading
+                .is_some_and(|reading| allow::allowlisted(&self.settings.allow, reading)),
+            filtered: self.not_offered(task, tool),
+            auditor: false,
+            session_rule: task.state().allow_rules.iter().any(covered),
+            approved: matches!(permission, Some(Permission::Allow | Permission::AllowAll)),
         }
     }
 
@@ -371,18 +398,24 @@ fn result(open: &OpenCall, outcome: Outcome, duration_ms: u64) -> Vec<Event> {
     std::iter::once(ended).chain(follows).collect()
 }
 
-fn denied(tool: &str, verdict: &Verdict) -> Outcome {
-    denial(tool, &verdict.reason)
+fn denied(denial: &Denial) -> Outcome {
+    Outcome::ended(CallEnding::Denied, denial.render())
 }
 
-fn refused_by_person(tool: &str, answer: &Answer) -> Outcome {
-    denial(tool, &format!("{} said no: {}", answer.by, answer.text))
+/// What a person said to this call, if they were asked about exactly this one (MS-068).
+fn permission_given(task: &Journal, open: &OpenCall) -> Option<Permission> {
+    let Stage::Answered(question, answer) = &open.stage else { return None };
+    let fits = question.binding.as_ref() == Some(&binding(task, open));
+    question
+        .permission(&answer.text)
+        .filter(|given| fits || matches!(given, Permission::Deny { .. }))
 }
 
-fn denial(tool: &str, reason: &str) -> Outcome {
-    let feedback = serde_json::json!({ "tool": tool, "reason": reason });
-    let text = format!("DENIED: This action is not permitted.\n{feedback}");
-    Outcome::ended(CallEnding::Denied, text)
+fn binding(task: &Journal, open: &OpenCall) -> Binding {
+    Binding {
+        arguments_hash: allow::arguments_hash(&open.request.arguments),
+        cwd: task.state().working_directory.clone().unwrap_or_default(),
+    }
 }
 
 fn asked(open: &OpenCall, arguments: &serde_json::Value) -> Question {
@@ -396,20 +429,34 @@ fn asked(open: &OpenCall, arguments: &serde_json::Value) -> Question {
         options: options.filter_map(|option| option.as_str().map(str::to_owned)).collect(),
         context: text("context"),
         binding: None,
+        grants: None,
     }
 }
 
-fn permission(task: &Journal, open: &OpenCall, check: &RiskCheck) -> Question {
-    let hash = Sha256::digest(open.request.arguments.as_bytes());
-    let arguments_hash = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    let cwd = task.state().working_directory.clone().unwrap_or_default();
+fn ask_leave(task: &Journal, open: &OpenCall, check: &RiskCheck, prepared: &Prepared) -> Question {
+    let grants = match &prepared.reading {
+        Some(reading) => AllowRule::for_reading(reading),
+        None => {
+            let class = effective_class(&prepared.assessment);
+            let tool = open.request.name.clone();
+            may_be_ruled(class).then_some(AllowRule::Tool { tool, class })
+        }
+    };
+    let [allow, deny, allow_all] = PERMISSION_OPTIONS.map(str::to_owned);
+    let mut options = vec![allow, deny];
+    let mut context = open.request.arguments.clone();
+    if let Some(rule) = &grants {
+        options.push(allow_all);
+        context += &format!("\n`Allow All` allows {rule}.");
+    }
     Question {
         id: QuestionId::derived(&open.request.id.to_string(), "permission"),
         kind: QuestionKind::Permission,
         call: Some(open.request.id),
         question: format!("Allow `{}`? {}", check.tool, check.reason),
-        options: PERMISSION_OPTIONS.map(str::to_owned).into(),
-        context: Some(open.request.arguments.clone()),
-        binding: Some(Binding { arguments_hash, cwd }),
+        options,
+        context: Some(context),
+        binding: Some(binding(task, open)),
+        grants,
     }
 }

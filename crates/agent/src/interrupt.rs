@@ -58,7 +58,7 @@ impl Watch {
     }
 
     async fn cancelled(&self) -> Result<(), Error> {
-        let mut changes = self.store.changes();
+        let mut changes = self.store.mail_changes();
         loop {
             changes.tick();
             if self.store.has_mail(self.task)? {

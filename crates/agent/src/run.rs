@@ -23,6 +23,8 @@ use windlass_core::guard::Intervention;
 use windlass_core::id::{CallId, InjectionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_core::message::{Prelude, ToolRequest};
+use windlass_core::policy::allow::DenyRule;
+use windlass_core::policy::pattern::Pattern;
 use windlass_core::state::{FoldError, Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Live, Model, Options, Reply};
@@ -60,6 +62,10 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     /// Largest tool result in the context, in tokens.
     pub tool_output_max_tokens: u64,
+    /// What is never run, whatever else is allowed.
+    pub deny: Vec<DenyRule>,
+    /// What `restricted` allows besides.
+    pub allow: Vec<Pattern>,
     /// Compaction settings in force.
     pub compaction: CompactionOverrides,
     /// Where effects happen.

@@ -34,8 +34,12 @@ impl From<anyhow::Error> for Failure {
 }
 
 impl From<ConfigErrors> for Failure {
-    fn from(errors: ConfigErrors) -> Self {
-        let hint = errors.0.iter().find_map(|error| error.hint.clone());
+    fn from(mut errors: ConfigErrors) -> Self {
+        let hint = match errors.0.as_mut_slice() {
+            // Said once, as what to do next.
+            [only] => only.hint.take(),
+            all => all.iter().find_map(|error| error.hint.clone()),
+        };
         Self { error: errors.into(), hint, code: USAGE }
     }
 }

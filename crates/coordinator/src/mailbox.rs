@@ -4,7 +4,7 @@ use std::fmt;
 
 use windlass_core::id::{InjectionId, QuestionId, TaskId};
 use windlass_core::injection::{Control, Injection};
-use windlass_core::question::{PERMISSION_OPTIONS, QuestionKind};
+use windlass_core::question::QuestionKind;
 use windlass_core::status::TaskStatus;
 use windlass_store::Accepted;
 
@@ -43,16 +43,11 @@ impl Coordinator {
         by: &str,
     ) -> Result<TaskId, Error> {
         let row = self.store.question(question)?.ok_or(Error::QuestionClosed { question })?;
-        let text = match row.question.kind {
-            QuestionKind::Permission => chosen(text, &PERMISSION_OPTIONS).ok_or_else(|| {
-                let options = PERMISSION_OPTIONS.map(str::to_owned).into();
-                Error::NotAnOption { question, given: text.to_owned(), options }
-            })?,
-            QuestionKind::AskUser
-            | QuestionKind::Budget
-            | QuestionKind::Plan
-            | QuestionKind::Runner => text.to_owned(),
-        };
+        let asks_leave = row.question.kind == QuestionKind::Permission;
+        if asks_leave && row.question.permission(text).is_none() {
+            let (given, options) = (text.to_owned(), row.question.options);
+            return Err(Error::NotAnOption { question, given, options });
+        }
         let id = InjectionId::new(self.now());
         self.inject(row.task, Injection::answer(id, question, text).from(by)).await?;
         Ok(row.task)
@@ -80,11 +75,7 @@ impl fmt::Display for Steered {
             Self::Soon(Control::Pause) => f.write_str("will pause at its next boundary"),
             Self::Soon(Control::Cancel { .. }) => f.write_str("is being cancelled"),
             Self::Soon(Control::Resume) => f.write_str("goes on"),
+            Self::Soon(Control::Revoke { .. }) => f.write_str("will ask again"),
         }
     }
-}
-
-fn chosen(given: &str, options: &[&str]) -> Option<String> {
-    let given = given.trim();
-    options.iter().find(|option| option.eq_ignore_ascii_case(given)).map(|&found| found.to_owned())
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{InjectionId, QuestionId};
+use crate::policy::allow::AllowRule;
 use crate::words;
 
 /// An injection's text is cut here; a larger one is refused at the door.
@@ -35,6 +36,11 @@ pub enum Control {
     Pause,
     /// Go on.
     Resume,
+    /// Take back a rule that an `Allow All` gave.
+    Revoke {
+        /// The rule.
+        rule: AllowRule,
+    },
     /// Stop for good, now.
     Cancel {
         /// Why, in the person's words.
@@ -93,6 +99,7 @@ impl Injection {
         let content = match &control {
             Control::Pause => "pause".to_owned(),
             Control::Resume => "Task resumed by user".to_owned(),
+            Control::Revoke { rule } => format!("revoke: {rule}"),
             Control::Cancel { reason } => reason.clone().unwrap_or_else(|| "cancel".to_owned()),
         };
         let control = Some(control);
@@ -131,7 +138,10 @@ impl Injection {
                 Some(format!("User responded to your question: {content}"))
             }
             (InjectionType::ExternalEvent, _) => Some(format!("Event received: {content}")),
-            (InjectionType::SystemControl, Some(Control::Pause | Control::Cancel { .. })) => None,
+            (
+                InjectionType::SystemControl,
+                Some(Control::Pause | Control::Cancel { .. } | Control::Revoke { .. }),
+            ) => None,
             (InjectionType::SystemControl, Some(Control::Resume) | None) => Some(content.clone()),
         }
     }

@@ -13,5 +13,6 @@ pub mod error;
 pub mod event;
 pub mod state;
 pub mod guard;
+pub mod metrics;
 pub mod policy;
 pub mod text;

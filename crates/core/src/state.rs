@@ -20,7 +20,8 @@ use crate::injection::{Control, Injection};
 use crate::message::ToolRequest;
 use crate::outcome::{Ending, Fact};
 use crate::plan::WorkingPlan;
-use crate::question::{Answer, Question};
+use crate::policy::allow::AllowRule;
+use crate::question::{Answer, Permission, Question};
 use crate::status::{IllegalMove, StatusReason, TaskStatus};
 
 /// A journal that contradicts itself.
@@ -52,8 +53,8 @@ pub enum Stage {
     Waiting,
     /// A person is asked about it.
     Asked(QuestionId),
-    /// A person has answered.
-    Answered(Answer),
+    /// A person has answered this question.
+    Answered(Box<Question>, Answer),
     /// It was started; whether it ended is not known.
     Started(Box<ToolCall>),
 }
@@ -108,6 +109,8 @@ pub struct TaskState {
     pub final_text: Option<String>,
     /// Questions without an answer.
     pub open_questions: BTreeMap<QuestionId, Question>,
+    /// What people have allowed for the session.
+    pub allow_rules: Vec<AllowRule>,
     /// A signal to act on.
     pub signal: Option<Signal>,
     /// The working plan.
@@ -158,6 +161,7 @@ impl TaskState {
             open_calls: Vec::new(),
             final_text: None,
             open_questions: BTreeMap::new(),
+            allow_rules: Vec::new(),
             signal: None,
             plan: None,
             deliverables: BTreeMap::new(),
@@ -226,10 +230,8 @@ impl TaskState {
                 self.open_questions.insert(question.id, question.clone());
             }
             Event::QuestionAnswered(answered) => {
-                let question = self.open_questions.remove(&answered.question);
-                if let Some(call) = question.and_then(|question| question.call) {
-                    self.open_call("question_answered", call)?.stage =
-                        Stage::Answered(answered.answer.clone());
+                if let Some(question) = self.open_questions.remove(&answered.question) {
+                    self.answered(question, &answered.answer)?;
                 }
             }
             Event::QuestionClosed(closed) => {
@@ -308,10 +310,24 @@ impl TaskState {
             .collect();
     }
 
+    fn answered(&mut self, question: Question, answer: &Answer) -> Result<(), FoldError> {
+        if question.permission(&answer.text) == Some(Permission::AllowAll)
+            && let Some(rule) = &question.grants
+            && !self.allow_rules.contains(rule)
+        {
+            self.allow_rules.push(rule.clone());
+        }
+        if let Some(call) = question.call {
+            self.open_call("question_answered", call)?.stage =
+                Stage::Answered(Box::new(question), answer.clone());
+        }
+        Ok(())
+    }
+
     fn called(&mut self, result: &ToolResult) -> Result<(), FoldError> {
         let place = self.place("tool_result", result.call)?;
         let call = self.open_calls.remove(place);
-        let ran = matches!(call.stage, Stage::Started(_) | Stage::Answered(_));
+        let ran = matches!(call.stage, Stage::Started(_) | Stage::Answered(..));
         self.usage.tool_calls += u32::from(ran);
         self.usage.iterations += u32::from(self.open_calls.is_empty());
         for fact in &result.outcome.facts {
@@ -353,6 +369,7 @@ impl TaskState {
                 self.signal = Some(Signal::Pause);
             }
             Some(Control::Resume) if self.signal == Some(Signal::Pause) => self.signal = None,
+            Some(Control::Revoke { rule }) => self.allow_rules.retain(|given| given != rule),
             Some(Control::Pause | Control::Resume) | None => {}
         }
         if let Some(told) = injection.told_skills() {

@@ -1,38 +1,61 @@
-//! `run`, `resume` and `retry`: drive a task here and show it while it goes on.
+//! `run`, `headless`, `resume` and `retry`: drive a task here and show it while it goes on.
 
 use std::io::Read as _;
 
 use anyhow::Context as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Share, Update};
-use windlass_core::axes::Axes;
+use windlass_core::axes::{Axes, RunControl};
 use windlass_core::command::{ExecutionConfig, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
 
-use super::Setting;
-use crate::args::{Printing, Resume, Run};
+use super::{Setting, ask};
+use crate::args::{Headless, How, Printing, Resume};
+use crate::config::{Config, Flag, Notice};
 use crate::failure::{self, Failure};
-use crate::show::{self, Screen};
-use crate::wiring::{models, skills};
+use crate::show::{Screen, note, pages, plain};
+use crate::wiring::{Surroundings, models, skills};
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
 
-pub(super) fn run(setting: &Setting, args: Run) -> Result<u8, Failure> {
-    let draft = draft(setting, &args)?;
+pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failure> {
+    let draft = draft(setting, goal, how)?;
     setting.runtime.block_on(async {
         let task = setting.coordinator.submit(draft).await?;
-        drive(setting, task, &args.printing).await
+        drive(setting, task, &how.printing).await
     })
 }
 
-pub(super) fn resume(setting: &Setting, args: Resume) -> Result<u8, Failure> {
+/// `headless [autonomous] GOAL` and `headless --autonomous GOAL` (MS-177, MS-178).
+pub(super) fn headless(setting: &Setting, mut args: Headless) -> Result<u8, Failure> {
+    let autonomous = args.words.len() == 2 && args.words[0] == "autonomous";
+    let goal = match args.words.as_slice() {
+        [word] if word == "autonomous" => {
+            let hint = "say what is to be done: `windlass headless autonomous \"fix the build\"`";
+            return Err(Failure::usage("the goal is missing", hint));
+        }
+        [goal] => goal,
+        [_, goal] if autonomous => goal,
+        words => {
+            let hint = format!("quote the goal: `windlass headless \"{}\"`", words.join(" "));
+            return Err(Failure::usage("the goal is more than one argument", hint));
+        }
+    };
+    if autonomous || args.autonomous {
+        args.how.control = Some(RunControl::Autonomous);
+    }
+    run(setting, goal, &args.how)
+}
+
+pub(super) fn resume(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
     let task = setting.coordinator.store().find_task(&args.task)?;
     setting.runtime.block_on(drive(setting, task, &args.printing))
 }
 
-pub(super) fn retry(setting: &Setting, args: Resume) -> Result<u8, Failure> {
+pub(super) fn retry(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
     let task = setting.coordinator.store().find_task(&args.task)?;
     setting.runtime.block_on(async {
         setting.coordinator.retry(task).await?;
@@ -40,12 +63,13 @@ pub(super) fn retry(setting: &Setting, args: Resume) -> Result<u8, Failure> {
     })
 }
 
-fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
+fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     let base = Axes::headless();
     let axes = Axes {
         work_mode: args.mode.unwrap_or(base.work_mode),
         run_control: args.control.unwrap_or(base.run_control),
         permission_profile: args.permission_profile.unwrap_or(base.permission_profile),
+        model_mode: args.model_mode.unwrap_or(base.model_mode),
         ..base
     };
     let wishes = ExecutionConfig {
@@ -55,13 +79,19 @@ fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
         compaction: None,
     };
     // Refused here rather than after a task was made for it.
-    let config = setting.surroundings.config(&args.workspace)?.for_task(&wishes)?;
+    let surroundings = Surroundings { flags: flags(args), ..setting.surroundings.clone() };
+    let config = surroundings.config(&args.workspace)?;
+    if args.printing.shows_progress() {
+        tell(&config);
+    }
+    let config = config.for_task(&wishes)?;
     config.permits(axes.permission_profile)?;
     let choice = config.models.for_mode(axes.model_mode)?;
     models::open(&config, choice).map_err(|details| {
-        Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
+        let hint = details.hint.clone();
+        Failure::usage(&details.message, hint.unwrap_or_else(|| "see `windlass models`".into()))
     })?;
-    let goal = goal(&args.goal)?;
+    let goal = read_goal(goal)?;
     Ok(Draft {
         goal: skills::expanded(&setting.surroundings, &args.workspace, &axes, goal)?,
         constraints: args.constraint.clone(),
@@ -76,7 +106,26 @@ fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
     })
 }
 
-fn goal(text: &str) -> Result<String, Failure> {
+/// What the person should know before it starts. That modes share a model is for `windlass config`.
+fn tell(config: &Config) {
+    let told = config.notices.iter().filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
+    told.for_each(|notice| note(&format!("notice: {}", plain(&notice.to_string()))));
+}
+
+/// The flags that are settings, so that an error names the flag.
+fn flags(args: &How) -> Vec<Flag> {
+    let given = [
+        ("--model", "models.model", args.model.clone()),
+        ("--timeout", "agent.timeout_seconds", args.timeout.map(|limit| limit.to_string())),
+        ("--max-iterations", "agent.max_iterations", args.max_iterations.map(|n| n.to_string())),
+    ];
+    let flag = |(flag, key, value): (&str, &str, Option<String>)| {
+        Some(Flag { flag: flag.to_owned(), key: key.to_owned(), value: value? })
+    };
+    given.into_iter().filter_map(flag).collect()
+}
+
+fn read_goal(text: &str) -> Result<String, Failure> {
     let mut goal = String::new();
     match text.strip_prefix('@') {
         _ if text == "-" => {
@@ -88,26 +137,64 @@ fn goal(text: &str) -> Result<String, Failure> {
         Some(path) => {
             let file = std::fs::File::open(path)
                 .and_then(|file| file.take(MAX_GOAL_BYTES).read_to_string(&mut goal));
-            file.with_context(|| format!("the goal cannot be read from `{path}`"))?;
+            let failed = file.with_context(|| format!("the goal cannot be read from `{path}`"));
+            failed.map_err(|error| Failure {
+                hint: Some("name a text file that you can read: `windlass run @goal.md`".into()),
+                ..error.into()
+            })?;
         }
         None => text.clone_into(&mut goal),
     }
     Ok(goal)
 }
 
-/// Drives a task, prints it as it goes on, and turns its outcome into an exit code.
+/// Drives a task, prints it as it goes on, and turns its outcome into an exit code. A question is
+/// asked inline where a person can answer, and the task goes on.
 pub(super) async fn drive(
     setting: &Setting,
     task: TaskId,
     printing: &Printing,
 ) -> Result<u8, Failure> {
-    let coordinator = &setting.coordinator;
     let stop = CancellationToken::new();
-    let mut following = coordinator.follow(task, last_seq(setting, task)?);
-    let mut screen = Screen::new(printing);
-    screen.begin(task);
+    let mut interrupts =
+        signal(SignalKind::interrupt()).context("Ctrl-C cannot be listened for")?;
+    let mut screen = Screen::new(printing, setting.look, &setting.coordinator.state(task)?);
+    loop {
+        let segment = segment(setting, task, &mut screen, &stop, &mut interrupts);
+        let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
+        let asked = result.hitl_request.as_ref().filter(|_| {
+            let blocked = result.status == ResultStatus::BlockedUser;
+            blocked && setting.look.can_ask && !printing.json && !stop.is_cancelled()
+        });
+        let answered = match asked {
+            Some(asked) => {
+                screen.clear();
+                ask::inline(setting, asked, &mut interrupts).await?
+            }
+            None => {
+                screen.end(&result);
+                ask::Answered::No
+            }
+        };
+        if let ask::Answered::No = answered {
+            return Ok(code(&result, &stop));
+        }
+    }
+}
 
-    let driving = coordinator.drive(task, &stop);
+/// One run segment, to its result; `None` when a second Ctrl-C ended it.
+async fn segment(
+    setting: &Setting,
+    task: TaskId,
+    screen: &mut Screen,
+    stop: &CancellationToken,
+    interrupts: &mut Signal,
+) -> Result<Option<TaskResult>, Failure> {
+    let coordinator = &setting.coordinator;
+    let mut following = coordinator.follow(task, last_seq(setting, task)?);
+    let mut frames = tokio::time::interval(pages::FRAME);
+    let live = screen.is_live();
+    let driving = coordinator.drive(task, stop);
     tokio::pin!(driving);
     let result = loop {
         tokio::select! {
@@ -116,11 +203,13 @@ pub(super) async fn drive(
                 Update::Event(record) => screen.event(&record),
                 Update::Preview(preview) => screen.preview(&preview),
             },
-            _ = tokio::signal::ctrl_c() => {
+            _ = frames.tick(), if live => screen.tick(),
+            _ = interrupts.recv() => {
                 if stop.is_cancelled() {
-                    return Ok(failure::INTERRUPTED);
+                    screen.say(&format!("stopped; go on with: windlass resume {task}"));
+                    return Ok(None);
                 }
-                show::note("pausing; press Ctrl-C again to stop at once");
+                screen.say("pausing; press Ctrl-C again to stop at once");
                 stop.cancel();
             }
         }
@@ -128,8 +217,7 @@ pub(super) async fn drive(
     while let Some(record) = following.committed()? {
         screen.event(&record);
     }
-    screen.end(&result);
-    Ok(code(&result, &stop))
+    Ok(Some(result))
 }
 
 fn last_seq(setting: &Setting, task: TaskId) -> Result<u64, Failure> {

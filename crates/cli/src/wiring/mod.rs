@@ -35,6 +35,8 @@ pub struct Surroundings {
     pub sandbox: Option<config::types::SandboxMode>,
     /// The only places to look for skills, where an eval says so.
     pub skill_directories: Option<Vec<(PathBuf, windlass_skills::Scope)>>,
+    /// Where the model's replies are written to, when a flag says so.
+    pub record: Option<PathBuf>,
 }
 
 impl Surroundings {
@@ -45,7 +47,8 @@ impl Surroundings {
             Some(data) => data,
             None => data_directory(&env)?,
         };
-        Ok(Self { env, flags: Vec::new(), data, sandbox: None, skill_directories: None })
+        let (sandbox, record, skill_directories) = (None, None, None);
+        Ok(Self { env, flags: Vec::new(), data, sandbox, record, skill_directories })
     }
 
     /// The configuration for work in a directory.

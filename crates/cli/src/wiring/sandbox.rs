@@ -19,6 +19,16 @@ pub async fn open(
     config: &Config,
     workspace: &Path,
     root: TaskId,
+) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
+    open_with(surroundings, config, workspace, root, None).await
+}
+
+/// The same, with these skills shown in it.
+pub async fn open_with(
+    surroundings: &Surroundings,
+    config: &Config,
+    workspace: &Path,
+    root: TaskId,
     skills: Option<PathBuf>,
 ) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
     let environment: Vec<_> =

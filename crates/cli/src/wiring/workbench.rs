@@ -11,6 +11,7 @@ use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
+use windlass_model::{Model, Recorder};
 use windlass_skills::Shelf;
 use windlass_store::Store;
 use windlass_tools::shell::Limits;
@@ -45,13 +46,14 @@ impl Workbench {
             .map_err(|errors| misconfigured(errors.into()))?;
         let choice = config.models.for_mode(task.axes.model_mode).cloned();
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
-        let model = models::open(&config, &choice)?;
+        let model = self.recorded(models::open(&config, &choice)?)?;
         let shelf = skills::shelf(&self.surroundings, directory)
             .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
         let workspace = self.workspace(directory, task, &shelf)?;
         let shown = shelf.shown().map(Path::to_owned);
+        let root = task.created.root;
         let sandbox =
-            sandbox::open(&self.surroundings, &config, directory, task.created.root, shown).await?;
+            sandbox::open_with(&self.surroundings, &config, directory, root, shown).await?;
         let settings = settings(&config, &choice, task, &sandbox.footing());
         let limits = Limits {
             default_timeout: config.agent.bash_timeout_seconds,
@@ -68,6 +70,17 @@ impl Workbench {
         };
         let registry = Arc::new(registry(&config).map_err(|error| unequipped(&error))?);
         Ok(Agent { model, registry, world, settings, previews })
+    }
+
+    /// The model, its replies written down where that was asked for.
+    fn recorded(&self, model: Arc<dyn Model>) -> Result<Arc<dyn Model>, ErrorDetails> {
+        let Some(path) = &self.surroundings.record else { return Ok(model) };
+        let recorder = Recorder::create(model, path).map_err(|error| {
+            let message = format!("`{}` cannot be written: {error}", path.display());
+            ErrorDetails::new(ErrorType::InvalidCommand, message)
+                .hinted("name another file with `--record FILE`")
+        })?;
+        Ok(Arc::new(recorder))
     }
 
     fn workspace(
@@ -124,10 +137,12 @@ fn settings(
             max_summary_tokens: Some(compaction.max_summary_tokens),
             preserve_recent_turns: Some(compaction.preserve_recent_turns),
         },
+        deny: gate::denylist(config),
+        allow: gate::allowlist(config),
         container: format!("{:?}", footing.kind).to_lowercase(),
         footing: footing.facts.join(" "),
         workspace: footing.workspace.display().to_string(),
-        instructions: None,
+        instructions: crate::instructions::load(Path::new(&task.created.workspace)),
         memories: Vec::new(),
     }
 }

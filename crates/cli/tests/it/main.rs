@@ -1,9 +1,21 @@
 //! The program as a user meets it: command lines, exit codes, files, events.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod program;
+mod terminal;
 mod layers;
 mod spine;
 mod bad_input;
 mod owners;
 mod skills;
 mod web;
+mod gate;
+mod litellm;
+mod screen;
+mod help;
+mod looking;
+mod setup;
+mod demo;
+mod instructions;
+mod log_lines;

@@ -10,6 +10,8 @@ mod support;
 mod commands;
 mod confinement;
 mod landlock;
+mod refused;
+mod granted;
 mod trees;
 mod cancels;
 mod owner;

@@ -144,7 +144,7 @@ fn scanning(work: impl FnOnce(&Stop) -> Outcome + Send + 'static) -> Act {
 
 /// A call that only looks.
 fn looks(reason: String, act: Act) -> Prepared {
-    Prepared { assessment: Assessment::of(Class::Read, reason), recovery: Recovery::Rerun, act }
+    Prepared::new(Assessment::of(Class::Read, reason), Recovery::Rerun, act)
 }
 
 /// What a scan could not see, for the end of its result.

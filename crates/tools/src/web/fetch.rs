@@ -73,7 +73,7 @@ impl Tool for WebFetch {
                 })
             });
             let assessment = Assessment::of(Class::Read, reason).at_least(Risk::Medium);
-            Ok(Prepared { assessment, recovery: Recovery::Rerun, act })
+            Ok(Prepared::new(assessment, Recovery::Rerun, act))
         })
     }
 }
