@@ -10,6 +10,7 @@ mod bad_input;
 mod owners;
 mod skills;
 mod web;
+mod mcp;
 mod gate;
 mod litellm;
 mod screen;
