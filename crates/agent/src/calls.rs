@@ -31,6 +31,9 @@ use crate::run::{Agent, Ending, Error};
 /// The most calls of one reply that run side by side.
 const MAX_CONCURRENT_CALLS: usize = 16;
 
+/// What an agent can use while it saves its notes.
+const NOTE_TOOLS: [&str; 3] = ["save_memo", "search_memo", "update_plan"];
+
 /// What becomes of an open call.
 enum Plan {
     /// It has its result without running.
@@ -305,6 +308,10 @@ impl Agent {
 
     /// A tool that the profile does not reach is not shown; a forged call to it is refused here.
     fn not_offered(&self, task: &Journal, name: &str) -> Option<String> {
+        if task.state().cycle.is_flushing() && !NOTE_TOOLS.contains(&name) {
+            let tools = NOTE_TOOLS.join("`, `");
+            return Some(format!("notes are being saved: only `{tools}` can be used right now"));
+        }
         let profile = task.state().axes.permission_profile;
         let offered = reachable_under(profile);
         (!self.registry.get(name).is_some_and(|tool| offered(tool.as_ref())))

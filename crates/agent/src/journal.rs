@@ -57,6 +57,11 @@ impl Journal {
         self.context.transcript()
     }
 
+    /// The context that the model sees, as turns.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// How large the conversation is, by the best estimate.
     pub fn estimated_tokens(&self) -> u64 {
         self.context.estimated_tokens()

@@ -4,10 +4,12 @@ pub mod run;
 pub mod calls;
 pub mod journal;
 pub mod context;
+pub mod compaction;
 pub mod trace;
 pub mod interrupt;
 pub mod prompt;
 pub mod report;
 
+pub use compaction::Summarizer;
 pub use journal::Journal;
 pub use run::{Agent, Error, Preview, Settings};

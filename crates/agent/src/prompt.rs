@@ -14,6 +14,10 @@ use windlass_core::policy::{Class, Decision};
 pub const UNKNOWN_OUTCOME: &str = include_str!("prompts/unknown.md");
 /// What an answered `ask_user` call comes to.
 pub const ANSWERED: &str = include_str!("prompts/answered.md");
+/// What asks the agent to save its notes (ES-158).
+pub const FLUSH: &str = include_str!("prompts/flush.md");
+/// What follows when it says that it has.
+pub const FLUSHED: &str = include_str!("prompts/flushed.md");
 
 /// What the system prompt is made from.
 pub struct Surroundings<'a> {
@@ -64,6 +68,29 @@ pub fn system(about: &Surroundings<'_>) -> String {
     }
     sections.push(include_str!("prompts/completion.md").to_owned());
     sections.join("\n")
+}
+
+/// What the summarizer is told (ES-162, ES-171).
+pub fn summarize(words: u64) -> String {
+    fill(include_str!("prompts/summarize.md"), &[("words", &words.to_string())])
+}
+
+/// What it is told when its summary cannot be used.
+pub fn summarize_again(problem: &str, words: u64) -> String {
+    let words = words.to_string();
+    fill(include_str!("prompts/summarize_again.md"), &[("problem", problem), ("words", &words)])
+}
+
+/// One part of the record that it summarizes.
+pub fn record(part: usize, parts: usize, record: &str) -> String {
+    let (part, parts) = (part.to_string(), parts.to_string());
+    let values = [("part", part.as_str()), ("parts", &parts), ("record", record)];
+    fill(include_str!("prompts/record.md"), &values)
+}
+
+/// What stands in a context for what was dropped from it.
+pub fn compacted(sections: &str) -> String {
+    fill(include_str!("prompts/compacted.md"), &[("sections", sections)])
 }
 
 /// The messages a conversation opens with (ES-123, ES-132…135, ES-297).

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use windlass_core::command::CompactionOverrides;
-use windlass_core::command::TaskResult;
+use windlass_core::command::{CompactionOverrides, TaskResult};
+use windlass_core::compaction::Trigger;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{
     AgentStart, CommandExited, DoomLoopDetected, Event, LlmRequest, LlmResponse, SandboxLost,
@@ -24,12 +24,13 @@ use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::{Prelude, ToolRequest};
 use windlass_core::state::{FoldError, Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_model::{Live, Model, Options, Reply};
+use windlass_model::{Fault, Live, Model, Options, Reply};
 use windlass_store::Level;
 use windlass_tools::registry::reachable_under;
 use windlass_tools::shell::Exited;
 use windlass_tools::{Registry, World};
 
+use crate::compaction::{Room, Summarizer};
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
 use crate::prompt::{self, Surroundings};
@@ -39,6 +40,8 @@ use crate::report;
 pub struct Agent {
     /// Who answers.
     pub model: Arc<dyn Model>,
+    /// Who summarizes older turns.
+    pub summarizer: Summarizer,
     /// What it can do.
     pub registry: Arc<Registry>,
     /// What its tools work with.
@@ -60,6 +63,8 @@ pub struct Settings {
     pub tool_output_max_tokens: u64,
     /// Compaction settings in force.
     pub compaction: CompactionOverrides,
+    /// Whether a finished plan step is a reason to compact a context that is filling up.
+    pub compact_at_plan_step: bool,
     /// Where effects happen.
     pub container: String,
     /// How strong that is, in words.
@@ -147,7 +152,12 @@ impl Agent {
                 return Ok(ending);
             }
             let step = match task.state().next() {
-                Next::AskModel => self.ask(task, stop).await?,
+                Next::AskModel => match self.room(task) {
+                    Room::Enough => self.ask(task, stop).await?,
+                    Room::SaveNotes => self.save_notes(task).await?,
+                    Room::Needed(trigger) => self.begin_compaction(task, trigger).await?,
+                },
+                Next::Compact => self.compact(task, stop).await?,
                 Next::RunCalls => self.run_calls(task, stop).await?,
                 Next::Wait(_) => return Ok(Ending::Blocked),
                 Next::Finish(_) => return Ok(Ending::Done),
@@ -257,6 +267,8 @@ impl Agent {
             messages,
             estimated_tokens: task.estimated_tokens(),
             hash,
+            context: Some(self.limits().gauge(task.estimated_tokens())),
+            reserved_usd: None,
         };
         task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
 
@@ -280,8 +292,22 @@ impl Agent {
                 task.commit(vec![Event::LlmResponse(response)], Level::Written).await?;
                 Ok(None)
             }
-            Err(error) => Ok(Some(Ending::Failed(report::model_error(&error)))),
+            Err(error) => self.refused(task, &error).await,
         }
+    }
+
+    /// A context that the provider finds too long is compacted once and sent once more.
+    async fn refused(
+        &self,
+        task: &mut Journal,
+        error: &windlass_model::Error,
+    ) -> Result<Option<Ending>, Error> {
+        let too_long = matches!(error.fault, Fault::ContextLength { .. });
+        if too_long && !task.state().cycle.forced {
+            tracing::warn!(task_id = %task.task(), %error, "Context refused as too long");
+            return self.begin_compaction(task, Trigger::ContextLength).await;
+        }
+        Ok(Some(Ending::Failed(report::model_error(error))))
     }
 
     /// A cancel and the end of the process are found by the loop itself; time is told here.

@@ -79,6 +79,9 @@ pub struct Run {
     /// Limit of tool rounds
     #[arg(long, value_name = "N")]
     pub max_iterations: Option<u32>,
+    /// The model's context window, in tokens
+    #[arg(long, value_name = "N")]
+    pub context_window: Option<u64>,
     /// What kind of work it is
     #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<WorkMode>)]
     pub mode: Option<WorkMode>,

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Share, Update};
 use windlass_core::axes::Axes;
-use windlass_core::command::{ExecutionConfig, ResultStatus, TaskResult};
+use windlass_core::command::{CompactionOverrides, ExecutionConfig, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
 
@@ -52,7 +52,10 @@ fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
         timeout_seconds: args.timeout,
         max_iterations: args.max_iterations,
         model: args.model.clone(),
-        compaction: None,
+        compaction: args.context_window.map(|tokens| CompactionOverrides {
+            context_window_tokens: Some(tokens),
+            ..CompactionOverrides::default()
+        }),
     };
     // Refused here rather than after a task was made for it.
     let config = setting.surroundings.config(&args.workspace)?.for_task(&wishes)?;

@@ -249,6 +249,10 @@ section! {
         max_summary_tokens: u64 = Kind::Whole(100, 1_000_000), "2000", Project;
         /// How many recent turns stay whole.
         preserve_recent_turns: u32 = Kind::Whole(0, 10_000), "6", Project;
+        /// The model that summarizes; the fast one where unset.
+        summarization_model: Option<ModelChoice> = Kind::Model, "", Approved;
+        /// Whether a finished plan step is a reason to summarize once the window is 70 % full.
+        at_plan_step: bool = Kind::Switch, "false", Project;
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::broadcast;
-use windlass_agent::{Agent, Preview, Settings};
+use windlass_agent::{Agent, Preview, Settings, Summarizer};
 use windlass_coordinator::{BoxFuture, Equip};
 use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
@@ -21,6 +21,9 @@ use super::{Surroundings, gate, models, sandbox};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
+
+/// One result fills at most this part of the window (`DESIGN.md` §6).
+const MAX_WINDOW_SHARE: u64 = 4;
 
 /// Gives agents what they work with.
 pub(super) struct Workbench {
@@ -46,6 +49,7 @@ impl Workbench {
         let choice = config.models.for_mode(task.axes.model_mode).cloned();
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
         let model = models::open(&config, &choice)?;
+        let summarizer = summarizer(&config, &choice)?;
         let workspace = self.workspace(directory, task)?;
         let sandbox =
             sandbox::open(&self.surroundings, &config, directory, task.created.root).await?;
@@ -53,7 +57,7 @@ impl Workbench {
         let limits = Limits {
             default_timeout: config.agent.bash_timeout_seconds,
             max_timeout: config.agent.bash_max_timeout_seconds,
-            shown_bytes: shown_bytes(config.agent.tool_output_max_tokens),
+            shown_bytes: shown_bytes(settings.tool_output_max_tokens),
         };
         let gate = gate::context(&self.surroundings, &config, &sandbox.footing());
         let (store, clock) = (self.store.clone(), Arc::new(Timestamp::now));
@@ -62,7 +66,8 @@ impl Workbench {
             skills: Arc::new(Skills::empty()),
             shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits, gate)),
         };
-        Ok(Agent { model, registry: Arc::new(Registry::builtin()), world, settings, previews })
+        let registry = Arc::new(Registry::builtin());
+        Ok(Agent { model, summarizer, registry, world, settings, previews })
     }
 
     fn workspace(&self, directory: &Path, task: &TaskState) -> Result<Workspace, ErrorDetails> {
@@ -90,6 +95,16 @@ impl Equip for Workbench {
     }
 }
 
+/// Who summarizes: the model named for it, else the fast one, else the agent's own (ES-169).
+fn summarizer(config: &Config, own: &ModelChoice) -> Result<Summarizer, ErrorDetails> {
+    let named = config.compaction.summarization_model.as_ref();
+    // A fast model that merely follows the everyday one was not chosen by anybody.
+    let fast =
+        config.models.fast.as_ref().filter(|fast| Some(*fast) != config.models.smart.as_ref());
+    let choice = named.or(fast).unwrap_or(own);
+    Ok(Summarizer { model: models::open(config, choice)?, window: config.context_window(choice) })
+}
+
 fn settings(
     config: &Config,
     choice: &ModelChoice,
@@ -101,12 +116,13 @@ fn settings(
         Driver::Service => Origin::Command,
     };
     let compaction = &config.compaction;
+    let window = config.context_window(choice);
     Settings {
         max_iterations: config.agent.max_iterations,
         timeout: config.agent.timeout_seconds.limit(origin),
-        tool_output_max_tokens: config.agent.tool_output_max_tokens,
+        tool_output_max_tokens: config.agent.tool_output_max_tokens.min(window / MAX_WINDOW_SHARE),
         compaction: CompactionOverrides {
-            context_window_tokens: Some(config.context_window(choice)),
+            context_window_tokens: Some(window),
             response_reserve_tokens: Some(compaction.response_reserve_tokens),
             compaction_trigger_ratio: Some(compaction.trigger_ratio),
             memory_flush_enabled: Some(compaction.memory_flush_enabled),
@@ -114,6 +130,7 @@ fn settings(
             max_summary_tokens: Some(compaction.max_summary_tokens),
             preserve_recent_turns: Some(compaction.preserve_recent_turns),
         },
+        compact_at_plan_step: compaction.at_plan_step,
         container: format!("{:?}", footing.kind).to_lowercase(),
         footing: footing.facts.join(" "),
         workspace: footing.workspace.display().to_string(),
