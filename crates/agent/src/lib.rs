@@ -2,6 +2,10 @@
 
 pub mod run;
 pub mod calls;
+pub mod spawn;
+pub mod tree;
+pub mod budget;
+pub mod memory;
 pub mod journal;
 pub mod context;
 pub mod compaction;
@@ -12,4 +16,6 @@ pub mod report;
 
 pub use compaction::Summarizer;
 pub use journal::Journal;
+pub use memory::Memory;
 pub use run::{Agent, Error, Preview, Settings};
+pub use tree::Tree;

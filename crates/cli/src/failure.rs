@@ -6,6 +6,8 @@ use windlass_core::command::{ResultStatus, TaskResult};
 
 /// The command line, the configuration or the surroundings are wrong.
 pub const USAGE: u8 = 2;
+/// Blocked because its budget is used up.
+pub const BUDGET: u8 = 6;
 /// Interrupted by Ctrl-C; the task is paused.
 pub const INTERRUPTED: u8 = 130;
 
@@ -34,8 +36,12 @@ impl From<anyhow::Error> for Failure {
 }
 
 impl From<ConfigErrors> for Failure {
-    fn from(errors: ConfigErrors) -> Self {
-        let hint = errors.0.iter().find_map(|error| error.hint.clone());
+    fn from(mut errors: ConfigErrors) -> Self {
+        let hint = match errors.0.as_mut_slice() {
+            // Said once, as what to do next.
+            [only] => only.hint.take(),
+            all => all.iter().find_map(|error| error.hint.clone()),
+        };
         Self { error: errors.into(), hint, code: USAGE }
     }
 }
@@ -58,6 +64,9 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::EmptyGoal => "say what is to be done: `windlass run \"fix the build\"`".into(),
         Coordinated::Workspace { .. } => {
             "name a directory that exists and that you can write to with `--workspace DIR`".into()
+        }
+        Coordinated::SubAgent { root, .. } => {
+            format!("talk to the task above it: `windlass send {root} \"…\"`")
         }
         Coordinated::WorkspaceTaken { task, .. } => format!(
             "wait for it, stop it with `windlass cancel {task}`, or add `--share` to work side by side"

@@ -4,6 +4,7 @@
 pub mod args;
 pub mod config;
 pub mod wiring;
+pub mod instructions;
 pub mod commands;
 pub mod show;
 pub mod failure;
@@ -12,6 +13,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue};
 
 use crate::args::Args;
 
@@ -24,14 +26,9 @@ pub struct Hooks {
 
 /// Runs one command line to its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> ExitCode {
-    let args = match Args::try_parse_from(args) {
+    let args = match Args::try_parse_from(with_command(args)) {
         Ok(args) => args,
-        Err(error) => {
-            // Help and version are no errors; both go where clap means them to.
-            let code = if error.use_stderr() { failure::USAGE } else { 0 };
-            let _ = error.print();
-            return ExitCode::from(code);
-        }
+        Err(error) => return ExitCode::from(unparsed(&error)),
     };
     match commands::dispatch(args, hooks) {
         Ok(code) => ExitCode::from(code),
@@ -40,4 +37,26 @@ pub fn run(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> ExitCode {
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// `windlass -p GOAL` is short for `windlass run -p GOAL` (MS-192).
+fn with_command(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    if args.get(1).is_some_and(|first| first == "-p" || first == "--print") {
+        args.insert(1, "run".into());
+    }
+    args
+}
+
+/// Help and version are no errors; both go where clap means them to.
+fn unparsed(error: &clap::Error) -> u8 {
+    let _ = error.print();
+    let unknown = error.kind() == clap::error::ErrorKind::InvalidSubcommand;
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && unknown
+        && word.contains(' ')
+    {
+        show::note(&format!("\nhint: a goal goes behind `run`: windlass run {word:?}"));
+    }
+    if error.use_stderr() { failure::USAGE } else { 0 }
 }

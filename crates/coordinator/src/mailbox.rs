@@ -3,8 +3,9 @@
 use std::fmt;
 
 use windlass_core::id::{InjectionId, QuestionId, TaskId};
-use windlass_core::injection::{Control, Injection};
-use windlass_core::question::{PERMISSION_OPTIONS, QuestionKind};
+use windlass_core::injection::{Control, Injection, InjectionType};
+use windlass_core::question::QuestionKind;
+use windlass_core::spending::{self, STOP};
 use windlass_core::status::TaskStatus;
 use windlass_store::Accepted;
 
@@ -43,16 +44,17 @@ impl Coordinator {
         by: &str,
     ) -> Result<TaskId, Error> {
         let row = self.store.question(question)?.ok_or(Error::QuestionClosed { question })?;
-        let text = match row.question.kind {
-            QuestionKind::Permission => chosen(text, &PERMISSION_OPTIONS).ok_or_else(|| {
-                let options = PERMISSION_OPTIONS.map(str::to_owned).into();
-                Error::NotAnOption { question, given: text.to_owned(), options }
-            })?,
-            QuestionKind::AskUser
-            | QuestionKind::Budget
-            | QuestionKind::Plan
-            | QuestionKind::Runner => text.to_owned(),
+        let fits = match row.question.kind {
+            QuestionKind::Permission => row.question.permission(text).is_some(),
+            QuestionKind::Budget => {
+                text.trim().eq_ignore_ascii_case(STOP) || spending::raise(text).is_some()
+            }
+            QuestionKind::AskUser | QuestionKind::Plan | QuestionKind::Runner => true,
         };
+        if !fits {
+            let (given, options) = (text.to_owned(), row.question.options);
+            return Err(Error::NotAnOption { question, given, options });
+        }
         let id = InjectionId::new(self.now());
         self.inject(row.task, Injection::answer(id, question, text).from(by)).await?;
         Ok(row.task)
@@ -60,6 +62,14 @@ impl Coordinator {
 
     /// Puts a message into a task's mailbox.
     pub async fn inject(&self, task: TaskId, injection: Injection) -> Result<Accepted, Error> {
+        let talk = match injection.injection_type {
+            InjectionType::UserMessage | InjectionType::ExternalEvent => true,
+            InjectionType::HitlResponse | InjectionType::SystemControl => false,
+        };
+        let root = self.root(task)?;
+        if talk && root != task {
+            return Err(Error::SubAgent { task, root });
+        }
         Ok(self.store.inject(task, injection, self.now()).await?)
     }
 }
@@ -80,11 +90,7 @@ impl fmt::Display for Steered {
             Self::Soon(Control::Pause) => f.write_str("will pause at its next boundary"),
             Self::Soon(Control::Cancel { .. }) => f.write_str("is being cancelled"),
             Self::Soon(Control::Resume) => f.write_str("goes on"),
+            Self::Soon(Control::Revoke { .. }) => f.write_str("will ask again"),
         }
     }
-}
-
-fn chosen(given: &str, options: &[&str]) -> Option<String> {
-    let given = given.trim();
-    options.iter().find(|option| option.eq_ignore_ascii_case(given)).map(|&found| found.to_owned())
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{InjectionId, QuestionId};
+use crate::policy::allow::AllowRule;
 use crate::words;
 
 /// An injection's text is cut here; a larger one is refused at the door.
@@ -30,6 +31,11 @@ pub enum Control {
     Pause,
     /// Go on.
     Resume,
+    /// Take back a rule that an `Allow All` gave.
+    Revoke {
+        /// The rule.
+        rule: AllowRule,
+    },
     /// Stop for good, now.
     Cancel {
         /// Why, in the person's words.
@@ -88,6 +94,7 @@ impl Injection {
         let content = match &control {
             Control::Pause => "pause".to_owned(),
             Control::Resume => "Task resumed by user".to_owned(),
+            Control::Revoke { rule } => format!("revoke: {rule}"),
             Control::Cancel { reason } => reason.clone().unwrap_or_else(|| "cancel".to_owned()),
         };
         let control = Some(control);
@@ -109,7 +116,10 @@ impl Injection {
                 Some(format!("User responded to your question: {content}"))
             }
             (InjectionType::ExternalEvent, _) => Some(format!("Event received: {content}")),
-            (InjectionType::SystemControl, Some(Control::Pause | Control::Cancel { .. })) => None,
+            (
+                InjectionType::SystemControl,
+                Some(Control::Pause | Control::Cancel { .. } | Control::Revoke { .. }),
+            ) => None,
             (InjectionType::SystemControl, Some(Control::Resume) | None) => Some(content.clone()),
         }
     }

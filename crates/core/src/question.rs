@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{CallId, QuestionId};
+use crate::policy::allow::AllowRule;
 use crate::words;
 
 words! {
@@ -46,6 +47,42 @@ pub struct Question {
     /// What a permission is bound to: hash of the arguments and the working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<Binding>,
+    /// The rule that `Allow All` would give; its words stand in `context`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grants: Option<AllowRule>,
+}
+
+impl Question {
+    /// How an answer to a permission question is read; `None` when it is none of the answers.
+    pub fn permission(&self, text: &str) -> Option<Permission> {
+        let text = text.trim();
+        let (word, comment) = text.split_once(':').unwrap_or((text, ""));
+        let [allow, deny, allow_all] = PERMISSION_OPTIONS;
+        match word.trim() {
+            word if word.eq_ignore_ascii_case(allow) => Some(Permission::Allow),
+            word if word.eq_ignore_ascii_case(deny) => {
+                Some(Permission::Deny { comment: comment.trim().to_owned() })
+            }
+            word if word.eq_ignore_ascii_case(allow_all) && self.grants.is_some() => {
+                Some(Permission::AllowAll)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a person said to a permission question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// This call.
+    Allow,
+    /// Not this call.
+    Deny {
+        /// Why, or what to do instead; may be empty.
+        comment: String,
+    },
+    /// This call, and by a rule those like it.
+    AllowAll,
 }
 
 /// What an approval holds for, and nothing else.

@@ -37,6 +37,11 @@ impl Spending {
         self.in_flight = reserved;
     }
 
+    /// What a request without a reply may have cost, while it is not counted yet.
+    pub fn lost_usd(&self) -> f64 {
+        self.in_flight.unwrap_or(0.0)
+    }
+
     /// Takes in that it answered.
     pub fn settled(&mut self, usage: &Usage) {
         self.in_flight = None;

@@ -5,7 +5,7 @@
 //! - What happens next is a question to the state (`next`), so a loop that was killed and one that was
 //!   not go on alike.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
@@ -23,7 +23,8 @@ use crate::injection::{Control, Injection};
 use crate::message::{ToolRequest, Usage};
 use crate::outcome::{Ending, Fact};
 use crate::plan::WorkingPlan;
-use crate::question::{Answer, Question, QuestionKind};
+use crate::policy::allow::AllowRule;
+use crate::question::{Answer, Permission, Question, QuestionKind};
 use crate::spending::Spending;
 use crate::status::{IllegalMove, StatusReason, TaskStatus};
 
@@ -56,8 +57,8 @@ pub enum Stage {
     Waiting,
     /// A person is asked about it.
     Asked(QuestionId),
-    /// A person has answered.
-    Answered(Answer),
+    /// A person has answered this question.
+    Answered(Box<Question>, Answer),
     /// It was started; whether it ended is not known.
     Started(Box<ToolCall>),
 }
@@ -114,6 +115,8 @@ pub struct TaskState {
     pub final_text: Option<String>,
     /// Questions without an answer.
     pub open_questions: BTreeMap<QuestionId, Question>,
+    /// What people have allowed for the session.
+    pub allow_rules: Vec<AllowRule>,
     /// A signal to act on.
     pub signal: Option<Signal>,
     /// The working plan.
@@ -122,6 +125,8 @@ pub struct TaskState {
     pub deliverables: BTreeMap<String, Deliverable>,
     /// The version of each file that the agent has last seen or made.
     pub known_files: BTreeMap<String, String>,
+    /// The files that it and agents below it have changed.
+    pub changed_files: BTreeSet<String>,
     /// Where the whole of each cut output is.
     pub outputs: Vec<String>,
     /// The shell's directory, as the agent sees it.
@@ -168,10 +173,12 @@ impl TaskState {
             open_calls: Vec::new(),
             final_text: None,
             open_questions: BTreeMap::new(),
+            allow_rules: Vec::new(),
             signal: None,
             plan: None,
             deliverables: BTreeMap::new(),
             known_files: BTreeMap::new(),
+            changed_files: BTreeSet::new(),
             outputs: Vec::new(),
             working_directory: None,
             background: BTreeMap::new(),
@@ -239,13 +246,8 @@ impl TaskState {
                 self.open_questions.insert(question.id, question.clone());
             }
             Event::QuestionAnswered(answered) => {
-                let question = self.open_questions.remove(&answered.question);
-                if question.as_ref().is_some_and(|one| one.kind == QuestionKind::Budget) {
-                    self.spending.answered(&answered.answer.text);
-                }
-                if let Some(call) = question.and_then(|question| question.call) {
-                    self.open_call("question_answered", call)?.stage =
-                        Stage::Answered(answered.answer.clone());
+                if let Some(question) = self.open_questions.remove(&answered.question) {
+                    self.answered(question, &answered.answer)?;
                 }
             }
             Event::QuestionClosed(closed) => {
@@ -325,13 +327,7 @@ impl TaskState {
 
     /// What is asked of a person, on the wire.
     pub fn hitl_request(&self) -> Option<HitlRequest> {
-        let question = self.open_questions.values().next()?;
-        Some(HitlRequest {
-            request_id: question.id,
-            question: question.question.clone(),
-            options: question.options.clone(),
-            context: question.context.clone(),
-        })
+        self.open_questions.values().next().map(HitlRequest::from)
     }
 
     fn replied(&mut self, response: &LlmResponse) {
@@ -361,6 +357,7 @@ impl TaskState {
     /// What a sub-agent took is part of what its parent took; its rounds and calls are its own.
     fn completed(&mut self, complete: &SubAgentComplete) {
         self.sub_agents.remove(&complete.call);
+        self.changed_files.extend(complete.files_changed.iter().cloned());
         self.usage.input_tokens += complete.usage.input_tokens;
         self.usage.output_tokens += complete.usage.output_tokens;
         self.usage.total_tokens = self.usage.input_tokens + self.usage.output_tokens;
@@ -368,10 +365,27 @@ impl TaskState {
         self.cost_spent += complete.cost_usd;
     }
 
+    fn answered(&mut self, question: Question, answer: &Answer) -> Result<(), FoldError> {
+        if question.kind == QuestionKind::Budget {
+            self.spending.answered(&answer.text);
+        }
+        if question.permission(&answer.text) == Some(Permission::AllowAll)
+            && let Some(rule) = &question.grants
+            && !self.allow_rules.contains(rule)
+        {
+            self.allow_rules.push(rule.clone());
+        }
+        if let Some(call) = question.call {
+            self.open_call("question_answered", call)?.stage =
+                Stage::Answered(Box::new(question), answer.clone());
+        }
+        Ok(())
+    }
+
     fn called(&mut self, result: &ToolResult) -> Result<(), FoldError> {
         let place = self.place("tool_result", result.call)?;
         let call = self.open_calls.remove(place);
-        let ran = matches!(call.stage, Stage::Started(_) | Stage::Answered(_));
+        let ran = matches!(call.stage, Stage::Started(_) | Stage::Answered(..));
         self.usage.tool_calls += u32::from(ran);
         self.sub_agents.remove(&result.call);
         let flushing = self.cycle.is_flushing();
@@ -397,8 +411,12 @@ impl TaskState {
 
     fn learned(&mut self, fact: &Fact) {
         match fact {
-            Fact::FileRead { path, hash } | Fact::FileChanged { path, hash, .. } => {
+            Fact::FileRead { path, hash } => {
                 self.known_files.insert(path.clone(), hash.clone());
+            }
+            Fact::FileChanged { path, hash, .. } => {
+                self.known_files.insert(path.clone(), hash.clone());
+                self.changed_files.insert(path.clone());
             }
             Fact::WorkingDirectory { path } => self.working_directory = Some(path.clone()),
             Fact::BackgroundStarted { call, command } => {
@@ -417,6 +435,7 @@ impl TaskState {
                 self.signal = Some(Signal::Pause);
             }
             Some(Control::Resume) if self.signal == Some(Signal::Pause) => self.signal = None,
+            Some(Control::Revoke { rule }) => self.allow_rules.retain(|given| given != rule),
             Some(Control::Pause | Control::Resume) | None => {}
         }
         if injection.text_for_model().is_some() {

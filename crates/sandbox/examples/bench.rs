@@ -70,6 +70,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let done = futures(AT_ONCE, || trivial(&local)).await?;
     println!("{done} commands at once, local: {:?}", begun.elapsed());
 
+    const MEGABYTES: u32 = 512;
+    let script = format!("head -c {MEGABYTES}M /dev/zero");
+    let begun = Instant::now();
+    let command = Command::script("bench", script, local.footing().workspace);
+    local.start(command).await?.wait().await;
+    let rate = f64::from(MEGABYTES) / begun.elapsed().as_secs_f64();
+    println!("output through the helper: {rate:.0} MiB/s");
+
     let mut idle = Vec::new();
     let begun = Instant::now();
     for _ in 0..AT_ONCE {

@@ -2,12 +2,15 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::minder::Word;
 use crate::output::Output;
 use crate::protocol::{Cause, Report, cost};
 use crate::sys;
+
+/// How long a minder may take beyond the grace it was given.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 pub struct Command {
     pub minder: i32,
@@ -19,6 +22,8 @@ pub struct Command {
     pub credit: i64,
     pub deadline: Option<Instant>,
     pub grace_ms: u64,
+    /// When a minder that was told to end everything has had all the time it needs.
+    pub overdue: Option<Instant>,
     pub ended_by_us: Option<Cause>,
     pub ended: Option<(i32, String)>,
     pub refused: bool,
@@ -55,6 +60,19 @@ impl Command {
         }
         let packet = [b"T".as_slice(), &grace_ms.to_le_bytes()].concat();
         let _ = sys::send(&self.control, &packet);
+        if !self.gone {
+            // Where a command can reach its minder it may have stopped it.
+            sys::kill(self.minder, sys::SIGCONT);
+            let late = Instant::now() + Duration::from_millis(grace_ms) + PATIENCE;
+            self.overdue = Some(self.overdue.map_or(late, |before| before.min(late)));
+        }
+    }
+
+    /// A minder that does not do its work is ended; its tree then falls to the inner, or ends with it.
+    pub fn replace_minder(&mut self, now: Instant) {
+        if self.overdue.take_if(|overdue| now >= *overdue).is_some() && !self.is_over() {
+            sys::kill(self.minder, sys::SIGKILL);
+        }
     }
 
     /// Writes waiting input, as far as the command takes it.

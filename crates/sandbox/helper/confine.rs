@@ -203,8 +203,10 @@ fn landlock_rules(setup: &Setup, version: u32, proxy_port: u16) -> io::Result<Ow
 }
 
 /// The directories that make up a system, as far as they exist.
-pub const SYSTEM: [&str; 9] =
-    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"];
+pub const SYSTEM: [&str; 12] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
+    "/snap",
+];
 
 /// Allows access below a path; one that does not exist needs no rule.
 fn allow_below(rules: &OwnedFd, path: &Path, access: u64) -> io::Result<()> {

@@ -56,6 +56,7 @@ struct Inner<'a> {
     signals: OwnedFd,
     announced: bool,
     nothing: File,
+    open_files: [u64; 2],
     listener: Option<TcpListener>,
     received: Vec<u8>,
     out: Vec<u8>,
@@ -156,6 +157,7 @@ impl<'a> Inner<'a> {
             signals,
             announced,
             nothing,
+            open_files: sys::raise_open_files(),
             listener,
             received: Vec::new(),
             out: Vec::new(),
@@ -237,7 +239,8 @@ impl<'a> Inner<'a> {
         let soon = self.commands.values().any(|command| {
             command.credit > 0 && (command.output.is_waiting() || command.is_over())
         });
-        let next = self.commands.values().filter_map(|command| command.deadline).min();
+        let next = self.commands.values().flat_map(|command| [command.deadline, command.overdue]);
+        let next = next.flatten().min();
         match (soon, next) {
             (true, _) => 1,
             (false, None) => -1,
@@ -304,8 +307,11 @@ impl<'a> Inner<'a> {
             if orphans.is_empty() {
                 return;
             }
-            for pid in orphans {
-                sys::kill(pid, sys::SIGKILL);
+            // Stopped first, so that fewer are born while the others are ended.
+            for signal in [sys::SIGSTOP, sys::SIGKILL] {
+                for &pid in &orphans {
+                    sys::kill(pid, signal);
+                }
             }
             while matches!(sys::reap(), Ok(Some(_))) {}
         }
@@ -442,6 +448,7 @@ impl<'a> Inner<'a> {
                     shell: &self.shell,
                     isolation: self.setup.isolation,
                     confinement: self.confinement.as_ref(),
+                    open_files: self.open_files,
                     streams: [stdin, out, err],
                     control: theirs,
                 })
@@ -459,6 +466,7 @@ impl<'a> Inner<'a> {
                     credit: WINDOW,
                     deadline: (start.timeout_ms > 0).then(|| Instant::now() + timeout),
                     grace_ms: start.grace_ms,
+                    overdue: None,
                     ended_by_us: None,
                     ended: None,
                     refused: false,
@@ -488,6 +496,7 @@ impl<'a> Inner<'a> {
                 command.deadline = None;
                 command.end(Cause::TimedOut, command.grace_ms);
             }
+            command.replace_minder(now);
         }
     }
 

@@ -37,6 +37,8 @@ impl Word {
         let packet = match self {
             Self::Started => vec![b'S'],
             Self::Refused { stage, errno } => {
+                // A packet holds any path the system takes; a longer text is no path.
+                let stage: String = stage.chars().take(1000).collect();
                 [b"R", errno.to_le_bytes().as_slice(), stage.as_bytes()].concat()
             }
             Self::Ended { status, cwd } => {
@@ -67,6 +69,8 @@ pub struct Plan<'a> {
     pub shell: &'a str,
     pub isolation: Isolation,
     pub confinement: Option<&'a Confinement>,
+    /// The limit on open files as windlass has it, for commands that have no other.
+    pub open_files: [u64; 2],
     /// Standard input, output and error as the command gets them.
     pub streams: [OwnedFd; 3],
     /// The way to the inner.
@@ -113,7 +117,10 @@ enum State {
 
 impl Minder {
     fn begin(plan: Plan<'_>) -> Result<Self, Refusal> {
-        let Plan { start, shell, isolation, confinement, streams, control } = plan;
+        let Plan { start, shell, isolation, confinement, open_files, streams, control } = plan;
+        if confinement.is_none() {
+            sys::restore_open_files(open_files);
+        }
         let first = isolation == Isolation::Namespaces;
         match prepare(start, first, confinement, &streams, &control)
             .and_then(|signals| Ok((spawn(start, shell, &streams)?, signals)))

@@ -64,8 +64,14 @@ pub fn enter(setup: &Setup) -> Result<(), Failure> {
     root.system()?;
     root.devices()?;
     root.workspace()?;
-    for bind in &setup.binds {
-        root.show(Path::new(&bind.source), Path::new(&bind.target), RDONLY | NOSUID | NODEV)?;
+    for (number, bind) in setup.binds.iter().enumerate() {
+        let (source, target) = (Path::new(&bind.source), Path::new(&bind.target));
+        // Where layers cannot be had, what is shown below is read-only like its surroundings.
+        if !bind.layered {
+            root.show(source, target, RDONLY | NOSUID | NODEV)?;
+        } else if root.layer(number, source, target).is_err() {
+            continue;
+        }
     }
     root.hide()?;
     let seal = sys::MS_REMOUNT | sys::MS_BIND | sys::MS_RDONLY | flags;
@@ -175,7 +181,7 @@ impl Root<'_> {
             let others = found.mode() & 0o7;
             if found.is_dir() && others & 0o5 == 0o5 {
                 self.hide_private(&path)?;
-            } else if !found.is_symlink() && others & 0o4 == 0 {
+            } else if found.is_dir() || (!found.is_symlink() && others & 0o4 == 0) {
                 self.cover(&path)?;
             }
         }
@@ -233,6 +239,29 @@ impl Root<'_> {
         }
         self.over(&there, target, sys::MS_REC).doing(what)?;
         sys::restrict_mounts(&self.inside(target), attributes).doing(what)
+    }
+
+    /// Shows a directory with a layer over it that takes all writes, in the scratch that bounds them.
+    fn layer(&self, number: usize, source: &Path, target: &Path) -> io::Result<()> {
+        let lower = self.outside(source);
+        let found = fs::metadata(&lower)?;
+        let layers = self.new.join(format!(".layers/{number}"));
+        let (upper, work) = (layers.join("upper"), layers.join("work"));
+        fs::create_dir_all(&upper)?;
+        fs::create_dir(&work)?;
+        // The merged directory is its owner's as before.
+        fs::set_permissions(&upper, fs::Permissions::from_mode(found.mode() & 0o777))?;
+        chown(&upper, Some(found.uid()), Some(found.gid()))?;
+        let own = if sys::geteuid() == 0 { "" } else { ",userxattr" };
+        let paths = [&lower, &upper, &work].map(|path| path.to_str().unwrap_or(","));
+        if paths.iter().any(|path| path.contains([',', ':', '\\'])) {
+            return Err(io::Error::from_raw_os_error(22));
+        }
+        let [lower, upper, work] = paths;
+        let options = format!("lowerdir={lower},upperdir={upper},workdir={work}{own}");
+        let flags = sys::MS_NOSUID | sys::MS_NODEV;
+        let target = self.inside(target);
+        sys::attach(Path::new("overlay"), &target, "overlay", flags, &options)
     }
 
     fn hide(&self) -> Result<(), Failure> {

@@ -373,6 +373,25 @@ pub fn name_host(name: &str) {
     unsafe { sethostname(name.as_ptr().cast(), name.len()) };
 }
 
+/// Raises how many files this process may have open as far as it goes; returns what it was.
+pub fn raise_open_files() -> [u64; 2] {
+    let mut before = [0u64; 2];
+    // SAFETY: both are `rlimit` structures; 7 is RLIMIT_NOFILE.
+    unsafe {
+        if getrlimit(7, &raw mut before) == 0 {
+            let raised = [before[1], before[1]];
+            setrlimit(7, &raw const raised);
+        }
+    }
+    before
+}
+
+/// Puts the limit on open files back.
+pub fn restore_open_files(before: [u64; 2]) {
+    // SAFETY: an `rlimit` structure; 7 is RLIMIT_NOFILE.
+    unsafe { setrlimit(7, &raw const before) };
+}
+
 /// Lowers a limit; one that is lower already stays.
 pub fn limit(resource: u32, value: u64) {
     let mut now = [0u64; 2];

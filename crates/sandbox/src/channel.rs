@@ -24,7 +24,7 @@ use crate::protocol::{
     cost,
 };
 use crate::running::{Input, Killer, OnDrop, Running};
-use crate::seam::{Chunk, Command, Ended, Exit, Stdin, Stream};
+use crate::seam::{Chunk, Command, Ended, Exit, KILL_GRACE, Stdin, Stream};
 use crate::{Error, proxy, wire};
 
 /// Commands at once in one sandbox: far more than agents use, few enough for one process to carry.
@@ -152,7 +152,8 @@ fn check_size(command: &Command, env: &[String]) -> Result<(), Error> {
     let too_long = |bytes, limit| Err(Error::TooLong { id: command.id.clone(), bytes, limit });
     let arguments = command.argv.iter().flatten().chain([&command.script]).chain(env);
     let longest = arguments.clone().map(String::len).max().unwrap_or(0);
-    let total = arguments.map(|argument| argument.len() + 8).sum::<usize>();
+    let total =
+        arguments.map(|argument| argument.len() + 8).sum::<usize>() + command.cwd.as_os_str().len();
     if longest > MAX_ARGUMENT_BYTES {
         too_long(longest, MAX_ARGUMENT_BYTES)
     } else if total > MAX_COMMAND_BYTES {
@@ -170,6 +171,18 @@ struct Known {
     ended: oneshot::Sender<Ended>,
     input: Arc<Semaphore>,
     under_way: i64,
+}
+
+impl Known {
+    /// Gives the caller what it waits for: the command runs.
+    fn hand_over(&mut self) {
+        // A caller that no longer waits has nobody to end it, background or not.
+        if let Some((answer, running)) = self.starting.take()
+            && let Err(Ok(mut unwanted)) = answer.send(Ok(running))
+        {
+            unwanted.on_drop = OnDrop::Kill(KILL_GRACE);
+        }
+    }
 }
 
 /// A proxy connection as the owner knows it.
@@ -361,11 +374,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             Report::Started { id } => {
-                if let Some(known) = self.commands.get_mut(&id)
-                    && let Some((answer, running)) = known.starting.take()
-                {
-                    // A caller that no longer waits drops it, which ends it.
-                    let _ = answer.send(Ok(running));
+                if let Some(known) = self.commands.get_mut(&id) {
+                    known.hand_over();
                 }
             }
             Report::Refused { id, stage, errno } => {
@@ -384,7 +394,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                 }
             }
             Report::Ended { id, cause, value, cwd } => {
-                if let Some(known) = self.commands.remove(&id) {
+                if let Some(mut known) = self.commands.remove(&id) {
+                    // One whose minder was killed at once ended without a word of its start.
+                    known.hand_over();
                     known.input.close();
                     let cwd = (!cwd.is_empty()).then(|| PathBuf::from(cwd));
                     let _ = known.ended.send(Ended { exit: exit(cause, value), cwd });

@@ -55,13 +55,15 @@ pub enum Reach {
     Everything = 2,
 }
 
-/// A directory or file shown read-only inside.
+/// A directory or file of the host shown inside, where nothing done to it reaches the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bind {
     /// Where it is on the host.
     pub source: String,
     /// Where it is seen.
     pub target: String,
+    /// Whether commands may write to a layer of their own over it, gone with the sandbox.
+    pub layered: bool,
 }
 
 /// Everything the helper needs to know before the first command.
@@ -79,7 +81,7 @@ pub struct Setup {
     pub workspace: String,
     /// The home directory as commands see it.
     pub home: String,
-    /// Shown read-only.
+    /// Shown.
     pub binds: Vec<Bind>,
     /// Covered by something empty, as commands would name it.
     pub hidden: Vec<String>,
@@ -297,6 +299,7 @@ impl Order {
                 for bind in &setup.binds {
                     w.text(&bind.source);
                     w.text(&bind.target);
+                    w.u8(bind.layered.into());
                 }
                 w.texts(&setup.hidden);
                 w.u64(setup.memory_bytes);
@@ -357,7 +360,9 @@ impl Order {
                     gid: r.u32()?,
                     workspace: r.text()?,
                     home: r.text()?,
-                    binds: r.list(|r| Ok(Bind { source: r.text()?, target: r.text()? }))?,
+                    binds: r.list(|r| {
+                        Ok(Bind { source: r.text()?, target: r.text()?, layered: r.u8()? != 0 })
+                    })?,
                     hidden: r.list(Reader::text)?,
                     memory_bytes: r.u64()?,
                     processes: r.u64()?,

@@ -18,7 +18,7 @@ use windlass_core::compaction::{Limits, Trigger};
 use windlass_core::cycle::{Compacting, Flush};
 use windlass_core::event::{CompactionEnd, CompactionStart, Event, MemoryFlush};
 use windlass_core::id::CallId;
-use windlass_model::Model;
+use windlass_model::{Model, Price};
 use windlass_store::Level;
 use windlass_tools::workspace::{Purpose, Replacement, SCRATCH_DIRECTORY};
 
@@ -34,6 +34,8 @@ pub struct Summarizer {
     pub model: Arc<dyn Model>,
     /// Its window in tokens.
     pub window: u64,
+    /// What it costs, where that is known.
+    pub price: Option<Price>,
 }
 
 /// Whether the model can be asked.

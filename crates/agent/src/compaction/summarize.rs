@@ -11,6 +11,7 @@ use windlass_model::{Options, Transcript};
 use windlass_store::Level;
 
 use super::{Summarizer, extract, record};
+use crate::budget::Reservation;
 use crate::context::{Context, Turn};
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
@@ -214,13 +215,21 @@ impl Agent {
         let prelude = Prelude { system: prompt::summarize(words), tools: Vec::new() };
         let mut transcript: Transcript = model.transcript(&prelude);
         transcript.push(&Message::user(record));
+        let tokens = task.context().tokens(transcript.bytes());
+        // Where nothing is left to spend, the journal says it for nothing.
+        let reserved = match self.afford(task, self.summarizer.price, tokens).await {
+            Ok(reserved) => reserved,
+            Err(hit) => {
+                return Ok(Attempt::Failed(format!("the {} budget is used up", hit.budget)));
+            }
+        };
         let request = LlmRequest {
             model: model.name().to_string(),
             messages: transcript.len(),
-            estimated_tokens: task.context().tokens(transcript.bytes()),
+            estimated_tokens: tokens,
             hash: transcript.hash(),
             context: None,
-            reserved_usd: None,
+            reserved_usd: reserved.as_ref().map(Reservation::usd),
         };
         task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
         let watch = Watch::over(task, self.settings.timeout, stop);
@@ -241,6 +250,7 @@ impl Agent {
             latency_ms: reply.latency.as_millis() as u64,
         };
         task.commit(vec![Event::CompactionProgress(progress)], Level::Written).await?;
+        self.paid(task, reserved, &reply.usage, 0).await?;
         Ok(Attempt::Answered(reply.text))
     }
 }

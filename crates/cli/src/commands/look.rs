@@ -1,42 +1,85 @@
 //! `tasks`, `show`, `events`, `result`, `inbox`: reading only.
 
-use windlass_coordinator::Update;
+use windlass_coordinator::{Compaction, Update};
 use windlass_core::event::Event;
+use windlass_core::id::TaskId;
 use windlass_store::{Filter, Which};
 
 use super::Setting;
-use crate::args::{Events, Listing, One, Tasks};
+use crate::args::{Events, Listing, One, Show, Tasks};
 use crate::failure::Failure;
-use crate::show::{self, out};
+use crate::show::{self, out, pages};
 
 pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
     let store = setting.coordinator.store();
     let filter = Filter {
-        statuses: args.status.into_iter().collect(),
-        limit: Some(args.limit),
+        statuses: args.status.clone(),
+        limit: (!args.all).then_some(args.limit),
         ..Filter::default()
     };
-    let rows = store.tasks(&filter)?;
-    for row in &rows {
+    let mut rows = Vec::new();
+    for row in store.tasks(&filter)? {
         let driven = store.driven(row.id)?;
-        out(&if args.json { show::task_json(row, driven) } else { show::task_line(row, driven) });
+        rows.push((row, driven));
     }
-    if rows.is_empty() && !args.json {
+    if args.json {
+        rows.iter().for_each(|(row, driven)| out(&pages::task_json(row, *driven).to_string()));
+    } else if rows.is_empty() && args.status.is_empty() {
         show::note("no tasks; start one with `windlass run \"…\"`");
+    } else if rows.is_empty() {
+        show::note("no such tasks; see all with `windlass tasks`");
+    } else {
+        let now = setting.coordinator.now();
+        let table = pages::task_table(&rows, now, setting.look.results);
+        table.iter().for_each(|line| out(line));
     }
     Ok(0)
 }
 
-pub(super) fn show(setting: &Setting, args: &One) -> Result<u8, Failure> {
+pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let task = coordinator.store().find_task(&args.task)?;
+    if args.compactions {
+        return compactions(setting, task, args.json);
+    }
     let state = coordinator.state(task)?;
     let driven = coordinator.store().driven(task)?;
+    let gauge = pages::gauge(&coordinator.store().journal(task)?, &state);
     if args.json {
         let row = coordinator.store().task(task)?;
-        out(&row.map(|row| show::task_json(&row, driven)).unwrap_or_default());
+        let mut shown = row.map(|row| pages::task_json(&row, driven)).unwrap_or_default();
+        shown["context"] = serde_json::json!(gauge);
+        out(&shown.to_string());
     } else {
-        out(&show::task_page(&state, driven));
+        out(&pages::task_page(&state, driven, gauge));
+    }
+    Ok(0)
+}
+
+/// What was dropped from a task's context, and where it can be read.
+fn compactions(setting: &Setting, task: TaskId, json: bool) -> Result<u8, Failure> {
+    let found = setting.coordinator.compactions(task)?;
+    if found.is_empty() && !json {
+        show::note("its context was never shortened");
+    }
+    for Compaction { at, end } in found {
+        if json {
+            out(&serde_json::json!({ "at": at, "compaction": end }).to_string());
+            continue;
+        }
+        out(&format!(
+            "compaction {} at {at}\n  turns      {} summarized, {} kept\n  tokens     {} → {}\n  \
+             summary    by {}\n  in full    {}\n",
+            end.number,
+            end.summarized_turns,
+            end.kept_turns,
+            end.tokens_before,
+            end.tokens_after,
+            end.source,
+            end.file.as_deref().unwrap_or("not kept"),
+        ));
+        end.summary.lines().for_each(|line| out(&format!("    {}", show::plain(line))));
+        out("");
     }
     Ok(0)
 }
@@ -69,7 +112,7 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
         out(&if args.json {
             windlass_agent::trace::entry(record)
         } else {
-            show::event_line(record)
+            pages::event_line(record)
         });
     };
     while let Some(record) = following.committed()? {
@@ -94,7 +137,7 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
 pub(super) fn inbox(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     let rows = setting.coordinator.store().questions(Which::Open)?;
     for row in &rows {
-        out(&if args.json { show::question_json(row) } else { show::question_page(row) });
+        out(&if args.json { pages::question_json(row) } else { pages::question_page(row) });
     }
     if rows.is_empty() && !args.json {
         show::note("nothing waits for you");

@@ -1,8 +1,17 @@
 //! One function per command. Each opens what it needs and nothing more.
 
 mod run;
+mod ask;
+mod demo;
 mod look;
+mod cost;
+mod outputs;
+mod exec;
 mod mail;
+mod gate;
+mod setup;
+mod doctor;
+mod help;
 
 use tokio::runtime::Runtime;
 use windlass_coordinator::Coordinator;
@@ -10,37 +19,75 @@ use windlass_coordinator::Coordinator;
 use crate::Hooks;
 use crate::args::{Args, Command};
 use crate::failure::Failure;
+use crate::show::Look;
 use crate::wiring::{self, Surroundings};
 
-/// What every command works with.
+/// What every command that deals with tasks works with.
 struct Setting {
     surroundings: Surroundings,
     coordinator: Coordinator,
     runtime: Runtime,
+    look: Look,
+}
+
+impl Setting {
+    fn open(surroundings: Surroundings, hooks: Hooks) -> Result<Self, Failure> {
+        Ok(Self {
+            coordinator: wiring::coordinator(&surroundings, hooks.store)?,
+            runtime: wiring::runtime()?,
+            surroundings,
+            look: Look::here(),
+        })
+    }
 }
 
 /// Carries out a command line; the number is the exit code.
 pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
     wiring::log_to_stderr(&args.log_format);
+    // These need no data directory, and must not make one.
+    match args.command {
+        Command::Completions(completions) => return Ok(help::completions(&completions)),
+        Command::Man => return help::man(),
+        Command::Demo(demo) => return demo::demo(&demo, hooks),
+        _ => {}
+    }
     let mut surroundings = Surroundings::new(args.data)?;
     surroundings.sandbox = args.command.sandbox();
-    let setting = Setting {
-        coordinator: wiring::coordinator(&surroundings, hooks.store)?,
-        runtime: wiring::runtime()?,
-        surroundings,
-    };
     match args.command {
-        Command::Run(run) => run::run(&setting, run),
-        Command::Resume(resume) => run::resume(&setting, resume),
-        Command::Retry(resume) => run::retry(&setting, resume),
+        Command::Config(config) => return setup::config(&surroundings, &config),
+        Command::Models(models) => return setup::models(&surroundings, &models),
+        Command::Trust(trust) => return setup::trust(&surroundings, &trust),
+        Command::Explain(explain) => return gate::explain(&surroundings, &explain),
+        _ => {}
+    }
+    let setting = Setting::open(surroundings, hooks)?;
+    match args.command {
+        Command::Run(run) => run::run(&setting, &run.goal, &run.how),
+        Command::Headless(headless) => run::headless(&setting, headless),
+        Command::Resume(resume) => run::resume(&setting, &resume),
+        Command::Retry(resume) => run::retry(&setting, &resume),
         Command::Tasks(tasks) => look::tasks(&setting, &tasks),
         Command::Show(one) => look::show(&setting, &one),
         Command::Events(events) => look::events(&setting, &events),
         Command::Result(one) => look::result(&setting, &one),
+        Command::Logs(one) => outputs::logs(&setting, &one),
+        Command::Trace(trace) => outputs::trace(&setting, &trace),
+        Command::Outputs(wanted) => outputs::outputs(&setting, &wanted),
+        Command::Exec(exec) => exec::exec(&setting, &exec),
+        Command::Cost(wanted) => cost::cost(&setting, &wanted),
         Command::Inbox(listing) => look::inbox(&setting, &listing),
         Command::Answer(answer) => mail::answer(&setting, answer),
         Command::Send(send) => mail::send(&setting, &send),
         Command::Pause(one) => mail::pause(&setting, &one),
         Command::Cancel(cancel) => mail::cancel(&setting, &cancel),
+        Command::Permissions(permissions) => gate::permissions(&setting, &permissions),
+        Command::Doctor(doctor) => doctor::doctor(&setting, &doctor),
+        Command::Completions(_)
+        | Command::Man
+        | Command::Demo(_)
+        | Command::Config(_)
+        | Command::Models(_)
+        | Command::Explain(_)
+        | Command::Trust(_) => unreachable!("carried out above"),
     }
 }

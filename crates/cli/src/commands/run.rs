@@ -1,38 +1,58 @@
-//! `run`, `resume` and `retry`: drive a task here and show it while it goes on.
+//! `run`, `headless`, `resume` and `retry`: drive a task here and show it while it goes on.
 
 use std::io::Read as _;
 
 use anyhow::Context as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Share, Update};
-use windlass_core::axes::Axes;
+use windlass_core::axes::{Axes, RunControl};
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
+use windlass_core::status::StatusReason;
 
-use super::Setting;
-use crate::args::{Printing, Resume, Run};
+use super::{Setting, ask};
+use crate::args::{Headless, How, Printing, Resume};
+use crate::config::{Config, ModelChoice};
 use crate::failure::{self, Failure};
-use crate::show::{self, Screen};
+use crate::show::{Screen, pages};
 use crate::wiring::models;
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
 
-pub(super) fn run(setting: &Setting, args: Run) -> Result<u8, Failure> {
-    let draft = draft(setting, &args)?;
+pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failure> {
+    let draft = draft(setting, goal, how)?;
     setting.runtime.block_on(async {
         let task = setting.coordinator.submit(draft).await?;
-        drive(setting, task, &args.printing).await
+        drive(setting, task, &how.printing).await
     })
 }
 
-pub(super) fn resume(setting: &Setting, args: Resume) -> Result<u8, Failure> {
+/// `headless [autonomous] GOAL` and `headless --autonomous GOAL` (MS-177, MS-178).
+pub(super) fn headless(setting: &Setting, mut args: Headless) -> Result<u8, Failure> {
+    let autonomous = args.words.len() == 2 && args.words[0] == "autonomous";
+    let goal = match args.words.as_slice() {
+        [goal] => goal,
+        [_, goal] if autonomous => goal,
+        words => {
+            let hint = format!("quote the goal: `windlass headless \"{}\"`", words.join(" "));
+            return Err(Failure::usage("the goal is more than one argument", hint));
+        }
+    };
+    if autonomous || args.autonomous {
+        args.how.control = Some(RunControl::Autonomous);
+    }
+    run(setting, goal, &args.how)
+}
+
+pub(super) fn resume(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
     let task = setting.coordinator.store().find_task(&args.task)?;
     setting.runtime.block_on(drive(setting, task, &args.printing))
 }
 
-pub(super) fn retry(setting: &Setting, args: Resume) -> Result<u8, Failure> {
+pub(super) fn retry(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
     let task = setting.coordinator.store().find_task(&args.task)?;
     setting.runtime.block_on(async {
         setting.coordinator.retry(task).await?;
@@ -40,12 +60,13 @@ pub(super) fn retry(setting: &Setting, args: Resume) -> Result<u8, Failure> {
     })
 }
 
-fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
+fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     let base = Axes::headless();
     let axes = Axes {
         work_mode: args.mode.unwrap_or(base.work_mode),
         run_control: args.control.unwrap_or(base.run_control),
         permission_profile: args.permission_profile.unwrap_or(base.permission_profile),
+        model_mode: args.model_mode.unwrap_or(base.model_mode),
         ..base
     };
     let wishes = ExecutionConfig {
@@ -64,8 +85,9 @@ fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
     models::open(&config, choice).map_err(|details| {
         Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
     })?;
+    let budget = budget(&config, choice, args.budget)?;
     Ok(Draft {
-        goal: goal(&args.goal)?,
+        goal: read_goal(goal)?,
         constraints: args.constraint.clone(),
         workspace: args.workspace.clone(),
         share: if args.share { Share::Allowed } else { Share::Alone },
@@ -73,12 +95,40 @@ fn draft(setting: &Setting, args: &Run) -> Result<Draft, Failure> {
         execution_config: ExecutionConfig { model: Some(choice.to_string()), ..wishes },
         resume_context: None,
         driver: Driver::Foreground,
-        cost_budget: None,
+        cost_budget: budget,
         dependency_blockers: Vec::new(),
     })
 }
 
-fn goal(text: &str) -> Result<String, Failure> {
+/// What the task may cost. Without a price nobody could tell when that is spent.
+fn budget(
+    config: &Config,
+    choice: &ModelChoice,
+    given: Option<f64>,
+) -> Result<Option<f64>, Failure> {
+    if given.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
+        return Err(Failure::usage(
+            "`--budget` must be more than nothing",
+            "give it in US dollars: `--budget 2.50`",
+        ));
+    }
+    let budget = given.or(config.agent.budget_usd);
+    let priced =
+        models::price(config, choice).is_some() || matches!(choice, ModelChoice::Script(_));
+    if budget.is_some() && !priced {
+        let hint = format!(
+            "say what it costs per million tokens in the configuration: [models.\"{choice}\"] \
+             input = …, output = …"
+        );
+        return Err(Failure::usage(
+            format!("there is a budget, but no price for `{choice}`"),
+            hint,
+        ));
+    }
+    Ok(budget)
+}
+
+fn read_goal(text: &str) -> Result<String, Failure> {
     let mut goal = String::new();
     match text.strip_prefix('@') {
         _ if text == "-" => {
@@ -97,19 +147,55 @@ fn goal(text: &str) -> Result<String, Failure> {
     Ok(goal)
 }
 
-/// Drives a task, prints it as it goes on, and turns its outcome into an exit code.
+/// Drives a task, prints it as it goes on, and turns its outcome into an exit code. A question is
+/// asked inline where a person can answer, and the task goes on.
 pub(super) async fn drive(
     setting: &Setting,
     task: TaskId,
     printing: &Printing,
 ) -> Result<u8, Failure> {
-    let coordinator = &setting.coordinator;
+    // A sub-agent goes on with the task that started it.
+    let task = setting.coordinator.root(task)?;
     let stop = CancellationToken::new();
-    let mut following = coordinator.follow(task, last_seq(setting, task)?);
-    let mut screen = Screen::new(printing);
-    screen.begin(task);
+    let mut interrupts =
+        signal(SignalKind::interrupt()).context("Ctrl-C cannot be listened for")?;
+    let mut screen = Screen::new(printing, setting.look, &setting.coordinator.state(task)?);
+    loop {
+        let segment = segment(setting, task, &mut screen, &stop, &mut interrupts);
+        let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
+        let asked = result.hitl_request.as_ref().filter(|_| {
+            let blocked = result.status == ResultStatus::BlockedUser;
+            blocked && setting.look.can_ask && !printing.json && !stop.is_cancelled()
+        });
+        let answered = match asked {
+            Some(asked) => {
+                screen.clear();
+                ask::inline(setting, asked, &mut interrupts).await?
+            }
+            None => {
+                screen.end(&result);
+                ask::Answered::No
+            }
+        };
+        if let ask::Answered::No = answered {
+            return code(setting, &result, &stop);
+        }
+    }
+}
 
-    let driving = coordinator.drive(task, &stop);
+/// One run segment, to its result; `None` when a second Ctrl-C ended it.
+async fn segment(
+    setting: &Setting,
+    task: TaskId,
+    screen: &mut Screen,
+    stop: &CancellationToken,
+    interrupts: &mut Signal,
+) -> Result<Option<TaskResult>, Failure> {
+    let coordinator = &setting.coordinator;
+    let mut following = coordinator.follow(task, last_seq(setting, task)?);
+    let mut frames = tokio::time::interval(pages::FRAME);
+    let live = screen.is_live();
+    let driving = coordinator.drive(task, stop);
     tokio::pin!(driving);
     let result = loop {
         tokio::select! {
@@ -118,11 +204,13 @@ pub(super) async fn drive(
                 Update::Event(record) => screen.event(&record),
                 Update::Preview(preview) => screen.preview(&preview),
             },
-            _ = tokio::signal::ctrl_c() => {
+            _ = frames.tick(), if live => screen.tick(),
+            _ = interrupts.recv() => {
                 if stop.is_cancelled() {
-                    return Ok(failure::INTERRUPTED);
+                    screen.say(&format!("stopped; go on with: windlass resume {task}"));
+                    return Ok(None);
                 }
-                show::note("pausing; press Ctrl-C again to stop at once");
+                screen.say("pausing; press Ctrl-C again to stop at once");
                 stop.cancel();
             }
         }
@@ -130,8 +218,7 @@ pub(super) async fn drive(
     while let Some(record) = following.committed()? {
         screen.event(&record);
     }
-    screen.end(&result);
-    Ok(code(&result, &stop))
+    Ok(Some(result))
 }
 
 fn last_seq(setting: &Setting, task: TaskId) -> Result<u64, Failure> {
@@ -139,9 +226,14 @@ fn last_seq(setting: &Setting, task: TaskId) -> Result<u64, Failure> {
     Ok(row.map_or(0, |row| row.last_seq))
 }
 
-fn code(result: &TaskResult, stop: &CancellationToken) -> u8 {
+fn code(setting: &Setting, result: &TaskResult, stop: &CancellationToken) -> Result<u8, Failure> {
     if stop.is_cancelled() && result.status == ResultStatus::Paused {
-        return failure::INTERRUPTED;
+        return Ok(failure::INTERRUPTED);
     }
-    failure::exit_code(result)
+    let row = setting.coordinator.store().task(result.task_id)?;
+    let blocked = result.status == ResultStatus::BlockedUser;
+    if blocked && row.is_some_and(|row| row.reason == StatusReason::Budget) {
+        return Ok(failure::BUDGET);
+    }
+    Ok(failure::exit_code(result))
 }

@@ -1,5 +1,6 @@
 //! What the gate has to know of this machine and its configuration to read commands.
 
+use windlass_core::policy::allow::DenyRule;
 use windlass_core::policy::command::{Context, Extra};
 use windlass_core::policy::pattern::Pattern;
 use windlass_sandbox::{Footing, Kind};
@@ -23,6 +24,21 @@ pub fn context(surroundings: &Surroundings, config: &Config, footing: &Footing) 
         extra: config.policy.classes.iter().filter_map(extra).collect(),
         ..Context::new(footing.workspace.display().to_string(), home)
     }
+}
+
+/// What is never run.
+pub fn denylist(config: &Config) -> Vec<DenyRule> {
+    let rules = config.policy.deny.iter();
+    rules
+        .filter_map(|rule| {
+            Some(DenyRule { pattern: Pattern::new(&rule.pattern)?, reason: rule.reason.clone() })
+        })
+        .collect()
+}
+
+/// What `restricted` allows besides.
+pub fn allowlist(config: &Config) -> Vec<Pattern> {
+    config.policy.allow.iter().filter_map(|text| Pattern::new(text)).collect()
 }
 
 fn extra(rule: &crate::config::types::ClassRule) -> Option<Extra> {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::broadcast;
-use windlass_agent::{Agent, Preview, Settings, Summarizer};
+use windlass_agent::{Agent, Memory, Preview, Settings, Summarizer, budget, tree};
 use windlass_coordinator::{BoxFuture, Equip};
 use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
+use windlass_model::ContextService;
 use windlass_skills::Skills;
 use windlass_store::Store;
 use windlass_tools::shell::Limits;
@@ -67,7 +68,9 @@ impl Workbench {
             shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits, gate)),
         };
         let registry = Arc::new(Registry::builtin());
-        Ok(Agent { model, summarizer, registry, world, settings, previews })
+        let memory = Some(memory(&config, &self.store)?);
+        let tree = None;
+        Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
     }
 
     fn workspace(&self, directory: &Path, task: &TaskState) -> Result<Workspace, ErrorDetails> {
@@ -95,6 +98,17 @@ impl Equip for Workbench {
     }
 }
 
+/// Where memories come from: a Context Service where one is named, else our own store.
+fn memory(config: &Config, store: &Store) -> Result<Memory, ErrorDetails> {
+    let Some(base) = &config.coordinator.context_service_url else {
+        return Ok(Memory::Embedded(store.clone()));
+    };
+    let service = ContextService::new(base.expose().as_ref()).map_err(|error| {
+        ErrorDetails::new(ErrorType::ContextServiceUnavailable, error.to_string())
+    })?;
+    Ok(Memory::Service(service))
+}
+
 /// Who summarizes: the model named for it, else the fast one, else the agent's own (ES-169).
 fn summarizer(config: &Config, own: &ModelChoice) -> Result<Summarizer, ErrorDetails> {
     let named = config.compaction.summarization_model.as_ref();
@@ -102,7 +116,11 @@ fn summarizer(config: &Config, own: &ModelChoice) -> Result<Summarizer, ErrorDet
     let fast =
         config.models.fast.as_ref().filter(|fast| Some(*fast) != config.models.smart.as_ref());
     let choice = named.or(fast).unwrap_or(own);
-    Ok(Summarizer { model: models::open(config, choice)?, window: config.context_window(choice) })
+    Ok(Summarizer {
+        model: models::open(config, choice)?,
+        window: config.context_window(choice),
+        price: models::price(config, choice),
+    })
 }
 
 fn settings(
@@ -131,11 +149,24 @@ fn settings(
             preserve_recent_turns: Some(compaction.preserve_recent_turns),
         },
         compact_at_plan_step: compaction.at_plan_step,
+        deny: gate::denylist(config),
+        allow: gate::allowlist(config),
         container: format!("{:?}", footing.kind).to_lowercase(),
         footing: footing.facts.join(" "),
         workspace: footing.workspace.display().to_string(),
-        instructions: None,
-        memories: Vec::new(),
+        instructions: crate::instructions::load(Path::new(&task.created.workspace)),
+        sub_agent_timeout: config.subagents.default_timeout_seconds,
+        sub_agents: tree::Limits {
+            max_depth: config.subagents.max_depth,
+            max_agents: config.subagents.max_agents,
+        },
+        budget: budget::Limits {
+            cost_usd: task.created.cost_budget.or(config.agent.budget_usd),
+            tokens: config.agent.budget_tokens,
+            turns: config.agent.budget_turns,
+            seconds: config.agent.budget_seconds,
+        },
+        price: models::price(config, choice),
     }
 }
 

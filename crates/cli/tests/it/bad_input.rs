@@ -116,3 +116,93 @@ fn a_read_only_database() {
         assert_eq!(ran.code, 3, "{ran:?}");
     }
 }
+
+#[test]
+fn a_mistyped_command() {
+    insta::assert_snapshot!(error(&program(), &["resme", "x"]));
+}
+
+#[test]
+fn a_goal_without_a_command() {
+    insta::assert_snapshot!(error(&program(), &["fix the build"]));
+}
+
+#[test]
+fn an_unknown_flag() {
+    insta::assert_snapshot!(error(&program(), &["run", "x", "--jsn"]));
+}
+
+#[test]
+fn json_and_print_together() {
+    insta::assert_snapshot!(error(&program(), &["run", "x", "--json", "--print"]));
+}
+
+#[test]
+fn no_goal() {
+    insta::assert_snapshot!(error(&program(), &["run"]));
+}
+
+#[test]
+fn a_goal_in_pieces() {
+    insta::assert_snapshot!(error(&program(), &["headless", "fix", "it"]));
+}
+
+#[test]
+fn a_goal_file_that_is_not_there() {
+    insta::assert_snapshot!(error(&program(), &["run", "@nowhere.md"]));
+}
+
+#[test]
+fn an_unknown_model_mode() {
+    insta::assert_snapshot!(error(&program(), &["run", "x", "--model-mode", "huge"]));
+}
+
+#[test]
+fn a_number_that_is_none() {
+    insta::assert_snapshot!(error(&program(), &["run", "x", "--timeout", "soon"]));
+}
+
+#[test]
+fn a_model_of_an_unknown_provider() {
+    insta::assert_snapshot!(error(&program(), &["run", "x", "--model", "acme/big"]));
+}
+
+#[test]
+fn a_script_that_is_not_there() {
+    insta::assert_snapshot!(error(&program(), &["run", "x", "--model", "script:nowhere.yaml"]));
+}
+
+#[test]
+fn an_unknown_status() {
+    insta::assert_snapshot!(error(&program(), &["tasks", "--status", "lost"]));
+}
+
+#[test]
+fn an_unknown_output() {
+    insta::assert_snapshot!(error(&program(), &["outputs", "call_nothing"]));
+}
+
+#[test]
+fn an_output_id_that_is_a_path() {
+    insta::assert_snapshot!(error(&program(), &["outputs", "../windlass.db"]));
+}
+
+#[test]
+fn a_configuration_with_a_bad_value() {
+    let program = program();
+    let directory = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&directory).unwrap();
+    let text = "[agent]\nmax_iterations = 0\n\n[sandbx]\nmemory = \"1 GiB\"\n";
+    std::fs::write(directory.join("config.toml"), text).unwrap();
+    insta::assert_snapshot!(error(&program, &["config"]));
+}
+
+#[test]
+fn a_project_without_a_file_to_trust() {
+    insta::assert_snapshot!(error(&program(), &["trust"]));
+}
+
+#[test]
+fn an_unknown_shell() {
+    insta::assert_snapshot!(error(&program(), &["completions", "csh"]));
+}

@@ -33,7 +33,7 @@ fn quotes_nested_as_deep_as_the_length_allows_are_refused() {
 fn deep_nesting_is_refused_on_the_stack_of_an_ordinary_thread() {
     let nested =
         |open: &str, close: &str, n: usize| format!("{}ls{}", open.repeat(n), close.repeat(n));
-    for n in [20, 60, 150, 500, 5_000] {
+    for n in [20, 150, 5_000] {
         for (open, close) in [
             ("{ ", "; }"),
             ("( ", " )"),

@@ -199,6 +199,12 @@ impl Local {
             }
             hidden.extend(shown.hidden);
             binds.push(bind(&shown.source, &shown.target));
+            binds.extend(
+                shown
+                    .caches
+                    .iter()
+                    .map(|(source, target)| Bind { layered: true, ..bind(source, target) }),
+            );
         }
         for (source, target) in [(&config.skills, "/skills"), (&config.trace, "/workspace/.trace")]
         {
@@ -365,6 +371,11 @@ impl Local {
                 }
             }
         }
+        if self.config.read_only.iter().any(|shown| shown == Path::new(".npm")) {
+            // A shown cache is read-only, and npm stops where it cannot write to its cache.
+            let home = self.scratch.as_ref().unwrap_or(&self.config.home);
+            own.push(("npm_config_cache".to_owned(), text(&home.join(".cache/npm"))));
+        }
         if ready.proxy_port != 0 {
             let address = format!("127.0.0.1:{}", ready.proxy_port);
             for (name, scheme) in
@@ -429,7 +440,7 @@ fn error_of(refused: Refused) -> Error {
 }
 
 fn bind(source: &Path, target: &Path) -> Bind {
-    Bind { source: text(source), target: text(target) }
+    Bind { source: text(source), target: text(target), layered: false }
 }
 
 /// The helper's words are texts; a path that is none could not be named by an agent either.

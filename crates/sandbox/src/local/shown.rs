@@ -25,6 +25,10 @@ pub const TOOLCHAINS: &[&str] = &[
     ".config/git",
 ];
 
+/// Caches that tools must write to, relative to home. Below a shown directory each gets a layer of its own:
+/// what is there is used, what is added is gone with the sandbox, and the host's stays as it is.
+const CACHES: &[&str] = &[".cargo/registry", ".cargo/git", "go/pkg/mod"];
+
 /// Names that hold credentials wherever they stand, as far as they are known.
 const CREDENTIALS: &[&str] = &[
     "credentials",
@@ -55,6 +59,8 @@ pub(super) struct Shown {
     pub target: PathBuf,
     /// What lies below it and is covered, as it is seen.
     pub hidden: Vec<PathBuf>,
+    /// What lies below it and may be written to without effect on the host: source and target.
+    pub caches: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Shown {
@@ -84,8 +90,18 @@ pub(super) fn read_only(home: &Path, list: &[PathBuf]) -> Vec<Shown> {
                 return None;
             }
             let hidden = if found.is_dir() { secrets_below(&source, &target) } else { Vec::new() };
-            Some(Shown { source, target, hidden })
+            let caches = caches_below(home, &target);
+            Some(Shown { source, target, hidden, caches })
         })
+        .collect()
+}
+
+fn caches_below(home: &Path, target: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let caches = CACHES.iter().map(|cache| home.join(cache));
+    caches
+        .filter(|cache| cache.starts_with(target) && cache != target)
+        .filter_map(|cache| Some((fs::canonicalize(&cache).ok()?, cache)))
+        .filter(|(source, _)| source.is_dir())
         .collect()
 }
 

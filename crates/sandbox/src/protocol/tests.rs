@@ -21,7 +21,11 @@ fn orders() -> impl Strategy<Value = Order> {
                 reach: Reach::Nothing,
                 uid: 1,
                 gid: 2,
-                binds: vec![Bind { source: home.clone(), target: workspace.clone() }],
+                binds: vec![Bind {
+                    source: home.clone(),
+                    target: workspace.clone(),
+                    layered: true
+                }],
                 workspace,
                 home,
                 hidden,

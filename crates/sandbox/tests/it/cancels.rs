@@ -14,7 +14,7 @@ use crate::everyone;
 use crate::support::{Place, Who, mark, marked, script};
 
 /// How many trees live at once: enough to mix, few enough for two cores to make progress.
-const AT_ONCE: usize = 12;
+const AT_ONCE: usize = 24;
 
 /// A small generator whose whole state is its seed, so that a failure can be repeated.
 struct Dice(u64);

@@ -362,6 +362,7 @@ fn the_footing_says_what_stands() {
     });
 }
 
+/// ES-272, as far as this machine counts memory per task.
 #[test]
 fn memory_is_bounded_and_its_end_is_named() {
     everyone!(|who| async move {

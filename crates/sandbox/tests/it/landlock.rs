@@ -11,16 +11,11 @@ use windlass_sandbox::{Local, Network, Sandbox};
 use crate::everyone;
 use crate::support::{Place, run};
 
-async fn weaker(place: &Place) -> Local {
-    let config = Config { namespaces: Namespaces::Avoided, ..place.config() };
-    Local::open(config).await.unwrap()
-}
-
 #[test]
 fn the_real_path_is_told_and_the_weakness_is_said() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = weaker(&place).await;
+        let local = place.landlock().await;
         let footing = local.footing();
         assert_eq!(footing.workspace, fs::canonicalize(&place.workspace).unwrap());
         assert!(footing.warnings.iter().any(|text| text.starts_with("weaker isolation")));
@@ -36,7 +31,7 @@ fn files_outside_are_neither_read_nor_written() {
         let place = Place::new(who);
         fs::write(place.home.join("secret"), "sk").unwrap();
         fs::write(place.data.join("secret"), "sk").unwrap();
-        let local = weaker(&place).await;
+        let local = place.landlock().await;
         for path in [&place.home, &place.data] {
             run(&local, &format!("cat {}/secret", path.display())).await.fails();
             run(&local, &format!("ls {}", path.display())).await.fails();
@@ -53,7 +48,7 @@ fn files_outside_are_neither_read_nor_written() {
 fn windlass_can_be_neither_read_nor_signalled() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = weaker(&place).await;
+        let local = place.landlock().await;
         let pid = std::process::id();
         run(&local, &format!("cat /proc/{pid}/environ")).await.fails();
         run(&local, &format!("cat /proc/{pid}/maps")).await.fails();
@@ -99,7 +94,7 @@ fn the_hosts_ports_and_sockets_are_out_of_reach() {
 fn the_proxy_is_the_one_way_out() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = weaker(&place).await;
+        let local = place.landlock().await;
         let text = "p=${HTTP_PROXY##*:}; exec 3<>/dev/tcp/127.0.0.1/$p; \
                     printf 'CONNECT 127.0.0.1:1 HTTP/1.1\\r\\n\\r\\n' >&3; head -1 <&3";
         let said = run(&local, text).await.ok();

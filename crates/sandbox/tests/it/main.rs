@@ -10,6 +10,7 @@ mod support;
 mod commands;
 mod confinement;
 mod landlock;
+mod refused;
 mod trees;
 mod cancels;
 mod owner;

@@ -67,6 +67,7 @@ fn nothing_outlives_an_owner_that_is_killed() {
             .args(["--exact", "owner::an_owner_that_waits_to_be_killed", "--nocapture"])
             .env("WINDLASS_TEST_OWNER", place.top.path())
             .env("WINDLASS_TEST_MARK", &mark)
+            .env("TMPDIR", place.top.path())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -106,6 +107,7 @@ fn a_helper_that_is_killed_loses_its_commands_and_is_started_anew() {
     });
 }
 
+/// ES-270, ES-281: nothing is left after the end, asked for or not.
 #[test]
 fn a_sandbox_that_is_stopped_or_dropped_leaves_no_process() {
     everyone!(|who| async move {

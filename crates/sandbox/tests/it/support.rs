@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -54,33 +54,29 @@ pub fn everyone(place: &str, body: impl Fn(Who) -> Pin<Box<dyn Future<Output = (
 /// Runs the calling test once more, as an ordinary user.
 fn again_as_user(place: &str) {
     let name = place.trim_end_matches("::here").split_once("::").unwrap().1;
-    let output = std::process::Command::new(program_for_all())
-        .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env(CHILD, "1")
-        .env("HOME", "/nonexistent")
-        .current_dir("/")
-        .uid(STRANGER)
-        .gid(STRANGER)
-        .output()
-        .unwrap();
+    let run = |program: &Path| {
+        std::process::Command::new(program)
+            .args(["--exact", name, "--nocapture", "--test-threads=1"])
+            .env(CHILD, "1")
+            .env("HOME", "/nonexistent")
+            .current_dir("/")
+            .uid(STRANGER)
+            .gid(STRANGER)
+            .output()
+    };
+    // A target directory that others cannot enter is nothing unusual; a copy is where they can.
+    let program = std::env::current_exe().unwrap();
+    let output = run(&program).unwrap_or_else(|_| {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let copy = directory.path().join("it");
+        fs::copy(&program, &copy).unwrap();
+        run(&copy).unwrap()
+    });
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "as an ordinary user:\n{text}{errors}");
     assert!(text.contains("1 passed"), "the test `{name}` was not found:\n{text}");
-}
-
-/// This test program where everyone can run it.
-fn program_for_all() -> &'static Path {
-    static PLACE: OnceLock<PathBuf> = OnceLock::new();
-    PLACE.get_or_init(|| {
-        let directory = std::env::temp_dir().join(format!("windlass-it-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
-        let path = directory.join("it");
-        fs::copy(std::env::current_exe().unwrap(), &path).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        path
-    })
 }
 
 /// Whether this process was started by a test to run it as an ordinary user.
@@ -201,6 +197,12 @@ impl Place {
     /// A local sandbox with the plain configuration.
     pub async fn local(&self) -> Local {
         Local::open(self.config()).await.unwrap()
+    }
+
+    /// A local sandbox without namespaces.
+    pub async fn landlock(&self) -> Local {
+        let config = Config { namespaces: Namespaces::Avoided, ..self.config() };
+        Local::open(config).await.unwrap()
     }
 
     /// No sandbox.

@@ -117,6 +117,29 @@ fn a_compiler_and_a_terminal_work() {
 }
 
 #[test]
+fn a_shown_cache_takes_writes_that_never_reach_the_host() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let registry = place.home.join(".cargo/registry");
+        std::fs::create_dir_all(&registry).unwrap();
+        std::fs::write(registry.join("old"), "old").unwrap();
+        let read_only = vec![".cargo".into()];
+        let local = Local::open(Config { read_only, ..place.config() }).await.unwrap();
+        assert_eq!(run(&local, "cat ~/.cargo/registry/old").await.ok(), "old");
+        run(&local, "echo x > ~/.cargo/new").await.fails();
+        let writable = run(&local, "test -w ~/.cargo/registry").await;
+        // Somebody else's cache stays somebody else's, and not every kernel grants layers.
+        if writable.ended.exit == windlass_sandbox::Exit::Code(0) {
+            let text = "cd ~/.cargo/registry && echo new > new && rm old && echo x > /tmp/x";
+            run(&local, text).await.ok();
+            assert_eq!(run(&local, "cat ~/.cargo/registry/*").await.ok(), "new\n");
+        }
+        assert_eq!(std::fs::read_dir(&registry).unwrap().count(), 1);
+        assert_eq!(std::fs::read_to_string(registry.join("old")).unwrap(), "old");
+    });
+}
+
+#[test]
 fn credentials_in_a_toolchain_stay_hidden() {
     everyone!(|who| async move {
         let place = Place::new(who);

@@ -19,6 +19,7 @@ const TREES: &[(&str, &str)] = &[
     ),
     ("stopped", "sh -c 'kill -STOP $$; sleep MARK' & echo ready; kill -STOP $$; sleep MARK"),
     ("holds the output", "sh -c 'sleep MARK; echo never' & echo ready; exec sleep MARK"),
+    ("stops its parent", "setsid sleep MARK & echo ready; kill -STOP $PPID; sleep MARK"),
     (
         "forks for ever",
         "b() { while :; do (sleep MARK) & (sleep 0.01) & wait -n; done; }; b & b & echo ready; wait",
@@ -29,12 +30,14 @@ const TREES: &[(&str, &str)] = &[
     ),
 ];
 
+/// WF-021: what ignores being asked is forced.
 #[test]
 fn every_kind_of_tree_ends_when_it_is_killed() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let (local, host) = (place.local().await, place.host());
-        let sandboxes: [&dyn Sandbox; 2] = [&local, &host];
+        let weaker = place.landlock().await;
+        let sandboxes: [&dyn Sandbox; 3] = [&local, &weaker, &host];
         for sandbox in sandboxes {
             for (name, text) in TREES {
                 let mark = mark();
@@ -58,7 +61,8 @@ fn what_a_command_leaves_behind_ends_with_it() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let (local, host) = (place.local().await, place.host());
-        let sandboxes: [&dyn Sandbox; 2] = [&local, &host];
+        let weaker = place.landlock().await;
+        let sandboxes: [&dyn Sandbox; 3] = [&local, &weaker, &host];
         for sandbox in sandboxes {
             let mark = mark();
             let text = format!(

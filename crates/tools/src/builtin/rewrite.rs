@@ -43,6 +43,6 @@ impl Rewrite {
             let new = Replacement { call, path, before, content: &content, purpose };
             workspace.replace(new).map_or_else(failed, |()| outcome)
         });
-        Prepared { assessment, recovery, act }
+        Prepared::new(assessment, recovery, act)
     }
 }

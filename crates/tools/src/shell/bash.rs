@@ -58,7 +58,7 @@ fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
     let given: Arguments = serde_json::from_value(call.arguments.take())
         .map_err(|error| Outcome::error(format!("The arguments of `bash` do not fit: {error}")))?;
     let reading = world.shell.read(&given.command, &directory(&world, &call));
-    let assessment = reading.assessment;
+    let assessment = reading.assessment.clone();
     // Running a command that only looks once more does no harm (§15.6).
     let background = given.background.unwrap_or(false);
     let rerun = assessment.class == Class::Read && !background;
@@ -75,7 +75,7 @@ fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
             }
         })
     });
-    Ok(Prepared { assessment, recovery, act })
+    Ok(Prepared { assessment, reading: Some(Box::new(reading)), recovery, act })
 }
 
 /// Where the last command of this agent ended.

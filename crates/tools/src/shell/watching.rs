@@ -47,7 +47,7 @@ impl Tool for BashOutput {
         Box::pin(std::future::ready(named(call).map(|id| {
             let assessment = Assessment::of(Class::Read, format!("reads the output of `{id}`"));
             let act: Act = Box::new(move || Box::pin(async move { read(&shell, id) }));
-            Prepared { assessment, recovery: Recovery::Rerun, act }
+            Prepared::new(assessment, Recovery::Rerun, act)
         })))
     }
 }
@@ -87,7 +87,7 @@ impl Tool for BashKill {
                 })
             });
             // A command that is gone cannot be ended twice.
-            Prepared { assessment, recovery: Recovery::Rerun, act }
+            Prepared::new(assessment, Recovery::Rerun, act)
         })))
     }
 }

@@ -71,6 +71,10 @@ impl Walk<'_> {
             }
             return judged;
         }
+        // `$SHELL -c …` and `$0 -c …` are shells, whatever they are called.
+        if args.first().is_some_and(|arg| arg.text.starts_with('-') && arg.text.ends_with('c')) {
+            judged = worse(judged, self.shell("sh", args));
+        }
         // An unset variable leaves nothing: `r$x` may be `r`, and `$x rm` may be `rm`.
         let left = name.stripped();
         if !left.is_empty() && !left.ends_with('/') {
@@ -88,10 +92,20 @@ impl Walk<'_> {
         if name.is_empty() {
             return Assessment::of(Class::Read, "an empty command name runs nothing");
         }
+        if !self.may_judge(args.len()) {
+            return opaque("there is too much in it to look through");
+        }
+        if name.starts_with('-') {
+            // The keyword `time` took no options: in another shell these are the program's.
+            let argv: Vec<Arg> =
+                std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
+            return self.by_program("time", &argv);
+        }
         let (program, place) = self.program(name);
         let mut judged = self.by_program(&program, args);
         if name.contains('/') {
             judged = worse(judged, place);
+            judged = self.written_here(name, "").into_iter().fold(judged, worse);
         }
         if let Some(bodies) = self.state.functions.get(name).cloned() {
             if self.active.iter().any(|active| active == name) && self.forks > 0 {
@@ -147,10 +161,7 @@ impl Walk<'_> {
     }
 
     fn by_program(&mut self, program: &str, args: &[Arg]) -> Assessment {
-        if let [only] = args
-            && matches!(&*only.text, "--help" | "--version")
-            && table::knows(program)
-        {
+        if shows_version(program, args) {
             return Assessment::of(Class::Read, "shows help or a version");
         }
         match program {
@@ -190,6 +201,17 @@ impl Walk<'_> {
             ),
         };
         judged = self.with_files(entry, &invocation, judged);
+        if matches!(program, "curl" | "wget" | "tee" | "sponge" | "dd") {
+            let names = entry.outputs.split_whitespace();
+            let files = names.flat_map(|name| invocation.values(name)).map(str::to_owned);
+            let operands = invocation
+                .operands
+                .iter()
+                .map(|arg| arg.text.strip_prefix("of=").unwrap_or(&arg.text).to_owned());
+            for file in files.chain(operands).collect::<Vec<_>>() {
+                self.mark_written(&Arg::literal(file));
+            }
+        }
         match special::check(self, &invocation) {
             Some(special) => worse(judged, special),
             None => judged,
@@ -276,6 +298,20 @@ impl Walk<'_> {
     pub(super) fn argument_script(&mut self, text: &str, program: &str) {
         let text = Arg::literal(text);
         self.apart(How::Wrapper(program.to_owned()), |walk| walk.script_text(&text, program));
+    }
+}
+
+/// Whether a known program is only asked what it is.
+fn shows_version(program: &str, args: &[Arg]) -> bool {
+    const SHORT: &[&str] =
+        &["node", "npm", "yarn", "pnpm", "ruby", "perl", "php", "docker", "terraform", "go", "tsc"];
+    let [only] = args else { return false };
+    match &*only.text {
+        "--help" | "--version" | "-V" | "-version" => {
+            table::knows(program) || super::code::is_interpreter(program)
+        }
+        "-v" => SHORT.contains(&program),
+        _ => false,
     }
 }
 

@@ -166,16 +166,31 @@ const SUSPICIOUS: &[&str] = &[
 /// Longer code is nothing anyone sees through.
 const LONGEST_CODE: usize = 4_000;
 
+/// Whether a program is an interpreter that is known here.
+pub(super) fn is_interpreter(program: &str) -> bool {
+    find(program).is_some()
+}
+
+fn find(program: &str) -> Option<&'static Interpreter> {
+    let base = base(program);
+    INTERPRETERS.iter().find(|known| {
+        known.names.contains(&program) || (!base.is_empty() && known.names.contains(&base))
+    })
+}
+
+/// The name without a version: `python3.12` is `python`.
+fn base(program: &str) -> &str {
+    program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
 impl Walk<'_> {
     /// Judges an interpreter; `None` when `program` is none.
     pub(super) fn interpreter(&mut self, program: &str, args: &[Arg]) -> Option<Assessment> {
         if matches!(program, "awk" | "gawk" | "mawk" | "nawk" | "original-awk") {
             return Some(self.awk(program, args));
         }
-        let base = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-        let known = INTERPRETERS.iter().find(|known| {
-            known.names.contains(&program) || (!base.is_empty() && known.names.contains(&base))
-        })?;
+        let known = find(program)?;
+        let base = base(program);
         let invocation = Invocation::new(program, args, known.values, Style::Bundled);
         let codes: Vec<String> = invocation.values(known.code).map(str::to_owned).collect();
         if !codes.is_empty() {
@@ -203,12 +218,12 @@ impl Walk<'_> {
             .collect::<Vec<_>>()
         {
             if loaded.starts_with(['/', '.']) {
-                let ran = self.script_file(&Arg::literal(loaded.clone()));
+                let ran = self.script_file(&Arg::literal(loaded.clone()), base);
                 self.note(ran, &[Arg::literal(loaded)]);
             }
         }
         Some(match invocation.operands.first() {
-            Some(file) if file.text != "-" => self.script_file(file),
+            Some(file) if file.text != "-" => self.script_file(file, program),
             _ if !invocation.options.is_empty()
                 && invocation.operands.is_empty()
                 && self.state.input == Input::Inherited =>
@@ -217,7 +232,7 @@ impl Walk<'_> {
             }
             _ => match self.state.input.clone() {
                 Input::Text(text) => self.code(program, &text),
-                Input::File(file) => self.script_file(&Arg::literal(file)),
+                Input::File(file) => self.script_file(&Arg::literal(file), program),
                 Input::Pipe => opaque(format!(
                     "`{program}` runs what another command prints, which is not known"
                 )),
@@ -305,7 +320,7 @@ impl Walk<'_> {
         let files = invocation.values("-f|--file|-E|--exec").map(Arg::literal).collect::<Vec<_>>();
         let mut judged = Assessment::of(Class::Read, "filters text");
         for file in &files {
-            judged = worse(judged, self.script_file(file));
+            judged = worse(judged, self.script_file(file, program));
         }
         let mut codes: Vec<String> = invocation.values("-e|--source").map(str::to_owned).collect();
         let mut operands = &invocation.operands[..];
@@ -345,19 +360,39 @@ impl Walk<'_> {
             return opaque("`awk` runs a program that is only known when it runs");
         }
         let mut judged = Assessment::of(Class::Read, "filters text");
-        if dense.contains(">\"") || dense.contains(">>") {
-            for text in literals(code).concat() {
-                if dense.contains(&format!(">\"{}\"", text.replace(char::is_whitespace, "")))
-                    && let Some(write) = self.judge_path(&Arg::literal(text), Use::Write)
-                {
-                    judged = worse(judged, write);
-                }
-            }
-        } else if dense.contains("print>") || dense.contains("print$0>") {
-            judged = worse(judged, opaque("`awk` writes files that its input names"));
+        for target in awk_targets(code) {
+            let found = match target {
+                Some(file) => self.judge_path(&Arg::literal(file), Use::Write),
+                None => Some(opaque("`awk` writes files that are only known when it runs")),
+            };
+            judged = found.into_iter().fold(judged, worse);
         }
         judged
     }
+}
+
+/// What `print … > target` writes to in an awk program; `None` for a target that is not a text.
+fn awk_targets(code: &str) -> Vec<Option<String>> {
+    let mut targets = Vec::new();
+    for statement in code.split([';', '{', '}', '\n']) {
+        let Some(at) = statement.find("print") else { continue };
+        let (mut depth, mut quoted) = (0_usize, false);
+        for (index, c) in statement[at..].char_indices() {
+            match c {
+                '"' => quoted = !quoted,
+                '(' if !quoted => depth += 1,
+                ')' if !quoted => depth = depth.saturating_sub(1),
+                '>' if !quoted && depth == 0 => {
+                    let target = statement[at + index..].trim_start_matches('>').trim_start();
+                    let text = target.strip_prefix('"').and_then(|text| text.split_once('"'));
+                    targets.push(text.map(|(text, _)| text.to_owned()));
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    targets
 }
 
 /// The quoted texts in code; those with only commas between them form one group.

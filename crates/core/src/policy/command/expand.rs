@@ -4,7 +4,8 @@
 //! several *fields* where it splits. Substitutions found on the way are walked like any command.
 
 use super::How;
-use super::state::{Arg, MOST_VALUES, UNKNOWN, Values};
+use super::guard::LONGEST_TEXT as LONGEST_WORD;
+use super::state::{Arg, MOST_FIELDS, MOST_VALUES, UNKNOWN, Values};
 use super::syntax;
 use super::walk::Walk;
 use super::word::{self, Operation, Piece};
@@ -12,10 +13,13 @@ use super::word::{self, Operation, Piece};
 /// The most words one brace expansion is followed through.
 const MOST_BRACES: usize = 64;
 
+/// Characters without which a word is just its text.
+const SPECIAL: &[char] = &['$', '`', '\\', '\'', '"', '~', '{', '*', '?', '[', '('];
+
 impl Walk<'_> {
     /// The arguments `word` may become: variants of fields. Never empty.
     pub(super) fn expand(&mut self, word: &str) -> Values {
-        if !word.contains(['$', '`', '\\', '\'', '"', '~', '{', '*', '?', '[']) {
+        if !word.contains(SPECIAL) {
             let text = word.to_owned();
             return vec![vec![Arg { text, quoted: false, glob: false }]];
         }
@@ -155,7 +159,8 @@ impl Walk<'_> {
                 self.prompt(name);
                 unknown()
             }
-            Operation::Indirect => {
+            Operation::Indirect(rest) => {
+                self.expand_document(rest);
                 let target = self.value(name).and_then(|values| match &values[..] {
                     [fields] => joined(fields).known().map(str::to_owned),
                     _ => None,
@@ -164,7 +169,11 @@ impl Walk<'_> {
             }
             Operation::Computed(text) => {
                 self.expand_document(text);
-                unknown()
+                match (text.starts_with('%'), self.value(name)) {
+                    // Cutting the end off leaves the directory a path is in.
+                    (true, Some(values)) => values.iter().map(|fields| vec![cut(fields)]).collect(),
+                    _ => unknown(),
+                }
             }
         }
     }
@@ -230,6 +239,18 @@ pub(super) fn joined(fields: &[Arg]) -> Arg {
     Arg { text, quoted: fields.iter().any(|arg| arg.quoted), glob: false }
 }
 
+/// A path of which the end is not known.
+fn cut(fields: &[Arg]) -> Arg {
+    let whole = joined(fields);
+    let directory = whole.text.rfind('/').map_or("", |at| &whole.text[..=at]);
+    let text = match whole.text.starts_with(UNKNOWN) {
+        true => UNKNOWN.to_string(),
+        false if directory.is_empty() => format!("./{UNKNOWN}"),
+        false => format!("{directory}{UNKNOWN}"),
+    };
+    Arg { text, quoted: whole.quoted, glob: false }
+}
+
 /// A word under construction.
 #[derive(Clone, Default)]
 struct Word {
@@ -243,7 +264,13 @@ impl Word {
         let bracket = || text.find('[').is_some_and(|at| text[at..].contains(']'));
         let extended = || ["!(", "+(", "@("].iter().any(|opener| text.contains(opener));
         let glob = !quoted && (text.contains(['*', '?']) || bracket() || extended());
+        if self.fields.len() > MOST_FIELDS {
+            self.fields = vec![Arg::unknown()];
+        }
         match self.fields.last_mut() {
+            Some(last) if self.open && last.text.len() + text.len() > LONGEST_WORD => {
+                *last = Arg::unknown();
+            }
             Some(last) if self.open => {
                 last.text.push_str(text);
                 last.quoted |= quoted;

@@ -14,6 +14,13 @@ impl Walk<'_> {
     }
 
     pub(super) fn output_of_simple(&mut self, parts: &[Part]) -> Option<String> {
+        let to_file =
+            |part: &Part| matches!(part, Part::Redirect(Redirect::To(..) | Redirect::Process(..)));
+        if parts.iter().any(to_file) { None } else { self.text_printed(parts) }
+    }
+
+    /// What the command prints, wherever that goes.
+    pub(super) fn text_printed(&mut self, parts: &[Part]) -> Option<String> {
         // Expanding walks substitutions, which the caller has already done: what is found is dropped.
         let found = std::mem::take(&mut self.found);
         let state = self.state.clone();
@@ -40,10 +47,8 @@ impl Walk<'_> {
                     });
                 }
                 Part::Redirect(Redirect::Text(word)) => document = Some(self.expand_to_text(word)),
-                Part::Redirect(Redirect::To(_) | Redirect::From(_) | Redirect::Process(..)) => {
-                    return None;
-                }
-                Part::Redirect(Redirect::Duplicate(_)) => {}
+                Part::Redirect(Redirect::From(_) | Redirect::Process(..)) => return None,
+                Part::Redirect(Redirect::To(..) | Redirect::Duplicate(_)) => {}
             }
         }
         let words: Vec<&str> = words.iter().map(Arg::known).collect::<Option<_>>()?;

@@ -187,7 +187,13 @@ pub(super) fn judge(
         return Some(Assessment::of(Class::Publish, format!("`{shown}` is a network connection")));
     }
     if how == Use::Read {
-        return None;
+        let raw = absolute
+            .iter()
+            .any(|path| path.starts_with("/dev/") && place(context, path) == Place::Device);
+        return raw.then(|| {
+            Assessment::of(Class::Read, format!("reads the raw device `{shown}`"))
+                .at_least(Risk::High)
+        });
     }
     if let Some(who) = absolute.iter().find_map(|path| run_by_others(context, path)) {
         return Some(Assessment::of(Class::Destructive, format!("changes `{shown}`, which {who}")));

@@ -1,8 +1,10 @@
 //! Programs that run shell text: shells, `eval`, `source`, and files run as scripts.
 
 use super::How;
+use super::classify::worse;
 use super::paths::{self, Place};
 use super::state::{Arg, Input, UNKNOWN};
+use super::syntax::{Append, Part, Redirect};
 use super::walk::Walk;
 use crate::policy::class::{Assessment, Class};
 
@@ -31,7 +33,7 @@ impl Walk<'_> {
             }
             if WITH_VALUE.contains(&text) {
                 if let ("--rcfile" | "--init-file", [file, ..]) = (text, more) {
-                    let ran = self.script_file(file);
+                    let ran = self.script_file(file, program);
                     self.note(ran, &[Arg::literal(text), file.clone()]);
                 }
                 rest = more.get(1..).unwrap_or_default();
@@ -56,7 +58,7 @@ impl Walk<'_> {
             return Assessment::of(Class::Read, "a shell, judged by the text it is given");
         }
         match rest.first() {
-            Some(file) if !input => self.script_file(file),
+            Some(file) if !input => self.script_file(file, program),
             _ => self.input_script(program),
         }
     }
@@ -71,7 +73,7 @@ impl Walk<'_> {
                 });
                 Assessment::of(Class::Read, "a shell, judged by the text it is given")
             }
-            Input::File(file) => self.script_file(&Arg::literal(file)),
+            Input::File(file) => self.script_file(&Arg::literal(file), program),
             Input::Pipe => Assessment::of(
                 Class::Opaque,
                 format!("`{program}` runs what another command prints, which is not known"),
@@ -100,15 +102,16 @@ impl Walk<'_> {
         }
     }
 
-    /// A file that is run as a script.
-    pub(super) fn script_file(&mut self, file: &Arg) -> Assessment {
+    /// A file that `program` runs as a script.
+    pub(super) fn script_file(&mut self, file: &Arg, program: &str) -> Assessment {
         let Some(path) = file.known() else {
             return Assessment::of(Class::Opaque, "runs a script that is only known when it runs");
         };
         if matches!(path, "/dev/stdin" | "/proc/self/fd/0" | "/dev/fd/0") {
-            return self.input_script("sh");
+            return self.input_script(program);
         }
-        match self.place(path) {
+        let written = self.written_here(path, program);
+        let judged = match self.place(path) {
             Place::Workspace => {
                 Assessment::of(Class::LocalCommand, format!("runs `{path}` of the workspace"))
             }
@@ -116,6 +119,62 @@ impl Walk<'_> {
                 Class::Opaque,
                 format!("runs `{path}`, a script outside the workspace"),
             ),
+        };
+        match written {
+            Some(written) => worse(judged, written),
+            None => judged,
+        }
+    }
+
+    /// A file that this very text wrote before: judged by what it wrote, where that is known.
+    pub(super) fn written_here(&mut self, path: &str, program: &str) -> Option<Assessment> {
+        let paths = self.resolved(path);
+        let text = paths.iter().flatten().find_map(|path| self.written.get(path))?.clone();
+        let Some(text) = text else {
+            return Some(Assessment::of(
+                Class::Opaque,
+                format!("runs `{path}`, which this command writes with text that is not known"),
+            ));
+        };
+        let first = text.lines().next().filter(|line| line.starts_with("#!")).unwrap_or_default();
+        let others = ["python", "node", "perl", "ruby", "php", "awk", "sed"];
+        let other =
+            others.iter().find(|name| first.contains(**name) || program.starts_with(**name));
+        if let Some(other) = other {
+            return Some(self.code(other, &text));
+        }
+        self.apart(How::Script(path.to_owned()), |walk| {
+            walk.script_text(&Arg::literal(text), path);
+        });
+        None
+    }
+
+    /// Remembers that this text writes a file.
+    pub(super) fn mark_written(&mut self, file: &Arg) {
+        for path in self.resolved(&file.text).into_iter().flatten() {
+            self.written.entry(path).or_insert(None);
+        }
+    }
+
+    /// Remembers what a command wrote into the file its output goes to.
+    pub(super) fn keep_written(&mut self, parts: &[Part]) {
+        let mut targets = parts.iter().filter_map(|part| match part {
+            Part::Redirect(Redirect::To(word, append)) => Some((word, *append)),
+            Part::Redirect(_) | Part::Word(_) | Part::Assign(_) | Part::Process(_) => None,
+        });
+        let (Some((word, append)), None) = (targets.next(), targets.next()) else { return };
+        let text = self.text_printed(parts);
+        let found = std::mem::take(&mut self.found);
+        let file = self.expand_to_text(word);
+        self.found = found;
+        for path in self.resolved(&file.text).into_iter().flatten() {
+            let old = self.written.remove(&path).flatten();
+            let new = match (append, old, &text) {
+                (Append::No, _, text) => text.clone(),
+                (Append::Yes, Some(old), Some(text)) => Some(format!("{old}\n{text}")),
+                (Append::Yes, ..) => None,
+            };
+            self.written.insert(path, new);
         }
     }
 
@@ -131,7 +190,7 @@ impl Walk<'_> {
         let Some(file) = args.first() else {
             return Assessment::of(Class::Read, "sources nothing");
         };
-        let mut judged = self.script_file(file);
+        let mut judged = self.script_file(file, "source");
         // A start-up file at home is the user's own; writing it is what asks.
         let home = paths::join(&self.context.home, "");
         let known = file.known().map(|path| self.resolved(path)).unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::classify::{opaque, worse};
 use super::invocation::Invocation;
 use super::paths::Use;
-use super::state::Arg;
+use super::state::{Arg, Input};
 use super::walk::Walk;
 use crate::policy::class::{Assessment, Class};
 
@@ -31,6 +31,13 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "rustc" | "javac" => {
             compiler(walk, call)
         }
+        "zip"
+            if call.operands.first().is_some_and(|archive| {
+                walk.judge_path(archive, Use::Write).is_some_and(|found| found.class > Class::Edit)
+            }) =>
+        {
+            call.operands.first().and_then(|archive| walk.judge_path(archive, Use::Write))
+        }
         "zip" => call
             .args
             .iter()
@@ -38,6 +45,14 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
             .then(|| opaque("runs the program it is told to")),
         "gzip" | "gunzip" | "bzip2" | "bunzip2" | "xz" | "unxz" | "zstd" | "unzstd" | "lz4"
         | "pigz" | "compress" | "uncompress" => compressed(walk, call),
+        "kill" => kill(call),
+        "man" | "less" => pager(walk, call),
+        "at" | "batch" => {
+            if let Input::Text(text) = walk.state.input.clone() {
+                walk.argument_script(&text, "at");
+            }
+            None
+        }
         "date" | "hostname" => machine_setting(call),
         "docker" | "podman" => docker(walk, call),
         _ => None,
@@ -205,6 +220,32 @@ fn compressed(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
     call.operands.iter().filter_map(|file| walk.judge_path(file, Use::Write)).reduce(worse)
 }
 
+/// Process 1 is the machine, and -1 is every process.
+fn kill(call: &Invocation) -> Option<Assessment> {
+    let all = call.args.iter().skip(1).any(|arg| matches!(&*arg.text, "-1" | "1"))
+        || matches!(call.args, [only] if only.text == "1");
+    (all && !call.has("-0|-l|-L"))
+        .then(|| Assessment::of(Class::Catastrophic, "ends every process of the machine"))
+}
+
+/// `man -P command` and `less +!command` run a command.
+fn pager(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let mut texts: Vec<String> = Vec::new();
+    for (index, arg) in call.args.iter().enumerate() {
+        if matches!(&*arg.text, "-P" | "--pager" | "-H" | "--html") && call.program == "man" {
+            texts.extend(call.args.get(index + 1).map(|arg| arg.text.clone()));
+        }
+        let glued = ["-P", "--pager=", "+!", "+:!", "++!"];
+        texts.extend(glued.iter().find_map(|option| {
+            arg.text.strip_prefix(option).filter(|text| !text.is_empty()).map(str::to_owned)
+        }));
+    }
+    for text in &texts {
+        walk.argument_script(text, call.program);
+    }
+    None
+}
+
 fn machine_setting(call: &Invocation) -> Option<Assessment> {
     let sets = match call.program {
         "date" => call.has("-s|--set"),
@@ -215,6 +256,12 @@ fn machine_setting(call: &Invocation) -> Option<Assessment> {
 
 /// Mounting the host into a container gives the container the host.
 fn docker(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    if call.word(0) == Some("cp")
+        && let Some(target) = call.operands.last().filter(|target| !target.text.contains(':'))
+        && let Some(found) = walk.judge_path(target, Use::Write)
+    {
+        return Some(found);
+    }
     let volumes = call.args.iter().zip(call.args.iter().skip(1));
     for (option, value) in volumes {
         if !matches!(&*option.text, "-v" | "--volume" | "--mount") {

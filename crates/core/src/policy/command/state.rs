@@ -15,6 +15,12 @@ pub(super) const UNKNOWN: char = '\0';
 /// The most values one variable is followed through.
 pub(super) const MOST_VALUES: usize = 8;
 
+/// The longest value followed; `a=$a$a` doubles at every step.
+pub(super) const LONGEST_VALUE: usize = 16 * 1024;
+
+/// The most fields of one value followed; `a=("${a[@]}" "${a[@]}")` doubles too.
+pub(super) const MOST_FIELDS: usize = 1_000;
+
 /// One argument, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Arg {
@@ -92,12 +98,17 @@ impl State {
             changes: 0,
         };
         state.set("HOME", vec![vec![Arg::literal(home)]]);
+        state.set("IFS", vec![vec![Arg::literal(" \t\n")]]);
         state.set("PWD", vec![vec![Arg::literal(directory)]]);
         state
     }
 
     pub(super) fn set(&mut self, name: &str, mut values: Values) {
-        if values.len() > MOST_VALUES {
+        let too_much = |fields: &Vec<Arg>| {
+            fields.len() > MOST_FIELDS
+                || fields.iter().map(|arg| arg.text.len()).sum::<usize>() > LONGEST_VALUE
+        };
+        if values.len() > MOST_VALUES || values.iter().any(too_much) {
             values = vec![vec![Arg::unknown()]];
         }
         if name == "IFS" {

@@ -77,7 +77,8 @@ pub(super) enum Value {
 #[derive(Debug)]
 pub(super) enum Redirect {
     From(String),
-    To(String),
+    /// A file that is written, and whether what it held stays.
+    To(String, Append),
     /// `<( … )` or `>( … )` as the target; `true` when the command reads from it.
     Process(Vec<Node>, bool),
     /// A here-document, and whether its text is expanded.
@@ -88,11 +89,49 @@ pub(super) enum Redirect {
     Duplicate(String),
 }
 
+/// Whether a written file keeps what it held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Append {
+    Yes,
+    No,
+}
+
 /// Parses `text`, or says why not.
 pub(super) fn parse(text: &str) -> Result<Vec<Node>, Unreadable> {
     guard::before_tokens(text)?;
+    // The tokenizer takes the `)` of a pattern for the end of the substitution around it.
+    if text.contains("case")
+        && text.contains("$(")
+        && let Ok(nodes) = parse_with(&with_open_patterns(text), false)
+    {
+        return Ok(nodes);
+    }
     // Bash reads `!(x)` as a negated subshell unless `extglob` is on, so that comes first.
     parse_with(text, false).or_else(|error| parse_with(text, true).map_err(|_| error))
+}
+
+/// `case x in a) …;; b) …` with the optional parenthesis before each pattern.
+fn with_open_patterns(text: &str) -> String {
+    let mut result = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some((at, length)) = [" in ", " in\n", ";;"]
+        .iter()
+        .filter_map(|opener| rest.find(opener).map(|at| (at, opener.len())))
+        .min()
+    {
+        let (before, after) = rest.split_at(at + length);
+        result.push_str(before);
+        let pattern = after.trim_start();
+        result.push_str(&after[..after.len() - pattern.len()]);
+        let stop = pattern.find([')', '(', '\n', ';']);
+        if stop.is_some_and(|stop| pattern[stop..].starts_with(')')) && !pattern.starts_with("esac")
+        {
+            result.push('(');
+        }
+        rest = pattern;
+    }
+    result.push_str(rest);
+    result
 }
 
 fn parse_with(text: &str, extended_globs: bool) -> Result<Vec<Node>, Unreadable> {
@@ -102,6 +141,7 @@ fn parse_with(text: &str, extended_globs: bool) -> Result<Vec<Node>, Unreadable>
         .map_err(|error| Unreadable::because(format!("it does not parse: {error}")))?;
     guard::before_grammar(&tokens)?;
     part_parentheses(&mut tokens);
+    part_semicolons(&mut tokens);
     let program = brush_parser::parse_tokens(&tokens, &options)
         .map_err(|error| Unreadable::because(format!("it does not parse: {error}")))?;
     Ok(program.complete_commands.into_iter().flat_map(list).collect())
@@ -134,6 +174,24 @@ fn part_parentheses(tokens: &mut Vec<Token>) {
             _ => {}
         }
         at += 1;
+    }
+}
+
+/// In the head of `for ((;;))` two semicolons are two, not the end of a `case` arm.
+fn part_semicolons(tokens: &mut Vec<Token>) {
+    let mut at = 0;
+    while at + 2 < tokens.len() {
+        let head = token_text(&tokens[at]) == ("for", false)
+            && token_text(&tokens[at + 1]) == ("(", true)
+            && token_text(&tokens[at + 2]) == ("(", true);
+        at += 1;
+        let end = if head { closing(tokens, at).unwrap_or(at) } else { at };
+        let found = (at..end).find(|&index| token_text(&tokens[index]) == (";;", true));
+        if let Some(index) = found {
+            let one = Token::Operator(";".to_owned(), tokens[index].location().clone());
+            tokens[index] = one.clone();
+            tokens.insert(index, one);
+        }
     }
 }
 
@@ -295,9 +353,8 @@ fn redirect(redirect: ast::IoRedirect) -> Redirect {
         ast::IoRedirect::File(_, kind, target) => match target {
             Target::Filename(word) => match kind {
                 Kind::Read => Redirect::From(word.value),
-                Kind::Write | Kind::Append | Kind::ReadAndWrite | Kind::Clobber => {
-                    Redirect::To(word.value)
-                }
+                Kind::Write | Kind::Clobber => Redirect::To(word.value, Append::No),
+                Kind::Append | Kind::ReadAndWrite => Redirect::To(word.value, Append::Yes),
                 Kind::DuplicateInput | Kind::DuplicateOutput => Redirect::Duplicate(word.value),
             },
             Target::Fd(number) => Redirect::Duplicate(number.to_string()),
@@ -311,7 +368,8 @@ fn redirect(redirect: ast::IoRedirect) -> Redirect {
             Redirect::Document(document.doc.value, document.requires_expansion)
         }
         ast::IoRedirect::HereString(_, word) => Redirect::Text(word.value),
-        ast::IoRedirect::OutputAndError(word, _) => Redirect::To(word.value),
+        ast::IoRedirect::OutputAndError(word, false) => Redirect::To(word.value, Append::No),
+        ast::IoRedirect::OutputAndError(word, true) => Redirect::To(word.value, Append::Yes),
     }
 }
 

@@ -5,6 +5,8 @@
 //!   once more when it changed what the shell knows.
 //! - Bounded: commands, nested texts and bytes parsed have limits; over one, the rest is opaque.
 
+use std::collections::BTreeMap;
+
 use super::expand::combine;
 use super::state::{Arg, Input, State, UNKNOWN, Values};
 use super::syntax::{Assign, Node, Part, Redirect, Unreadable, Value};
@@ -13,6 +15,9 @@ use crate::policy::class::{Assessment, Class};
 
 /// The most commands followed in one text, loops and function calls counted each time.
 const MOST_COMMANDS: usize = 2_000;
+
+/// The most arguments looked into in one text, counted again wherever they may be a command.
+const MOST_ARGUMENTS: usize = 20_000;
 
 /// The deepest commands inside commands: `sh -c "env nice sh -c '…'"`. Fits a 2 MiB stack.
 const DEEPEST_TEXT: usize = 40;
@@ -39,10 +44,13 @@ pub(super) struct Walk<'c> {
     pub how: How,
     /// Functions and aliases being followed, outermost first.
     pub active: Vec<String>,
+    /// Files this text has written so far, with their text where it is known.
+    pub written: BTreeMap<String, Option<String>>,
     /// How many pipes and background jobs are around this point.
     pub forks: usize,
     depth: usize,
     commands: usize,
+    judged: usize,
     bytes: usize,
     stack: Stack,
 }
@@ -55,9 +63,11 @@ pub(super) fn read(script: &str, context: &Context, stack: Stack) -> Reading {
         found: Vec::new(),
         how: How::Direct,
         active: Vec::new(),
+        written: BTreeMap::new(),
         forks: 0,
         depth: 0,
         commands: 0,
+        judged: 0,
         bytes: 0,
         stack,
     };
@@ -304,9 +314,10 @@ impl Walk<'_> {
                 self.opened(&file, "<", paths::Use::Read);
                 self.state.input = Input::File(file.text);
             }
-            Redirect::To(word) => {
+            Redirect::To(word, _) => {
                 let file = self.expand_to_text(word);
                 self.opened(&file, ">", paths::Use::Write);
+                self.mark_written(&file);
             }
             Redirect::Duplicate(word) => {
                 let file = self.expand_to_text(word);
@@ -346,18 +357,29 @@ impl Walk<'_> {
         }
     }
 
-    fn simple(&mut self, parts: &[Part]) {
+    /// Whether one more command is followed; says so when the first is not.
+    fn may_follow(&mut self) -> bool {
         self.commands += 1;
-        if self.commands >= MOST_COMMANDS {
-            if self.commands == MOST_COMMANDS {
-                self.note_unreadable("…", "there are too many commands in it");
-            }
+        if self.commands == MOST_COMMANDS {
+            self.note_unreadable("…", "there are too many commands in it");
+        }
+        self.commands < MOST_COMMANDS
+    }
+
+    /// Whether a command with this many arguments is looked into.
+    pub(super) fn may_judge(&mut self, arguments: usize) -> bool {
+        self.judged += 1 + arguments;
+        self.judged <= MOST_ARGUMENTS
+    }
+
+    fn simple(&mut self, parts: &[Part]) {
+        if !self.may_follow() {
             return;
         }
         let outer = std::mem::take(&mut self.found);
         let input = self.state.input.clone();
         let mut variants: Values = vec![Vec::new()];
-        let mut assigned = Vec::new();
+        let (mut assigned, mut declared) = (Vec::new(), Vec::new());
         let named = parts.iter().any(|part| matches!(part, Part::Word(_)));
         for part in parts {
             match part {
@@ -374,7 +396,7 @@ impl Walk<'_> {
                     let raw = format!("{}={text}", assign.name);
                     variants = combine(variants, &[vec![Arg::literal(raw)]]);
                     if self.declares(&variants) {
-                        self.assign(assign, values);
+                        declared.push((assign, values));
                     }
                 }
                 Part::Word(word) => {
@@ -398,6 +420,10 @@ impl Walk<'_> {
         }
         let inner = std::mem::replace(&mut self.found, outer);
         self.record_variants(variants, parts, inner);
+        for (assign, values) in declared {
+            self.assign(assign, values);
+        }
+        self.keep_written(parts);
         self.state.input = input;
     }
 
@@ -428,6 +454,10 @@ impl Walk<'_> {
     pub(super) fn record(&mut self, argv: Vec<Arg>, how: How, inner: Vec<Command>) {
         if self.depth >= DEEPEST_TEXT {
             return self.note_unreadable("…", "commands are nested too deeply");
+        }
+        if !self.may_follow() {
+            self.found.extend(inner);
+            return;
         }
         let outer = std::mem::replace(&mut self.found, inner);
         let how_inside = std::mem::replace(&mut self.how, how.clone());
@@ -484,7 +514,13 @@ impl Walk<'_> {
 
 /// A loop's word, which stands for any file name when it is a glob.
 fn globbed(field: Arg) -> Arg {
-    if field.glob { Arg { text: format!("{UNKNOWN}"), ..field } } else { field }
+    if !field.glob {
+        return field;
+    }
+    // What a relative glob matches stays below the directory it starts from.
+    let relative = !field.text.starts_with(['/', '~', UNKNOWN]) && !field.text.contains("..");
+    let text = if relative { format!("./{UNKNOWN}") } else { UNKNOWN.to_string() };
+    Arg { text, ..field }
 }
 
 /// The longest text shown of one word.

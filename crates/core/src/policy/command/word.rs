@@ -38,8 +38,8 @@ pub(super) enum Operation {
     },
     /// `@P`: the value is expanded as a prompt, which executes what it holds.
     Prompt,
-    /// `!name`: the variable whose name is the value.
-    Indirect,
+    /// `!name`: the variable whose name is the value; what follows may hold substitutions.
+    Indirect(String),
     /// `[@]`, `[*]`: every element.
     All,
     /// `[n]`: one element.
@@ -322,7 +322,7 @@ fn parameter(inner: &str) -> (String, Operation) {
     }
     if let Some(rest) = inner.strip_prefix('!').filter(|rest| !rest.is_empty()) {
         let end = name_end(rest);
-        return (rest[..end].to_owned(), Operation::Indirect);
+        return (rest[..end].to_owned(), Operation::Indirect(rest[end..].to_owned()));
     }
     let end = name_end(inner);
     let (name, mut rest) = (inner[..end].to_owned(), &inner[end..]);

@@ -33,7 +33,7 @@ struct Wrapper {
 }
 
 const fn plain(names: &'static [&'static str], values: &'static str, skip: usize) -> Wrapper {
-    let (class, reason) = (Class::Read, "judged by the command it runs");
+    let (class, reason) = (Class::Read, "runs another command, judged by itself");
     Wrapper { names, values, texts: "", runs: Runs::Words(skip), class, reason }
 }
 
@@ -93,7 +93,7 @@ const WRAPPERS: &[Wrapper] = &[
         texts: "",
         runs: Runs::Text(0),
         class: Class::Read,
-        reason: "judged by the command it repeats",
+        reason: "repeats another command, judged by itself",
     },
     Wrapper {
         names: &["script"],
@@ -109,7 +109,7 @@ const WRAPPERS: &[Wrapper] = &[
         texts: "-c|--command",
         runs: Runs::Words(1),
         class: Class::Read,
-        reason: "judged by the command it runs",
+        reason: "runs another command, judged by itself",
     },
     Wrapper {
         names: &["hyperfine", "concurrently", "npm-run-all", "run-p", "run-s"],
@@ -297,36 +297,52 @@ impl Walk<'_> {
                 }
                 let inner = &rest[assigns..];
                 if !inner.is_empty() {
-                    self.forks += 1;
-                    self.apart(how.clone(), |walk| walk.record(inner.to_vec(), how, Vec::new()));
-                    self.forks -= 1;
+                    self.apart(how.clone(), |walk| {
+                        // A wrapper runs programs: functions and aliases mean nothing to it.
+                        walk.state.functions.clear();
+                        walk.state.aliases.clear();
+                        walk.record(inner.to_vec(), how, Vec::new());
+                    });
                 }
             }
         }
         Assessment::of(wrapper.class, format!("`{program}` {}", wrapper.reason))
     }
 
-    /// `env -S 'words'` splits text into a command.
+    /// `env -S 'words' more` splits text into a command; everything after it belongs to that.
     fn env_options(&mut self, args: &[Arg]) {
-        let invocation =
-            Invocation::new("env", args, "-u --unset -C --chdir -S --split-string", Style::Bundled);
-        let texts: Vec<String> =
-            invocation.values("-S|--split-string").map(str::to_owned).collect();
-        for text in texts {
-            let text = Arg::literal(format!("env {text}"));
-            self.apart(How::Wrapper("env".to_owned()), |walk| walk.script_text(&text, "env"));
+        let splits = |arg: &Arg| {
+            let text = arg.text.strip_prefix("--split-string").or(arg.text.strip_prefix("-S"))?;
+            Some(text.strip_prefix('=').unwrap_or(text).to_owned())
+        };
+        let Some((at, glued)) =
+            args.iter().enumerate().find_map(|(at, arg)| Some((at, splits(arg)?)))
+        else {
+            return;
+        };
+        let mut rest = args[at + 1..].iter();
+        let mut text = match glued.is_empty() {
+            true => rest.next().map(|arg| arg.text.clone()).unwrap_or_default(),
+            false => glued,
+        };
+        for arg in rest {
+            text.push(' ');
+            text.push_str(&super::builtin::requoted(arg));
         }
+        let text = Arg::literal(format!("env {text}"));
+        self.apart(How::Wrapper("env".to_owned()), |walk| walk.script_text(&text, "env"));
     }
 
     /// `xargs rm`: the words, then more that only the input knows.
     fn xargs(&mut self, program: &str, args: &[Arg]) -> Assessment {
-        const VALUES: &str = "-I -i -n -P -L -l -d -s -a -E --max-args --max-procs --max-lines --delimiter \
-            --replace --arg-file --max-chars -j --jobs --joblog --colsep -C -N --timeout --results --tmpdir -S";
+        const VALUES: &str = "-I -n -P -L -d -s -a -E --max-args --max-procs --max-lines --delimiter \
+            --arg-file --max-chars -j --jobs --joblog --colsep -C -N --timeout --results --tmpdir -S";
         let rest = skip_options(args, VALUES);
         let options = &args[..args.len() - rest.len()];
         let invocation = Invocation::new(program, options, VALUES, Style::Bundled);
         let replaced = invocation.values("-I|-i|--replace").next();
-        let token = replaced.or((program == "parallel").then_some("{}")).map(str::to_owned);
+        let default = program == "parallel" || invocation.has("-i|--replace");
+        let token = replaced.or(default.then_some("{}")).map(str::to_owned);
         let own: Vec<Arg> = match program {
             "parallel" => {
                 let end = rest.iter().position(|arg| matches!(&*arg.text, ":::" | "::::" | ":::+"));
@@ -375,7 +391,13 @@ impl Walk<'_> {
         self.apart(how.clone(), |walk| {
             walk.state.input = super::state::Input::Inherited;
             walk.record(inner, how.clone(), Vec::new());
+            // Once is enough: inside another it would double with every level.
+            if walk.active.iter().any(|active| active == "xargs") {
+                return;
+            }
+            walk.active.push("xargs".to_owned());
             walk.record(bare, how, Vec::new());
+            walk.active.pop();
             if let [.., with, without] = &walk.found[..]
                 && (with.assessment.risk, with.assessment.class)
                     >= (without.assessment.risk, without.assessment.class)

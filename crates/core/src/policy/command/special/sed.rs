@@ -32,7 +32,7 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         }
     };
     for file in call.values("-f|--file") {
-        add(Some(walk.script_file(&Arg::literal(file))));
+        add(Some(walk.script_file(&Arg::literal(file), "sed")));
     }
     let how = if call.has("-i|--in-place") { Use::Write } else { Use::Read };
     for file in files {

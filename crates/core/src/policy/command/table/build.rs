@@ -234,11 +234,11 @@ pub(super) const PROGRAMS: &[Program] = &[
                 &["turbo run build"],
             ),
             row(
-                "clean|distclean|mrproper|expunge|clean-*|nuke|purge|reset",
+                "=nuke|purge|reset|destroy|wipe|drop|db-reset|db-drop|db:reset|db:drop",
                 Class::Destructive,
-                "removes build results",
-                &["make clean", "bazel clean --expunge", "mvn clean"],
-                &["make all"],
+                "removes more than build results",
+                &["make nuke", "rake db:drop", "just reset"],
+                &["make all", "make clean", "mvn clean install"],
             ),
             row(
                 "install|uninstall",
@@ -248,7 +248,7 @@ pub(super) const PROGRAMS: &[Program] = &[
                 &["make test"],
             ),
             row(
-                "deploy|publish|release|upload|push|ship|deploy-*|release-*|publish-*|deploy:*|publish:*|release:*|publishToMavenCentral|rollback|promote",
+                "=deploy|publish|release|upload|push|ship|deploy-*|release-*|publish-*|deploy:*|publish:*|release:*|publishToMavenCentral|rollback|promote",
                 Class::Production,
                 "deploys by the project's own rules",
                 &[

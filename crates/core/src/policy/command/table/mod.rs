@@ -5,8 +5,10 @@
 //! examples that must not be judged like it; a test checks them all.
 
 mod coreutils;
+mod archives;
 mod git;
 mod packages;
+mod languages;
 mod build;
 mod containers;
 mod network;
@@ -104,8 +106,10 @@ const fn risky(
 /// Every topic, in reading order.
 const TOPICS: &[&[Program]] = &[
     coreutils::PROGRAMS,
+    archives::PROGRAMS,
     git::PROGRAMS,
     packages::PROGRAMS,
+    languages::PROGRAMS,
     build::PROGRAMS,
     containers::PROGRAMS,
     network::PROGRAMS,

@@ -41,6 +41,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             "poweroff",
             "init",
             "telinit",
+            "killall5",
             "mkfs",
             "mke2fs",
             "mkfs.ext4",

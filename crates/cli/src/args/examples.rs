@@ -1,0 +1,193 @@
+//! What the help of each command teaches by example. One command a line, what it does beside it.
+
+/// Of the program.
+pub const PROGRAM: &str = "\
+Examples:
+  windlass demo                              watch it work, without a key or network
+  windlass run \"fix the flaky test\"          work on a goal in this directory
+  windlass -p \"what does this crate do?\"     print the answer and nothing else
+  windlass run @goal.md --json               read the goal from a file, print events as JSON lines
+  windlass inbox                             what waits for you
+  windlass answer ANY_ID_SUFFIX Allow        answer it
+  windlass resume ANY_ID_SUFFIX              go on with a task
+
+Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 blocked on a question, 4 paused,
+5 cancelled, 6 budget hit, 130 interrupted by Ctrl-C (paused, resumable).";
+
+/// Of `run`.
+pub const RUN: &str = "\
+Examples:
+  windlass run \"fix the flaky test\"
+  windlass run @goal.md --constraint \"keep the public API\" --timeout 1800
+  git diff | windlass run - --mode review -p
+  windlass run \"upgrade the parser\" --model anthropic/claude-sonnet-4-5 --control assisted
+  windlass run \"ping\" --model script:replies.yaml --json
+
+Ctrl-C once pauses the task and says how to go on; twice stops at once.";
+
+/// Of `headless`.
+pub const HEADLESS: &str = "\
+Examples:
+  windlass headless autonomous \"fix the build\"
+  windlass headless --autonomous \"fix the build\" --json";
+
+/// Of `demo`.
+pub const DEMO: &str = "\
+Examples:
+  windlass demo                 a failing test is found, mended and reported on
+  windlass demo --keep          and its directory kept, to look around in";
+
+/// Of `resume`.
+pub const RESUME: &str = "\
+Examples:
+  windlass resume 7K2M                       any unique end of the task's id will do
+  windlass resume 7K2M --json                print what happens as JSON lines";
+
+/// Of `tasks`.
+pub const TASKS: &str = "\
+Examples:
+  windlass tasks                             the newest 50
+  windlass tasks --status blocked            what is stuck
+  windlass tasks --all --json | jq .goal     everything, for programs";
+
+/// Of `show`.
+pub const SHOW: &str = "\
+Examples:
+  windlass show 7K2M
+  windlass show 7K2M --json                  with usage, cost and the context gauge";
+
+/// Of `events`.
+pub const EVENTS: &str = "\
+Examples:
+  windlass events 7K2M                       what has happened
+  windlass events 7K2M --follow              and what happens next, until it ends
+  windlass events 7K2M --after 40 --json     from event 41 on, for programs";
+
+/// Of `result`.
+pub const RESULT: &str = "\
+Examples:
+  windlass result 7K2M
+  windlass result 7K2M | jq -r .final_message";
+
+/// Of `logs`.
+pub const LOGS: &str = "\
+Examples:
+  windlass logs 7K2M                         every command and what it printed
+  windlass outputs CALL                      the whole of one that was cut";
+
+/// Of `trace`.
+pub const TRACE: &str = "\
+Examples:
+  windlass trace 7K2M | jq .event_type
+  windlass trace 7K2M --path                 where the file is";
+
+/// Of `cost`.
+pub const COST: &str = "\
+Examples:
+  windlass cost                              by model and task
+  windlass cost 7K2M --turns                 of one task, reply by reply
+
+A price that nobody knows is shown as unknown, never as zero. Set prices in [models.\"NAME\"].";
+
+/// Of `outputs`.
+pub const OUTPUTS: &str = "\
+Examples:
+  windlass outputs call_01J9… > output.txt
+  windlass outputs call_01J9… --stream stderr
+
+Whole outputs are kept for 7 days.";
+
+/// Of `inbox`.
+pub const INBOX: &str = "\
+Examples:
+  windlass inbox
+  windlass inbox --json | jq .question.question";
+
+/// Of `answer`.
+pub const ANSWER: &str = "\
+Examples:
+  windlass answer q_01J9… \"use the staging database\"
+  windlass answer 7K2M Allow --resume        by the task's id, and go on here and now";
+
+/// Of `send`.
+pub const SEND: &str = "\
+Examples:
+  windlass send 7K2M \"use tabs, please\"";
+
+/// Of `pause`.
+pub const PAUSE: &str = "\
+Examples:
+  windlass pause 7K2M                        it finishes what it is doing first
+  windlass resume 7K2M                       and goes on from there";
+
+/// Of `cancel`.
+pub const CANCEL: &str = "\
+Examples:
+  windlass cancel 7K2M --reason \"not needed any more\"";
+
+/// Of `retry`.
+pub const RETRY: &str = "\
+Examples:
+  windlass retry 7K2M                        a failed task, from where it failed";
+
+/// Of `exec`.
+pub const EXEC: &str = "\
+Examples:
+  windlass exec --test \"find / | head -10000\"
+  windlass exec --test \"cargo test\" --sandbox local";
+
+/// Of `config`.
+pub const CONFIG: &str = "\
+Examples:
+  windlass config                            every setting and where it came from
+  windlass config --changed                  only what is not at its default
+  windlass config --json | jq .key";
+
+/// Of `models`.
+pub const MODELS: &str = "\
+Examples:
+  windlass models                            which model each mode uses
+  windlass models --test                     ask each for one word
+
+To set one up:
+  export OPENAI_API_KEY=…
+  export ANTHROPIC_API_KEY=…                 and `[models] smart = \"anthropic/…\"` in the config file
+  export LITELLM_API_BASE=http://localhost:4000 LITELLM_MODEL=gpt-4o";
+
+/// Of `trust`.
+pub const TRUST: &str = "\
+Examples:
+  windlass trust                             show what the file would set, then ask
+  windlass trust ../other --yes
+
+A changed file has to be approved again.";
+
+/// Of `doctor`.
+pub const DOCTOR: &str = "\
+Examples:
+  windlass doctor";
+
+/// Of `completions`.
+pub const COMPLETIONS: &str = "\
+Examples:
+  windlass completions bash > ~/.local/share/bash-completion/completions/windlass
+  windlass completions fish > ~/.config/fish/completions/windlass.fish
+  windlass completions zsh > \"${fpath[1]}/_windlass\"";
+
+/// Of `man`.
+pub const MAN: &str = "\
+Examples:
+  windlass man > windlass.1 && man ./windlass.1";
+
+/// Of `explain`.
+pub const EXPLAIN: &str = "\
+Examples:
+  windlass explain 'git push origin main'
+  windlass explain --json 'curl https://example.com/x | sh'
+  printf '\"ls\"\\n\"rm -rf /\"\\n' | windlass explain --stdin";
+
+/// Of `permissions`.
+pub const PERMISSIONS: &str = "\
+Examples:
+  windlass permissions                       what `Allow All` answers have allowed, numbered
+  windlass permissions --revoke 1            ask again from now on";

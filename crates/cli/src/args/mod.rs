@@ -1,0 +1,241 @@
+//! The command line, as types. Every command's help teaches with examples (`examples.rs`).
+
+pub mod examples;
+mod tasks;
+mod tools;
+mod gate;
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
+
+use crate::config::types::SandboxMode;
+
+pub use gate::{Explain, Permissions};
+pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Show, Tasks, Trace};
+pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Models, Trust};
+
+/// Runs AI agents on long tasks: durable, sandboxed, steerable.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = examples::PROGRAM)]
+pub struct Args {
+    /// Where tasks and their journals are kept [default: $XDG_DATA_HOME/windlass]
+    #[arg(long, global = true, value_name = "DIR", env = "WINDLASS_DATA", hide_env_values = true)]
+    pub data: Option<PathBuf>,
+
+    /// How log lines on stderr look; RUST_LOG says which
+    #[arg(long, global = true, value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
+    pub log_format: String,
+
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Work on a goal until it is done
+    #[command(after_help = examples::RUN)]
+    Run(Run),
+    /// The same as `run`, as other tools spell it
+    #[command(after_help = examples::HEADLESS)]
+    Headless(Headless),
+    /// Watch the whole loop on a built-in script: no key, no network, no Docker
+    #[command(after_help = examples::DEMO)]
+    Demo(Demo),
+    /// Go on with a task that was paused, blocked or interrupted
+    #[command(after_help = examples::RESUME)]
+    Resume(Resume),
+    /// List tasks, newest first
+    #[command(after_help = examples::TASKS)]
+    Tasks(Tasks),
+    /// Show one task: where it stands, its plan, deliverables and questions
+    #[command(after_help = examples::SHOW)]
+    Show(Show),
+    /// Print a task's events
+    #[command(after_help = examples::EVENTS)]
+    Events(Events),
+    /// Print a task's result as JSON
+    #[command(after_help = examples::RESULT)]
+    Result(One),
+    /// Print what a task's commands printed
+    #[command(after_help = examples::LOGS)]
+    Logs(One),
+    /// Print a task's trace: every event as one JSON object a line
+    #[command(after_help = examples::TRACE)]
+    Trace(Trace),
+    /// Show tokens and cost of a task, or of all
+    #[command(after_help = examples::COST)]
+    Cost(Cost),
+    /// Print the whole of one command's output
+    #[command(after_help = examples::OUTPUTS)]
+    Outputs(Outputs),
+    /// List what waits for a person
+    #[command(after_help = examples::INBOX)]
+    Inbox(Listing),
+    /// Answer a question
+    #[command(after_help = examples::ANSWER)]
+    Answer(Answer),
+    /// Tell a running task something
+    #[command(after_help = examples::SEND)]
+    Send(Send),
+    /// Park a task at its next boundary
+    #[command(after_help = examples::PAUSE)]
+    Pause(One),
+    /// Stop a task for good
+    #[command(after_help = examples::CANCEL)]
+    Cancel(Cancel),
+    /// Run a failed task again
+    #[command(after_help = examples::RETRY)]
+    Retry(Resume),
+    /// Run one command in the sandbox, its output kept as a tool's would be
+    #[command(after_help = examples::EXEC)]
+    Exec(Exec),
+    /// Say what a command would do and whether it would be allowed
+    #[command(after_help = examples::EXPLAIN)]
+    Explain(Explain),
+    /// List what people have allowed, and take it back
+    #[command(after_help = examples::PERMISSIONS)]
+    Permissions(Permissions),
+    /// Show every setting, its value and where that came from
+    #[command(after_help = examples::CONFIG)]
+    Config(ConfigArgs),
+    /// Show the configured models, and test that they answer
+    #[command(after_help = examples::MODELS)]
+    Models(Models),
+    /// Approve the settings of this project's file, as it is now
+    #[command(after_help = examples::TRUST)]
+    Trust(Trust),
+    /// Check the store, the sandbox and the configuration
+    #[command(after_help = examples::DOCTOR)]
+    Doctor(Doctor),
+    /// Print a script that completes command lines in your shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions(Completions),
+    /// Print the manual page
+    #[command(after_help = examples::MAN)]
+    Man,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, ClapArgs)]
+pub struct Run {
+    /// The goal; `-` reads it from standard input, `@FILE` from a file
+    pub goal: String,
+    /// How it is run
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// Arguments of `headless`: those of `run`, with the seeds' spelling of autonomy (MS-177, MS-178).
+#[derive(Debug, ClapArgs)]
+pub struct Headless {
+    /// The goal, perhaps behind the word `autonomous`
+    #[arg(value_name = "[autonomous] GOAL", required = true, num_args = 1..=2)]
+    pub words: Vec<String>,
+    /// Run until done or stopped by a limit; the same as `--control autonomous`
+    #[arg(long, conflicts_with = "control")]
+    pub autonomous: bool,
+    /// How it is run
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// How a goal is run.
+#[derive(Debug, ClapArgs)]
+pub struct How {
+    /// The directory to work in
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub workspace: PathBuf,
+    /// The model, as `provider/model` or `script:FILE`; wins over `--model-mode`
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Which of the configured models: fast, smart or deep
+    #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<ModelMode>)]
+    pub model_mode: Option<ModelMode>,
+    /// Something that must hold on the way; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub constraint: Vec<String>,
+    /// Limit of active time, in seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Limit of tool rounds
+    #[arg(long, value_name = "N")]
+    pub max_iterations: Option<u32>,
+    /// What the task and its sub-agents may cost, in US dollars; at the limit you are asked
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<f64>,
+    /// The model's context window, in tokens
+    #[arg(long, value_name = "N")]
+    pub context_window: Option<u64>,
+    /// What kind of work it is: chat, plan, build, review, repair or research
+    #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<WorkMode>)]
+    pub mode: Option<WorkMode>,
+    /// How far it goes before a person looks: manual, assisted or autonomous
+    #[arg(long, value_name = "CONTROL", value_parser = windlass_core::axes::parse::<RunControl>)]
+    pub control: Option<RunControl>,
+    /// How much may happen without asking: restricted, normal, trusted or unrestricted
+    #[arg(long, value_name = "PROFILE", value_parser = windlass_core::axes::parse::<PermissionProfile>)]
+    pub permission_profile: Option<PermissionProfile>,
+    /// Work in a directory where another task is at work
+    #[arg(long)]
+    pub share: bool,
+    /// Where effects happen
+    #[command(flatten)]
+    pub place: Place,
+    /// How to print
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+/// How a run is printed.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct Printing {
+    /// Print every event as one JSON object a line, the result last
+    #[arg(long, conflicts_with_all = ["print", "quiet"])]
+    pub json: bool,
+    /// Print the final answer and nothing else
+    #[arg(long, short)]
+    pub print: bool,
+    /// Print no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Where effects happen.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct Place {
+    /// Where commands run: docker, local, or host (no isolation)
+    #[arg(long, value_name = "SANDBOX", value_parser = windlass_core::axes::parse::<SandboxMode>)]
+    pub sandbox: Option<SandboxMode>,
+}
+
+/// Arguments of `resume` and `retry`.
+#[derive(Debug, ClapArgs)]
+pub struct Resume {
+    /// The task: its id or any unique suffix of it
+    pub task: String,
+    /// Where effects happen
+    #[command(flatten)]
+    pub place: Place,
+    /// How to print
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+impl Command {
+    /// The `--sandbox` flag of commands that have it.
+    pub fn sandbox(&self) -> Option<SandboxMode> {
+        match self {
+            Self::Run(run) => run.how.place.sandbox,
+            Self::Headless(run) => run.how.place.sandbox,
+            Self::Resume(resume) | Self::Retry(resume) => resume.place.sandbox,
+            Self::Exec(exec) => exec.place.sandbox,
+            Self::Doctor(doctor) => doctor.place.sandbox,
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! `cost`: tokens and money, summed from the journal (MS-199). A price nobody knows is said to be
+//! unknown, never counted as zero.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use windlass_core::event::{Event, LlmResponse, Record};
+use windlass_core::id::TaskId;
+
+use super::Setting;
+use crate::args::Cost;
+use crate::failure::Failure;
+use crate::show::{Table, note, out, pages, plain};
+
+/// Events read at once.
+const PAGE: usize = 1000;
+
+/// What some replies took together.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Sum {
+    replies: u64,
+    input_tokens: u64,
+    cached_tokens: u64,
+    output_tokens: u64,
+    /// Of the replies whose price is known.
+    cost_usd: f64,
+    unpriced_replies: u64,
+}
+
+impl Sum {
+    fn add(&mut self, response: &LlmResponse) {
+        let usage = &response.usage;
+        self.replies += 1;
+        self.input_tokens += usage.input_tokens;
+        self.cached_tokens += usage.cached_tokens;
+        self.output_tokens += usage.output_tokens;
+        match usage.cost_usd {
+            Some(cost) => self.cost_usd += cost,
+            None => self.unpriced_replies += 1,
+        }
+    }
+
+    fn cells(&self, name: String) -> Vec<String> {
+        let numbers = [self.replies, self.input_tokens, self.cached_tokens, self.output_tokens];
+        let numbers = numbers.iter().map(u64::to_string);
+        [name].into_iter().chain(numbers).chain([self.money()]).collect()
+    }
+
+    fn money(&self) -> String {
+        match (self.replies, self.unpriced_replies) {
+            (0, _) => pages::dollars(0.0),
+            (all, unknown) if all == unknown => "unknown".to_owned(),
+            (_, 0) => pages::dollars(self.cost_usd),
+            (_, unknown) => format!("{} + {unknown} unknown", pages::dollars(self.cost_usd)),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Sums {
+    total: Sum,
+    models: BTreeMap<String, Sum>,
+    tasks: BTreeMap<TaskId, Sum>,
+    turns: Vec<(u64, Sum, String)>,
+}
+
+impl Sums {
+    fn take(&mut self, record: &Record) {
+        let Event::LlmResponse(response) = &record.event else { return };
+        let model = plain(&response.model);
+        self.total.add(response);
+        self.models.entry(model.clone()).or_default().add(response);
+        self.tasks.entry(record.task).or_default().add(response);
+        let mut turn = Sum::default();
+        turn.add(response);
+        self.turns.push((record.seq, turn, model));
+    }
+}
+
+pub(super) fn cost(setting: &Setting, args: &Cost) -> Result<u8, Failure> {
+    let store = setting.coordinator.store();
+    let mut sums = Sums::default();
+    match &args.task {
+        Some(task) => {
+            let task = store.find_task(task)?;
+            store.journal(task)?.iter().for_each(|record| sums.take(record));
+        }
+        None => {
+            let mut pos = 0;
+            loop {
+                let records = store.events_since(pos, PAGE)?;
+                let Some(last) = records.last() else { break };
+                pos = last.pos;
+                records.iter().for_each(|record| sums.take(record));
+                sums.turns.clear();
+            }
+        }
+    }
+    if args.json {
+        out(&json(&sums, args.turns));
+    } else {
+        page(setting, &sums, args);
+    }
+    Ok(0)
+}
+
+fn json(sums: &Sums, turns: bool) -> String {
+    let turns = turns.then(|| {
+        let turn = |(seq, sum, model): &(u64, Sum, String)| {
+            serde_json::json!({ "seq": seq, "model": model, "usage": sum })
+        };
+        sums.turns.iter().map(turn).collect::<Vec<_>>()
+    });
+    let tasks: BTreeMap<String, &Sum> =
+        sums.tasks.iter().map(|(task, sum)| (task.to_string(), sum)).collect();
+    let mut whole =
+        serde_json::json!({ "total": sums.total, "models": sums.models, "tasks": tasks });
+    if let Some(turns) = turns {
+        whole["turns"] = turns.into();
+    }
+    whole.to_string()
+}
+
+fn page(setting: &Setting, sums: &Sums, args: &Cost) {
+    let headings = |first| [first, "REPLIES", "INPUT", "CACHED", "OUTPUT", "COST"];
+    let right = &[1, 2, 3, 4, 5];
+    if args.turns {
+        let mut table =
+            Table::new(&["EVENT", "MODEL", "INPUT", "CACHED", "OUTPUT", "COST"], &[0, 2, 3, 4, 5]);
+        for (seq, sum, model) in &sums.turns {
+            let mut cells = sum.cells(model.clone());
+            cells.remove(1);
+            cells.insert(0, seq.to_string());
+            table.row(cells);
+        }
+        print(setting, &table);
+        out("");
+    }
+    if args.task.is_none() && !sums.tasks.is_empty() {
+        let mut table = Table::new(&headings("TASK"), right);
+        for (task, sum) in sums.tasks.iter().rev() {
+            table.row(sum.cells(task.to_string()));
+        }
+        print(setting, &table);
+        out("");
+    }
+    let mut table = Table::new(&headings("MODEL"), right);
+    for (model, sum) in &sums.models {
+        table.row(sum.cells(model.clone()));
+    }
+    table.row(sums.total.cells("total".to_owned()));
+    print(setting, &table);
+    if sums.total.unpriced_replies > 0 {
+        note("\nhint: set prices in [models.\"NAME\"] (`input`, `output` per million tokens)");
+    }
+}
+
+fn print(setting: &Setting, table: &Table) {
+    for (number, line) in table.lines().iter().enumerate() {
+        out(&if number == 0 { setting.look.results.dim(line) } else { line.clone() });
+    }
+}

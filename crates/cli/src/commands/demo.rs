@@ -1,0 +1,137 @@
+//! `demo`: a real small job on the built-in script, in a throwaway directory. It is `run` with nothing
+//! changed but where things are: no key, no network, and nothing of the user's is touched.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use windlass_core::id::TaskId;
+
+use super::{Setting, run};
+use crate::Hooks;
+use crate::args::{Demo, How, Place};
+use crate::config::types::SandboxMode;
+use crate::failure::Failure;
+use crate::show::{Look, note};
+use crate::wiring::{Surroundings, sandbox};
+
+const GOAL: &str =
+    "The test in test.sh fails. Find out why, mend total.sh and write a short report.";
+
+/// The files of the throwaway workspace.
+const FILES: [(&str, &str); 3] = [
+    ("total.sh", include_str!("../../demo/total.sh")),
+    ("test.sh", include_str!("../../demo/test.sh")),
+    ("prices.txt", include_str!("../../demo/prices.txt")),
+];
+/// The replies of the model.
+const SCRIPT: &str = include_str!("../../demo/script.yaml");
+
+/// Variables that the demo's commands and its look need; anything else could change what it does.
+const ENVIRONMENT: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TERM"];
+
+const NEXT: &str = "
+That was windlass on a script. To run it on a model of yours, in a directory of yours:
+
+  export OPENAI_API_KEY=…
+  windlass run \"fix the failing test\"
+
+With Anthropic:          export ANTHROPIC_API_KEY=… and add --model anthropic/NAME
+With LiteLLM or Ollama:  export LITELLM_API_BASE=http://localhost:4000 LITELLM_MODEL=NAME
+See that it answers:     windlass models --test";
+
+pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
+    let directory = tempfile::Builder::new().prefix("windlass-demo-").tempdir();
+    let directory = directory.context("there is no place for a throwaway directory")?;
+    let place = directory.path().canonicalize().context("the throwaway directory is gone")?;
+    let look = Look::here();
+    let (workspace, script) = prepare(&place, look.redraws)?;
+    let surroundings = surroundings(&place, &workspace)?;
+    let setting = Setting::open(surroundings, hooks)?;
+    let how = how(args, &workspace, &script);
+    if !args.printing.json && !args.printing.print && !args.printing.quiet {
+        note(&format!("{}\n", look.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
+    }
+    let code = run::run(&setting, GOAL, &how);
+    drop(setting);
+    if args.keep {
+        note(&format!("\nkept in {}", directory.keep().display()));
+    }
+    let code = code?;
+    if code == 0 && !args.printing.json && !args.printing.print {
+        note(NEXT);
+    }
+    Ok(code)
+}
+
+/// Writes the workspace and the script. Only someone who watches needs pauses to read in.
+fn prepare(place: &Path, watched: bool) -> Result<(PathBuf, PathBuf), Failure> {
+    let (workspace, script) = (place.join("shop"), place.join("demo.yaml"));
+    let wrote = fs::create_dir_all(workspace.join("output")).and_then(|()| {
+        for (name, text) in FILES {
+            fs::write(workspace.join(name), text)?;
+        }
+        fs::write(&script, if watched { SCRIPT.to_owned() } else { hurried(SCRIPT) })
+    });
+    wrote.context("the demo's files cannot be written")?;
+    Ok((workspace, script))
+}
+
+fn hurried(script: &str) -> String {
+    let at_once = |line: &str| match line.split_once("delay_ms:") {
+        Some((before, _)) => format!("{before}delay_ms: 0\n"),
+        None => format!("{line}\n"),
+    };
+    script.lines().map(at_once).collect()
+}
+
+/// Surroundings without anything of the user's configuration.
+fn surroundings(place: &Path, workspace: &Path) -> Result<Surroundings, Failure> {
+    let mut surroundings = Surroundings::new(Some(place.join("data")))?;
+    let kept = |(name, _): &(String, String)| ENVIRONMENT.contains(&name.as_str());
+    let mut env: BTreeMap<_, _> = surroundings.env.into_iter().filter(kept).collect();
+    env.insert("XDG_CONFIG_HOME".to_owned(), place.join("config").display().to_string());
+    surroundings.env = env;
+    surroundings.sandbox = Some(sandboxed(&surroundings, workspace)?);
+    Ok(surroundings)
+}
+
+/// The local sandbox; on a machine that has none, the host will do for commands of our own.
+fn sandboxed(surroundings: &Surroundings, workspace: &Path) -> Result<SandboxMode, Failure> {
+    let local = Surroundings { sandbox: Some(SandboxMode::Local), ..surroundings.clone() };
+    let config = local.config(workspace)?;
+    let runtime = crate::wiring::runtime()?;
+    let root = TaskId::new(jiff::Timestamp::now());
+    let trace = surroundings.data.join("traces").join(root.to_string());
+    fs::create_dir_all(&trace).context("the demo's files cannot be written")?;
+    Ok(match runtime.block_on(sandbox::open(&local, &config, workspace, root)) {
+        Ok(opened) => {
+            runtime.block_on(opened.stop());
+            SandboxMode::Local
+        }
+        Err(details) => {
+            note(&format!("{}; the demo's own commands run without isolation", details.message));
+            SandboxMode::Host
+        }
+    })
+}
+
+fn how(args: &Demo, workspace: &Path, script: &Path) -> How {
+    How {
+        workspace: workspace.to_owned(),
+        model: Some(format!("script:{}", script.display())),
+        model_mode: None,
+        constraint: Vec::new(),
+        timeout: None,
+        max_iterations: None,
+        budget: None,
+        context_window: None,
+        mode: None,
+        control: None,
+        permission_profile: None,
+        share: false,
+        place: Place { sandbox: None },
+        printing: args.printing.clone(),
+    }
+}

@@ -1,0 +1,77 @@
+//! `doctor`: is the store sound, what does the sandbox stand on, is a model configured.
+
+use windlass_core::axes::ModelMode;
+use windlass_core::id::TaskId;
+
+use super::{Setting, setup};
+use crate::args::Doctor;
+use crate::failure::Failure;
+use crate::show::{out, plain};
+use crate::wiring::{models, sandbox};
+
+/// Differences that are listed; one is enough to know.
+const SHOWN: usize = 20;
+
+/// Looks at everything, says what it finds; 1 if something is wrong.
+pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
+    let mut wrong = 0;
+    let mut say = |fine: bool, what: &str, words: &str| {
+        wrong += u32::from(!fine);
+        let paint = setting.look.results;
+        let mark = if fine { paint.green("ok   ") } else { paint.red("wrong") };
+        out(&format!("{mark}  {what:<9} {}", plain(words)));
+    };
+
+    let store = setting.coordinator.store();
+    let differences = store.verify()?;
+    match differences.len() {
+        0 => say(
+            true,
+            "store",
+            &format!("{} agrees with its journal", store.dir().database().display()),
+        ),
+        many => say(false, "store", &format!("{many} places disagree with the journal")),
+    }
+    for difference in differences.iter().take(SHOWN) {
+        out(&format!("         {}", plain(&difference.to_string())));
+    }
+
+    let config = match setting.surroundings.config(&args.workspace) {
+        Ok(config) => config,
+        Err(failure) => {
+            say(false, "config", &failure.error.to_string());
+            return Ok(1);
+        }
+    };
+    say(true, "config", "every value is allowed");
+    match config.models.for_mode(ModelMode::Smart) {
+        Ok(choice) => match models::open(&config, choice) {
+            Ok(_) => say(true, "model", &format!("{choice}; ask it with `windlass models --test`")),
+            Err(details) => say(false, "model", &details.message),
+        },
+        Err(errors) => say(false, "model", &errors.to_string()),
+    }
+
+    let workspace = args.workspace.canonicalize().unwrap_or_else(|_| args.workspace.clone());
+    let root = TaskId::new(setting.coordinator.now());
+    // The sandbox shows a task its trace, so there has to be one.
+    let trace = store.dir().traces().join(root.to_string());
+    let _ = std::fs::create_dir_all(&trace);
+    let opened =
+        setting.runtime.block_on(sandbox::open(&setting.surroundings, &config, &workspace, root));
+    match opened {
+        Ok(opened) => {
+            let footing = opened.footing();
+            let kind = format!("{:?}", footing.kind).to_lowercase();
+            say(true, "sandbox", &format!("{kind}: {}", footing.facts.join("; ")));
+            for warning in &footing.warnings {
+                out(&format!("         {}", plain(warning)));
+            }
+            setting.runtime.block_on(opened.stop());
+        }
+        Err(details) => say(false, "sandbox", &details.message),
+    }
+    let _ = std::fs::remove_dir(&trace);
+    setup::notices(&config);
+    Ok(u8::from(wrong > 0))
+}

@@ -1,0 +1,107 @@
+//! `exec --test`: one command in the sandbox, its output kept as a tool's would be (AX-102).
+
+use anyhow::{Context as _, anyhow};
+use serde_json::json;
+use windlass_core::id::{CallId, TaskId};
+use windlass_sandbox::{Command, Exit, Running, Stream as From};
+use windlass_store::outputs::{Origin, Stream, TruncatedOutput};
+
+use super::Setting;
+use crate::args::Exec;
+use crate::failure::Failure;
+use crate::show::{note, out, plain};
+use crate::wiring::sandbox;
+
+/// Runs it, prints what the store keeps of it, and says where the rest is.
+pub(super) fn exec(setting: &Setting, args: &Exec) -> Result<u8, Failure> {
+    let workspace = args.workspace.canonicalize().with_context(|| {
+        format!("workspace `{}` cannot be used", plain(&args.workspace.display().to_string()))
+    })?;
+    let config = setting.surroundings.config(&workspace)?;
+    let now = setting.coordinator.now();
+    // The sandbox shows a task its trace; this one has none, but needs the place.
+    let root = TaskId::new(now);
+    let trace = setting.coordinator.store().dir().traces().join(root.to_string());
+    std::fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
+    let ran = setting.runtime.block_on(async {
+        let opened = sandbox::open(&setting.surroundings, &config, &workspace, root).await;
+        let opened = opened.map_err(|details| {
+            Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
+        })?;
+        let id = CallId::new(now).to_string();
+        let command = Command {
+            timeout: Some(config.agent.bash_max_timeout_seconds),
+            ..Command::script(&id, &args.test, opened.footing().workspace)
+        };
+        let started = opened.start(command).await.map_err(|error| anyhow!(error));
+        let ran = match started.context("the command did not start") {
+            Ok(running) => keep(setting, &id, running).await,
+            Err(error) => Err(error.into()),
+        };
+        opened.stop().await;
+        ran
+    });
+    let _ = std::fs::remove_dir(&trace);
+    let ran = ran?;
+    if args.json {
+        ran.print_json()
+    } else {
+        ran.print()
+    }
+    Ok(u8::from(ran.exit != Exit::Code(0)))
+}
+
+/// What one command came to.
+struct Ran {
+    id: String,
+    exit: Exit,
+    kept: [(Stream, TruncatedOutput); 2],
+}
+
+async fn keep(setting: &Setting, id: &str, mut running: Running) -> Result<Ran, Failure> {
+    let outputs = setting.coordinator.store().outputs();
+    let writer = |stream| outputs.writer(Origin { command_id: id.to_owned(), stream, task: None });
+    let (mut stdout, mut stderr) = (writer(Stream::Stdout)?, writer(Stream::Stderr)?);
+    while let Some(chunk) = running.next().await {
+        match chunk.stream {
+            From::Out => stdout.write(&chunk.bytes)?,
+            From::Err => stderr.write(&chunk.bytes)?,
+        }
+    }
+    let exit = running.wait().await.exit;
+    let now = setting.coordinator.now();
+    let kept =
+        [(Stream::Stdout, stdout.finish(now).await?), (Stream::Stderr, stderr.finish(now).await?)];
+    Ok(Ran { id: id.to_owned(), exit, kept })
+}
+
+impl Ran {
+    fn words(&self) -> String {
+        match self.exit {
+            Exit::Code(code) => format!("exit {code}"),
+            Exit::Signal(signal) => format!("ended by signal {signal}"),
+            Exit::TimedOut => "timed out".to_owned(),
+            Exit::Killed => "stopped".to_owned(),
+            Exit::OutOfMemory => "ended for want of memory".to_owned(),
+            Exit::Lost => "lost with its sandbox".to_owned(),
+        }
+    }
+
+    fn print(&self) {
+        for (stream, kept) in self.kept.iter().filter(|(_, kept)| kept.original_size > 0) {
+            let text = plain(&kept.content);
+            match stream {
+                Stream::Stdout => out(text.trim_end()),
+                Stream::Stderr => note(text.trim_end()),
+            }
+        }
+        let size: u64 = self.kept.iter().map(|(_, kept)| kept.original_size).sum();
+        note(&format!("{} · {size} bytes · windlass outputs {}", self.words(), self.id));
+    }
+
+    fn print_json(&self) {
+        let streams = self.kept.iter().map(|(stream, kept)| (stream.to_string(), json!(kept)));
+        let streams: serde_json::Map<_, _> = streams.collect();
+        out(&json!({ "id": self.id, "exit": self.words(), "streams": streams }).to_string());
+    }
+}

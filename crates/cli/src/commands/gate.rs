@@ -1,0 +1,135 @@
+//! `explain` and `permissions`: what the gate thinks of a command, and what people have allowed.
+
+use std::io::{BufRead as _, Write as _};
+
+use windlass_core::injection::Control;
+use windlass_core::policy::Decision;
+use windlass_core::policy::Risk;
+use windlass_core::policy::command::{self, Context};
+use windlass_core::policy::explain::{Explanation, Paint};
+use windlass_sandbox::{Footing, Kind};
+use windlass_store::Filter;
+
+use super::Setting;
+use crate::args::{Explain, Permissions};
+use crate::failure::Failure;
+use crate::show::{self, Look, out};
+use crate::wiring::{Surroundings, gate};
+
+/// The longest line taken from standard input: more than any command that is read.
+const MAX_LINE_BYTES: u64 = 1024 * 1024;
+
+/// `explain` needs no store: it reads a command and says what would happen.
+pub(super) fn explain(surroundings: &Surroundings, args: &Explain) -> Result<u8, Failure> {
+    let directory = std::env::current_dir().unwrap_or_default();
+    let config = surroundings.config(&directory)?;
+    let footing = Footing {
+        kind: Kind::Local,
+        workspace: "/workspace".into(),
+        facts: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let context = gate::context(surroundings, &config, &footing);
+    if args.stdin {
+        return explain_lines(&context);
+    }
+    let Some(text) = &args.command else {
+        return Err(Failure::usage(
+            "there is no command to explain",
+            "windlass explain 'rm -rf build'",
+        ));
+    };
+    let explanation = Explanation::new(text, command::read(text, &context));
+    if args.json {
+        out(&json(&explanation));
+    } else {
+        let paint = Look::here().results;
+        out(explanation.render(|kind, text| painted(kind, text, paint)).trim_end());
+    }
+    Ok(0)
+}
+
+/// One JSON string a line in, one JSON object a line out.
+fn explain_lines(context: &Context) -> Result<u8, Failure> {
+    let mut input = std::io::stdin().lock();
+    let mut output = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let mut limited = std::io::Read::take(&mut input, MAX_LINE_BYTES + 1);
+        let length = limited.read_until(b'\n', &mut line).map_err(anyhow::Error::from)?;
+        if length == 0 {
+            break;
+        }
+        let text: String = serde_json::from_slice(&line).map_err(|error| {
+            let problem = format!("line {number} of standard input is not a JSON string: {error}");
+            Failure::usage(problem, "write one command a line, as a JSON string")
+        })?;
+        let explanation = Explanation::new(&text, command::read(&text, context));
+        // A reader that has gone away ends this quietly.
+        if writeln!(output, "{}", json(&explanation)).is_err() {
+            break;
+        }
+    }
+    let _ = output.flush();
+    Ok(0)
+}
+
+fn json(explanation: &Explanation) -> String {
+    serde_json::to_string(explanation).unwrap_or_default()
+}
+
+fn painted(kind: Paint, text: &str, paint: show::Paint) -> String {
+    match kind {
+        Paint::Frame => paint.dim(text),
+        Paint::Command => paint.bold(text),
+        Paint::Risk(Risk::Low) | Paint::Decision(Decision::Allow) => paint.green(text),
+        Paint::Risk(Risk::Medium) => paint.cyan(text),
+        Paint::Risk(Risk::High) | Paint::Decision(Decision::Ask) => paint.yellow(text),
+        Paint::Risk(Risk::Critical) | Paint::Decision(Decision::Deny) => paint.red(text),
+        Paint::Text => text.to_owned(),
+    }
+}
+
+/// Rules in force, and taking them back.
+pub(super) fn permissions(setting: &Setting, args: &Permissions) -> Result<u8, Failure> {
+    let coordinator = &setting.coordinator;
+    let tasks = match &args.task {
+        Some(task) => vec![coordinator.store().find_task(task)?],
+        None => {
+            let live = Filter { live: true, ..Filter::default() };
+            coordinator.store().tasks(&live)?.into_iter().map(|row| row.id).collect()
+        }
+    };
+    let mut number = 0;
+    for task in tasks {
+        for rule in coordinator.state(task)?.allow_rules {
+            number += 1;
+            if args.revoke == Some(number) {
+                let user = setting.surroundings.user();
+                let control = Control::Revoke { rule: rule.clone() };
+                setting.runtime.block_on(coordinator.steer(task, control, &user))?;
+                show::note(&format!("revoked for {task}: {rule}"));
+                return Ok(0);
+            }
+            if args.revoke.is_none() {
+                out(&match args.json {
+                    true => serde_json::json!({ "number": number, "task_id": task, "rule": rule })
+                        .to_string(),
+                    false => format!("{number:>3}  {task}  {rule}"),
+                });
+            }
+        }
+    }
+    match args.revoke {
+        Some(wanted) => Err(Failure::usage(
+            format!("there is no rule {wanted}"),
+            "list them with `windlass permissions`",
+        )),
+        None if number == 0 && !args.json => {
+            show::note("no rules: every question is asked anew");
+            Ok(0)
+        }
+        None => Ok(0),
+    }
+}

@@ -1,0 +1,129 @@
+//! `logs`, `trace`, `outputs`: what commands printed.
+
+use std::io::{self, Write as _};
+
+use anyhow::Context as _;
+use serde_json::json;
+use windlass_core::event::{Event, Record, ToolCall};
+use windlass_store::outputs::{OutputStore, Stream, TruncatedOutput};
+
+use super::Setting;
+use crate::args::{One, Outputs, Trace};
+use crate::failure::Failure;
+use crate::show::{self, note, out, plain};
+
+/// Prints every command of a task with what the store keeps of its output.
+pub(super) fn logs(setting: &Setting, args: &One) -> Result<u8, Failure> {
+    let store = setting.coordinator.store();
+    let task = store.find_task(&args.task)?;
+    let outputs = store.outputs();
+    let mut any = false;
+    for record in store.journal(task)? {
+        let Event::ToolCall(call) = &record.event else { continue };
+        for (stream, kept) in kept(&outputs, &call.call.to_string())? {
+            any = true;
+            match args.json {
+                true => out(&log_json(&record, call, stream, &kept)),
+                false => log_page(setting, call, stream, &kept),
+            }
+        }
+    }
+    if !any && !args.json {
+        note(&format!("`{task}` ran no commands; see `windlass events {task}`"));
+    }
+    Ok(0)
+}
+
+fn kept(outputs: &OutputStore, id: &str) -> Result<Vec<(Stream, TruncatedOutput)>, Failure> {
+    let mut found = Vec::new();
+    for &stream in Stream::ALL {
+        found.extend(outputs.kept(id, stream)?.map(|kept| (stream, kept)));
+    }
+    Ok(found)
+}
+
+fn log_json(record: &Record, call: &ToolCall, stream: Stream, kept: &TruncatedOutput) -> String {
+    json!({
+        "call": call.call,
+        "tool": call.tool,
+        "arguments": call.arguments,
+        "at": record.at,
+        "stream": stream,
+        "content": kept.content,
+        "truncated": kept.truncated,
+        "original_size": kept.original_size,
+    })
+    .to_string()
+}
+
+fn log_page(setting: &Setting, call: &ToolCall, stream: Stream, kept: &TruncatedOutput) {
+    let paint = setting.look.results;
+    let what = show::pages::call_words(&call.tool, &call.arguments);
+    let size = kept.original_size;
+    out(&format!(
+        "{}  {}",
+        paint.bold(&what),
+        paint.dim(&format!("{} {stream}, {size} bytes", call.call))
+    ));
+    out(plain(&kept.content).trim_end());
+    if kept.truncated {
+        out(&paint.dim(&format!("the whole of it: windlass outputs {}", call.call)));
+    }
+    out("");
+}
+
+/// Prints the journal as the trace file has it, or where that file is.
+pub(super) fn trace(setting: &Setting, args: &Trace) -> Result<u8, Failure> {
+    let store = setting.coordinator.store();
+    let task = store.find_task(&args.task)?;
+    if args.path {
+        let root = store.task(task)?.map_or(task, |row| row.root_id);
+        let file = store.dir().traces().join(root.to_string()).join(format!("{task}.jsonl"));
+        out(&file.display().to_string());
+        return Ok(0);
+    }
+    for record in store.journal(task)? {
+        out(&windlass_agent::trace::entry(&record));
+    }
+    Ok(0)
+}
+
+/// Prints a whole output: byte for byte into a pipe, harmless on a terminal.
+pub(super) fn outputs(setting: &Setting, args: &Outputs) -> Result<u8, Failure> {
+    let outputs = setting.coordinator.store().outputs();
+    let wanted: Vec<Stream> = match args.stream {
+        Some(stream) => vec![stream],
+        None => Stream::ALL.to_vec(),
+    };
+    let mut missing = None;
+    let mut found = false;
+    for stream in wanted {
+        match outputs.open_output(&args.id, stream) {
+            Ok(mut reader) => {
+                found = true;
+                copy(setting, &mut reader).context("the output cannot be read")?;
+            }
+            Err(error @ windlass_store::Error::UnknownOutput(_)) => missing = Some(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match missing {
+        Some(error) if !found => Err(error.into()),
+        _ => Ok(0),
+    }
+}
+
+/// A reader that has gone away is no error of ours.
+fn copy(setting: &Setting, reader: &mut impl io::Read) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    if setting.look.reads_results {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes)?;
+        let _ = stdout.write_all(plain(&String::from_utf8_lossy(&bytes)).as_bytes());
+        return Ok(());
+    }
+    match io::copy(reader, &mut stdout) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,188 @@
+//! `config`, `models`, `trust`: what is configured, whether it works, what a project may set.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::json;
+use windlass_core::axes::ModelMode;
+use windlass_core::message::{Message, Prelude};
+use windlass_model::Options;
+
+use super::ask;
+use crate::args;
+use crate::config::{self, Config, File, ModelChoice, Trust};
+use crate::failure::Failure;
+use crate::show::{Look, Table, note, out, pages, plain};
+use crate::wiring::{self, Surroundings, models, trust};
+
+/// Enough for one word, with room for a model that thinks first.
+const TEST_OUTPUT_TOKENS: u32 = 256;
+
+pub(super) fn config(surroundings: &Surroundings, args: &args::ConfigArgs) -> Result<u8, Failure> {
+    let config = surroundings.config(&args.workspace)?;
+    let rows = config.rows().into_iter().filter(|row| !args.changed || row.source != "default");
+    if args.json {
+        rows.for_each(|row| out(&serde_json::to_string(&row).unwrap_or_default()));
+    } else {
+        let mut table = Table::new(&["SETTING", "VALUE", "FROM"], &[]);
+        rows.for_each(|row| {
+            let value = row.value.unwrap_or_else(|| "-".to_owned());
+            table.row([row.key, value, row.source].iter().map(|cell| plain(cell)).collect());
+        });
+        print(&table);
+    }
+    notices(&config);
+    Ok(0)
+}
+
+pub(super) fn models(surroundings: &Surroundings, args: &args::Models) -> Result<u8, Failure> {
+    let config = surroundings.config(&args.workspace)?;
+    let mut table = Table::new(&["MODE", "MODEL", "WHERE"], &[]);
+    let mut chosen: BTreeMap<String, ModelChoice> = BTreeMap::new();
+    for &mode in ModelMode::ALL {
+        let choice = config.models.for_mode(mode)?;
+        let place = place(&config, choice);
+        if args.json && !args.test {
+            let window = config.context_window(choice);
+            out(&json!({ "mode": mode, "model": choice.to_string(), "where": place.clone().ok(),
+                "problem": place.as_ref().err(), "context_window": window })
+            .to_string());
+        }
+        let place = place.unwrap_or_else(|problem| problem);
+        table.row(vec![mode.to_string(), choice.to_string(), place]);
+        chosen.insert(choice.to_string(), choice.clone());
+    }
+    if !args.json {
+        print(&table);
+        notices(&config);
+    }
+    if !args.test {
+        return Ok(0);
+    }
+    let runtime = wiring::runtime()?;
+    let mut code = 0;
+    for (name, choice) in chosen {
+        let outcome = runtime.block_on(tested(&config, &choice));
+        let (works, words) = match &outcome {
+            Ok(words) => (true, words),
+            Err(words) => (false, words),
+        };
+        code = if works { code } else { 1 };
+        if args.json {
+            out(&json!({ "model": name, "works": works, "outcome": words }).to_string());
+        } else {
+            let paint = Look::here().results;
+            let mark = if works { paint.green("works") } else { paint.red("fails") };
+            out(&format!("{mark}  {name}: {}", plain(words)));
+        }
+    }
+    Ok(code)
+}
+
+/// Where a model is, or what is missing before it can be asked.
+fn place(config: &Config, choice: &ModelChoice) -> Result<String, String> {
+    match config.models.endpoint(choice) {
+        Ok(Some(endpoint)) => {
+            let key = if endpoint.key.is_some() { "with a key" } else { "without a key" };
+            Ok(format!("{} ({key})", endpoint.base))
+        }
+        Ok(None) => Ok("a file".to_owned()),
+        Err(errors) => Err(errors.0.first().map_or_else(String::new, |error| {
+            let hint = error.hint.as_deref().unwrap_or_default();
+            format!("{}: {hint}", error.problem)
+        })),
+    }
+}
+
+/// One tiny request; what came back, or what went wrong, in words.
+async fn tested(config: &Config, choice: &ModelChoice) -> Result<String, String> {
+    let model = models::open(config, choice).map_err(|details| {
+        let hint = details.hint.as_deref().unwrap_or_default();
+        format!("{} {hint}", details.message).trim_end().to_owned()
+    })?;
+    let system = "You are asked whether you can be reached.".to_owned();
+    let mut transcript = model.transcript(&Prelude { system, tools: Vec::new() });
+    transcript.push(&Message::user("Answer with the one word: pong"));
+    let options = Options { max_output_tokens: Some(TEST_OUTPUT_TOKENS), ..Options::default() };
+    let reply = model.reply(&transcript, &options, &mut |_| {}).await.map_err(|error| {
+        let causes =
+            std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+        causes.fold(error.to_string(), |all, cause| format!("{all}: {cause}"))
+    })?;
+    let usage = reply.usage;
+    let said = windlass_core::text::one_line(reply.text.trim(), 40);
+    let cost = usage.cost_usd.map_or("cost unknown".to_owned(), pages::dollars);
+    let (tokens, latency) = (usage.input_tokens + usage.output_tokens, reply.latency.as_millis());
+    Ok(format!("`{said}` in {latency} ms, {tokens} tokens, {cost}"))
+}
+
+pub(super) fn trust(surroundings: &Surroundings, args: &args::Trust) -> Result<u8, Failure> {
+    let path = config::read::project_file(&args.workspace);
+    let file = File { text: text(&path)?, path };
+    if trust::of(&surroundings.data, &file) == Trust::Approved {
+        note(&format!("`{}` is approved already, as it is now", file.path.display()));
+        return Ok(0);
+    }
+    let approve = |_: &File| Trust::Approved;
+    let config = config::read::load(
+        &args.workspace,
+        surroundings.env.clone(),
+        surroundings.flags.clone(),
+        &approve,
+    )?;
+    let place = format!("{}:", file.path.display());
+    let mut table = Table::new(&["SETTING", "VALUE", "FROM"], &[]);
+    for row in config.rows().into_iter().filter(|row| row.source.contains(&place)) {
+        let value = row.value.unwrap_or_default();
+        table.row([row.key, value, row.source].iter().map(|cell| plain(cell)).collect());
+    }
+    print(&table);
+    notices(&config);
+    let asked = format!("Approve these settings of `{}`?", file.path.display());
+    if !args.yes && !Look::here().can_ask {
+        return Err(Failure::usage(
+            format!("`{}` is not approved: nobody is there to ask", file.path.display()),
+            "read what it sets, then run `windlass trust --yes`",
+        ));
+    }
+    if !args.yes && !ask::confirmed(&asked) {
+        note("not approved");
+        return Ok(1);
+    }
+    trust::approve(&surroundings.data, &file)
+        .with_context(|| format!("`{}` cannot be written to", surroundings.data.display()))?;
+    note(&format!("approved `{}`, until it changes", file.path.display()));
+    Ok(0)
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path)
+        .and_then(|file| file.take(config::read::MAX_FILE_BYTES).read_to_string(&mut text));
+    match read {
+        Ok(_) => Ok(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Failure::usage(
+            format!("there is no `{}`", path.display()),
+            "a project without that file needs no approval",
+        )),
+        Err(error) => Err(anyhow::Error::new(error)
+            .context(format!("`{}` cannot be read", path.display()))
+            .into()),
+    }
+}
+
+/// What the person should know about their configuration.
+pub(super) fn notices(config: &Config) {
+    for notice in &config.notices {
+        note(&format!("notice: {}", plain(&notice.to_string())));
+    }
+}
+
+fn print(table: &Table) {
+    let paint = Look::here().results;
+    for (number, line) in table.lines().iter().enumerate() {
+        out(&if number == 0 { paint.dim(line) } else { line.clone() });
+    }
+}

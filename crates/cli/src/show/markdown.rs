@@ -1,0 +1,344 @@
+//! Markdown for a terminal: headings, lists, code, emphasis, links, tables; wrapped to its width.
+//!
+//! It is a small renderer for replies, not a typesetter: what it does not know comes out as text.
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{Paint, Table};
+
+/// Text as it should look on a terminal of this width. The text must be plain.
+pub fn render(text: &str, paint: Paint, width: usize) -> String {
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut page = Page { paint, width: width.max(20), ..Page::default() };
+    for event in Parser::new_ext(text, options) {
+        page.take(event);
+    }
+    page.end_paragraph();
+    page.lines.join("\n").trim_end().to_owned()
+}
+
+#[derive(Default)]
+struct Page {
+    paint: Paint,
+    width: usize,
+    lines: Vec<String>,
+    /// The words of the paragraph in hand: text and style.
+    words: Vec<(String, String)>,
+    styles: Vec<&'static str>,
+    /// One entry per list around this place; the number of its next item, if it counts.
+    lists: Vec<Option<u64>>,
+    /// What stands before the next line instead of its indentation.
+    bullet: Option<String>,
+    quotes: usize,
+    link: Option<String>,
+    code: Option<String>,
+    table: Option<(Vec<Vec<String>>, String)>,
+}
+
+impl Page {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.open(tag),
+            Event::End(tag) => self.close(tag),
+            Event::Text(text) => self.text(&text),
+            Event::Code(text) => self.push(&text, "36"),
+            Event::SoftBreak => self.text(" "),
+            Event::HardBreak => self.break_line(),
+            Event::Rule => {
+                self.space();
+                let rule = "─".repeat(self.width.min(40));
+                self.lines.push(self.paint.dim(&rule));
+            }
+            Event::TaskListMarker(done) => self.text(if done { "[x] " } else { "[ ] " }),
+            Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
+            Event::InlineMath(text) | Event::DisplayMath(text) => self.text(&text),
+            Event::FootnoteReference(name) => self.text(&format!("[{name}]")),
+        }
+    }
+
+    fn open(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph => {
+                if self.bullet.is_none() {
+                    self.space();
+                }
+            }
+            Tag::Heading { .. } => {
+                self.space();
+                self.styles.push("1");
+            }
+            Tag::BlockQuote(_) => {
+                self.space();
+                self.quotes += 1;
+            }
+            Tag::CodeBlock(kind) => {
+                self.end_paragraph();
+                self.space();
+                if let CodeBlockKind::Fenced(language) = kind
+                    && !language.is_empty()
+                {
+                    let label = format!("{}{}", self.margin(), self.paint.dim(&language));
+                    self.lines.push(label);
+                }
+                self.code = Some(String::new());
+            }
+            Tag::List(first) => {
+                self.end_paragraph();
+                if self.lists.is_empty() {
+                    self.space();
+                }
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                self.bullet = Some(match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        *number += 1;
+                        format!("{}. ", *number - 1)
+                    }
+                    _ => "• ".to_owned(),
+                });
+            }
+            Tag::Table(_) => {
+                self.space();
+                self.table = Some((Vec::new(), String::new()));
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some((rows, _)) = &mut self.table {
+                    rows.push(Vec::new());
+                }
+            }
+            Tag::Emphasis => self.styles.push("3"),
+            Tag::Strong => self.styles.push("1"),
+            Tag::Strikethrough => self.styles.push("9"),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.link = Some(dest_url.into_string());
+                self.styles.push("4");
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::Item => self.end_paragraph(),
+            TagEnd::Heading(_) => {
+                self.end_paragraph();
+                self.styles.pop();
+            }
+            TagEnd::BlockQuote(_) => {
+                self.end_paragraph();
+                self.quotes = self.quotes.saturating_sub(1);
+            }
+            TagEnd::CodeBlock => {
+                let margin = self.margin();
+                for line in self.code.take().unwrap_or_default().lines() {
+                    self.lines.push(format!("{margin}  {}", self.paint.with("36", line)));
+                }
+            }
+            TagEnd::List(_) => {
+                self.end_paragraph();
+                self.lists.pop();
+            }
+            TagEnd::TableCell => {
+                if let Some((rows, cell)) = &mut self.table
+                    && let Some(row) = rows.last_mut()
+                {
+                    row.push(std::mem::take(cell).trim().to_owned());
+                }
+            }
+            TagEnd::Table => self.end_table(),
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => {
+                self.styles.pop();
+            }
+            TagEnd::Link | TagEnd::Image => {
+                self.styles.pop();
+                let shown: String = self.words.iter().map(|(text, _)| text.as_str()).collect();
+                if let Some(address) = self.link.take()
+                    && !shown.ends_with(&address)
+                {
+                    self.push(&format!(" ({address})"), "2");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        match &mut self.code {
+            Some(code) => code.push_str(text),
+            None => {
+                let style = self.styles.join(";");
+                self.push(text, &style);
+            }
+        }
+    }
+
+    fn push(&mut self, text: &str, style: &str) {
+        match &mut self.table {
+            Some((_, cell)) => cell.push_str(text),
+            None => self.words.push((text.to_owned(), style.to_owned())),
+        }
+    }
+
+    fn break_line(&mut self) {
+        let bullet = self.bullet.is_some();
+        self.end_paragraph();
+        if bullet {
+            self.bullet = None;
+        }
+    }
+
+    /// One empty line before a block that is not the first.
+    fn space(&mut self) {
+        self.end_paragraph();
+        if self.lines.last().is_some_and(|line| !line.is_empty()) && self.bullet.is_none() {
+            self.lines.push(String::new());
+        }
+    }
+
+    /// Quote marks and the indentation of the lists around this place.
+    fn margin(&self) -> String {
+        let indent = "  ".repeat(self.lists.len().saturating_sub(1));
+        let quote = self.paint.dim("│ ").repeat(self.quotes);
+        let below = if self.lists.is_empty() { "" } else { "  " };
+        format!("{quote}{indent}{below}")
+    }
+
+    /// Wraps the words in hand and puts them on the page.
+    fn end_paragraph(&mut self) {
+        if self.words.is_empty() {
+            return;
+        }
+        let margin = self.margin();
+        let first = match self.bullet.take() {
+            Some(bullet) => {
+                let indent = "  ".repeat(self.lists.len().saturating_sub(1));
+                format!("{}{indent}{bullet}", self.paint.dim("│ ").repeat(self.quotes))
+            }
+            None => margin.clone(),
+        };
+        let indent = 2 * (self.quotes + self.lists.len());
+        let room = self.width.saturating_sub(indent).max(10);
+        let lines = wrap(&std::mem::take(&mut self.words), room, self.paint);
+        let margins = std::iter::once(first).chain(std::iter::repeat(margin));
+        self.lines.extend(margins.zip(lines).map(|(margin, line)| format!("{margin}{line}")));
+    }
+
+    fn end_table(&mut self) {
+        let Some((rows, _)) = self.table.take() else { return };
+        let mut rows = rows.into_iter();
+        let headings = rows.next().unwrap_or_default();
+        let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+        let mut table = Table::new(&headings, &[]);
+        rows.for_each(|row| table.row(row));
+        let lines = table.lines();
+        let widest = lines.iter().map(|line| line.width()).max().unwrap_or(0);
+        for (number, line) in lines.iter().enumerate() {
+            self.lines.push(if number == 0 { self.paint.bold(line) } else { line.clone() });
+            if number == 0 {
+                self.lines.push(self.paint.dim(&"─".repeat(widest)));
+            }
+        }
+    }
+}
+
+/// Breaks styled text at spaces; a word longer than the width stays whole, so that it can be copied.
+fn wrap(words: &[(String, String)], width: usize, paint: Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut line, mut used) = (String::new(), 0);
+    let mut space = false;
+    for (text, style) in words {
+        for (index, word) in text.split(' ').enumerate() {
+            space |= index > 0;
+            if word.is_empty() {
+                continue;
+            }
+            let wide = word.width();
+            if used > 0 && space && used + 1 + wide > width {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+            } else if used > 0 && space {
+                line.push(' ');
+                used += 1;
+            }
+            line += &paint.with(style, word);
+            used += wide;
+            space = false;
+        }
+    }
+    if used > 0 {
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPLY: &str = "\
+# Fixed the sum
+
+The loop **skipped** the *last* line, see `sum.sh` and [the manual](https://example.org/read).
+
+1. read the file
+2. fix it
+   - quote `$1`
+   - count ~~all~~ lines
+
+> a quote
+
+```sh
+sh test.sh
+```
+
+| file | lines |
+|---|---|
+| sum.sh | 12 |
+| a longer name | 3 |
+
+Done.
+";
+
+    #[test]
+    fn a_reply_reads_well_without_colours() {
+        insta::assert_snapshot!(render(REPLY, Paint { on: false }, 60), @r"
+        Fixed the sum
+
+        The loop skipped the last line, see sum.sh and the manual
+        (https://example.org/read).
+
+        1. read the file
+        2. fix it
+          • quote $1
+          • count all lines
+
+        │ a quote
+
+        sh
+          sh test.sh
+
+        file           lines
+        ────────────────────
+        sum.sh         12
+        a longer name  3
+
+        Done.
+        ");
+    }
+
+    #[test]
+    fn styles_begin_and_end_around_each_word() {
+        let shown = render("a **b c** `d`", Paint { on: true }, 60);
+        assert_eq!(shown, "a \u{1b}[1mb\u{1b}[0m \u{1b}[1mc\u{1b}[0m \u{1b}[36md\u{1b}[0m");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_rendered(text in "[\\s#*_`>|\\-0-9.a-z\\[\\]()!~]{0,120}", width in 0usize..90) {
+            render(&text, Paint { on: false }, width);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a run takes while it goes on: time, tokens, cost, and how full the context is.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use windlass_core::event::{AgentStart, LlmResponse};
+use windlass_core::message::Usage;
+use windlass_core::plan::{StepStatus, WorkingPlan};
+use windlass_core::state::TaskState;
+use windlass_core::text::one_line;
+
+use super::{Paint, plain};
+
+/// From here on a person should know that the context fills up (`DESIGN.md` §5).
+const WARNING_PERCENT: u64 = 70;
+/// From here on it is about to be summarized.
+const CRITICAL_PERCENT: u64 = 85;
+
+/// How full the context is, and what to do about it (PL-034).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Gauge {
+    /// `ok`, `warning` or `critical`.
+    pub level: &'static str,
+    /// Of the model's window.
+    pub percent: u64,
+    /// What to do, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recommendation: Option<&'static str>,
+}
+
+impl Gauge {
+    /// The gauge at so many tokens of a window.
+    pub fn at(tokens: u64, window: u64) -> Self {
+        let percent = (u128::from(tokens) * 100 / u128::from(window.max(1))).min(999) as u64;
+        let (level, recommendation) = match percent {
+            CRITICAL_PERCENT.. => ("critical", Some("save-and-yield")),
+            WARNING_PERCENT.. => ("warning", Some("save-state")),
+            _ => ("ok", None),
+        };
+        Self { level, percent, recommendation }
+    }
+
+    /// The gauge in words.
+    pub fn words(&self, paint: Paint) -> String {
+        let text = format!("context {} %", self.percent);
+        match self.level {
+            "critical" => paint.red(&text),
+            "warning" => paint.yellow(&text),
+            _ => text,
+        }
+    }
+}
+
+/// Running totals of a task.
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    tokens: u64,
+    cost: f64,
+    priced: bool,
+    unpriced: bool,
+    context: u64,
+    window: Option<u64>,
+    plan: Option<(usize, usize, Option<String>)>,
+}
+
+impl Meter {
+    /// What the task has taken before this run.
+    pub fn of(state: &TaskState) -> Self {
+        let mut meter = Self {
+            tokens: state.usage.total_tokens,
+            cost: state.cost_spent,
+            priced: state.cost_spent > 0.0,
+            context: state.last_tokens,
+            ..Self::default()
+        };
+        if let Some(plan) = &state.plan {
+            meter.planned(plan);
+        }
+        meter
+    }
+
+    /// A segment began.
+    pub fn started(&mut self, start: &AgentStart) {
+        self.window = start.compaction_config["context_window_tokens"].as_u64();
+    }
+
+    /// The model answered.
+    pub fn replied(&mut self, response: &LlmResponse) {
+        let Usage { input_tokens, output_tokens, cost_usd, .. } = response.usage;
+        self.tokens += input_tokens + output_tokens;
+        self.context = input_tokens + output_tokens;
+        match cost_usd {
+            Some(cost) => {
+                self.cost += cost;
+                self.priced = true;
+            }
+            None => self.unpriced = true,
+        }
+    }
+
+    /// The plan changed.
+    pub fn planned(&mut self, plan: &WorkingPlan) {
+        let step = plan.steps.iter().find(|step| step.status == StepStatus::InProgress);
+        self.plan =
+            Some((plan.done(), plan.steps.len(), step.map(|step| plain(&step.description))));
+    }
+
+    /// `plan 1/4`, and the step in hand.
+    pub fn plan_words(&self, width: usize) -> Option<String> {
+        let (done, all, step) = self.plan.as_ref()?;
+        let words = format!("plan {done}/{all}");
+        Some(match step {
+            Some(step) => format!("{words}  {}", one_line(step, width)),
+            None => words,
+        })
+    }
+
+    /// Everything measured, for the status line.
+    pub fn words(&self, elapsed: Duration, paint: Paint) -> String {
+        let mut words = vec![clock(elapsed)];
+        if let Some((done, all, _)) = &self.plan {
+            words.push(format!("plan {done}/{all}"));
+        }
+        if self.tokens > 0 {
+            words.push(format!("{} tokens", count(self.tokens)));
+        }
+        if let Some(cost) = self.cost_words() {
+            words.push(cost);
+        }
+        if let Some(window) = self.window.filter(|_| self.context > 0) {
+            words.push(Gauge::at(self.context, window).words(paint));
+        }
+        words.join(" · ")
+    }
+
+    /// Money, where any of it is known; a `+` says that some is not.
+    fn cost_words(&self) -> Option<String> {
+        let more = if self.unpriced { "+" } else { "" };
+        self.priced.then(|| format!("{}{more}", money(self.cost)))
+    }
+}
+
+/// `0:07`, `12:30`, `1:02:03`.
+pub fn clock(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// `950`, `12.3k`, `4.5M`.
+pub fn count(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..1_000_000 => format!("{:.1}k", number as f64 / 1e3),
+        _ => format!("{:.1}M", number as f64 / 1e6),
+    }
+}
+
+/// US dollars with as many digits as say something.
+pub fn money(dollars: f64) -> String {
+    if dollars > 0.0 && dollars < 1.0 { format!("${dollars:.4}") } else { format!("${dollars:.2}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PL-034
+    #[test]
+    fn the_gauge_recommends_at_seventy_and_eighty_five_percent() {
+        let gauge = |tokens| Gauge::at(tokens, 1000);
+        assert_eq!(gauge(699), Gauge { level: "ok", percent: 69, recommendation: None });
+        let warning = Gauge { level: "warning", percent: 70, recommendation: Some("save-state") };
+        assert_eq!(gauge(700), warning);
+        let critical =
+            Gauge { level: "critical", percent: 85, recommendation: Some("save-and-yield") };
+        assert_eq!(gauge(850), critical);
+        assert_eq!(
+            serde_json::to_string(&warning).unwrap(),
+            r#"{"level":"warning","percent":70,"recommendation":"save-state"}"#
+        );
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(clock(Duration::from_secs(67)), "1:07");
+        assert_eq!(clock(Duration::from_secs(3723)), "1:02:03");
+        assert_eq!([count(950), count(12_345), count(4_500_000)], ["950", "12.3k", "4.5M"]);
+        assert_eq!([money(0.0), money(0.0123), money(12.345)], ["$0.00", "$0.0123", "$12.35"]);
+    }
+}

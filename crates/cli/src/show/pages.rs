@@ -1,0 +1,154 @@
+//! Lists and pages: tasks, one task, events, questions.
+
+use jiff::{SpanRound, Timestamp, Unit};
+use serde_json::json;
+use windlass_core::event::{Event, Record};
+use windlass_core::state::TaskState;
+use windlass_core::status::TaskStatus;
+use windlass_core::text::one_line;
+use windlass_store::{QuestionRow, TaskRow};
+
+use super::meter::{count, money};
+use super::{Gauge, Paint, Table, plain};
+
+pub use super::meter::{clock, count as short_count, money as dollars};
+pub use super::screen::{FRAME, answer_with, question_lines};
+
+/// How wide a line of a page gets.
+const WIDTH: usize = 100;
+/// How wide a goal gets in a list.
+const GOAL_WIDTH: usize = 60;
+
+/// One line for an event, in `events`.
+pub fn event_line(record: &Record) -> String {
+    let (kind, data) = record.event.parts();
+    format!("{:>5}  {:<20} {}", record.seq, kind, one_line(&plain(&data), WIDTH))
+}
+
+/// How a status reads for a person: running without a driver is not running (§15.5).
+pub fn status_words(status: TaskStatus, driven: Option<u32>) -> &'static str {
+    match (status, driven) {
+        (TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Retrying, None) => "interrupted",
+        (status, _) => status.as_str(),
+    }
+}
+
+/// Tasks in columns, in `tasks`.
+pub fn task_table(rows: &[(TaskRow, Option<u32>)], now: Timestamp, paint: Paint) -> Vec<String> {
+    let mut table = Table::new(&["TASK", "STATUS", "AGE", "TOKENS", "GOAL"], &[2, 3]);
+    for (row, driven) in rows {
+        table.row(vec![
+            row.id.to_string(),
+            status_words(row.status, *driven).to_owned(),
+            age(row.created_at, now),
+            count(row.usage.total_tokens),
+            one_line(&plain(&row.goal), GOAL_WIDTH),
+        ]);
+    }
+    let mut lines = table.lines();
+    if let Some(headings) = lines.first_mut() {
+        *headings = paint.dim(headings);
+    }
+    lines
+}
+
+/// How long ago, in its largest unit.
+pub fn age(then: Timestamp, now: Timestamp) -> String {
+    let span = now - then;
+    let rounded = span.round(SpanRound::new().largest(Unit::Hour).smallest(Unit::Second));
+    let seconds = rounded.and_then(|span| span.total(Unit::Second)).unwrap_or(0.0).max(0.0) as u64;
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// One task as JSON.
+pub fn task_json(row: &TaskRow, driven: Option<u32>) -> serde_json::Value {
+    json!({
+        "task_id": row.id,
+        "session_id": row.session_id,
+        "goal": row.goal,
+        "status": row.status,
+        "status_reason": row.reason,
+        "interrupted": status_words(row.status, driven) == "interrupted",
+        "driven_by": driven,
+        "workspace": row.workspace,
+        "model": row.model,
+        "usage": row.usage,
+        "cost_usd": row.cost_spent,
+        "created_at": row.created_at,
+    })
+}
+
+/// One task on a page, in `show`.
+pub fn task_page(state: &TaskState, driven: Option<u32>, gauge: Option<Gauge>) -> String {
+    let mut page = format!(
+        "{}\n  goal       {}\n  status     {} ({})\n  axes       {}\n  workspace  {}\n",
+        state.id(),
+        one_line(&plain(&state.command().goal), WIDTH),
+        status_words(state.status, driven),
+        state.reason,
+        state.axes,
+        plain(&state.created.workspace),
+    );
+    let usage = &state.usage;
+    page += &format!(
+        "  usage      {} rounds, {} calls, {} tokens, {}\n",
+        usage.iterations,
+        usage.tool_calls,
+        usage.total_tokens,
+        money(state.cost_spent),
+    );
+    if let Some(gauge) = gauge {
+        let words = gauge.words(Paint { on: false });
+        let advice = gauge.recommendation.map(|advice| format!(", {}: {advice}", gauge.level));
+        page +=
+            &format!("  context    {}{}\n", &words["context ".len()..], advice.unwrap_or_default());
+    }
+    if let Some(error) = &state.error {
+        page += &format!("  error      {}: {}\n", error.error_type, plain(&error.message));
+    }
+    for question in state.open_questions.values() {
+        let text = one_line(&plain(&question.question), WIDTH);
+        page += &format!("  question   {text} ({})\n", question.id);
+    }
+    for file in state.deliverables.values() {
+        page += &plain(&format!("  delivers   {}: {}\n", file.filepath, file.description));
+    }
+    if let Some(plan) = &state.plan {
+        page += &format!("\n{}", plain(&plan.markdown()));
+    }
+    page.trim_end().to_owned()
+}
+
+/// How full the context of a task is, by its journal (PL-034).
+pub fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {
+    let window = records.iter().rev().find_map(|record| match &record.event {
+        Event::AgentStart(start) => start.compaction_config["context_window_tokens"].as_u64(),
+        _ => None,
+    })?;
+    Some(Gauge::at(state.last_tokens, window))
+}
+
+/// One open question, in `inbox`.
+pub fn question_page(row: &QuestionRow) -> String {
+    let question = &row.question;
+    let mut page = format!("{}  {}\n  of {}", question.id, plain(&question.question), row.task);
+    for option in &question.options {
+        page += &format!("\n  - {}", plain(option));
+    }
+    page
+}
+
+/// One open question as JSON.
+pub fn question_json(row: &QuestionRow) -> String {
+    json!({ "task_id": row.task, "question": row.question }).to_string()
+}
+
+/// A tool call as one line.
+pub fn call_words(tool: &str, arguments: &serde_json::Value) -> String {
+    super::words::call(tool, arguments, WIDTH)
+}

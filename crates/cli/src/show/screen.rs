@@ -1,0 +1,387 @@
+//! A run as it goes on: lines of what happened, and on a terminal one line below them that says what
+//! is happening now and what it has taken so far.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use unicode_width::UnicodeWidthStr as _;
+use windlass_agent::Preview;
+use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
+use windlass_core::event::{Event, Record};
+use windlass_core::plan::WorkingPlan;
+use windlass_core::state::TaskState;
+use windlass_core::text::{one_line, suffix};
+use windlass_model::Live;
+
+use super::meter::{Meter, clock, count};
+use super::{Look, Paint, markdown, note, out, plain, words};
+use crate::args::Printing;
+
+/// How wide a line of progress gets where nobody says how wide the screen is.
+const PIPED_WIDTH: usize = 100;
+/// Lines of what the agent says between its calls.
+const SAID_LINES: usize = 4;
+/// Bytes of a reply that is on its way that are kept for its preview.
+const PREVIEW_BYTES: usize = 400;
+/// How often the line below is redrawn.
+pub const FRAME: Duration = Duration::from_millis(100);
+
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// A run as it goes on.
+pub struct Screen {
+    printing: Printing,
+    look: Look,
+    meter: Meter,
+    began: Instant,
+    now: String,
+    heard: String,
+    replying: bool,
+    planned: bool,
+    introduced: bool,
+    frame: usize,
+    drawn: bool,
+}
+
+impl Screen {
+    /// A screen for one run of a task that stands here.
+    pub fn new(printing: &Printing, look: Look, state: &TaskState) -> Self {
+        Self {
+            printing: printing.clone(),
+            look,
+            meter: Meter::of(state),
+            began: Instant::now(),
+            now: "starting".to_owned(),
+            heard: String::new(),
+            replying: false,
+            planned: state.plan.is_some(),
+            introduced: false,
+            frame: 0,
+            drawn: false,
+        }
+    }
+
+    /// Whether there is a line to be redrawn.
+    pub fn is_live(&self) -> bool {
+        self.look.redraws && self.shows_progress()
+    }
+
+    /// Shows one event.
+    pub fn event(&mut self, record: &Record) {
+        if self.printing.json {
+            out(&windlass_agent::trace::entry(record));
+            return;
+        }
+        self.take_in(&record.event);
+        if self.shows_progress() {
+            for line in self.lines(&record.event) {
+                self.say(&line);
+            }
+        }
+        self.planned |= matches!(record.event, Event::PlanUpdated(_));
+        self.introduced |= matches!(record.event, Event::AgentStart(_));
+        self.draw();
+    }
+
+    /// Shows something that is not journaled yet.
+    pub fn preview(&mut self, preview: &Preview) {
+        // What comes late belongs to a reply that is journaled, and shown, already.
+        if !self.shows_progress() || !self.replying {
+            return;
+        }
+        match &preview.live {
+            Live::Text(more) => {
+                self.heard += more;
+                self.heard = suffix(&self.heard, PREVIEW_BYTES).to_owned();
+                let text = plain(&self.heard).split_whitespace().collect::<Vec<_>>().join(" ");
+                self.now = format!("“{text}");
+            }
+            Live::CallStarted { name, .. } => self.now = format!("preparing {}", plain(name)),
+            Live::Retrying { after, reason, .. } | Live::Waiting { after, reason, .. } => {
+                self.heard.clear();
+                let reason = one_line(&plain(reason), self.width());
+                let seconds = after.as_secs_f64();
+                self.say(
+                    &self
+                        .look
+                        .notes
+                        .yellow(&format!("  … {reason}; trying again in {seconds:.1} s")),
+                );
+                self.now = "waiting for the model".to_owned();
+            }
+            Live::CallArguments { .. } | Live::Bytes(_) => {}
+        }
+        // Drawn with the next frame: a fast stream must not cost a redraw a word.
+    }
+
+    /// Moves the spinner and the clock.
+    pub fn tick(&mut self) {
+        self.frame = self.frame.wrapping_add(1);
+        self.draw();
+    }
+
+    /// A remark in the middle of a run.
+    pub fn say(&mut self, line: &str) {
+        self.clear();
+        note(line);
+    }
+
+    /// Shows how it ended.
+    pub fn end(&mut self, result: &TaskResult) {
+        if self.printing.json {
+            return;
+        }
+        self.clear();
+        if let Some(text) = &result.final_message {
+            let text = plain(text);
+            let shown = self.look.reads_results && !self.printing.print;
+            if self.shows_progress() && self.look.redraws {
+                note("");
+            }
+            out(&match shown {
+                true => markdown(&text, self.look.results, self.look.results_width()),
+                false => text.trim_end().to_owned(),
+            });
+        }
+        if self.printing.print && result.status == ResultStatus::Completed {
+            return;
+        }
+        for line in self.ending(result) {
+            note(&line);
+        }
+    }
+
+    fn shows_progress(&self) -> bool {
+        !(self.printing.json || self.printing.quiet || self.printing.print)
+    }
+
+    fn width(&self) -> usize {
+        let all = if self.look.redraws { self.look.notes_width() } else { PIPED_WIDTH };
+        all.saturating_sub(4).max(20)
+    }
+
+    fn take_in(&mut self, event: &Event) {
+        match event {
+            Event::AgentStart(start) => self.meter.started(start),
+            Event::LlmRequest(_) => {
+                self.replying = true;
+                self.heard.clear();
+                "thinking".clone_into(&mut self.now);
+            }
+            Event::LlmResponse(response) => {
+                self.replying = false;
+                self.meter.replied(response);
+            }
+            Event::ToolCall(call) => {
+                self.now = words::call(&call.tool, &call.arguments, self.width());
+            }
+            Event::PlanUpdated(plan) => self.meter.planned(plan),
+            _ => {}
+        }
+    }
+
+    fn lines(&self, event: &Event) -> Vec<String> {
+        let (paint, width) = (self.look.notes, self.width());
+        let text = |text: &str| one_line(&plain(text), width);
+        match event {
+            // A segment that follows an answer given here needs no introduction.
+            Event::AgentStart(_) if self.introduced => Vec::new(),
+            Event::AgentStart(start) => {
+                let about = format!("{} · {} · {}", start.task_id, start.model, start.container);
+                vec![paint.dim(&about)]
+            }
+            Event::SandboxStarted(started) => {
+                vec![paint.dim(&text(&format!("sandbox {}: {}", started.kind, started.footing)))]
+            }
+            Event::SandboxLost(lost) => {
+                vec![paint.yellow(&text(&format!("sandbox lost: {}", lost.reason)))]
+            }
+            Event::LlmResponse(response) if !response.calls.is_empty() => {
+                said(&response.text, paint, width)
+            }
+            Event::ToolCall(call) => match call.tool.as_str() {
+                // What these do has an event of its own.
+                "update_plan" | "publish_deliverable" | "ask_user" => Vec::new(),
+                "bash" => {
+                    vec![paint.bold(&words::call(&call.tool, &call.arguments, width))]
+                }
+                _ => {
+                    let line = words::call(&call.tool, &call.arguments, width);
+                    vec![format!("{} {line}", paint.cyan("•"))]
+                }
+            },
+            Event::ToolResult(result) => {
+                words::outcome(&result.tool, &result.outcome, paint, width)
+            }
+            Event::PlanUpdated(plan) => self.plan_lines(plan),
+            Event::DeliverablePublished(file) => {
+                let line = text(&format!("{}: {}", file.filepath, file.description));
+                vec![format!("{} {line}", paint.green("published"))]
+            }
+            Event::InjectionReceived(injection) if injection.control.is_none() => {
+                vec![format!("{} {}", paint.cyan("←"), text(&injection.content))]
+            }
+            Event::DoomLoopDetected(detected) => {
+                vec![paint.yellow(&text(&format!("! repeating itself: {}", detected.pattern)))]
+            }
+            Event::CommandExited(exited) => {
+                vec![text(&format!("• {} ended: {}", exited.command, exited.exit))]
+            }
+            Event::MemoryFlush(_) => vec![paint.dim("context filling up: saving notes")],
+            Event::CompactionEnd(end) => vec![paint.dim(&text(&format!(
+                "context made shorter: {} turns summarized, {} kept, {} → {} tokens",
+                end.summarized_turns, end.kept_turns, end.tokens_before, end.tokens_after
+            )))],
+            Event::SubAgentSpawn(spawn) => {
+                vec![text(&format!("↳ {} ({})", spawn.label, spawn.task_id))]
+            }
+            Event::SubAgentComplete(done) => {
+                vec![text(&format!("↲ {} {}: {}", done.label, done.status, done.output))]
+            }
+            Event::BudgetHit(hit) => vec![paint.yellow(&text(&format!(
+                "! {} budget: {:.2} of {:.2} used",
+                hit.budget, hit.spent, hit.limit
+            )))],
+            Event::InjectionReceived(_)
+            | Event::CompactionStart(_)
+            | Event::CompactionProgress(_)
+            | Event::LlmResponse(_)
+            | Event::TaskCreated(_)
+            | Event::StatusChanged(_)
+            | Event::LlmRequest(_)
+            | Event::RiskCheck(_)
+            | Event::QuestionAsked(_)
+            | Event::QuestionAnswered(_)
+            | Event::QuestionClosed(_)
+            | Event::ModeChanged(_)
+            | Event::AgentEnd(_) => Vec::new(),
+        }
+    }
+
+    /// The whole plan when it is made, one line whenever it changes.
+    fn plan_lines(&self, plan: &WorkingPlan) -> Vec<String> {
+        let (paint, width) = (self.look.notes, self.width());
+        let heading = self.meter.plan_words(width).unwrap_or_default();
+        if self.planned {
+            return vec![paint.bold(&heading)];
+        }
+        let heading = paint.bold(&format!("plan {}/{}", plan.done(), plan.steps.len()));
+        let steps = plan.steps.iter().map(|step| {
+            format!("  {} {}", step.status.icon(), one_line(&plain(&step.description), width))
+        });
+        [heading].into_iter().chain(steps).collect()
+    }
+
+    fn ending(&self, result: &TaskResult) -> Vec<String> {
+        let (paint, task) = (self.look.notes, result.task_id);
+        let mut lines: Vec<String> = result
+            .deliverables
+            .iter()
+            .map(|file| plain(&format!("deliverable {}: {}", file.filepath, file.description)))
+            .collect();
+        match result.status {
+            ResultStatus::Completed => lines.extend(self.summary(result)),
+            ResultStatus::Failed => {
+                if let Some(error) = &result.error_details {
+                    lines.push(format!("{} {}", paint.red("failed:"), plain(&error.message)));
+                    let seen = error.diagnostic.iter();
+                    lines.extend(seen.map(|seen| format!("  seen: {}", plain(seen))));
+                    let hint = error.hint.iter();
+                    lines.extend(hint.map(|hint| format!("\nhint: {}", plain(hint))));
+                }
+            }
+            ResultStatus::BlockedUser => {
+                if let Some(asked) = &result.hitl_request {
+                    lines.extend(question_lines(asked, paint));
+                    lines.push(answer_with(asked));
+                }
+            }
+            ResultStatus::Paused => {
+                lines.push(format!("paused; go on with: windlass resume {task}"));
+            }
+            ResultStatus::Cancelled => lines.push("cancelled".to_owned()),
+        }
+        lines
+    }
+
+    /// What it took, in one line, where progress was shown.
+    fn summary(&self, result: &TaskResult) -> Option<String> {
+        let usage = &result.usage;
+        let rounds = match usage.iterations {
+            1 => "1 round".to_owned(),
+            many => format!("{many} rounds"),
+        };
+        let took = clock(Duration::from_millis(usage.duration_ms));
+        let words = format!("done in {took} · {rounds} · {} tokens", count(usage.total_tokens));
+        self.shows_progress().then(|| self.look.notes.dim(&words))
+    }
+
+    /// Removes the line below, so that something can be printed in its place.
+    pub fn clear(&mut self) {
+        if self.drawn {
+            let _ = write!(io::stderr().lock(), "\r\u{1b}[2K");
+            self.drawn = false;
+        }
+    }
+
+    fn draw(&mut self) {
+        if !self.is_live() {
+            return;
+        }
+        let width = self.look.notes_width();
+        let elapsed = self.began.elapsed();
+        let measured = self.meter.words(elapsed, Paint { on: false });
+        // The spinner, the spaces and the dot between.
+        let room = width.saturating_sub(measured.width() + 6);
+        let spinner = self.look.notes.cyan(SPINNER[self.frame % SPINNER.len()]);
+        let line = if room >= 8 {
+            let now = tail_or_head(&self.now, room);
+            format!("{spinner} {now} · {}", self.meter.words(elapsed, self.look.notes))
+        } else {
+            one_line(&measured, width.saturating_sub(1))
+        };
+        let _ = write!(io::stderr().lock(), "\r\u{1b}[2K{line}");
+        let _ = io::stderr().flush();
+        self.drawn = true;
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// What the agent says between its calls, indented.
+fn said(text: &str, paint: Paint, width: usize) -> Vec<String> {
+    let text = markdown(&plain(text), paint, width);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let more = (lines.len() > SAID_LINES).then(|| "  …".to_owned());
+    let shown = lines.iter().take(SAID_LINES).map(|line| format!("  {line}"));
+    shown.chain(more).collect()
+}
+
+/// A reply on its way is seen at its end, anything else from its beginning.
+fn tail_or_head(text: &str, width: usize) -> String {
+    let Some(reply) = text.strip_prefix('“') else { return one_line(text, width) };
+    let chars: Vec<char> = reply.chars().collect();
+    let from = chars.len().saturating_sub(width.saturating_sub(2));
+    let tail: String = chars[from..].iter().collect();
+    if from > 0 { format!("…{tail}") } else { format!("“{tail}") }
+}
+
+/// A question as a person reads it, its options numbered.
+pub fn question_lines(asked: &HitlRequest, paint: Paint) -> Vec<String> {
+    let mut lines = vec![format!("{} {}", paint.yellow("question:"), plain(&asked.question))];
+    let context = asked.context.as_deref().map(plain).unwrap_or_default();
+    lines.extend(context.lines().map(|line| format!("  {line}")));
+    let numbered = (1..).zip(&asked.options);
+    lines.extend(numbered.map(|(number, option)| format!("  {number}. {}", plain(option))));
+    lines
+}
+
+/// The command that answers it.
+pub fn answer_with(asked: &HitlRequest) -> String {
+    format!("\nanswer with: windlass answer {} \"…\" --resume", asked.request_id)
+}

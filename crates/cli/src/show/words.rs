@@ -1,0 +1,133 @@
+//! Tool calls and their results in words a person reads at a glance.
+
+use serde_json::Value;
+use windlass_core::outcome::{Ending, Fact, Outcome};
+use windlass_core::text::one_line;
+
+use super::{Paint, plain};
+
+/// Lines of a change that are shown; the file has the rest.
+const DIFF_LINES: usize = 14;
+/// Lines of a command's output that are shown, from its end.
+const OUTPUT_LINES: usize = 6;
+
+/// A call as one line: what is done, to what.
+pub fn call(tool: &str, arguments: &Value, width: usize) -> String {
+    let given = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
+    let line = match tool {
+        "bash" => format!("$ {}", given("command")),
+        "read" | "edit" | "write" => format!("{tool} {}", given("path")),
+        "glob" => format!("find {}", given("pattern")),
+        "grep" => match given("path") {
+            "" => format!("search {}", given("pattern")),
+            path => format!("search {} in {path}", given("pattern")),
+        },
+        "save_memo" => format!("note {}", given("filename")),
+        "search_memo" => format!("search notes for {}", given("query")),
+        "publish_deliverable" => format!("publish {}", given("filepath")),
+        "ask_user" => format!("ask {}", given("question")),
+        "read_skill" => format!("read skill {}", given("name")),
+        "list_skills" => "list skills".to_owned(),
+        "web_fetch" => format!("fetch {}", given("url")),
+        "web_search" => format!("search the web for {}", given("query")),
+        "update_plan" => "planning".to_owned(),
+        _ => format!("{tool} {arguments}"),
+    };
+    one_line(plain(&line).trim_end(), width)
+}
+
+/// What a call came to, as indented lines; none where the call's own line says it all.
+pub fn outcome(tool: &str, outcome: &Outcome, paint: Paint, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(code) = outcome.exit_code {
+        let exit = format!("exit {code}");
+        lines.extend(last_lines(&command_output(&outcome.text), paint, width));
+        lines.push(format!("  {}", if code == 0 { paint.green(&exit) } else { paint.red(&exit) }));
+    } else if outcome.ending != Ending::Ok {
+        let text = plain(&outcome.text);
+        let text = one_line(text.trim_start_matches("Error: "), width);
+        lines.push(format!("  {} {text}", paint.red(&format!("{}:", outcome.ending))));
+    } else if tool == "bash" {
+        lines.extend(last_lines(&command_output(&outcome.text), paint, width));
+    }
+    for fact in &outcome.facts {
+        if let Fact::FileChanged { diff: Some(diff), .. } = fact {
+            lines.extend(diff_lines(diff, paint, width));
+        }
+    }
+    lines
+}
+
+/// A small coloured diff, cut with a count of what is left out.
+fn diff_lines(diff: &str, paint: Paint, width: usize) -> Vec<String> {
+    let diff = plain(diff);
+    let all: Vec<&str> =
+        diff.lines().filter(|line| !line.starts_with("---") && !line.starts_with("+++")).collect();
+    let mut lines: Vec<String> = all
+        .iter()
+        .take(DIFF_LINES)
+        .map(|line| {
+            let shown = cut(line, width);
+            let painted = match line.chars().next() {
+                Some('+') => paint.green(&shown),
+                Some('-') => paint.red(&shown),
+                Some('@') => paint.dim(&shown),
+                _ => shown,
+            };
+            format!("  {painted}").trim_end().to_owned()
+        })
+        .collect();
+    if all.len() > DIFF_LINES {
+        lines.push(paint.dim(&format!("  … {} more lines", all.len() - DIFF_LINES)));
+    }
+    lines
+}
+
+/// What a command printed, without the line that tells the model its exit code. The model is shown
+/// escapes as a visible sign; a person is better off without them.
+fn command_output(text: &str) -> String {
+    let text = plain(&text.replace('␛', "\u{1b}"));
+    let lines = text.lines().filter(|line| !line.starts_with("[exit code "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn last_lines(text: &str, paint: Paint, width: usize) -> Vec<String> {
+    let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let hidden = all.len().saturating_sub(OUTPUT_LINES);
+    let more = (hidden > 0).then(|| paint.dim(&format!("  … {hidden} more lines")));
+    let shown = all[hidden..].iter().map(|line| paint.dim(&format!("  {}", cut(line, width))));
+    more.into_iter().chain(shown).collect()
+}
+
+/// A line cut to a width, its indentation kept.
+fn cut(line: &str, width: usize) -> String {
+    let line = line.replace('\t', "    ");
+    if line.chars().count() <= width {
+        return line;
+    }
+    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_reads_as_what_it_does() {
+        assert_eq!(call("read", &json!({"path": "src/lib.rs"}), 60), "read src/lib.rs");
+        assert_eq!(call("bash", &json!({"command": "cargo test\nls"}), 60), "$ cargo test…");
+        assert_eq!(call("grep", &json!({"pattern": "fn", "path": "src"}), 60), "search fn in src");
+        assert_eq!(call("mcp__x__y", &json!({"a": 1}), 60), r#"mcp__x__y {"a":1}"#);
+        assert_eq!(call("read", &json!({"path": "\u{1b}[2Jx"}), 60), "read x");
+    }
+
+    #[test]
+    fn a_long_diff_is_cut_and_says_so() {
+        let diff: String = (0..20).map(|n| format!("+line {n}\n")).collect();
+        let lines = diff_lines(&format!("--- a\n+++ b\n{diff}"), Paint { on: false }, 80);
+        assert_eq!(lines.len(), DIFF_LINES + 1);
+        assert_eq!(lines[0], "  +line 0");
+        assert_eq!(lines[DIFF_LINES], "  … 6 more lines");
+    }
+}

@@ -1,0 +1,77 @@
+//! `demo`: the whole loop, on any machine, without touching anything of the user's.
+
+use std::process::Command;
+
+use crate::terminal::{Terminal, remains};
+
+/// A machine with nothing configured: no key, no server, no data.
+fn demo(home: &std::path::Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command
+        .arg("demo")
+        .args(args)
+        .current_dir(home)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", home)
+        .env("TMPDIR", home.join("tmp"));
+    std::fs::create_dir_all(home.join("tmp")).unwrap();
+    command
+}
+
+fn masked(text: &str) -> String {
+    let mask = |line: &str| {
+        if line.starts_with("task_") {
+            return "TASK · SCRIPT · SANDBOX".to_owned();
+        }
+        match line.split_once("done in ") {
+            Some((before, after)) => {
+                format!(
+                    "{before}done in TIME {}",
+                    after.split_once(' ').map_or("", |(_, rest)| rest)
+                )
+            }
+            None => line.to_owned(),
+        }
+    };
+    let shown = text.lines().filter(|line| !line.starts_with("sandbox ")).map(mask);
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+/// Must show 1
+#[test]
+fn the_demo_mends_a_failing_test_and_leaves_nothing_behind() {
+    let home = tempfile::tempdir().unwrap();
+    let ran = demo(home.path(), &[]).output().unwrap();
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(ran.status.code(), Some(0), "{stderr}");
+    insta::assert_snapshot!(masked(&stderr));
+    assert!(stdout.starts_with("## The test passes"), "{stdout}");
+    let left: Vec<_> = std::fs::read_dir(home.path()).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "nothing but our own `tmp`: {left:?}");
+    assert_eq!(std::fs::read_dir(home.path().join("tmp")).unwrap().count(), 0);
+}
+
+/// Must show 1
+#[test]
+fn the_demo_looks_good_on_a_terminal() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = demo(home.path(), &[]);
+    command.env("TERM", "xterm-256color");
+    let (written, code) = Terminal::start(command, 90).end();
+    assert_eq!(code, 0, "{written}");
+    insta::assert_snapshot!(masked(&remains(&written)));
+}
+
+#[test]
+fn the_demo_can_be_kept_to_look_around_in() {
+    let home = tempfile::tempdir().unwrap();
+    let ran = demo(home.path(), &["--keep", "--json"]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(0));
+    let kept = std::fs::read_dir(home.path().join("tmp")).unwrap().next().unwrap().unwrap().path();
+    let report = std::fs::read_to_string(kept.join("shop/output/report.md")).unwrap();
+    assert!(report.starts_with("# The total was too small"), "{report}");
+    let mended = Command::new("sh").arg("test.sh").current_dir(kept.join("shop")).status().unwrap();
+    assert!(mended.success());
+}

@@ -1,0 +1,186 @@
+//! The gate: what is refused, what is asked, and what an answer does.
+
+use serde_json::Value;
+use windlass_testkit::ModelServer;
+
+use crate::program::{Program, Ran};
+
+fn playing(script: &str) -> Program {
+    let program = Program::with(ModelServer::start(script));
+    std::fs::write(program.workspace().join("old.txt"), "x").unwrap();
+    program
+}
+
+fn risk_checks(ran: &Ran) -> Vec<Value> {
+    let events = ran.json_lines().into_iter();
+    events.filter(|event| event["event_type"] == "risk_check").map(|e| e["data"].clone()).collect()
+}
+
+/// ES-012, ES-319, MS-046, MS-047: every call has its decision journaled, with all five axes.
+#[test]
+fn one_gate_every_call_is_decided_and_journaled_with_the_axes() {
+    let program =
+        playing("replies: [{bash: cat old.txt}, {write: {path: a, content: b}}, {say: ok}]");
+    let ran = program.windlass(&["run", "x", "--json"]).expect(0);
+    let checks = risk_checks(&ran);
+    assert_eq!(checks.len(), 2);
+    assert_eq!(checks[0]["class"], "read");
+    assert_eq!(checks[1]["class"], "edit");
+    assert_eq!(checks[1]["risk"], "MEDIUM");
+    let axes = checks[0]["axes"].as_object().unwrap();
+    let names: Vec<_> = axes.keys().map(String::as_str).collect();
+    assert_eq!(names, ["modelMode", "permissionProfile", "runControl", "surface", "workMode"]);
+}
+
+/// Must show 3; ES-117, ES-252, WF-017, WF-018: killed while blocked, allowed from another process.
+#[test]
+fn an_allowed_call_runs_exactly_once_after_the_process_was_killed() {
+    let program = playing("replies: [{bash: rm old.txt && echo gone >> log}, {say: done}]");
+    let ran = program.windlass(&["run", "clean up", "--json"]).expect(3);
+    let asked = ran.result()["hitl_request"].clone();
+    assert_eq!(
+        asked["options"],
+        serde_json::json!(["Allow", "Deny"]),
+        "never a rule for destruction"
+    );
+    assert!(program.workspace().join("old.txt").exists(), "nothing ran before the answer");
+
+    let task = program.task();
+    program.windlass(&["answer", &task, "maybe"]).expect(2);
+    program.windlass(&["answer", &task, "Allow"]).expect(0);
+    let ran = program.windlass(&["resume", &task, "--json"]).expect(0);
+    assert_eq!(ran.result()["status"], "COMPLETED");
+    assert!(!program.workspace().join("old.txt").exists());
+    assert_eq!(program.file("log"), "gone\n");
+    let check = risk_checks(&ran).pop().unwrap();
+    assert_eq!(check["decision"], "allow");
+    assert!(check["reason"].as_str().unwrap().contains("approved by a person"), "{check}");
+}
+
+/// Must show 3; AX-005, AX-099, AX-101: a refusal is feedback, the task goes on another way.
+#[test]
+fn a_denied_call_does_not_run_and_the_task_finishes_another_way() {
+    let program =
+        playing("replies: [{bash: rm old.txt}, {bash: mv old.txt aside}, {say: moved it}]");
+    program.windlass(&["run", "clean up", "--json"]).expect(3);
+    let task = program.task();
+    program.windlass(&["answer", &task, "Deny: move it aside instead"]).expect(0);
+    let ran = program.windlass(&["resume", &task, "--json"]).expect(0);
+    assert_eq!(ran.result()["final_message"], "moved it");
+    let told = program.server.requests()[1].json();
+    let told = told["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+    let told = told.as_str().unwrap();
+    assert!(told.starts_with("DENIED: This action is not permitted.\n"), "{told}");
+    let feedback: Value = serde_json::from_str(told.lines().nth(1).unwrap()).unwrap();
+    assert!(feedback["reason"].as_str().unwrap().contains("move it aside instead"), "{feedback}");
+    assert!(program.workspace().join("aside").exists());
+}
+
+/// Must show 4; ES-116, ES-253, ES-263, AX-022, AX-023, AX-037, AX-098
+#[test]
+fn catastrophic_and_privileged_commands_are_denied_under_every_profile() {
+    for profile in ["restricted", "normal", "trusted", "unrestricted"] {
+        for command in ["sudo ls", "rm -rf build"] {
+            let script = format!("replies: [{{bash: {command}}}, {{say: understood}}]");
+            let program = playing(&script);
+            let config = program.data.path().join(".config/windlass/config.toml");
+            std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+            std::fs::write(&config, "[policy]\nallow_unrestricted = true\n").unwrap();
+            let run = ["run", "x", "--permission-profile", profile, "--json"];
+            let ran = program.windlass(&run).expect(0);
+            assert_eq!(risk_checks(&ran)[0]["decision"], "deny", "{command} under {profile}");
+            let told = program.last_message_sent();
+            let (first, rest) = told.split_once('\n').unwrap();
+            assert_eq!(first, "DENIED: This action is not permitted.");
+            let feedback: Value = serde_json::from_str(rest).unwrap();
+            let keys: Vec<_> = feedback.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(keys, ["can_retry", "reason", "suggestions", "tool"]);
+            assert!(!feedback["suggestions"].as_array().unwrap().is_empty());
+        }
+    }
+}
+
+/// MS-064: `unrestricted` needs an explicit opt-in.
+#[test]
+fn unrestricted_is_refused_without_the_opt_in() {
+    let program = playing("replies: [{say: hi}]");
+    let refused = program.windlass(&["run", "x", "--permission-profile", "unrestricted"]).expect(2);
+    assert!(refused.stderr.contains("allow_unrestricted"), "{refused:?}");
+}
+
+/// Must show 5: manual control asks for an edit even where the profile allows it.
+#[test]
+fn manual_control_asks_for_an_edit_under_trusted() {
+    let script = "replies: [{read: old.txt}, {edit: {path: old.txt, old_string: x, new_string: z}}, \
+                  {say: done}]";
+    let program = playing(script);
+    let ran = program.windlass(&["run", "x", "--control", "manual", "--json"]).expect(3);
+    assert!(ran.result()["hitl_request"]["question"].as_str().unwrap().contains("`edit`"));
+    let task = program.task();
+    program.windlass(&["answer", &task, "Allow All"]).expect(0);
+    program.windlass(&["resume", &task, "--json"]).expect(0);
+    assert_eq!(program.file("old.txt"), "z");
+}
+
+/// Must show 5; ES-203, MS-066: not offered, and a forged call is refused.
+#[test]
+fn restricted_offers_no_editing_tools_and_refuses_a_forged_call() {
+    let program = playing("replies: [{write: {path: a, content: b}}, {say: ok}]");
+    let run = ["run", "x", "--permission-profile", "restricted", "--json"];
+    let ran = program.windlass(&run).expect(0);
+    let body = program.server.requests()[0].json();
+    let tools = body["tools"].as_array().unwrap().iter();
+    let names: Vec<_> = tools.map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+    assert!(!names.contains(&"write") && !names.contains(&"edit"), "{names:?}");
+    assert!(names.contains(&"read"));
+    assert_eq!(risk_checks(&ran)[0]["decision"], "deny");
+    assert!(!program.workspace().join("a").exists());
+}
+
+/// `Allow All` gives a rule that covers the like and nothing that hides behind it.
+#[test]
+fn allow_all_covers_the_same_command_and_nothing_appended_to_it() {
+    let script = "replies: [{bash: make test}, {bash: make test}, {bash: 'make test; rm old.txt'}, \
+                  {say: done}]";
+    let program = playing(script);
+    std::fs::write(program.workspace().join("Makefile"), "test:\n\techo tested >> log\n").unwrap();
+    let run = ["run", "x", "--permission-profile", "normal", "--json"];
+    let ran = program.windlass(&run).expect(3);
+    let asked = ran.result()["hitl_request"].clone();
+    assert!(asked["context"].as_str().unwrap().contains("`Allow All` allows"), "{asked}");
+    let task = program.task();
+    program.windlass(&["answer", &task, "Allow All"]).expect(0);
+    let ran = program.windlass(&["resume", &task, "--json"]).expect(3);
+    assert!(ran.result()["hitl_request"]["question"].as_str().unwrap().contains("rm"));
+    let rules = program.windlass(&["permissions"]).expect(0);
+    assert!(rules.stdout.contains("make test"), "{rules:?}");
+    program.windlass(&["permissions", "--revoke", "1"]).expect(0);
+    assert_eq!(program.windlass(&["permissions"]).expect(0).stdout, "");
+}
+
+/// AX-119, MS-017: the denylist's own reason reaches the model.
+#[test]
+fn a_denylist_entry_refuses_with_its_reason() {
+    let program = playing("replies: [{bash: git push origin main}, {say: ok}]");
+    let config = program.data.path().join(".config/windlass/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let text = "[[policy.deny]]\npattern = \"git push *\"\n\
+                reason = \"Executors cannot push directly. Create a PR for review.\"\n";
+    std::fs::write(&config, text).unwrap();
+    program.windlass(&["run", "x", "--json"]).expect(0);
+    let told = program.last_message_sent();
+    assert!(told.contains("Executors cannot push directly. Create a PR for review."), "{told}");
+}
+
+#[test]
+fn explain_says_what_a_command_would_do_under_each_profile() {
+    let program = playing("replies: []");
+    let plain = program.windlass(&["explain", "echo hi && rm -rf build | cat"]).expect(0);
+    insta::assert_snapshot!(plain.stdout);
+    let json = program.windlass(&["explain", "--json", "git push origin topic"]).expect(0);
+    let value = &json.json_lines()[0];
+    let keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["class", "command", "commands", "decisions", "reason", "risk"]);
+    assert_eq!(value["risk"], "HIGH");
+    assert_eq!(value["decisions"]["unrestricted"], "allow");
+}

@@ -1,0 +1,170 @@
+//! `tasks`, `show`, `logs`, `trace`, `cost`, `outputs`, `exec`, `headless`: looking at work.
+
+use crate::program::Program;
+
+const WORK: &str = r"
+replies:
+  - bash: seq 1 20000
+    usage: {input: 1000, output: 10, cost: 0.5}
+  - bash: echo fine; echo broken >&2
+    usage: {input: 2000, output: 20, cached: 900}
+  - say: done
+    usage: {input: 3000, output: 30, cost: 0.25}
+";
+
+fn worked() -> Program {
+    let program = Program::playing(WORK);
+    program.windlass(&["run", "count", "--quiet", "--sandbox", "host"]).expect(0);
+    program
+}
+
+/// The calls of the only task, in order.
+fn calls(program: &Program) -> Vec<String> {
+    let trace = program.windlass(&["trace", &program.task()]).expect(0).json_lines();
+    let calls = trace.iter().filter(|entry| entry["event_type"] == "tool_call");
+    calls.map(|entry| entry["data"]["call"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn tasks_are_an_aligned_table_with_filters() {
+    let program = Program::playing("replies: [{say: done}]");
+    program.windlass(&["run", "first", "-q"]).expect(0);
+    program.windlass(&["run", "second goal", "-q"]).expect(0);
+    let listed = program.windlass(&["tasks"]).expect(0).stdout;
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 3, "{listed}");
+    let column = lines[0].find("GOAL").unwrap();
+    assert!(lines[0].starts_with("TASK") && lines[1][column..].starts_with("second"), "{listed}");
+    assert!(lines[2][column..].starts_with("first"), "{listed}");
+    let count = |args: &[&str]| program.windlass(args).expect(0).stdout.lines().count();
+    assert_eq!(count(&["tasks", "--limit", "1"]), 2);
+    assert_eq!(count(&["tasks", "--all", "--json"]), 2);
+    assert_eq!(count(&["tasks", "--status", "done", "--status", "failed"]), 3);
+    let none = program.windlass(&["tasks", "--status", "failed"]).expect(0);
+    assert_eq!((none.stdout.as_str(), none.stderr.contains("no such tasks")), ("", true));
+}
+
+/// PL-034: the gauge is part of a task's page.
+#[test]
+fn show_tells_usage_and_how_full_the_context_is() {
+    let program = worked();
+    let page = program.windlass(&["show", &program.task()]).expect(0).stdout;
+    assert!(page.contains("usage      2 rounds, 2 calls, 6060 tokens, $0.7500"), "{page}");
+    assert!(page.contains("context    2 %"), "{page}");
+    let shown = program.windlass(&["show", &program.task(), "--json"]).expect(0).json_lines();
+    assert_eq!(shown[0]["context"], serde_json::json!({"level": "ok", "percent": 2}));
+}
+
+/// MS-199: totals equal the sum of the journal; a price nobody knows is unknown, not zero.
+#[test]
+fn cost_sums_what_is_known_and_says_what_is_not() {
+    let program = worked();
+    let task = program.task();
+    let page = program.windlass(&["cost", &task, "--turns"]).expect(0);
+    insta::assert_snapshot!(page.stdout, @r"
+    ");
+    assert!(page.stderr.contains("set prices"), "{page:?}");
+    let all = program.windlass(&["cost", "--json"]).expect(0).json_lines().remove(0);
+    let database =
+        rusqlite::Connection::open(program.data_directory().join("windlass.db")).unwrap();
+    let sum: (i64, i64, f64) = database
+        .query_row(
+            "SELECT sum(body ->> '$.usage.input_tokens'), sum(body ->> '$.usage.output_tokens'),
+                    sum(body ->> '$.usage.cost_usd') FROM events WHERE kind = 'llm_response'",
+            (),
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )
+        .unwrap();
+    assert_eq!(all["total"]["input_tokens"], sum.0);
+    assert_eq!(all["total"]["output_tokens"], sum.1);
+    assert_eq!(all["total"]["cost_usd"], sum.2);
+    assert_eq!(all["total"]["unpriced_replies"], 1);
+    assert_eq!(all["tasks"][task.as_str()]["replies"], 3);
+}
+
+#[test]
+fn logs_show_every_command_and_name_what_was_cut() {
+    let program = worked();
+    let page = program.windlass(&["logs", &program.task()]).expect(0).stdout;
+    let calls = calls(&program);
+    assert!(page.starts_with("$ seq 1 20000"), "{page}");
+    assert!(page.contains(&format!("the whole of it: windlass outputs {}", calls[0])), "{page}");
+    assert!(page.contains("\nfine\n") && page.contains("\nbroken\n"), "{page}");
+    let entries = program.windlass(&["logs", &program.task(), "--json"]).expect(0).json_lines();
+    assert_eq!(entries[0]["truncated"], true);
+    assert_eq!(entries[0]["original_size"], 108_894);
+}
+
+#[test]
+fn outputs_gives_the_whole_byte_for_byte() {
+    let program = worked();
+    let calls = calls(&program);
+    let whole = program.windlass(&["outputs", &calls[0]]).expect(0).stdout;
+    assert_eq!(whole.lines().count(), 20_000);
+    let stderr = program.windlass(&["outputs", &calls[1], "--stream", "stderr"]).expect(0);
+    assert_eq!(stderr.stdout, "broken\n");
+}
+
+#[test]
+fn trace_is_the_file_that_the_agent_sees() {
+    let program = worked();
+    let task = program.task();
+    let printed = program.windlass(&["trace", &task]).expect(0).stdout;
+    let path = program.windlass(&["trace", &task, "--path"]).expect(0).stdout;
+    assert_eq!(printed, std::fs::read_to_string(path.trim_end()).unwrap());
+}
+
+/// AX-102
+#[test]
+fn exec_runs_one_command_and_keeps_its_output() {
+    let program = Program::playing("replies: [{say: done}]");
+    let ran =
+        program.windlass(&["exec", "--test", "seq 1 20000; echo no >&2", "--sandbox", "host"]);
+    let ran = ran.expect(0);
+    assert!(ran.stdout.contains("[Output truncated at 30KB"), "{}", ran.stdout);
+    assert!(ran.stdout.len() < 31_500, "{}", ran.stdout.len());
+    assert!(ran.stderr.starts_with("no\nexit 0 · 108897 bytes · windlass outputs "), "{ran:?}");
+    let id = ran.stderr.trim_end().rsplit(' ').next().unwrap();
+    let whole = program.windlass(&["outputs", id, "--stream", "stdout"]).expect(0).stdout;
+    assert_eq!(whole.len(), 108_894);
+    program.windlass(&["exec", "--test", "exit 3", "--sandbox", "host"]).expect(1);
+    assert_eq!(program.windlass(&["tasks", "--json"]).stdout, "", "it is no task");
+}
+
+/// MS-177, MS-178
+#[test]
+fn headless_is_run_by_another_name() {
+    for args in [
+        &["headless", "greet", "-p"][..],
+        &["headless", "autonomous", "greet", "-p"],
+        &["headless", "--autonomous", "greet", "-p"],
+    ] {
+        let program = Program::playing("replies: [{say: hello}]");
+        assert_eq!(program.windlass(args).expect(0).stdout, "hello\n");
+        let page = program.windlass(&["show", &program.task()]).stdout;
+        assert!(page.contains("goal       greet") && page.contains("autonomous"), "{page}");
+    }
+}
+
+/// MS-070…073: the mode chooses the model; an explicit model wins.
+#[test]
+fn the_model_mode_chooses_the_model_and_an_explicit_model_wins() {
+    let program = Program::playing("replies: [{say: done}]");
+    let directory = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&directory).unwrap();
+    let text =
+        "[models]\nfast = \"litellm/small\"\nsmart = \"litellm/usual\"\ndeep = \"litellm/large\"\n";
+    std::fs::write(directory.join("config.toml"), text).unwrap();
+    let asked = |args: &[&str]| {
+        let mut command = program.command(args);
+        let ran = command.env_remove("LITELLM_MODEL").output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        let body = program.server.requests().last().unwrap().json();
+        body["model"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(asked(&["run", "x", "-q"]), "usual");
+    assert_eq!(asked(&["run", "x", "-q", "--model-mode", "fast"]), "small");
+    assert_eq!(asked(&["run", "x", "-q", "--model-mode", "deep"]), "large");
+    let explicit = ["run", "x", "-q", "--model-mode", "fast", "--model", "litellm/chosen"];
+    assert_eq!(asked(&explicit), "chosen");
+}

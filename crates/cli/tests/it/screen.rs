@@ -1,0 +1,163 @@
+//! What a person sees of a run, on a terminal and in a pipe.
+
+use crate::program::Program;
+use crate::terminal::{Terminal, remains};
+
+/// Plans, works, fails, changes a file and says so in markdown.
+const WORK: &str = r##"
+replies:
+  - text: I look **first**.
+    calls:
+      - update_plan: {steps: [{id: '1', description: look, status: in_progress}, {id: '2', description: mend, status: pending}]}
+      - read: notes.txt
+      - read: nowhere.txt
+  - edit: {path: notes.txt, old_string: short, new_string: long}
+  - bash: printf 'one\ntwo\033[31m\n'; exit 3
+  - update_plan: {steps: [{id: '1', description: look, status: done}, {id: '2', description: mend, status: in_progress}]}
+  - say: "# Done\n\nIt is **long** now, see `notes.txt`.\n\n- one\n- two\n"
+"##;
+
+fn prepared(script: &str) -> Program {
+    let program = Program::playing(script);
+    std::fs::write(program.workspace().join("notes.txt"), "a short note\n").unwrap();
+    program
+}
+
+fn on_terminal(program: &Program, args: &[&str]) -> Terminal {
+    let mut command = program.command(args);
+    command.env("TERM", "xterm-256color");
+    Terminal::start(command, 90)
+}
+
+/// Times, ids and what the sandbox is like on this machine vary.
+fn masked(program: &Program, text: &str) -> String {
+    let text = text.replace(&program.task(), "TASK");
+    let lines = text.lines().map(|line| match line.split_once("done in ") {
+        Some((before, after)) => {
+            let rest = after.split_once(' ').map_or("", |(_, rest)| rest);
+            format!("{before}done in TIME {rest}")
+        }
+        None => line.to_owned(),
+    });
+    let lines = lines.filter(|line| !line.starts_with("sandbox "));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_terminal_shows_what_happens_and_a_rendered_reply() {
+    let program = prepared(WORK);
+    let (written, code) =
+        on_terminal(&program, &["run", "mend the note", "--sandbox", "host"]).end();
+    assert_eq!(code, 0, "{written}");
+    insta::assert_snapshot!(masked(&program, &remains(&written)));
+    assert!(written.contains("\u{1b}[32m+a long note"), "changes are coloured: {written:?}");
+    assert!(written.contains("context "), "the gauge is drawn: {written:?}");
+    assert!(written.contains("plan 0/2"), "{written:?}");
+}
+
+#[test]
+fn a_pipe_gets_plain_lines_and_the_reply_as_it_is() {
+    let program = prepared(WORK);
+    let ran = program.windlass(&["run", "mend the note", "--sandbox", "host"]).expect(0);
+    assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains('\r'), "{:?}", ran.stderr);
+    insta::assert_snapshot!(masked(&program, &ran.stderr));
+    insta::assert_snapshot!(ran.stdout, @r"
+    # Done
+
+    It is **long** now, see `notes.txt`.
+
+    - one
+    - two
+    ");
+}
+
+#[test]
+fn no_color_and_a_dumb_terminal_are_honoured() {
+    let program = prepared(WORK);
+    let args = ["run", "mend the note", "--share", "--sandbox", "host"];
+    let mut command = program.command(&args);
+    command.env("TERM", "xterm").env("NO_COLOR", "1");
+    let (written, _) = Terminal::start(command, 90).end();
+    let without_redraws = written.replace("\r\u{1b}[2K", "");
+    assert!(!without_redraws.contains('\u{1b}'), "{without_redraws:?}");
+
+    let program = prepared(WORK);
+    let mut command = program.command(&args);
+    command.env("TERM", "dumb");
+    let (written, _) = Terminal::start(command, 90).end();
+    assert!(!written.contains('\u{1b}'), "{written:?}");
+}
+
+#[test]
+fn what_agents_and_tools_say_cannot_control_the_terminal() {
+    let program = prepared(
+        r#"
+replies:
+  - text: "before \e]0;owned\a\e[2Jafter"
+    calls: [{bash: "printf '\\033]0;owned\\007\\033[2Jprinted\\n'"}]
+  - say: "all \e[?1049hdone\u202e"
+"#,
+    );
+    let (written, code) = on_terminal(&program, &["run", "attack", "--sandbox", "host"]).end();
+    assert_eq!(code, 0, "{written}");
+    for attack in ["\u{1b}]", "\u{1b}[2J", "\u{1b}[?1049h", "\u{202e}", "\u{7}"] {
+        assert!(!written.contains(attack), "{written:?}");
+    }
+    assert!(written.contains("before after") && written.contains("printed"), "{written:?}");
+    let ran = program.windlass(&["run", "attack", "--sandbox", "host"]).expect(0);
+    assert_eq!(ran.stdout, "all done\n");
+}
+
+/// ES-107, ES-213: on a terminal a question is asked and answered in the same process.
+#[test]
+fn a_question_is_asked_inline_and_the_task_goes_on() {
+    let program = prepared(
+        "replies: [{ask_user: {question: which colour?, options: [red, blue], context: for the door}}, {say: painted}]",
+    );
+    let mut terminal = on_terminal(&program, &["run", "paint"]);
+    terminal.until("> ");
+    terminal.types("2\n");
+    let (written, code) = terminal.end();
+    assert_eq!(code, 0, "{written}");
+    insta::assert_snapshot!(masked(&program, &remains(&written)));
+    assert_eq!(program.last_message_sent(), "User responded to your question: blue");
+}
+
+#[test]
+fn leaving_a_question_leaves_the_task_blocked_and_says_how_to_answer() {
+    for leave in ["\u{3}", "\u{4}"] {
+        let program = prepared("replies: [{ask_user: {question: sure?}}, {say: done}]");
+        let mut terminal = on_terminal(&program, &["run", "ask"]);
+        terminal.until("> ");
+        terminal.types(leave);
+        let (written, code) = terminal.end();
+        assert_eq!(code, 3, "{written}");
+        assert!(written.contains("answer with: windlass answer q_"), "{written}");
+        program.windlass(&["answer", &program.task(), "yes", "--resume", "-p"]).expect(0);
+    }
+}
+
+/// ES-110: Ctrl-C once pauses, and says how to go on.
+#[test]
+fn ctrl_c_on_a_terminal_pauses() {
+    let gate = windlass_testkit::Gate::new();
+    let server = windlass_testkit::ModelServer::start("replies: [{say: done}]");
+    server.next(windlass_testkit::Answer::script("say: never").gated(0, &gate));
+    let program = Program::with(server);
+    let mut terminal = on_terminal(&program, &["run", "work"]);
+    gate.reached_blocking();
+    terminal.types("\u{3}");
+    let (written, code) = terminal.end();
+    assert_eq!(code, 130, "{written}");
+    assert!(written.contains("paused; go on with: windlass resume task_"), "{written}");
+}
+
+/// MS-192
+#[test]
+fn print_gives_the_answer_and_nothing_else() {
+    let program = prepared("replies: [{read: notes.txt}, {say: pong}]");
+    let ran = program.windlass(&["--print", "ping"]).expect(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("pong\n", ""));
+    let ran = program.windlass(&["run", "-p", "ping"]).expect(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("pong\n", ""));
+}

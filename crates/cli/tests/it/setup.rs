@@ -1,0 +1,101 @@
+//! `config`, `models`, `trust`, `doctor`: what is set, and whether it works.
+
+use crate::program::Program;
+use crate::terminal::Terminal;
+
+fn program() -> Program {
+    Program::playing("replies: [{say: pong}]")
+}
+
+fn with_project_file(text: &str) -> Program {
+    let program = program();
+    std::fs::create_dir_all(program.workspace().join(".windlass")).unwrap();
+    std::fs::write(program.workspace().join(".windlass/config.toml"), text).unwrap();
+    program
+}
+
+#[test]
+fn config_names_every_value_and_where_it_came_from() {
+    let program = program();
+    let page = program.windlass(&["config"]).expect(0);
+    let line = page.stdout.lines().find(|line| line.starts_with("models.smart")).unwrap();
+    assert!(
+        line.contains("litellm/gpt-4o") && line.ends_with("environment LITELLM_MODEL"),
+        "{line}"
+    );
+    assert!(page.stdout.contains("agent.max_iterations"), "{}", page.stdout);
+    assert!(page.stderr.contains("notice: "), "{page:?}");
+    let rows = program.windlass(&["config", "--json"]).expect(0).json_lines();
+    assert!(rows.len() > 50 && rows.iter().all(|row| row["source"].is_string()));
+    let changed = program.windlass(&["config", "--changed", "--json"]).expect(0).json_lines();
+    assert!(changed.iter().all(|row| row["source"] != "default"), "{changed:?}");
+}
+
+#[test]
+fn models_lists_the_modes_and_tests_a_connection() {
+    let program = program();
+    let page = program.windlass(&["models", "--test"]).expect(0).stdout;
+    let base = program.server.base();
+    assert!(page.contains("smart  litellm/gpt-4o") && page.contains(&base), "{page}");
+    let last = page.lines().last().unwrap();
+    assert!(last.starts_with("works  litellm/gpt-4o: `pong` in "), "{page}");
+    assert_eq!(program.server.request_count(), 1, "one model, one request");
+}
+
+#[test]
+fn models_says_what_goes_wrong() {
+    let program = Program::with(windlass_testkit::ModelServer::start_empty());
+    program.server.next(windlass_testkit::Answer::status(
+        401,
+        "application/json",
+        r#"{"error":{"message":"no such key"}}"#,
+    ));
+    let ran = program.windlass(&["models", "--test"]).expect(1);
+    let last = ran.stdout.lines().last().unwrap();
+    assert!(last.starts_with("fails  litellm/gpt-4o: ") && last.contains("401"), "{ran:?}");
+}
+
+#[test]
+fn trust_shows_what_a_file_sets_and_wants_a_yes() {
+    let program =
+        with_project_file("[models]\nsmart = \"litellm/theirs\"\n\n[agent]\nmax_iterations = 7\n");
+    let refused = program.windlass(&["trust"]).expect(2);
+    assert!(refused.stdout.contains("agent.max_iterations"), "{refused:?}");
+    assert!(refused.stderr.contains("windlass trust --yes"), "{refused:?}");
+
+    let mut command = program.command(&["trust"]);
+    command.env("TERM", "xterm");
+    let mut terminal = Terminal::start(command, 100);
+    terminal.until("[y/N] ");
+    terminal.types("y\n");
+    let (written, code) = terminal.end();
+    assert_eq!(code, 0, "{written}");
+    let again = program.windlass(&["trust"]).expect(0);
+    assert!(again.stderr.contains("approved already"), "{again:?}");
+
+    let file = program.workspace().join(".windlass/config.toml");
+    std::fs::write(file, "[models]\nsmart = \"litellm/other\"\n").unwrap();
+    program.windlass(&["trust"]).expect(2);
+    program.windlass(&["trust", "--yes"]).expect(0);
+}
+
+#[test]
+fn doctor_finds_nothing_wrong_with_a_sound_machine() {
+    let program = program();
+    program.windlass(&["run", "greet", "-q"]).expect(0);
+    let page = program.windlass(&["doctor", "--sandbox", "host"]).expect(0).stdout;
+    let found: Vec<_> = page.lines().filter_map(|line| line.split("  ").next()).collect();
+    assert!(page.contains("agrees with its journal") && !found.contains(&"wrong"), "{page}");
+}
+
+#[test]
+fn doctor_finds_a_projection_that_lies() {
+    let program = program();
+    program.windlass(&["run", "greet", "-q"]).expect(0);
+    let database =
+        rusqlite::Connection::open(program.data_directory().join("windlass.db")).unwrap();
+    database.execute("UPDATE tasks SET status = 'failed'", ()).unwrap();
+    drop(database);
+    let page = program.windlass(&["doctor", "--sandbox", "host"]).expect(1).stdout;
+    assert!(page.contains("wrong  store"), "{page}");
+}

@@ -1,0 +1,99 @@
+//! The program on a pseudo-terminal, as a person sees it: what stays on the screen at the end.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// A terminal with a program on it.
+pub struct Terminal {
+    screen: File,
+    child: Child,
+    seen: Vec<u8>,
+}
+
+impl Terminal {
+    /// Starts a command with all its streams on a terminal of this many columns.
+    pub fn start(mut command: Command, columns: u16) -> Self {
+        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&main).unwrap();
+        unlockpt(&main).unwrap();
+        let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&main, size).unwrap();
+        let name = ptsname(&main, Vec::new()).unwrap();
+        let open = || -> OwnedFd {
+            let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+            rustix::fs::open(name.as_c_str(), flags, Mode::empty()).unwrap()
+        };
+        let (stdin, stdout, stderr) = (open(), open(), open());
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
+        // SAFETY: only async-signal-safe calls between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                rustix::process::setsid()?;
+                rustix::process::ioctl_tiocsctty(std::os::fd::BorrowedFd::borrow_raw(0))?;
+                Ok(())
+            });
+        }
+        let child = command.spawn().unwrap();
+        // Drops our ends of the terminal, so that its end is seen when the program ends.
+        drop(command);
+        Self { screen: File::from(main), child, seen: Vec::new() }
+    }
+
+    /// Reads until a text has been shown.
+    pub fn until(&mut self, text: &str) {
+        while !String::from_utf8_lossy(&self.seen).contains(text) {
+            assert!(self.more(), "`{text}` was never shown:\n{}", self.shown());
+        }
+    }
+
+    /// Types something.
+    pub fn types(&mut self, text: &str) {
+        self.screen.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Everything that was written, escapes included, and the exit code.
+    pub fn end(mut self) -> (String, i32) {
+        while self.more() {}
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        (String::from_utf8_lossy(&self.seen).into_owned(), code)
+    }
+
+    fn more(&mut self) -> bool {
+        let mut piece = [0; 4096];
+        // A terminal that nobody holds any more is an error, which is its end.
+        let count = self.screen.read(&mut piece).unwrap_or(0);
+        self.seen.extend_from_slice(&piece[..count]);
+        count > 0
+    }
+
+    fn shown(&self) -> String {
+        remains(&String::from_utf8_lossy(&self.seen))
+    }
+}
+
+/// What remains on the screen: redrawn lines are gone, colours are left out.
+pub fn remains(written: &str) -> String {
+    let mut lines = Vec::new();
+    for line in written.replace("\r\n", "\n").split('\n') {
+        let kept = line.rsplit("\r\u{1b}[2K").next().unwrap_or_default();
+        lines.push(without_colours(kept).trim_end().to_owned());
+    }
+    lines.join("\n").trim_end().to_owned()
+}
+
+fn without_colours(line: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("\u{1b}[") {
+        kept += before;
+        rest = after.split_once('m').map_or("", |(_, after)| after);
+    }
+    kept + rest
+}
