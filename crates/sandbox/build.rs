@@ -1,5 +1,6 @@
 //! Compiles the helper with the same compiler: static, std-only, embedded by `src/helper.rs`.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -24,6 +25,11 @@ fn main() {
     }
     let status = rustc.status().unwrap_or_else(|error| panic!("cannot run the compiler: {error}"));
     assert!(status.success(), "the helper does not compile");
+    // Part of the installed file's name. Told here, because hashing it takes longer than starting it.
+    let program = std::fs::read(&out).unwrap_or_else(|error| panic!("no helper: {error}"));
+    let mut hash = DefaultHasher::new();
+    program.hash(&mut hash);
+    println!("cargo::rustc-env=WINDLASS_HELPER_HASH={:016x}", hash.finish());
     for input in ["build.rs", "helper", "src/protocol.rs", "src/wire.rs"] {
         println!("cargo::rerun-if-changed={input}");
     }

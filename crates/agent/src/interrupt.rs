@@ -67,7 +67,7 @@ impl Watch {
     }
 
     async fn told(&self, wanted: impl Fn(&Control) -> bool) -> Result<(), Error> {
-        let mut changes = self.store.changes();
+        let mut changes = self.store.mail_changes();
         loop {
             changes.tick();
             if self.store.has_mail(self.task)? {

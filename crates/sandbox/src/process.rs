@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use tokio::net::UnixStream;
 use tokio::process::Child;
 use tokio::time::timeout;
@@ -26,15 +25,16 @@ use crate::{Command, Error, Running};
 /// The helper's program, compiled by the build script.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/helper"));
 
+/// Tells helpers of different content apart.
+pub(crate) const HASH: &str = env!("WINDLASS_HELPER_HASH");
+
 /// How long a helper that was hung up on may take to end everything.
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Puts the helper into the data directory, once per content; returns its path.
 pub(crate) fn install(data: &Path) -> Result<PathBuf, Error> {
-    let hash = Sha256::digest(PROGRAM);
-    let name: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let directory = data.join("helper");
-    let path = directory.join(format!("helper-{name}"));
+    let path = directory.join(format!("helper-{HASH}"));
     let whole = || fs::metadata(&path).is_ok_and(|found| found.len() == PROGRAM.len() as u64);
     if whole() {
         return Ok(path);

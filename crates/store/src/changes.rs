@@ -1,8 +1,12 @@
-//! Change notices: a counter that ticks when anything was committed, by this process or another.
+//! Change notices: counters that tick when something was committed, by this process or another.
 //!
 //! Own commits tick at once. Other processes' are found by one `PRAGMA data_version` poll of the writer
 //! thread, every 100 ms and only while somebody listens (§15.4). A tick says that something changed, not
-//! what: listeners read from their own cursor.
+//! what: listeners read from their own cursor. Mail ticks apart, because every task that waits listens
+//! for it: a process with many tasks must not wake them all at each other's commits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use tokio::sync::watch;
 
@@ -17,8 +21,19 @@ pub struct Changes {
 impl Store {
     /// Listens for commits.
     pub fn changes(&self) -> Changes {
-        let ticks = self.inner.changes.subscribe();
-        self.inner.writer.listen();
+        self.listen(&self.inner.ticks.commits)
+    }
+
+    /// Listens for mail: messages that this process accepted, and whatever other processes committed.
+    pub fn mail_changes(&self) -> Changes {
+        self.listen(&self.inner.ticks.mail)
+    }
+
+    fn listen(&self, to: &watch::Sender<u64>) -> Changes {
+        let ticks = to.subscribe();
+        if self.inner.ticks.must_wake() {
+            self.inner.writer.listen();
+        }
         Changes { ticks }
     }
 }
@@ -32,5 +47,53 @@ impl Changes {
     /// How many notices there were so far.
     pub fn tick(&mut self) -> u64 {
         *self.ticks.borrow_and_update()
+    }
+}
+
+/// The counters, as those who raise them hold them.
+#[derive(Clone)]
+pub(crate) struct Ticks {
+    commits: watch::Sender<u64>,
+    mail: watch::Sender<u64>,
+    /// Whether the writer thread looks for other processes' commits by itself.
+    polling: Arc<AtomicBool>,
+}
+
+impl Ticks {
+    pub(crate) fn new() -> Self {
+        let polling = Arc::default();
+        Self { commits: watch::Sender::new(0), mail: watch::Sender::new(0), polling }
+    }
+
+    /// Says that this process has committed.
+    pub(crate) fn committed(&self) {
+        self.commits.send_modify(|tick| *tick += 1);
+    }
+
+    /// Says that this process has accepted a message.
+    pub(crate) fn mailed(&self) {
+        self.mail.send_modify(|tick| *tick += 1);
+    }
+
+    /// Says that another process has committed, which may have been anything.
+    pub(crate) fn changed_elsewhere(&self) {
+        self.committed();
+        self.mailed();
+    }
+
+    /// Whether the writer has to look by itself from now on; what it says is kept for `must_wake`.
+    pub(crate) fn must_poll(&self) -> bool {
+        // Either the writer sees the new listener, or the listener sees that the writer does not poll.
+        self.polling.store(false, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let anyone = self.commits.receiver_count() + self.mail.receiver_count() > 0;
+        self.polling.store(anyone, Ordering::SeqCst);
+        anyone
+    }
+
+    /// Whether a new listener has to wake the writer.
+    fn must_wake(&self) -> bool {
+        fence(Ordering::SeqCst);
+        !self.polling.load(Ordering::SeqCst)
     }
 }

@@ -34,7 +34,6 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use rusqlite::Connection;
-use tokio::sync::watch;
 
 pub use changes::Changes;
 pub use create::Created;
@@ -52,6 +51,7 @@ pub use sessions::SessionRow;
 pub use tasks::{DeadlineAction, Filter, TaskRow, Transition};
 pub use writer::{CommitHook, CommitPoint, Level, Phase};
 
+use changes::Ticks;
 use error::Fault;
 use reader::Readers;
 use writer::Writer;
@@ -90,7 +90,7 @@ struct Inner {
     dir: DataDir,
     readers: Readers,
     writer: Writer,
-    changes: watch::Sender<u64>,
+    ticks: Ticks,
     keep_outputs: SignedDuration,
 }
 
@@ -100,15 +100,15 @@ impl Store {
         let dir = DataDir::prepare(directory.as_ref())?;
         let path = dir.database();
         let connection = schema::open_writer(&path, &options)?;
-        let changes = watch::Sender::new(0);
-        let writer = Writer::start(connection, path.clone(), changes.clone(), options.on_commit)?;
+        let ticks = Ticks::new();
+        let writer = Writer::start(connection, path.clone(), ticks.clone(), options.on_commit)?;
         let readers = Readers::new(path);
         Ok(Self {
             inner: Arc::new(Inner {
                 dir,
                 readers,
                 writer,
-                changes,
+                ticks,
                 keep_outputs: options.keep_outputs,
             }),
         })

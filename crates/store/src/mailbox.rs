@@ -47,7 +47,10 @@ impl Store {
         if bytes > MAX_INJECTION_BYTES {
             return Err(Error::MessageTooLarge { bytes, limit: MAX_INJECTION_BYTES });
         }
-        self.write(Level::Synced, move |tx| accept(tx, task, &injection, &body, at)).await
+        let write = self.write(Level::Synced, move |tx| accept(tx, task, &injection, &body, at));
+        let accepted = write.await?;
+        self.inner.ticks.mailed();
+        Ok(accepted)
     }
 
     /// What waits for a task, oldest first.

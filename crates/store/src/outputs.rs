@@ -11,10 +11,11 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 use windlass_core::id::TaskId;
 use windlass_core::{text, words};
 
+use crate::error::Fault;
 use crate::{Error, Level, Store, row};
 
 /// Bytes of a stream that the database keeps (AX-028).
@@ -230,7 +231,32 @@ impl OutputWriter {
     }
 
     /// Ends the output and writes its row.
-    pub async fn finish(mut self, at: Timestamp) -> Result<TruncatedOutput, Error> {
+    pub async fn finish(self, at: Timestamp) -> Result<TruncatedOutput, Error> {
+        let store = self.store.clone();
+        let (row, output) = self.settle()?;
+        store.write(Level::Written, move |tx| row.insert(tx, at)).await?;
+        Ok(output)
+    }
+
+    /// Ends two outputs of one command and writes their rows together.
+    pub async fn finish_both(
+        self,
+        other: Self,
+        at: Timestamp,
+    ) -> Result<(TruncatedOutput, TruncatedOutput), Error> {
+        let store = self.store.clone();
+        let ((row, output), (other_row, other_output)) = (self.settle()?, other.settle()?);
+        store
+            .write(Level::Written, move |tx| {
+                row.insert(tx, at)?;
+                other_row.insert(tx, at)
+            })
+            .await?;
+        Ok((output, other_output))
+    }
+
+    /// Ends the file, if there is one, and gives the row to write.
+    fn settle(mut self) -> Result<(Row, TruncatedOutput), Error> {
         let mut content = String::from_utf8_lossy(whole_characters(&self.head)).into_owned();
         if self.file.is_none() && content.len() <= MAX_OUTPUT_SIZE {
             // Nothing follows, so a broken character at the end is shown as such.
@@ -249,8 +275,7 @@ impl OutputWriter {
         let original_size = self.size;
         let full_output_path = truncated.then(|| self.path.clone());
         let output = TruncatedOutput { content, truncated, full_output_path, original_size };
-        self.keep(at, output.clone()).await?;
-        Ok(output)
+        Ok((Row::new(self.origin, &output), output))
     }
 
     fn notice(&self) -> String {
@@ -308,8 +333,17 @@ impl OutputWriter {
             _ => Error::file(&self.path, error),
         })
     }
+}
 
-    async fn keep(self, at: Timestamp, output: TruncatedOutput) -> Result<(), Error> {
+/// What the database keeps of an output.
+struct Row {
+    origin: Origin,
+    content: String,
+    meta: String,
+}
+
+impl Row {
+    fn new(origin: Origin, output: &TruncatedOutput) -> Self {
         let mut meta = serde_json::json!({
             "truncated": output.truncated,
             "original_size": output.original_size,
@@ -320,25 +354,24 @@ impl OutputWriter {
         if output.original_size > HARD_CAP_BYTES {
             meta["stored_size"] = HARD_CAP_BYTES.into();
         }
+        Self { origin, content: output.content.clone(), meta: meta.to_string() }
+    }
+
+    fn insert(self, tx: &Connection, at: Timestamp) -> Result<(), Fault> {
         let Origin { command_id, stream, task } = self.origin;
-        self.store
-            .write(Level::Written, move |tx| {
-                tx.prepare_cached(
-                    "INSERT OR REPLACE INTO spawn_logs
-                         (command_id, stream, task_id, content, meta, at)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                )?
-                .execute((
-                    command_id,
-                    stream.as_str(),
-                    task.map(|task| task.to_string()),
-                    output.content,
-                    meta.to_string(),
-                    row::instant(at),
-                ))?;
-                Ok(())
-            })
-            .await
+        tx.prepare_cached(
+            "INSERT OR REPLACE INTO spawn_logs (command_id, stream, task_id, content, meta, at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute((
+            command_id,
+            stream.as_str(),
+            task.map(|task| task.to_string()),
+            self.content,
+            self.meta,
+            row::instant(at),
+        ))?;
+        Ok(())
     }
 }
 

@@ -70,8 +70,10 @@ impl Store {
     }
 
     async fn raise(&self, root: TaskId, lock: Lock) -> Result<Owner, Error> {
+        // Written is enough: a power loss that takes the number back has taken every owner before it,
+        // and whatever is synced later is synced together with it.
         let epoch = self
-            .write(Level::Synced, move |tx| {
+            .write(Level::Written, move |tx| {
                 let epoch: i64 = tx
                     .prepare_cached(
                         "UPDATE tasks SET epoch = epoch + 1 WHERE id = ?1 RETURNING epoch",

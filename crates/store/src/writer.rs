@@ -15,9 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::Error;
+use crate::changes::Ticks;
 use crate::error::Fault;
 use thread::Thread;
 
@@ -126,13 +127,13 @@ impl Writer {
     pub(crate) fn start(
         connection: Connection,
         path: PathBuf,
-        changes: watch::Sender<u64>,
+        ticks: Ticks,
         hook: Option<CommitHook>,
     ) -> Result<Self, Error> {
         let (queue, messages) = channel();
         let failed = |error| Error::sqlite(&path, error);
         let thread =
-            Thread::prepare(connection, path.clone(), messages, changes, hook).map_err(failed)?;
+            Thread::prepare(connection, path.clone(), messages, ticks, hook).map_err(failed)?;
         let thread = std::thread::Builder::new()
             .name("windlass-store".to_owned())
             .spawn(move || thread.serve())

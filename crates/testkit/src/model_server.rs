@@ -13,6 +13,7 @@ use std::{
     net::{SocketAddr, TcpListener},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
+    time::Instant,
 };
 
 use tokio::{runtime, sync::oneshot, task::JoinSet};
@@ -209,15 +210,23 @@ impl Shared {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a request and decides its answer.
-    fn take(&self, request: Request) -> Answer {
+    /// Keeps a request and decides its answer; the number is the request's place among all.
+    fn take(&self, request: Request) -> (Answer, usize) {
         let answer = self.plan().decide(&request);
         let mut kept = self.requests();
+        let place = kept.len();
         let forget = self.plan().forget;
         kept.push(Request { body: if forget { Arc::default() } else { request.body }, ..request });
         drop(kept);
         self.arrived.raise();
-        answer
+        (answer, place)
+    }
+
+    /// Notes when a request's answer went out.
+    fn answered(&self, place: usize, at: Instant) {
+        if let Some(request) = self.requests().get_mut(place) {
+            request.answered = Some(at);
+        }
     }
 
     fn begin(&self) {

@@ -153,6 +153,7 @@ impl Context {
                 for message in &start.context {
                     self.open_with(message);
                 }
+                self.release();
                 if start.prelude.is_some() {
                     self.opened_bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
                 }
@@ -305,7 +306,8 @@ impl Context {
     }
 
     fn release(&mut self) {
-        if !self.open.is_empty() {
+        // What arrives before the conversation has begun follows its opening.
+        if !self.open.is_empty() || self.transcript.is_none() {
             return;
         }
         for Held { text, pinned, passing } in std::mem::take(&mut self.held) {

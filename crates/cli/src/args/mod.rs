@@ -23,10 +23,12 @@ pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Models, Trust};
 pub struct Args {
     /// Where tasks and their journals are kept [default: $XDG_DATA_HOME/windlass]
     #[arg(long, global = true, value_name = "DIR", env = "WINDLASS_DATA", hide_env_values = true)]
+    #[arg(help_heading = "Everywhere")]
     pub data: Option<PathBuf>,
 
     /// How log lines on stderr look; RUST_LOG says which
     #[arg(long, global = true, value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
+    #[arg(help_heading = "Everywhere")]
     pub log_format: String,
 
     /// What to do
@@ -156,14 +158,17 @@ pub struct How {
     /// Which of the configured models: fast, smart or deep
     #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<ModelMode>)]
     pub model_mode: Option<ModelMode>,
+    /// Write a script of the model's replies, to be played with `--model script:FILE`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     /// Something that must hold on the way; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub constraint: Vec<String>,
     /// Limit of active time, in seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>)]
     pub timeout: Option<u64>,
     /// Limit of tool rounds
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_iterations: Option<u32>,
     /// What the task and its sub-agents may cost, in US dollars; at the limit you are asked
     #[arg(long, value_name = "USD")]
@@ -205,6 +210,13 @@ pub struct Printing {
     pub quiet: bool,
 }
 
+impl Printing {
+    /// Whether a person is told what happens on the way.
+    pub fn shows_progress(&self) -> bool {
+        !(self.json || self.quiet || self.print)
+    }
+}
+
 /// Where effects happen.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Place {
@@ -238,4 +250,20 @@ impl Command {
             _ => None,
         }
     }
+}
+
+impl Command {
+    /// The `--record` flag of commands that have it.
+    pub fn record(&self) -> Option<PathBuf> {
+        match self {
+            Self::Run(run) => run.how.record.clone(),
+            Self::Headless(run) => run.how.record.clone(),
+            _ => None,
+        }
+    }
+}
+
+/// A number, or what is wrong with it in words.
+fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "not a whole number".to_owned())
 }

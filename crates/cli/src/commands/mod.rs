@@ -53,6 +53,7 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
     }
     let mut surroundings = Surroundings::new(args.data)?;
     surroundings.sandbox = args.command.sandbox();
+    surroundings.record = args.command.record();
     match args.command {
         Command::Config(config) => return setup::config(&surroundings, &config),
         Command::Models(models) => return setup::models(&surroundings, &models),

@@ -14,10 +14,10 @@ use windlass_core::status::StatusReason;
 
 use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume};
-use crate::config::{Config, ModelChoice};
+use crate::config::{Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
-use crate::show::{Screen, pages};
-use crate::wiring::models;
+use crate::show::{Screen, note, pages, plain};
+use crate::wiring::{Surroundings, models};
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
@@ -34,6 +34,10 @@ pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failur
 pub(super) fn headless(setting: &Setting, mut args: Headless) -> Result<u8, Failure> {
     let autonomous = args.words.len() == 2 && args.words[0] == "autonomous";
     let goal = match args.words.as_slice() {
+        [word] if word == "autonomous" => {
+            let hint = "say what is to be done: `windlass headless autonomous \"fix the build\"`";
+            return Err(Failure::usage("the goal is missing", hint));
+        }
         [goal] => goal,
         [_, goal] if autonomous => goal,
         words => {
@@ -79,11 +83,17 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         }),
     };
     // Refused here rather than after a task was made for it.
-    let config = setting.surroundings.config(&args.workspace)?.for_task(&wishes)?;
+    let surroundings = Surroundings { flags: flags(args), ..setting.surroundings.clone() };
+    let config = surroundings.config(&args.workspace)?;
+    if args.printing.shows_progress() {
+        tell(&config);
+    }
+    let config = config.for_task(&wishes)?;
     config.permits(axes.permission_profile)?;
     let choice = config.models.for_mode(axes.model_mode)?;
     models::open(&config, choice).map_err(|details| {
-        Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
+        let hint = details.hint.clone();
+        Failure::usage(&details.message, hint.unwrap_or_else(|| "see `windlass models`".into()))
     })?;
     let budget = budget(&config, choice, args.budget)?;
     Ok(Draft {
@@ -128,6 +138,26 @@ fn budget(
     Ok(budget)
 }
 
+/// What the person should know before it starts. That modes share a model is for `windlass config`.
+fn tell(config: &Config) {
+    let told = config.notices.iter().filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
+    told.for_each(|notice| note(&format!("notice: {}", plain(&notice.to_string()))));
+}
+
+/// The flags that are settings, so that an error names the flag.
+fn flags(args: &How) -> Vec<Flag> {
+    let given = [
+        ("--model", "models.model", args.model.clone()),
+        ("--timeout", "agent.timeout_seconds", args.timeout.map(|limit| limit.to_string())),
+        ("--max-iterations", "agent.max_iterations", args.max_iterations.map(|n| n.to_string())),
+        ("--context-window", "agent.context_window", args.context_window.map(|n| n.to_string())),
+    ];
+    let flag = |(flag, key, value): (&str, &str, Option<String>)| {
+        Some(Flag { flag: flag.to_owned(), key: key.to_owned(), value: value? })
+    };
+    given.into_iter().filter_map(flag).collect()
+}
+
 fn read_goal(text: &str) -> Result<String, Failure> {
     let mut goal = String::new();
     match text.strip_prefix('@') {
@@ -140,7 +170,11 @@ fn read_goal(text: &str) -> Result<String, Failure> {
         Some(path) => {
             let file = std::fs::File::open(path)
                 .and_then(|file| file.take(MAX_GOAL_BYTES).read_to_string(&mut goal));
-            file.with_context(|| format!("the goal cannot be read from `{path}`"))?;
+            let failed = file.with_context(|| format!("the goal cannot be read from `{path}`"));
+            failed.map_err(|error| Failure {
+                hint: Some("name a text file that you can read: `windlass run @goal.md`".into()),
+                ..error.into()
+            })?;
         }
         None => text.clone_into(&mut goal),
     }

@@ -31,6 +31,8 @@ pub struct Surroundings {
     pub data: PathBuf,
     /// Where effects happen, when a flag says so.
     pub sandbox: Option<config::types::SandboxMode>,
+    /// Where the model's replies are written to, when a flag says so.
+    pub record: Option<PathBuf>,
 }
 
 impl Surroundings {
@@ -41,7 +43,7 @@ impl Surroundings {
             Some(data) => data,
             None => data_directory(&env)?,
         };
-        Ok(Self { env, flags: Vec::new(), data, sandbox: None })
+        Ok(Self { env, flags: Vec::new(), data, sandbox: None, record: None })
     }
 
     /// The configuration for work in a directory.

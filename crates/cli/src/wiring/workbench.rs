@@ -11,7 +11,7 @@ use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
-use windlass_model::ContextService;
+use windlass_model::{ContextService, Model, Recorder};
 use windlass_skills::Skills;
 use windlass_store::Store;
 use windlass_tools::shell::Limits;
@@ -49,7 +49,7 @@ impl Workbench {
             .map_err(|errors| misconfigured(errors.into()))?;
         let choice = config.models.for_mode(task.axes.model_mode).cloned();
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
-        let model = models::open(&config, &choice)?;
+        let model = self.recorded(models::open(&config, &choice)?)?;
         let summarizer = summarizer(&config, &choice)?;
         let workspace = self.workspace(directory, task)?;
         let sandbox =
@@ -71,6 +71,17 @@ impl Workbench {
         let memory = Some(memory(&config, &self.store)?);
         let tree = None;
         Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
+    }
+
+    /// The model, its replies written down where that was asked for.
+    fn recorded(&self, model: Arc<dyn Model>) -> Result<Arc<dyn Model>, ErrorDetails> {
+        let Some(path) = &self.surroundings.record else { return Ok(model) };
+        let recorder = Recorder::create(model, path).map_err(|error| {
+            let message = format!("`{}` cannot be written: {error}", path.display());
+            ErrorDetails::new(ErrorType::InvalidCommand, message)
+                .hinted("name another file with `--record FILE`")
+        })?;
+        Ok(Arc::new(recorder))
     }
 
     fn workspace(&self, directory: &Path, task: &TaskState) -> Result<Workspace, ErrorDetails> {

@@ -1,17 +1,21 @@
 //! The program as a user meets it: command lines, exit codes, files, events.
 
-mod long_agents;
-mod long_compaction;
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod program;
 mod terminal;
 mod layers;
 mod spine;
 mod bad_input;
 mod owners;
+mod long_agents;
+mod long_compaction;
 mod gate;
+mod litellm;
 mod screen;
 mod help;
 mod looking;
 mod setup;
 mod demo;
 mod instructions;
+mod log_lines;

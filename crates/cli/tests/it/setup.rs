@@ -52,7 +52,11 @@ fn models_says_what_goes_wrong() {
     ));
     let ran = program.windlass(&["models", "--test"]).expect(1);
     let last = ran.stdout.lines().last().unwrap();
-    assert!(last.starts_with("fails  litellm/gpt-4o: ") && last.contains("401"), "{ran:?}");
+    assert!(
+        last.starts_with("fails  litellm/gpt-4o: ")
+            && last.contains("does not accept the key: no such key"),
+        "{ran:?}"
+    );
 }
 
 #[test]
@@ -98,4 +102,13 @@ fn doctor_finds_a_projection_that_lies() {
     drop(database);
     let page = program.windlass(&["doctor", "--sandbox", "host"]).expect(1).stdout;
     assert!(page.contains("wrong  store"), "{page}");
+}
+
+/// §15.13: what an unapproved project file sets is ignored, and the person is told.
+#[test]
+fn a_run_says_what_it_ignores_of_a_project() {
+    let program = with_project_file("[models]\nsmart = \"litellm/theirs\"\n");
+    let ran = program.windlass(&["run", "greet"]).expect(0);
+    assert!(ran.stderr.contains("notice: ") && ran.stderr.contains("windlass trust"), "{ran:?}");
+    assert_eq!(program.windlass(&["run", "greet", "-q"]).expect(0).stderr, "");
 }

@@ -1,10 +1,12 @@
 //! The local sandbox: kernel namespaces with a root of their own, or Landlock alone where those are refused.
 //!
 //! Invariants:
-//! - What is arranged is learnt by arranging it, never assumed from a version or a setting.
+//! - What is arranged is learnt by arranging it, never assumed from a version or a setting; once under
+//!   the same circumstances.
 //! - The weaker footing is only taken when the kernel refuses the stronger, and is said.
 
 pub mod environment;
+mod granted;
 mod shown;
 
 use std::fs;
@@ -20,6 +22,8 @@ use crate::seam::{BoxFuture, Command, Footing, Kind, Sandbox};
 use crate::{Error, Running};
 
 pub use shown::TOOLCHAINS;
+
+use granted::Granted;
 
 /// Where the agent finds its workspace.
 const WORKSPACE: &str = "/workspace";
@@ -102,6 +106,7 @@ pub struct Local {
     environment: Vec<(String, String)>,
     /// Home and temporary directory without namespaces; removed with the sandbox.
     scratch: Option<PathBuf>,
+    granted: Granted,
     helper: Lazy,
 }
 
@@ -118,6 +123,7 @@ impl Local {
         config.home = fs::canonicalize(&config.home).unwrap_or(config.home);
         let program = process::install(&config.data)?;
         let environment = environment::allowed(&config.environment, &config.environment_names);
+        let granted = Granted::here(&config.data, reach(&config.network));
         let mut local = Self {
             footing: Footing {
                 kind: Kind::Local,
@@ -130,18 +136,27 @@ impl Local {
             isolation: Isolation::Namespaces,
             environment,
             scratch: None,
+            granted,
             helper: Lazy::default(),
         };
         local.find_footing().await?;
         Ok(local)
     }
 
-    /// Makes the sandbox once, as it will be made for the first command, and tears it down again.
+    /// Makes the sandbox once, as it will be made for the first command, and tears it down again; unless
+    /// it is known what comes of that.
     async fn find_footing(&mut self) -> Result<(), Error> {
         let mut namespaces = "they are not to be used".to_owned();
         if self.config.namespaces == Namespaces::WhereGranted {
+            if let Some(ready) = self.granted.recall() {
+                // What is wrong with this very workspace is still said now.
+                self.setup()?;
+                self.describe(&ready, None);
+                return Ok(());
+            }
             match self.attempt().await {
                 Ok(ready) => {
+                    self.granted.remember(&ready);
                     self.describe(&ready, None);
                     return Ok(());
                 }
@@ -171,6 +186,14 @@ impl Local {
         let ready = helper.ready().clone();
         helper.stop().await;
         Ok(ready)
+    }
+
+    /// The footing was said already: a sandbox that cannot be made as it was said is not made weaker.
+    async fn make_for_commands(&self) -> Result<Helper, Error> {
+        self.make().await.map_err(|refused| {
+            self.granted.forget();
+            error_of(refused)
+        })
     }
 
     async fn make(&self) -> Result<Helper, Refused> {
@@ -220,11 +243,7 @@ impl Local {
         };
         Ok(Setup {
             isolation: self.isolation,
-            reach: match config.network {
-                Network::Restricted(_) => Reach::Proxy,
-                Network::None => Reach::Nothing,
-                Network::Open => Reach::Everything,
-            },
+            reach: reach(&config.network),
             uid: owner.0,
             gid: owner.1,
             workspace: text(&config.workspace),
@@ -393,11 +412,19 @@ impl Local {
     }
 }
 
+fn reach(network: &Network) -> Reach {
+    match network {
+        Network::Restricted(_) => Reach::Proxy,
+        Network::None => Reach::Nothing,
+        Network::Open => Reach::Everything,
+    }
+}
+
 impl Sandbox for Local {
     fn start(&self, command: Command) -> BoxFuture<'_, Result<Running, Error>> {
         Box::pin(self.helper.start(
             command,
-            || async { self.make().await.map_err(error_of) },
+            || self.make_for_commands(),
             |ready, command| {
                 let own = self.own_environment(ready);
                 environment::joined(&self.environment, &own, &command.env)

@@ -11,6 +11,7 @@ mod commands;
 mod confinement;
 mod landlock;
 mod refused;
+mod granted;
 mod trees;
 mod cancels;
 mod owner;

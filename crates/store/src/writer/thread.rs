@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use tokio::sync::watch;
 
 use super::{CommitHook, CommitPoint, Level, Message, Phase, Work};
 use crate::Error;
+use crate::changes::Ticks;
 
 /// Work in one transaction; bounds how long another process waits for the write lock.
 const BATCH: usize = 512;
@@ -33,7 +33,7 @@ pub(super) struct Thread {
     connection: Connection,
     path: PathBuf,
     messages: Receiver<Message>,
-    changes: watch::Sender<u64>,
+    ticks: Ticks,
     hook: Option<CommitHook>,
     level: Level,
     /// Transactions committed.
@@ -51,7 +51,7 @@ impl Thread {
         mut connection: Connection,
         path: PathBuf,
         messages: Receiver<Message>,
-        changes: watch::Sender<u64>,
+        ticks: Ticks,
         hook: Option<CommitHook>,
     ) -> rusqlite::Result<Self> {
         let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
@@ -78,7 +78,7 @@ impl Thread {
             connection,
             path,
             messages,
-            changes,
+            ticks,
             hook,
             level: Level::Written,
             number: 0,
@@ -108,7 +108,7 @@ impl Thread {
     /// The next work; looks for other processes' commits while waiting, if somebody listens.
     fn next(&mut self) -> Option<Box<dyn Work>> {
         loop {
-            let message = if self.changes.receiver_count() == 0 {
+            let message = if !self.ticks.must_poll() {
                 self.messages.recv().ok()?
             } else {
                 let wait = POLL.saturating_sub(self.looked.elapsed());
@@ -139,12 +139,8 @@ impl Thread {
         let Ok(version) = data_version(&self.connection) else { return };
         if version != self.data_version {
             self.data_version = version;
-            self.tick();
+            self.ticks.changed_elsewhere();
         }
-    }
-
-    fn tick(&self) {
-        self.changes.send_modify(|tick| *tick += 1);
     }
 
     fn commit(&mut self, mut batch: Vec<Box<dyn Work>>) {
@@ -154,7 +150,7 @@ impl Thread {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         if let Ok(true) = outcome {
-            self.tick();
+            self.ticks.committed();
         }
         let outcome = outcome.map(|_| ());
         for work in batch {

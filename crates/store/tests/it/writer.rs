@@ -78,9 +78,9 @@ async fn each_commit_is_told_before_and_after_with_what_is_synced() {
     insta::assert_snapshot!(lines.join("\n"), @r"
     1 Before Synced false
     1 After Synced false
-    2 Before Synced false
-    2 After Synced false
-    3 Before Written false
+    2 Before Written false
+    2 After Written true
+    3 Before Written true
     3 After Written true
     4 Before Written false
     4 After Written true

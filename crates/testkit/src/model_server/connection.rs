@@ -1,6 +1,11 @@
 //! One connection: requests read, answers written, as much HTTP/1.1 as that takes.
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -9,6 +14,8 @@ use tokio::{
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
 };
+
+use windlass_model::Dialect;
 
 use super::{
     Answer, Request, Shared,
@@ -27,6 +34,8 @@ struct Connection {
     writer: OwnedWriteHalf,
     buffer: Vec<u8>,
     number: usize,
+    /// When the last of the last answer was handed to the network.
+    sent: Option<Instant>,
 }
 
 /// Whether a connection takes another request.
@@ -39,7 +48,7 @@ enum Next {
 pub(crate) async fn serve(socket: TcpStream, number: usize, shared: Arc<Shared>) {
     let _ = socket.set_nodelay(true);
     let (reader, writer) = socket.into_split();
-    let mut connection = Connection { reader, writer, buffer: Vec::new(), number };
+    let mut connection = Connection { reader, writer, buffer: Vec::new(), number, sent: None };
     while let Ok(Some(request)) = connection.read().await {
         let last = request.header("connection") == Some("close");
         shared.begin();
@@ -99,8 +108,23 @@ impl Connection {
         };
         let model = request.model.clone();
         let (streamed, turn, bytes) = (request.streamed, request.replies, request.body.len());
-        let answer = shared.take(request);
+        let (answer, place) = shared.take(request);
         let asked = sse::Asked { model: &model, turn, bytes };
+        self.sent = None;
+        let next = self.give(&answer, dialect, streamed, &asked).await;
+        if let Some(at) = self.sent {
+            shared.answered(place, at);
+        }
+        next
+    }
+
+    async fn give(
+        &mut self,
+        answer: &Answer,
+        dialect: Dialect,
+        streamed: bool,
+        asked: &sse::Asked<'_>,
+    ) -> io::Result<Next> {
         self.wait(answer.delay).await?;
         match &answer.what {
             What::Reply(reply) => {
@@ -111,24 +135,24 @@ impl Connection {
                     answer = answer.header("x-litellm-response-cost", &cost.to_string());
                 }
                 if streamed {
-                    return self.stream(&answer, sse::stream(dialect, reply, &asked)).await;
+                    return self.stream(&answer, sse::stream(dialect, reply, asked)).await;
                 }
                 self.gates(&answer, 0).await?;
-                let body = sse::whole(dialect, reply, &asked).to_string();
+                let body = sse::whole(dialect, reply, asked).to_string();
                 self.whole(200, "application/json", &answer.headers, &body).await
             }
-            What::Stream(chunks) => self.stream(&answer, chunks.clone()).await,
+            What::Stream(chunks) => self.stream(answer, chunks.clone()).await,
             What::Status { code, kind, body } => {
-                self.gates(&answer, 0).await?;
+                self.gates(answer, 0).await?;
                 self.whole(*code, kind, &answer.headers, body).await
             }
             What::Raw(bytes) => {
-                self.gates(&answer, 0).await?;
+                self.gates(answer, 0).await?;
                 self.writer.write_all(bytes).await?;
                 Ok(Next::Close)
             }
             What::Close => {
-                self.gates(&answer, 0).await?;
+                self.gates(answer, 0).await?;
                 Ok(Next::Close)
             }
         }
@@ -154,8 +178,7 @@ impl Connection {
         let response = format!(
             "HTTP/1.1 {code} .\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n{extra}\r\n{body}"
         );
-        self.writer.write_all(response.as_bytes()).await?;
-        Ok(Next::Keep)
+        self.last(response.as_bytes()).await
     }
 
     async fn stream(&mut self, answer: &Answer, chunks: Vec<Vec<u8>>) -> io::Result<Next> {
@@ -196,7 +219,14 @@ impl Connection {
             }
         }
         pending.extend_from_slice(b"0\r\n\r\n");
-        self.writer.write_all(&pending).await?;
+        self.last(&pending).await
+    }
+
+    /// Sends the last of an answer.
+    async fn last(&mut self, bytes: &[u8]) -> io::Result<Next> {
+        // Before, not after: the client may be at work before the call has returned.
+        self.sent = Some(Instant::now());
+        self.writer.write_all(bytes).await?;
         Ok(Next::Keep)
     }
 

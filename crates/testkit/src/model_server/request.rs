@@ -1,6 +1,7 @@
 //! A request as it arrived.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,6 +24,10 @@ pub struct Request {
     pub streamed: bool,
     /// How many messages of the model it holds.
     pub replies: usize,
+    /// When its last byte was there.
+    pub received: Instant,
+    /// When the last of its answer was handed to the network; unset while that is still to come.
+    pub answered: Option<Instant>,
 }
 
 impl Request {
@@ -32,11 +37,14 @@ impl Request {
         body: Arc<[u8]>,
         connection: usize,
     ) -> Self {
+        // Taken first: what is done here with the request is not the client's time.
+        let received = Instant::now();
         // Contents are skipped, not read: this is on the path of every measured turn.
         let head: Head = serde_json::from_slice(&body).unwrap_or_default();
         let replies = head.messages.iter().filter(|message| message.role == "assistant").count();
         let (model, streamed) = (head.model, head.stream);
-        Self { path, headers, body, connection, model, streamed, replies }
+        let answered = None;
+        Self { path, headers, body, connection, model, streamed, replies, received, answered }
     }
 
     /// The value of a header.

@@ -48,8 +48,7 @@ impl Collector {
 
     /// Writes the rows that people read.
     pub(super) async fn keep(self, at: Timestamp) -> Result<(), windlass_store::Error> {
-        let (out, err) = tokio::join!(self.stdout.finish(at), self.stderr.finish(at));
-        out.and(err).map(drop)
+        self.stdout.finish_both(self.stderr, at).await.map(drop)
     }
 
     /// Writes the rows that people read, and gives the text that the model reads.
@@ -60,8 +59,7 @@ impl Collector {
         workspace: &Workspace,
     ) -> Result<(String, Option<Truncated>), windlass_store::Error> {
         let Self { call, stdout, stderr, together } = self;
-        let (out, err) = tokio::join!(stdout.finish(at), stderr.finish(at));
-        out.and(err)?;
+        stdout.finish_both(stderr, at).await?;
         Ok(together.text(call, limit_tokens, workspace))
     }
 }

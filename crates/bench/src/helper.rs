@@ -1,0 +1,124 @@
+//! What the sandbox's helper costs: a trivial command beside a plain spawn, many at once, many idle.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use windlass_sandbox::local::{Config, Limits, Namespaces};
+use windlass_sandbox::{Command, Egress, Exit, Local, Network, Sandbox};
+
+use crate::Effort;
+use crate::figures::{Figure, Unit, median, ms};
+use crate::memory;
+use crate::place::Place;
+
+/// Commands and sandboxes at once.
+const AT_ONCE: usize = 100;
+
+/// All of it.
+pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
+    let place = Place::new()?;
+    let sandbox = Local::open(config(&place)).await?;
+    run(&sandbox).await?;
+    let (mut through, mut plain) = (Vec::new(), Vec::new());
+    for _ in 0..effort.commands() {
+        through.push(timed(run(&sandbox)).await?);
+        plain.push(timed(spawn(place.workspace())).await?);
+    }
+    let ratio = Figure::ratio(
+        "a command through the helper, beside a plain spawn",
+        median(&through),
+        median(&plain),
+    );
+
+    let crowd = timed(at_once(|| run(&sandbox))).await?;
+    let spawns = timed(at_once(|| spawn(place.workspace()))).await?;
+    let crowded =
+        Figure::ratio(format!("{AT_ONCE} commands at once, beside plain spawns"), crowd, spawns);
+    sandbox.stop().await;
+    Ok([vec![ratio.at_most(2.0), crowded.at_most(2.0)], idle(&place).await?].concat())
+}
+
+/// So many sandboxes that each have run a command, and their memory.
+async fn idle(place: &Place) -> Result<Vec<Figure>> {
+    let own = std::process::id();
+    let before = memory::of_tree(own);
+    let (mut idle, mut opening, mut first) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..AT_ONCE {
+        let begun = Instant::now();
+        let sandbox = Local::open(config(place)).await?;
+        opening.push(begun.elapsed());
+        first.push(timed(run(&sandbox)).await?);
+        idle.push(sandbox);
+    }
+    let after = memory::of_tree(own);
+    for sandbox in &idle {
+        sandbox.stop().await;
+    }
+    let each = (after.0.proportional - before.0.proportional) / AT_ONCE as u64;
+    let memory = Figure::new(
+        format!("{AT_ONCE} idle helpers: memory of each"),
+        memory::megabytes(each),
+        Unit::Megabytes,
+    );
+    let detail = format!("proportional; {} processes", after.1 - before.1);
+    let open = median(&opening).as_secs_f64() * 1e3;
+    let open = Figure::new("opening a sandbox", open, Unit::Milliseconds);
+    let detail_open = format!("its first command {}", ms(median(&first)));
+    Ok(vec![memory.from(detail), open.from(detail_open)])
+}
+
+fn config(place: &Place) -> Config {
+    Config {
+        data: place.data(),
+        workspace: place.workspace(),
+        home: place.path("home"),
+        environment: std::env::vars().collect(),
+        environment_names: Vec::new(),
+        read_only: Vec::new(),
+        hidden: Vec::new(),
+        skills: None,
+        trace: None,
+        network: Network::Restricted(Egress::public()),
+        limits: Limits::DEFAULT,
+        namespaces: Namespaces::WhereGranted,
+    }
+}
+
+async fn run(sandbox: &Local) -> Result<()> {
+    let command = Command::script("bench", "true", sandbox.footing().workspace);
+    let ended = sandbox.start(command).await?.wait().await;
+    ensure!(ended.exit == Exit::Code(0), "{ended:?}");
+    Ok(())
+}
+
+async fn spawn(directory: impl AsRef<Path>) -> Result<()> {
+    let mut command = tokio::process::Command::new("bash");
+    let output = command.args(["-c", "true"]).current_dir(directory).output().await?;
+    ensure!(output.status.success(), "a plain spawn ended with {}", output.status);
+    Ok(())
+}
+
+async fn timed(work: impl Future<Output = Result<()>>) -> Result<Duration> {
+    let begun = Instant::now();
+    work.await?;
+    Ok(begun.elapsed())
+}
+
+async fn at_once<F: Future<Output = Result<()>>>(work: impl Fn() -> F) -> Result<()> {
+    let mut running: Vec<_> = (0..AT_ONCE).map(|_| Box::pin(work())).collect();
+    let mut failed = None;
+    std::future::poll_fn(|context| {
+        running.retain_mut(|one| match one.as_mut().poll(context) {
+            std::task::Poll::Ready(Ok(())) => false,
+            std::task::Poll::Ready(Err(error)) => {
+                failed = Some(error);
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        if running.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    failed.map_or(Ok(()), Err)
+}

@@ -1,0 +1,180 @@
+//! Measures windlass beside a floor, and says which aims are met.
+//!
+//! `scripts/bench` builds everything and runs it. A measurement that fails is reported and does not keep
+//! the others from being made; the exit code then is 1.
+
+mod figures;
+mod server;
+mod bodies;
+mod place;
+mod memory;
+mod turns;
+mod many;
+mod helper;
+mod gate;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use figures::Figure;
+
+/// Measures windlass beside a floor.
+#[derive(Parser)]
+#[command(name = "windlass-bench")]
+struct Args {
+    /// How long it may take.
+    #[arg(value_enum, default_value = "full")]
+    effort: Effort,
+    /// Only these measurements.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    inner: Option<Inner>,
+}
+
+/// What this program does when it is started by itself.
+#[derive(Subcommand)]
+enum Inner {
+    /// Run many tasks in this process.
+    #[command(hide = true)]
+    Tasks(many::Tasks),
+}
+
+/// How long it may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Effort {
+    /// About a minute.
+    Quick,
+    /// Everything.
+    Full,
+}
+
+/// What is measured, in the order it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Start-up to the first request.
+    Start,
+    /// Turns of one task.
+    Turns,
+    /// Memory of one task.
+    Memory,
+    /// Many tasks at work.
+    Many,
+    /// Many tasks that wait.
+    Idle,
+    /// The sandbox's helper.
+    Helper,
+    /// The gate.
+    Gate,
+}
+
+impl Effort {
+    /// Starts to compare.
+    const fn starts(self) -> usize {
+        match self {
+            Self::Quick => 10,
+            Self::Full => 40,
+        }
+    }
+
+    /// Lengths of tasks in turns, and how often each is run.
+    const fn lengths(self) -> &'static [(usize, usize)] {
+        match self {
+            Self::Quick => &[(20, 5), (100, 1)],
+            Self::Full => &[(20, 10), (100, 4), (1000, 2)],
+        }
+    }
+
+    const fn watched_turns(self) -> usize {
+        match self {
+            Self::Quick => 50,
+            Self::Full => 1000,
+        }
+    }
+
+    /// Tasks at once, and turns of each.
+    const fn crowds(self) -> &'static [(usize, usize)] {
+        match self {
+            Self::Quick => &[(1, 50), (10, 10), (100, 2)],
+            Self::Full => &[(1, 300), (10, 60), (100, 10), (1000, 2)],
+        }
+    }
+
+    const fn idle(self) -> &'static [usize] {
+        match self {
+            Self::Quick => &[100],
+            Self::Full => &[10, 100, 1000],
+        }
+    }
+
+    /// Commands through the helper.
+    const fn commands(self) -> usize {
+        match self {
+            Self::Quick => 200,
+            Self::Full => 1000,
+        }
+    }
+}
+
+impl Part {
+    fn measure(self, effort: Effort) -> Result<Vec<Figure>> {
+        let each = |measure: fn(Effort, &str, &str) -> Result<Vec<Figure>>| {
+            let both = turns::COMMANDS.map(|(name, command)| measure(effort, name, command));
+            both.into_iter().collect::<Result<Vec<_>>>().map(|all| all.concat())
+        };
+        match self {
+            Self::Start => turns::start_up(effort),
+            Self::Turns => each(turns::turns),
+            Self::Memory => each(turns::peak_memory),
+            Self::Many => many::throughput(effort, turns::COMMANDS[0].1),
+            Self::Idle => many::idle(effort),
+            Self::Helper => tokio::runtime::Runtime::new()?.block_on(helper::figures(effort)),
+            Self::Gate => gate::figures(),
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "its figures are what it prints")]
+fn main() -> ExitCode {
+    let args = Args::parse();
+    if let Some(Inner::Tasks(tasks)) = &args.inner {
+        return match many::run(tasks) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("error: {error:#}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let parts = match args.only.as_slice() {
+        [] => Part::value_variants(),
+        only => only,
+    };
+    let (mut all, mut failed) = (Vec::new(), false);
+    for part in parts {
+        match part.measure(args.effort) {
+            Ok(figures) => {
+                if !args.json {
+                    print!("{}", figures::table(&figures));
+                }
+                all.extend(figures);
+            }
+            Err(error) => {
+                failed = true;
+                eprintln!("error: {part:?} was not measured: {error:#}");
+            }
+        }
+    }
+    if args.json {
+        println!("{}", serde_json::json!({ "figures": all }));
+    } else {
+        let over = all.iter().filter(|figure| !figure.is_met()).count();
+        println!("\n{} figures, {over} over their aim", all.len());
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

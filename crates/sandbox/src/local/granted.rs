@@ -1,0 +1,88 @@
+//! What the kernel granted before: making a sandbox only to see whether it can be made takes longer than
+//! all the rest of a start.
+//!
+//! Invariants:
+//! - Only the stronger footing is remembered; a weaker one is found out, and said, every time.
+//! - It holds under the circumstances it was found in: this boot, this helper, this user with these
+//!   rights, these settings of the kernel, this control group. Under any other it is found out anew.
+//! - Nothing is weakened by it: where a sandbox then cannot be made, no command runs, and it is forgotten.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+
+use crate::process;
+use crate::protocol::{Reach, Ready, Report};
+use crate::wire;
+
+/// What decides whether namespaces are granted, beside the kernel itself. Most kernels lack some.
+const CIRCUMSTANCES: [&str; 6] = [
+    "/proc/sys/kernel/random/boot_id",
+    "/proc/sys/kernel/unprivileged_userns_clone",
+    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+    "/proc/sys/user/max_user_namespaces",
+    "/proc/self/attr/current",
+    "/proc/self/cgroup",
+];
+
+/// The rights of this process, among all that the kernel says of it.
+const RIGHTS: [&str; 5] = ["CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:"];
+
+/// Where it is kept, and under which circumstances it holds.
+#[derive(Debug)]
+pub(super) struct Granted {
+    path: PathBuf,
+    circumstances: [u8; 8],
+}
+
+impl Granted {
+    pub(super) fn here(data: &Path, reach: Reach) -> Self {
+        let mut hash = DefaultHasher::new();
+        process::HASH.hash(&mut hash);
+        rustix::process::geteuid().as_raw().hash(&mut hash);
+        rustix::process::getegid().as_raw().hash(&mut hash);
+        for path in CIRCUMSTANCES {
+            fs::read(path).ok().hash(&mut hash);
+        }
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        for line in status.lines().filter(|line| RIGHTS.iter().any(|name| line.starts_with(name))) {
+            line.hash(&mut hash);
+        }
+        for namespace in ["user", "mnt", "pid"] {
+            fs::read_link(format!("/proc/self/ns/{namespace}")).ok().hash(&mut hash);
+        }
+        let name = match reach {
+            Reach::Nothing => "granted-nothing",
+            Reach::Proxy => "granted-proxy",
+            Reach::Everything => "granted-everything",
+        };
+        let path = data.join("helper").join(name);
+        Self { path, circumstances: hash.finish().to_le_bytes() }
+    }
+
+    /// What the helper could arrange under these circumstances, if that is known.
+    pub(super) fn recall(&self) -> Option<Ready> {
+        let kept = fs::read(&self.path).ok()?;
+        let (circumstances, frame) = kept.split_first_chunk()?;
+        if *circumstances != self.circumstances {
+            return None;
+        }
+        let (frame, _) = wire::cut(frame).ok()??;
+        match Report::read(frame).ok()? {
+            Report::Ready(ready) => Some(ready),
+            _ => None,
+        }
+    }
+
+    /// Keeps it. One that cannot be kept is found out again.
+    pub(super) fn remember(&self, ready: &Ready) {
+        let mut kept = self.circumstances.to_vec();
+        Report::Ready(ready.clone()).write(&mut kept);
+        let new = self.path.with_file_name(process::uniquely("granted"));
+        let _ = fs::write(&new, kept).and_then(|()| fs::rename(&new, &self.path));
+    }
+
+    pub(super) fn forget(&self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}

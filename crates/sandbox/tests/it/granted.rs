@@ -1,0 +1,54 @@
+//! What the kernel granted is found out once.
+
+use std::fs;
+use std::path::PathBuf;
+
+use windlass_sandbox::{Local, Sandbox};
+
+use crate::everyone;
+use crate::support::{Place, run, script};
+
+/// The helper as it stands in the data directory.
+fn installed(place: &Place) -> PathBuf {
+    let entries = fs::read_dir(place.data.join("helper")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let named = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("helper-");
+    paths.into_iter().find(named).unwrap()
+}
+
+#[test]
+fn what_was_granted_is_not_tried_again_and_is_forgotten_when_it_no_longer_is() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let footing = place.local().await.footing();
+        let helper = installed(&place);
+        let bytes = fs::metadata(&helper).unwrap().len();
+        // A helper that cannot be started: whoever tries it finds out.
+        fs::write(&helper, vec![0; bytes as usize]).unwrap();
+
+        let recalled = place.local().await;
+        assert_eq!(recalled.footing(), footing);
+        assert!(recalled.start(script(&recalled, "true")).await.is_err());
+        assert!(Local::open(place.config()).await.is_err(), "it was tried again");
+
+        fs::remove_file(&helper).unwrap();
+        let again = place.local().await;
+        assert_eq!(run(&again, "echo well").await.ok(), "well\n");
+        again.stop().await;
+    });
+}
+
+#[test]
+fn what_is_kept_of_it_may_be_anything() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let footing = place.local().await.footing();
+        let kept = place.data.join("helper/granted-proxy");
+        let whole = fs::read(&kept).unwrap();
+        for broken in [&whole[..0], &whole[..7], &whole[..whole.len() - 1], b"something else"] {
+            fs::write(&kept, broken).unwrap();
+            assert_eq!(place.local().await.footing(), footing);
+            assert_eq!(fs::read(&kept).unwrap().len(), whole.len(), "found out anew");
+        }
+    });
+}
