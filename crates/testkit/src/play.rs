@@ -163,6 +163,7 @@ impl Props {
         let world = World {
             workspace: Arc::new(workspace),
             skills: Arc::new(Skills::empty()),
+            embeddings: None,
             shell: Arc::new(self.shell(directory, task.id()).map_err(|error| broken(&error))?),
         };
         let settings = Settings {
