@@ -1,5 +1,9 @@
 //! What is remembered from earlier work, and notes found by meaning.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+
 use serde_json::{Value, json};
 use windlass_testkit::{Answer, ModelServer};
 
@@ -20,22 +24,37 @@ fn with_service(program: &Program, service: &str) -> Ran {
     Ran::from(command.output().unwrap())
 }
 
+/// A Context Service that answers once, and says what it was asked.
+fn service(answer: &str) -> (String, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let length = answer.len();
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+    let answer = head + answer;
+    let served = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(socket.try_clone().unwrap()).lines();
+        let asked = lines.next().unwrap().unwrap();
+        while !lines.next().unwrap().unwrap().is_empty() {}
+        socket.write_all(answer.as_bytes()).unwrap();
+        asked
+    });
+    (base, served)
+}
+
 /// ES-019, ES-134
 #[test]
 fn memories_of_the_context_service_stand_in_the_task_message() {
     let program = greeting();
-    let service = ModelServer::start_empty();
-    service.answer_with(|request| {
-        assert!(request.path.starts_with("/v1/context?"), "{}", request.path);
-        let known = json!({
-            "memories": ["they like tea", {"text": "the gate squeaks"}],
-            "task_context": "second visit this week",
-        });
-        Some(Answer::status(200, "application/json", &known.to_string()))
+    let known = json!({
+        "memories": ["they like tea", {"text": "the gate squeaks"}],
+        "task_context": "second visit this week",
     });
-    with_service(&program, &service.base()).expect(0);
-    let asked = service.requests();
-    assert!(asked[0].path.contains("query=greet+the+NEIGHBOURS"), "{}", asked[0].path);
+    let (base, served) = service(&known.to_string());
+    with_service(&program, &base).expect(0);
+    let asked = served.join().unwrap();
+    let wanted = "GET /v1/context?query=greet+the+NEIGHBOURS&task_id=task_";
+    assert!(asked.starts_with(wanted), "{asked}");
     let message = first_message(&program);
     assert!(message.contains("- they like tea\n- the gate squeaks"), "{message}");
     assert!(message.contains("second visit this week"), "{message}");
@@ -52,13 +71,12 @@ fn a_context_service_that_does_not_answer_fails_the_task() {
     assert!(error["message"].as_str().unwrap().contains("does not answer"), "{error}");
     assert_eq!(program.server.request_count(), 0);
     // It begins when it is tried again, now with its memories.
-    let service = ModelServer::start_empty();
-    service
-        .answer_with(|_| Some(Answer::status(200, "application/json", r#"{"memories":["tea"]}"#)));
+    let (base, served) = service(r#"{"memories":["tea"]}"#);
     let task = program.task();
     let mut retry = program.command(&["retry", &task, "--json"]);
-    let ran = Ran::from(retry.env("CONTEXT_SERVICE_URL", service.base()).output().unwrap());
+    let ran = Ran::from(retry.env("CONTEXT_SERVICE_URL", base).output().unwrap());
     assert_eq!(ran.expect(0).result()["final_message"], "hello");
+    served.join().unwrap();
     assert!(first_message(&program).contains("- tea"));
 }
 
