@@ -5,6 +5,7 @@ pub mod calls;
 pub mod spawn;
 pub mod tree;
 pub mod budget;
+mod spend;
 pub mod memory;
 pub mod journal;
 pub mod context;

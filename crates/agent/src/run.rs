@@ -16,15 +16,14 @@ use windlass_core::command::{CompactionOverrides, HitlRequest, ResultStatus, Tas
 use windlass_core::compaction::Trigger;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{
-    AgentStart, BudgetHit, CommandExited, DoomLoopDetected, Event, LlmRequest, LlmResponse,
-    SandboxLost, StatusChanged,
+    AgentStart, CommandExited, DoomLoopDetected, Event, LlmRequest, LlmResponse, SandboxLost,
+    StatusChanged,
 };
 use windlass_core::guard::Intervention;
-use windlass_core::id::{CallId, QuestionId, TaskId};
-use windlass_core::message::{Prelude, ToolRequest, Usage};
+use windlass_core::id::{CallId, TaskId};
+use windlass_core::message::{Prelude, ToolRequest};
 use windlass_core::policy::allow::DenyRule;
 use windlass_core::policy::pattern::Pattern;
-use windlass_core::question::{Question, QuestionKind};
 use windlass_core::state::{FoldError, Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Fault, Live, Model, Options, Price, Reply};
@@ -39,6 +38,7 @@ use crate::journal::Journal;
 use crate::memory::{Memory, Recalled};
 use crate::prompt::{self, Surroundings};
 use crate::report;
+use crate::spend::stopped_at_budget;
 use crate::tree::{self, Tree};
 
 /// What one agent works with; chosen by the coordinator, fixed for the segment.
@@ -282,10 +282,8 @@ impl Agent {
         if stop.is_cancelled() {
             return Some(Ending::Paused(StatusReason::Shutdown));
         }
-        if let Some(kind) = state.spending.stopped {
-            let message = format!("a person said stop when the {kind} budget was used up");
-            let error = ErrorDetails::new(ErrorType::Budget, message);
-            return Some(Ending::Failed(error.hinted("`windlass retry` asks again")));
+        if let Some(error) = stopped_at_budget(state) {
+            return Some(Ending::Failed(error));
         }
         let used = Duration::from_millis(state.active_ms(task.now()));
         if self.settings.timeout.is_some_and(|limit| used >= limit) {
@@ -351,57 +349,6 @@ impl Agent {
             }
             Err(error) => self.refused(task, &error).await,
         }
-    }
-
-    /// Reserves what a call may cost. Nothing is reserved where nothing is bounded.
-    pub(crate) async fn afford(
-        &self,
-        task: &Journal,
-        price: Option<Price>,
-        tokens: u64,
-    ) -> Result<Option<Reservation<'_>>, BudgetHit> {
-        let Some(tree) = self.tree.as_ref().filter(|tree| tree.budget().is_bounded()) else {
-            return Ok(None);
-        };
-        tree.budget().heard(task.task(), &task.state().spending);
-        let expected = Usage {
-            input_tokens: tokens,
-            output_tokens: self.limits().reserve,
-            ..Usage::default()
-        };
-        let usd = price.map_or(0.0, |price| price.cost(&expected, 0));
-        tree.budget().reserve(usd).await.map(Some)
-    }
-
-    /// Settles what a call took, and tells when a budget is nearly used up.
-    pub(crate) async fn paid(
-        &self,
-        task: &mut Journal,
-        reserved: Option<Reservation<'_>>,
-        usage: &Usage,
-        turns: u32,
-    ) -> Result<(), Error> {
-        let Some(reserved) = reserved else { return Ok(()) };
-        reserved.settle(usage, turns);
-        match self.tree.as_ref().and_then(|tree| tree.budget().warning()) {
-            Some(hit) => task.commit(vec![Event::BudgetHit(hit)], Level::Written).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Asks a person whether the work may go on; for the whole tree, at its root.
-    async fn ask_about_budget(&self, task: &mut Journal) -> Result<(), Error> {
-        let hit = self.tree.as_ref().and_then(|tree| tree.budget().hit());
-        let Some(hit) = hit.filter(|_| task.state().created.parent.is_none()) else {
-            return Ok(());
-        };
-        let (question, options) = budget::question(&hit);
-        let id = QuestionId::new(task.now());
-        let kind = QuestionKind::Budget;
-        let (call, context, binding, grants) = (None, None, None, None);
-        let asked = Question { id, kind, call, question, options, context, binding, grants };
-        let events = vec![Event::BudgetHit(hit), Event::QuestionAsked(asked)];
-        task.commit(events, Level::Synced).await
     }
 
     /// A context that the provider finds too long is compacted once and sent once more.

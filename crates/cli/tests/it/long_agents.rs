@@ -374,3 +374,50 @@ fn a_tree_shares_one_budget() {
     assert_eq!(ran.result()["final_message"], "shared");
     assert_eq!(program.server.request_count(), 10);
 }
+
+/// MS-217: a sub-agent has its parent's profile, and writing its output passes the same gate.
+#[test]
+fn a_sub_agent_may_do_no_more_than_its_parent() {
+    let program = machine(
+        "
+replies:
+  - {spawn_agent: {task: 'write OUT', write_output_to: out.md}, task: stay inside}
+  - {spawn_agent: {task: 'write OUT'}, task: stay inside, expect: DENIED}
+  - {say: done, task: stay inside, expect: I could not}
+  - {turn: 0, task: OUT, bash: echo x > out.md}
+  - {turn: 1, task: OUT, say: I could not, expect: DENIED}
+",
+    );
+    let args = ["run", "stay inside", "--json", "--permission-profile", "restricted"];
+    let ran = program.windlass(&args).expect(0);
+    let spawned = of_kind(&ran, "sub_agent_spawn");
+    assert_eq!(spawned.len(), 1);
+    assert_eq!(spawned[0]["axes"]["permissionProfile"], "restricted");
+    assert!(!program.workspace().join("out.md").exists());
+}
+
+/// A pause parks the whole tree, and a resume goes on with all of it.
+#[test]
+fn pausing_a_task_parks_its_sub_agents() {
+    let program = machine(THREE);
+    let gate = Gate::new();
+    let held = gate.clone();
+    program.server.answer_with(move |request| {
+        let body = request.json();
+        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        (text.contains("PEARS") && request.replies == 1)
+            .then(|| Answer::script("say: There are 4 pears.").gated(0, &held))
+    });
+    let child = program.start(&["run", "count the fruit", "--json"]);
+    gate.reached_blocking();
+    let tasks = program.windlass(&["tasks", "--json"]).json_lines();
+    let root = tasks.iter().find(|task| task["goal"] == "count the fruit").unwrap();
+    let root = root["task_id"].as_str().unwrap().to_owned();
+    program.windlass(&["pause", &root]).expect(0);
+    let ran = Ran::from(child.wait_with_output().unwrap()).expect(4);
+    assert_eq!(ran.result()["status"], "PAUSED");
+    gate.open();
+    let ran = program.windlass(&["resume", &root, "--json"]).expect(0);
+    assert_eq!(ran.result()["final_message"], "Counted it all.");
+    assert_eq!(program.file("pears.txt"), "pears\n", "nothing happened twice");
+}

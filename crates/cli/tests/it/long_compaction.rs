@@ -178,7 +178,8 @@ fn quick_retries(program: &Program) {
 #[test]
 fn a_summarizer_that_fails_costs_the_summary_and_not_the_task() {
     let long = "## Tool failures\n".to_owned() + &"word ".repeat(20_000);
-    let bad: [(&str, Box<dyn Fn(&Request) -> Answer + Send>); 4] = [
+    type Said = Box<dyn Fn(&Request) -> Answer + Send>;
+    let bad: [(&str, Said); 4] = [
         ("nothing", Box::new(|request: &Request| reply(request, "say: ''"))),
         ("garbage", Box::new(|request: &Request| reply(request, "say: 'lorem ipsum'"))),
         (
