@@ -28,7 +28,7 @@ pub fn result(
         deliverables: state.deliverables.values().cloned().collect(),
         final_message: match state.next() {
             Next::Finish(text) => Some(text),
-            Next::AskModel | Next::RunCalls | Next::Wait(_) => None,
+            Next::AskModel | Next::Compact | Next::RunCalls | Next::Wait(_) => None,
         },
         evidence_refs: evidence(state),
         usage: UsageMetrics { duration_ms: state.active_ms(task.now()), ..state.usage },

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ErrorDetails;
 use crate::id::{CommandId, QuestionId, SessionId, TaskId};
 use crate::injection::Injection;
+use crate::question::Question;
 use crate::status::{StatusReason, TaskStatus};
 use crate::words;
 
@@ -231,6 +232,17 @@ pub struct HitlRequest {
     /// What the person should know first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
+}
+
+impl From<&Question> for HitlRequest {
+    fn from(question: &Question) -> Self {
+        Self {
+            request_id: question.id,
+            question: question.question.clone(),
+            options: question.options.clone(),
+            context: question.context.clone(),
+        }
+    }
 }
 
 /// What a run took (ES-303). `total_tokens` is always input plus output.

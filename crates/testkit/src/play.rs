@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use windlass_agent::{Agent, Preview, Settings};
+use windlass_agent::{Agent, Preview, Settings, Summarizer, budget, tree};
 use windlass_coordinator::{BoxFuture, Coordinator, Draft, Equip, Share};
 use windlass_core::axes::Axes;
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, TaskResult};
@@ -172,13 +172,20 @@ impl Props {
             deny: Vec::new(),
             allow: Vec::new(),
             compaction: CompactionOverrides::default(),
+            compact_at_plan_step: false,
             container: "host".to_owned(),
             footing: String::new(),
             workspace: directory.display().to_string(),
             instructions: None,
-            memories: Vec::new(),
+            sub_agent_timeout: Duration::from_secs(300),
+            sub_agents: tree::Limits { max_depth: 2, max_agents: 8 },
+            budget: budget::Limits { cost_usd: None, tokens: None, turns: None, seconds: None },
+            price: None,
         };
-        Ok(Agent { model, registry: Arc::new(Registry::builtin()), world, settings, previews })
+        let summarizer = Summarizer { model: model.clone(), window: 128_000, price: None };
+        let registry = Arc::new(Registry::builtin());
+        let (memory, tree) = (None, None);
+        Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
     }
 
     fn shell(&self, directory: &Path, task: TaskId) -> Result<Shell, windlass_sandbox::Error> {

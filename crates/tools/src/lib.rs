@@ -12,7 +12,7 @@ pub mod shell;
 pub mod output;
 pub mod workspace;
 
-pub use builtin::Asked;
+pub use builtin::{Asked, Spawned};
 pub use registry::Registry;
 pub use shell::Shell;
 pub use tool::{Act, Call, Category, Facts, Kind, Prepared, Tool, World};

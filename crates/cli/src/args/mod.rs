@@ -13,7 +13,7 @@ use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 use crate::config::types::SandboxMode;
 
 pub use gate::{Explain, Permissions};
-pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Tasks, Trace};
+pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Show, Tasks, Trace};
 pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Models, Trust};
 
 /// Runs AI agents on long tasks: durable, sandboxed, steerable.
@@ -56,7 +56,7 @@ pub enum Command {
     Tasks(Tasks),
     /// Show one task: where it stands, its plan, deliverables and questions
     #[command(after_help = examples::SHOW)]
-    Show(One),
+    Show(Show),
     /// Print a task's events
     #[command(after_help = examples::EVENTS)]
     Events(Events),
@@ -170,6 +170,12 @@ pub struct How {
     /// Limit of tool rounds
     #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_iterations: Option<u32>,
+    /// What the task and its sub-agents may cost, in US dollars; at the limit you are asked
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<f64>,
+    /// The model's context window, in tokens
+    #[arg(long, value_name = "N")]
+    pub context_window: Option<u64>,
     /// What kind of work it is: chat, plan, build, review, repair or research
     #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<WorkMode>)]
     pub mode: Option<WorkMode>,

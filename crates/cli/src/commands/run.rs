@@ -7,13 +7,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Share, Update};
 use windlass_core::axes::{Axes, RunControl};
-use windlass_core::command::{ExecutionConfig, ResultStatus, TaskResult};
+use windlass_core::command::{CompactionOverrides, ExecutionConfig, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
+use windlass_core::status::StatusReason;
 
 use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume};
-use crate::config::{Config, Flag, Notice};
+use crate::config::{Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
 use crate::show::{Screen, note, pages, plain};
 use crate::wiring::{Surroundings, models};
@@ -76,7 +77,10 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         timeout_seconds: args.timeout,
         max_iterations: args.max_iterations,
         model: args.model.clone(),
-        compaction: None,
+        compaction: args.context_window.map(|tokens| CompactionOverrides {
+            context_window_tokens: Some(tokens),
+            ..CompactionOverrides::default()
+        }),
     };
     // Refused here rather than after a task was made for it.
     let surroundings = Surroundings { flags: flags(args), ..setting.surroundings.clone() };
@@ -91,6 +95,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         let hint = details.hint.clone();
         Failure::usage(&details.message, hint.unwrap_or_else(|| "see `windlass models`".into()))
     })?;
+    let budget = budget(&config, choice, args.budget)?;
     Ok(Draft {
         goal: read_goal(goal)?,
         constraints: args.constraint.clone(),
@@ -100,7 +105,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         execution_config: ExecutionConfig { model: Some(choice.to_string()), ..wishes },
         resume_context: None,
         driver: Driver::Foreground,
-        cost_budget: None,
+        cost_budget: budget,
         dependency_blockers: Vec::new(),
     })
 }
@@ -122,6 +127,34 @@ fn flags(args: &How) -> Vec<Flag> {
         Some(Flag { flag: flag.to_owned(), key: key.to_owned(), value: value? })
     };
     given.into_iter().filter_map(flag).collect()
+}
+
+/// What the task may cost. Without a price nobody could tell when that is spent.
+fn budget(
+    config: &Config,
+    choice: &ModelChoice,
+    given: Option<f64>,
+) -> Result<Option<f64>, Failure> {
+    if given.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
+        return Err(Failure::usage(
+            "`--budget` must be more than nothing",
+            "give it in US dollars: `--budget 2.50`",
+        ));
+    }
+    let budget = given.or(config.agent.budget_usd);
+    let priced =
+        models::price(config, choice).is_some() || matches!(choice, ModelChoice::Script(_));
+    if budget.is_some() && !priced {
+        let hint = format!(
+            "say what it costs per million tokens in the configuration: [models.\"{choice}\"] \
+             input = …, output = …"
+        );
+        return Err(Failure::usage(
+            format!("there is a budget, but no price for `{choice}`"),
+            hint,
+        ));
+    }
+    Ok(budget)
 }
 
 fn read_goal(text: &str) -> Result<String, Failure> {
@@ -154,6 +187,8 @@ pub(super) async fn drive(
     task: TaskId,
     printing: &Printing,
 ) -> Result<u8, Failure> {
+    // A sub-agent goes on with the task that started it.
+    let task = setting.coordinator.root(task)?;
     let stop = CancellationToken::new();
     let mut interrupts =
         signal(SignalKind::interrupt()).context("Ctrl-C cannot be listened for")?;
@@ -176,7 +211,7 @@ pub(super) async fn drive(
             }
         };
         if let ask::Answered::No = answered {
-            return Ok(code(&result, &stop));
+            return code(setting, &result, &stop);
         }
     }
 }
@@ -224,9 +259,14 @@ fn last_seq(setting: &Setting, task: TaskId) -> Result<u64, Failure> {
     Ok(row.map_or(0, |row| row.last_seq))
 }
 
-fn code(result: &TaskResult, stop: &CancellationToken) -> u8 {
+fn code(setting: &Setting, result: &TaskResult, stop: &CancellationToken) -> Result<u8, Failure> {
     if stop.is_cancelled() && result.status == ResultStatus::Paused {
-        return failure::INTERRUPTED;
+        return Ok(failure::INTERRUPTED);
     }
-    failure::exit_code(result)
+    let row = setting.coordinator.store().task(result.task_id)?;
+    let blocked = result.status == ResultStatus::BlockedUser;
+    if blocked && row.is_some_and(|row| row.reason == StatusReason::Budget) {
+        return Ok(failure::BUDGET);
+    }
+    Ok(failure::exit_code(result))
 }

@@ -227,7 +227,24 @@ impl Screen {
             Event::CommandExited(exited) => {
                 vec![text(&format!("• {} ended: {}", exited.command, exited.exit))]
             }
+            Event::MemoryFlush(_) => vec![paint.dim("context filling up: saving notes")],
+            Event::CompactionEnd(end) => vec![paint.dim(&text(&format!(
+                "context made shorter: {} turns summarized, {} kept, {} → {} tokens",
+                end.summarized_turns, end.kept_turns, end.tokens_before, end.tokens_after
+            )))],
+            Event::SubAgentSpawn(spawn) => {
+                vec![text(&format!("↳ {} ({})", spawn.label, spawn.task_id))]
+            }
+            Event::SubAgentComplete(done) => {
+                vec![text(&format!("↲ {} {}: {}", done.label, done.status, done.output))]
+            }
+            Event::BudgetHit(hit) => vec![paint.yellow(&text(&format!(
+                "! {} budget: {:.2} of {:.2} used",
+                hit.budget, hit.spent, hit.limit
+            )))],
             Event::InjectionReceived(_)
+            | Event::CompactionStart(_)
+            | Event::CompactionProgress(_)
             | Event::LlmResponse(_)
             | Event::TaskCreated(_)
             | Event::StatusChanged(_)

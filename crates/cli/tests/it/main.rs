@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod long_agents;
+mod long_compaction;
 mod program;
 mod terminal;
 mod layers;

@@ -70,7 +70,14 @@ pub fn moved(from: TaskStatus, to: TaskStatus) -> Event {
 
 pub fn request() -> Event {
     let (model, hash) = ("test/model".to_owned(), "0".to_owned());
-    Event::LlmRequest(LlmRequest { model, messages: 1, estimated_tokens: 10, hash })
+    Event::LlmRequest(LlmRequest {
+        model,
+        messages: 1,
+        estimated_tokens: 10,
+        hash,
+        context: None,
+        reserved_usd: None,
+    })
 }
 
 pub fn reply(text: &str) -> Event {
