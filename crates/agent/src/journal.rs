@@ -96,6 +96,12 @@ impl Journal {
     /// Takes what waits in the mailbox into the journal; cheap when nothing does.
     pub async fn drain(&mut self) -> Result<(), Error> {
         let records = self.stream.drain(self.now()).await?;
+        for record in &records {
+            if let Event::InjectionReceived(injection) = &record.event {
+                let (task_id, injection_type) = (record.task, injection.injection_type);
+                tracing::info!(%task_id, %injection_type, "Injection received");
+            }
+        }
         self.take_in(&records)
     }
 

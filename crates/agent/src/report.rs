@@ -126,7 +126,8 @@ pub fn log(task: &Journal, result: &TaskResult) {
     match &result.error_details {
         Some(error) => {
             let (error_type, message) = (error.error_type, &error.message);
-            tracing::error!(%task_id, %error_type, message, "Task failed");
+            // The text of a log line is its field `message`, so what happened stands in it.
+            tracing::error!(%task_id, %error_type, "Task failed: {message}");
         }
         None => {
             let UsageMetrics { iterations, duration_ms, .. } = result.usage;

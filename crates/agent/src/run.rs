@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
+use windlass_core::axes::RunControl;
 use windlass_core::command::{CompactionOverrides, HitlRequest, ResultStatus, TaskResult};
 use windlass_core::compaction::Trigger;
 use windlass_core::error::{ErrorDetails, ErrorType};
@@ -80,7 +81,7 @@ pub struct Settings {
     pub compact_at_plan_step: bool,
     /// Where effects happen.
     pub container: String,
-    /// How strong that is, in words.
+    /// What is missing that one would expect of such a place, in words.
     pub footing: String,
     /// The workspace as the agent sees it.
     pub workspace: String,
@@ -188,7 +189,7 @@ impl Agent {
                 Next::Compact => self.compact(task, stop).await?,
                 Next::RunCalls => self.run_calls(task, stop).await?,
                 Next::Wait(_) => return Ok(Ending::Blocked),
-                Next::Finish(_) => return Ok(Ending::Done),
+                Next::Finish(_) => return Ok(self.finished(task)),
             };
             if let Some(ending) = step {
                 return Ok(ending);
@@ -204,7 +205,21 @@ impl Agent {
         match (&task.state().signal, task.state().next()) {
             (Some(Signal::Cancel(reason)), _) => Some(Ending::Cancelled(reason.clone())),
             (_, Next::Wait(_)) => Some(Ending::Blocked),
+            // A unit that waited for a person to look at it, and nothing was said against it.
+            (_, Next::Finish(_)) if task.state().reason == StatusReason::AwaitingMessage => {
+                Some(Ending::Done)
+            }
             _ => None,
+        }
+    }
+
+    /// A final reply ends the task; with assisted control a person looks first (MS-047).
+    fn finished(&self, task: &Journal) -> Ending {
+        match task.state().axes.run_control {
+            RunControl::Assisted if task.state().created.depth == 0 => {
+                Ending::Paused(StatusReason::AwaitingMessage)
+            }
+            RunControl::Assisted | RunControl::Manual | RunControl::Autonomous => Ending::Done,
         }
     }
 
@@ -245,6 +260,7 @@ impl Agent {
             goal: command.goal.clone(),
             model: self.model.name().to_string(),
             container: self.settings.container.clone(),
+            footing: self.settings.footing.clone(),
             tools: tools.iter().map(|tool| tool.name.clone()).collect(),
             risk_policy: state.axes.permission_profile.to_string(),
             max_iterations: self.settings.max_iterations,

@@ -151,6 +151,9 @@ pub struct AgentStart {
     pub model: String,
     /// Where its effects happen.
     pub container: String,
+    /// What is missing that one would expect of such a place; empty when nothing is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub footing: String,
     /// The names of the tools it is offered.
     pub tools: Vec<String>,
     /// The profile that the gate decides by.

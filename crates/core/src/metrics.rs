@@ -46,7 +46,8 @@ impl Metrics {
             }
             Event::ToolCall(call) => {
                 let risk = self.risks.remove(&call.call).unwrap_or(Risk::Low);
-                let labels = vec![("tool_name", call.tool.clone()), ("risk_level", risk.to_string())];
+                let labels =
+                    vec![("tool_name", call.tool.clone()), ("risk_level", risk.to_string())];
                 self.count(("agent.tool.calls", labels), 1);
             }
             Event::ToolResult(result) => {

@@ -5,6 +5,7 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use windlass_core::event::Event;
+use windlass_core::id::TaskId;
 use windlass_core::outcome::{Ending as CallEnding, Outcome};
 use windlass_core::state::OpenCall;
 use windlass_store::Level;
@@ -48,8 +49,10 @@ impl Agent {
             task.commit(started, level).await?;
         }
         let watch = Watch::over(task, self.settings.timeout, stop);
-        let calls =
-            join_all(running.into_iter().map(|(open, prepared)| self.perform(open, prepared)));
+        let task_id = task.task();
+        let calls = join_all(
+            running.into_iter().map(|(open, prepared)| self.perform(task_id, open, prepared)),
+        );
         tokio::pin!(calls);
         let mut interrupt = None;
         let results = tokio::select! {
@@ -69,7 +72,12 @@ impl Agent {
         })
     }
 
-    async fn perform(&self, open: OpenCall, prepared: Prepared) -> (OpenCall, Outcome, u64) {
+    async fn perform(
+        &self,
+        task_id: TaskId,
+        open: OpenCall,
+        prepared: Prepared,
+    ) -> (OpenCall, Outcome, u64) {
         let begun = Instant::now();
         let mut outcome = (prepared.act)().await;
         if outcome.truncated.is_none() {
@@ -80,9 +88,10 @@ impl Agent {
         let duration_ms = begun.elapsed().as_millis() as u64;
         let tool_name = &open.request.name;
         match outcome.ending {
-            CallEnding::Ok => tracing::debug!(tool_name, duration_ms, "Tool executed"),
+            CallEnding::Ok => tracing::debug!(%task_id, tool_name, duration_ms, "Tool executed"),
             _ => {
-                tracing::warn!(tool_name, error = %windlass_core::text::one_line(&outcome.text, 200), "Tool failed")
+                let error = windlass_core::text::one_line(&outcome.text, 200);
+                tracing::warn!(%task_id, tool_name, error, "Tool failed");
             }
         }
         (open, outcome, duration_ms)
