@@ -15,6 +15,7 @@ use windlass_model::{Model, Transcript};
 use windlass_store::{Level, Store, Stream};
 
 use crate::context::Context;
+use crate::log;
 use crate::run::Error;
 use crate::trace::Trace;
 
@@ -96,12 +97,6 @@ impl Journal {
     /// Takes what waits in the mailbox into the journal; cheap when nothing does.
     pub async fn drain(&mut self) -> Result<(), Error> {
         let records = self.stream.drain(self.now()).await?;
-        for record in &records {
-            if let Event::InjectionReceived(injection) = &record.event {
-                let (task_id, injection_type) = (record.task, injection.injection_type);
-                tracing::info!(%task_id, %injection_type, "Injection received");
-            }
-        }
         self.take_in(&records)
     }
 
@@ -126,6 +121,7 @@ impl Journal {
             let task = self.state.id();
             self.state.apply(*at, event).map_err(|source| Error::Corrupt { task, source })?;
             self.context.apply(event);
+            log::line(task, event, &self.state);
         }
         self.trace.append(records)?;
         Ok(())

@@ -269,7 +269,6 @@ impl Agent {
             prelude,
             context,
         };
-        tracing::info!(task_id = %start.task_id, goal = %start.goal, model = %start.model, "Task started");
         let running = task.moved(TaskStatus::Running, StatusReason::User).map(Event::StatusChanged);
         let lost = lost_with_the_sandbox(state).map(Event::SandboxLost);
         let started = Event::AgentStart(Box::new(start));
@@ -477,7 +476,6 @@ impl Agent {
         match task.state().guard.verdict() {
             None => Ok(None),
             Some(Intervention::Nudge { pattern, number, message }) => {
-                tracing::warn!(task_id = %task.task(), pattern, "Doom loop detected");
                 let message = message.to_owned();
                 let detected = DoomLoopDetected { pattern, intervention: number, message };
                 task.commit(vec![Event::DoomLoopDetected(detected)], Level::Written).await?;
@@ -532,7 +530,6 @@ impl Agent {
                 result.hitl_request = below.as_ref().map(HitlRequest::from);
             }
         }
-        report::log(task, &result);
         events.push(Event::AgentEnd(Box::new(result.clone())));
         task.commit(events, Level::Synced).await?;
         Ok(result)

@@ -5,8 +5,7 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use windlass_core::event::Event;
-use windlass_core::id::TaskId;
-use windlass_core::outcome::{Ending as CallEnding, Outcome};
+use windlass_core::outcome::Outcome;
 use windlass_core::state::OpenCall;
 use windlass_store::Level;
 use windlass_tools::{Prepared, output};
@@ -49,10 +48,8 @@ impl Agent {
             task.commit(started, level).await?;
         }
         let watch = Watch::over(task, self.settings.timeout, stop);
-        let task_id = task.task();
-        let calls = join_all(
-            running.into_iter().map(|(open, prepared)| self.perform(task_id, open, prepared)),
-        );
+        let calls =
+            join_all(running.into_iter().map(|(open, prepared)| self.perform(open, prepared)));
         tokio::pin!(calls);
         let mut interrupt = None;
         let results = tokio::select! {
@@ -72,12 +69,7 @@ impl Agent {
         })
     }
 
-    async fn perform(
-        &self,
-        task_id: TaskId,
-        open: OpenCall,
-        prepared: Prepared,
-    ) -> (OpenCall, Outcome, u64) {
+    async fn perform(&self, open: OpenCall, prepared: Prepared) -> (OpenCall, Outcome, u64) {
         let begun = Instant::now();
         let mut outcome = (prepared.act)().await;
         if outcome.truncated.is_none() {
@@ -86,14 +78,6 @@ impl Agent {
                 output::fit(outcome.text, id, limit, &self.world.workspace);
         }
         let duration_ms = begun.elapsed().as_millis() as u64;
-        let tool_name = &open.request.name;
-        match outcome.ending {
-            CallEnding::Ok => tracing::debug!(%task_id, tool_name, duration_ms, "Tool executed"),
-            _ => {
-                let error = windlass_core::text::one_line(&outcome.text, 200);
-                tracing::warn!(%task_id, tool_name, error, "Tool failed");
-            }
-        }
         (open, outcome, duration_ms)
     }
 }
