@@ -207,7 +207,7 @@ pub(crate) fn parse_base(text: &str) -> Result<Url, String> {
 }
 
 /// Whether a server is on this machine, where a key is optional.
-fn loopback(base: &Url) -> bool {
+pub(crate) fn loopback(base: &Url) -> bool {
     let host = base.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     address.map_or(host == "localhost" || host.ends_with(".localhost"), |ip| ip.is_loopback())

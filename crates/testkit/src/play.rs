@@ -163,6 +163,7 @@ impl Props {
         let world = World {
             workspace: Arc::new(workspace),
             skills: Arc::new(Skills::empty()),
+            embeddings: None,
             shell: Arc::new(self.shell(directory, task.id()).map_err(|error| broken(&error))?),
         };
         let settings = Settings {
@@ -172,14 +173,14 @@ impl Props {
             deny: Vec::new(),
             allow: Vec::new(),
             compaction: CompactionOverrides::default(),
-            compact_at_plan_step: false,
             container: "host".to_owned(),
             footing: String::new(),
             workspace: directory.display().to_string(),
             instructions: None,
+            compact_at_plan_step: false,
             sub_agent_timeout: Duration::from_secs(300),
-            sub_agents: tree::Limits { max_depth: 2, max_agents: 8 },
-            budget: budget::Limits { cost_usd: None, tokens: None, turns: None, seconds: None },
+            sub_agents: tree::Limits { max_depth: 2, max_agents: 32 },
+            budget: budget::Limits::default(),
             price: None,
         };
         let summarizer = Summarizer { model: model.clone(), window: 128_000, price: None };

@@ -17,6 +17,7 @@ use windlass_core::words;
 
 use crate::shell::Shell;
 use crate::workspace::Workspace;
+use windlass_model::Embeddings;
 use windlass_skills::Skills;
 
 /// What one agent's tools work with; the same for all its calls.
@@ -28,6 +29,8 @@ pub struct World {
     pub skills: Arc<Skills>,
     /// Where its commands run.
     pub shell: Arc<Shell>,
+    /// Who tells how near two texts are in meaning; notes are searched by words alone without.
+    pub embeddings: Option<Embeddings>,
 }
 
 /// What the task's state knows that tools need.

@@ -153,6 +153,7 @@ impl Context {
                 for message in &start.context {
                     self.open_with(message);
                 }
+                self.release();
                 if start.prelude.is_some() {
                     self.opened_bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
                 }

@@ -111,25 +111,6 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     })
 }
 
-/// What the person should know before it starts. That modes share a model is for `windlass config`.
-fn tell(config: &Config) {
-    let told = config.notices.iter().filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
-    told.for_each(|notice| note(&format!("notice: {}", plain(&notice.to_string()))));
-}
-
-/// The flags that are settings, so that an error names the flag.
-fn flags(args: &How) -> Vec<Flag> {
-    let given = [
-        ("--model", "models.model", args.model.clone()),
-        ("--timeout", "agent.timeout_seconds", args.timeout.map(|limit| limit.to_string())),
-        ("--max-iterations", "agent.max_iterations", args.max_iterations.map(|n| n.to_string())),
-    ];
-    let flag = |(flag, key, value): (&str, &str, Option<String>)| {
-        Some(Flag { flag: flag.to_owned(), key: key.to_owned(), value: value? })
-    };
-    given.into_iter().filter_map(flag).collect()
-}
-
 /// What the task may cost. Without a price nobody could tell when that is spent.
 fn budget(
     config: &Config,
@@ -156,6 +137,26 @@ fn budget(
         ));
     }
     Ok(budget)
+}
+
+/// What the person should know before it starts. That modes share a model is for `windlass config`.
+fn tell(config: &Config) {
+    let told = config.notices.iter().filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
+    told.for_each(|notice| note(&format!("notice: {}", plain(&notice.to_string()))));
+}
+
+/// The flags that are settings, so that an error names the flag.
+fn flags(args: &How) -> Vec<Flag> {
+    let given = [
+        ("--model", "models.model", args.model.clone()),
+        ("--timeout", "agent.timeout_seconds", args.timeout.map(|limit| limit.to_string())),
+        ("--max-iterations", "agent.max_iterations", args.max_iterations.map(|n| n.to_string())),
+        ("--context-window", "agent.context_window", args.context_window.map(|n| n.to_string())),
+    ];
+    let flag = |(flag, key, value): (&str, &str, Option<String>)| {
+        Some(Flag { flag: flag.to_owned(), key: key.to_owned(), value: value? })
+    };
+    given.into_iter().filter_map(flag).collect()
 }
 
 fn read_goal(text: &str) -> Result<String, Failure> {

@@ -189,6 +189,10 @@ section! {
         anthropic_api_key: Option<SecretString> = Kind::Secret, "", Approved, "ANTHROPIC_API_KEY";
         /// Where embeddings come from; memories are searched by words alone where unset.
         embeddings_api_base: Option<Base> = HTTP, "", Approved, "EMBEDDINGS_API_BASE";
+        /// The key for it; not needed on loopback.
+        embeddings_api_key: Option<SecretString> = Kind::Secret, "", Approved, "EMBEDDINGS_API_KEY";
+        /// The model that makes them.
+        embeddings_model: String = Kind::Text, "text-embedding-3-small", Approved, "EMBEDDINGS_MODEL";
         /// How often a failed request is tried again.
         max_retries: u32 = Kind::Whole(0, 20), "3", Project;
         /// The wait before the first retry.

@@ -11,7 +11,7 @@ use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
-use windlass_model::{ContextService, Model, Recorder};
+use windlass_model::{ContextService, Embeddings, Model, Recorder};
 use windlass_skills::Skills;
 use windlass_store::Store;
 use windlass_tools::shell::Limits;
@@ -65,6 +65,7 @@ impl Workbench {
         let world = World {
             workspace: Arc::new(workspace),
             skills: Arc::new(Skills::empty()),
+            embeddings: embeddings(&config)?,
             shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits, gate)),
         };
         let registry = Arc::new(Registry::builtin());
@@ -107,6 +108,16 @@ impl Equip for Workbench {
     ) -> BoxFuture<'a, Result<Agent, ErrorDetails>> {
         Box::pin(self.agent(task, previews))
     }
+}
+
+/// Who tells how near texts are in meaning, where that is configured.
+fn embeddings(config: &Config) -> Result<Option<Embeddings>, ErrorDetails> {
+    let models = &config.models;
+    let Some(base) = &models.embeddings_api_base else { return Ok(None) };
+    let key = models.embeddings_api_key.clone();
+    Embeddings::new(base.expose().as_ref(), key, &models.embeddings_model)
+        .map(Some)
+        .map_err(|error| ErrorDetails::new(ErrorType::InvalidCommand, error.to_string()))
 }
 
 /// Where memories come from: a Context Service where one is named, else our own store.
@@ -163,7 +174,7 @@ fn settings(
         deny: gate::denylist(config),
         allow: gate::allowlist(config),
         container: format!("{:?}", footing.kind).to_lowercase(),
-        footing: footing.warnings.join(" "),
+        footing: footing.facts.join(" "),
         workspace: footing.workspace.display().to_string(),
         instructions: crate::instructions::load(Path::new(&task.created.workspace)),
         sub_agent_timeout: config.subagents.default_timeout_seconds,

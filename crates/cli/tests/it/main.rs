@@ -2,14 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-mod long_agents;
-mod long_compaction;
 mod program;
 mod terminal;
 mod layers;
 mod spine;
 mod bad_input;
 mod owners;
+mod long_agents;
+mod long_compaction;
+mod long_memory;
 mod gate;
 mod litellm;
 mod screen;

@@ -70,13 +70,14 @@ pub fn moved(from: TaskStatus, to: TaskStatus) -> Event {
 
 pub fn request() -> Event {
     let (model, hash) = ("test/model".to_owned(), "0".to_owned());
+    let (context, reserved_usd) = (None, None);
     Event::LlmRequest(LlmRequest {
         model,
         messages: 1,
         estimated_tokens: 10,
         hash,
-        context: None,
-        reserved_usd: None,
+        context,
+        reserved_usd,
     })
 }
 
