@@ -21,7 +21,8 @@ use windlass_core::event::{
     SandboxLost, StatusChanged,
 };
 use windlass_core::guard::Intervention;
-use windlass_core::id::{CallId, QuestionId, TaskId};
+use windlass_core::id::{CallId, InjectionId, QuestionId, TaskId};
+use windlass_core::injection::Injection;
 use windlass_core::message::{Prelude, ToolRequest, Usage};
 use windlass_core::policy::allow::DenyRule;
 use windlass_core::policy::pattern::Pattern;
@@ -29,6 +30,7 @@ use windlass_core::question::{Question, QuestionKind};
 use windlass_core::state::{FoldError, Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Fault, Live, Model, Options, Price, Reply};
+use windlass_skills::{Viewer, news};
 use windlass_store::Level;
 use windlass_tools::shell::Exited;
 use windlass_tools::{Registry, World};
@@ -177,6 +179,7 @@ impl Agent {
         loop {
             task.drain().await?;
             self.report_exits(task).await?;
+            self.report_news(task).await?;
             if let Some(ending) = self.signalled(task, stop) {
                 return Ok(ending);
             }
@@ -228,7 +231,8 @@ impl Agent {
         let command = state.command();
         let tools = self.registry.specs(self.offered(state));
         let first = task.transcript().is_none();
-        let skills: Vec<_> = Vec::new();
+        let (shelf, viewer) = (self.world.skills.current(), Viewer::of(&state.axes));
+        let skills = shelf.listing(viewer);
         let prelude = first.then(|| {
             let about = Surroundings {
                 tools: &tools,
@@ -267,6 +271,7 @@ impl Agent {
             timeout_ms: self.settings.timeout.map(|limit| limit.as_millis() as u64),
             compaction_config: serde_json::to_value(&self.settings.compaction).unwrap_or_default(),
             prelude,
+            skills: if first { shelf.told(viewer) } else { Default::default() },
             context,
         };
         let running = task.moved(TaskStatus::Running, StatusReason::User).map(Event::StatusChanged);
@@ -283,6 +288,24 @@ impl Agent {
             return Ok(());
         }
         let events: Vec<_> = self.world.shell.exited().into_iter().map(exited).collect();
+        if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await }
+    }
+
+    /// Tells the agent what changed around it: skills, and what other parts have put into the news.
+    async fn report_news(&self, task: &mut Journal) -> Result<(), Error> {
+        let state = task.state();
+        if state.next() != Next::AskModel {
+            return Ok(());
+        }
+        let viewer = Viewer::of(&state.axes);
+        let skills = news(&state.told_skills, &self.world.skills.current(), viewer);
+        let others = self.world.news.take().into_iter().map(|text| (text, None));
+        let told = others.chain(skills.map(|(text, told)| (text, Some(told))));
+        let event = |(text, told): (String, Option<_>)| {
+            let id = InjectionId::new(task.now());
+            Event::InjectionReceived(Injection::notice(id, text, told.as_ref()))
+        };
+        let events: Vec<_> = told.map(event).collect();
         if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await }
     }
 

@@ -4,6 +4,8 @@
 //! - Bodies only gain fields, each with a default, so that an old journal can always be read.
 //! - `Event::parts` then `Event::from_parts` is identity.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -167,6 +169,9 @@ pub struct AgentStart {
     /// The system prompt and tools; present when an epoch begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prelude: Option<Prelude>,
+    /// The version of each skill that the prelude names, so that later changes can be told.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skills: BTreeMap<String, String>,
     /// The messages the conversation opens with; present when it begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Message>,

@@ -18,7 +18,7 @@ use crate::args::{Headless, How, Printing, Resume};
 use crate::config::{Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
 use crate::show::{Screen, note, pages, plain};
-use crate::wiring::{Surroundings, models};
+use crate::wiring::{Surroundings, models, skills};
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
@@ -97,8 +97,9 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         Failure::usage(&details.message, hint.unwrap_or_else(|| "see `windlass models`".into()))
     })?;
     let budget = budget(&config, choice, args.budget)?;
+    let goal = read_goal(goal)?;
     Ok(Draft {
-        goal: read_goal(goal)?,
+        goal: skills::expanded(&setting.surroundings, &args.workspace, &axes, goal)?,
         constraints: args.constraint.clone(),
         workspace: args.workspace.clone(),
         share: if args.share { Share::Allowed } else { Share::Alone },
