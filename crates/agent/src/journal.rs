@@ -15,6 +15,7 @@ use windlass_model::{Model, Transcript};
 use windlass_store::{Level, Store, Stream};
 
 use crate::context::Context;
+use crate::log;
 use crate::run::Error;
 use crate::trace::Trace;
 
@@ -120,6 +121,7 @@ impl Journal {
             let task = self.state.id();
             self.state.apply(*at, event).map_err(|source| Error::Corrupt { task, source })?;
             self.context.apply(event);
+            log::line(task, event, &self.state);
         }
         self.trace.append(records)?;
         Ok(())

@@ -11,6 +11,7 @@ pub mod journal;
 pub mod context;
 pub mod compaction;
 pub mod trace;
+pub mod log;
 pub mod interrupt;
 pub mod prompt;
 pub mod report;

@@ -119,18 +119,3 @@ pub fn model_error(error: &windlass_model::Error) -> ErrorDetails {
     details.retryable = error.retryable();
     details
 }
-
-/// One log line per ending (ES-349, ES-350).
-pub fn log(task: &Journal, result: &TaskResult) {
-    let (task_id, status) = (task.task(), result.status);
-    match &result.error_details {
-        Some(error) => {
-            let (error_type, message) = (error.error_type, &error.message);
-            tracing::error!(%task_id, %error_type, message, "Task failed");
-        }
-        None => {
-            let UsageMetrics { iterations, duration_ms, .. } = result.usage;
-            tracing::info!(%task_id, %status, iterations, duration_ms, "Task completed");
-        }
-    }
-}

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
+use windlass_core::axes::RunControl;
 use windlass_core::command::{CompactionOverrides, HitlRequest, ResultStatus, TaskResult};
 use windlass_core::compaction::Trigger;
 use windlass_core::error::{ErrorDetails, ErrorType};
@@ -20,13 +21,15 @@ use windlass_core::event::{
     StatusChanged,
 };
 use windlass_core::guard::Intervention;
-use windlass_core::id::{CallId, TaskId};
+use windlass_core::id::{CallId, InjectionId, TaskId};
+use windlass_core::injection::Injection;
 use windlass_core::message::{Prelude, ToolRequest};
 use windlass_core::policy::allow::DenyRule;
 use windlass_core::policy::pattern::Pattern;
 use windlass_core::state::{FoldError, Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Fault, Live, Model, Options, Price, Reply};
+use windlass_skills::{Viewer, news};
 use windlass_store::Level;
 use windlass_tools::shell::Exited;
 use windlass_tools::{Registry, World};
@@ -80,7 +83,7 @@ pub struct Settings {
     pub compact_at_plan_step: bool,
     /// Where effects happen.
     pub container: String,
-    /// How strong that is, in words.
+    /// What is missing that one would expect of such a place, in words.
     pub footing: String,
     /// The workspace as the agent sees it.
     pub workspace: String,
@@ -176,6 +179,7 @@ impl Agent {
         loop {
             task.drain().await?;
             self.report_exits(task).await?;
+            self.report_news(task).await?;
             if let Some(ending) = self.signalled(task, stop) {
                 return Ok(ending);
             }
@@ -188,7 +192,7 @@ impl Agent {
                 Next::Compact => self.compact(task, stop).await?,
                 Next::RunCalls => self.run_calls(task, stop).await?,
                 Next::Wait(_) => return Ok(Ending::Blocked),
-                Next::Finish(_) => return Ok(Ending::Done),
+                Next::Finish(_) => return Ok(self.finished(task)),
             };
             if let Some(ending) = step {
                 return Ok(ending);
@@ -204,7 +208,21 @@ impl Agent {
         match (&task.state().signal, task.state().next()) {
             (Some(Signal::Cancel(reason)), _) => Some(Ending::Cancelled(reason.clone())),
             (_, Next::Wait(_)) => Some(Ending::Blocked),
+            // A unit that waited for a person to look at it, and nothing was said against it.
+            (_, Next::Finish(_)) if task.state().reason == StatusReason::AwaitingMessage => {
+                Some(Ending::Done)
+            }
             _ => None,
+        }
+    }
+
+    /// A final reply ends the task; with assisted control a person looks first (MS-047).
+    fn finished(&self, task: &Journal) -> Ending {
+        match task.state().axes.run_control {
+            RunControl::Assisted if task.state().created.depth == 0 => {
+                Ending::Paused(StatusReason::AwaitingMessage)
+            }
+            RunControl::Assisted | RunControl::Manual | RunControl::Autonomous => Ending::Done,
         }
     }
 
@@ -213,7 +231,8 @@ impl Agent {
         let command = state.command();
         let tools = self.registry.specs(self.offered(state));
         let first = task.transcript().is_none();
-        let skills: Vec<_> = Vec::new();
+        let (shelf, viewer) = (self.world.skills.current(), Viewer::of(&state.axes));
+        let skills = shelf.listing(viewer);
         let prelude = first.then(|| {
             let about = Surroundings {
                 tools: &tools,
@@ -245,15 +264,16 @@ impl Agent {
             goal: command.goal.clone(),
             model: self.model.name().to_string(),
             container: self.settings.container.clone(),
+            footing: self.settings.footing.clone(),
             tools: tools.iter().map(|tool| tool.name.clone()).collect(),
             risk_policy: state.axes.permission_profile.to_string(),
             max_iterations: self.settings.max_iterations,
             timeout_ms: self.settings.timeout.map(|limit| limit.as_millis() as u64),
             compaction_config: serde_json::to_value(&self.settings.compaction).unwrap_or_default(),
             prelude,
+            skills: if first { shelf.told(viewer) } else { Default::default() },
             context,
         };
-        tracing::info!(task_id = %start.task_id, goal = %start.goal, model = %start.model, "Task started");
         let running = task.moved(TaskStatus::Running, StatusReason::User).map(Event::StatusChanged);
         let lost = lost_with_the_sandbox(state).map(Event::SandboxLost);
         let started = Event::AgentStart(Box::new(start));
@@ -268,6 +288,24 @@ impl Agent {
             return Ok(());
         }
         let events: Vec<_> = self.world.shell.exited().into_iter().map(exited).collect();
+        if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await }
+    }
+
+    /// Tells the agent what changed around it: skills, and what other parts have put into the news.
+    async fn report_news(&self, task: &mut Journal) -> Result<(), Error> {
+        let state = task.state();
+        if state.next() != Next::AskModel {
+            return Ok(());
+        }
+        let viewer = Viewer::of(&state.axes);
+        let skills = news(&state.told_skills, &self.world.skills.current(), viewer);
+        let others = self.world.news.take().into_iter().map(|text| (text, None));
+        let told = others.chain(skills.map(|(text, told)| (text, Some(told))));
+        let event = |(text, told): (String, Option<_>)| {
+            let id = InjectionId::new(task.now());
+            Event::InjectionReceived(Injection::notice(id, text, told.as_ref()))
+        };
+        let events: Vec<_> = told.map(event).collect();
         if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await }
     }
 
@@ -408,7 +446,6 @@ impl Agent {
         match task.state().guard.verdict() {
             None => Ok(None),
             Some(Intervention::Nudge { pattern, number, message }) => {
-                tracing::warn!(task_id = %task.task(), pattern, "Doom loop detected");
                 let message = message.to_owned();
                 let detected = DoomLoopDetected { pattern, intervention: number, message };
                 task.commit(vec![Event::DoomLoopDetected(detected)], Level::Written).await?;
@@ -463,7 +500,6 @@ impl Agent {
                 result.hitl_request = below.as_ref().map(HitlRequest::from);
             }
         }
-        report::log(task, &result);
         events.push(Event::AgentEnd(Box::new(result.clone())));
         task.commit(events, Level::Synced).await?;
         Ok(result)

@@ -4,6 +4,8 @@
 //! - Bodies only gain fields, each with a default, so that an old journal can always be read.
 //! - `Event::parts` then `Event::from_parts` is identity.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -158,6 +160,9 @@ pub struct AgentStart {
     pub model: String,
     /// Where its effects happen.
     pub container: String,
+    /// What is missing that one would expect of such a place; empty when nothing is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub footing: String,
     /// The names of the tools it is offered.
     pub tools: Vec<String>,
     /// The profile that the gate decides by.
@@ -171,6 +176,9 @@ pub struct AgentStart {
     /// The system prompt and tools; present when an epoch begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prelude: Option<Prelude>,
+    /// The version of each skill that the prelude names, so that later changes can be told.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skills: BTreeMap<String, String>,
     /// The messages the conversation opens with; present when it begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Message>,

@@ -133,6 +133,8 @@ pub struct TaskState {
     pub working_directory: Option<String>,
     /// Commands left running, by the call that started each.
     pub background: BTreeMap<CallId, String>,
+    /// The version of each skill that the agent has been told of.
+    pub told_skills: BTreeMap<String, String>,
     /// Tokens, rounds and calls so far; `duration_ms` counts ended segments only.
     pub usage: UsageMetrics,
     /// What it has cost so far.
@@ -182,6 +184,7 @@ impl TaskState {
             outputs: Vec::new(),
             working_directory: None,
             background: BTreeMap::new(),
+            told_skills: BTreeMap::new(),
             usage: UsageMetrics::default(),
             cost_spent: 0.0,
             last_tokens: 0,
@@ -227,7 +230,10 @@ impl TaskState {
                 self.error = moved.error.clone();
                 self.clear_signal();
             }
-            Event::AgentStart(_) => {
+            Event::AgentStart(start) => {
+                if start.prelude.is_some() {
+                    self.told_skills = start.skills.clone();
+                }
                 self.end_segment();
                 self.cost_spent += self.spending.segment_begun();
                 self.started = true;
@@ -437,6 +443,9 @@ impl TaskState {
             Some(Control::Resume) if self.signal == Some(Signal::Pause) => self.signal = None,
             Some(Control::Revoke { rule }) => self.allow_rules.retain(|given| given != rule),
             Some(Control::Pause | Control::Resume) | None => {}
+        }
+        if let Some(told) = injection.told_skills() {
+            self.told_skills = told;
         }
         if injection.text_for_model().is_some() {
             self.final_text = None;

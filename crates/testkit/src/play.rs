@@ -20,11 +20,11 @@ use windlass_core::state::TaskState;
 use windlass_core::text::one_line;
 use windlass_model::{Dialect, Models, Provider};
 use windlass_sandbox::Host;
-use windlass_skills::Skills;
+use windlass_skills::{Shelf, Skills};
 use windlass_store::{Options, Store};
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Registry, Shell, World};
+use windlass_tools::{News, Registry, Shell, World};
 
 use crate::ModelServer;
 
@@ -162,7 +162,8 @@ impl Props {
             Workspace::open(directory, Places::default()).map_err(|error| broken(&error))?;
         let world = World {
             workspace: Arc::new(workspace),
-            skills: Arc::new(Skills::empty()),
+            skills: Shelf::fixed(Skills::empty()),
+            news: News::default(),
             embeddings: None,
             shell: Arc::new(self.shell(directory, task.id()).map_err(|error| broken(&error))?),
         };

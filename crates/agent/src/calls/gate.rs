@@ -39,10 +39,6 @@ impl Agent {
         let tool = &open.request.name;
         match (verdict.decision, permission) {
             (Decision::Deny, _) => {
-                tracing::warn!(
-                    task_id = %task.task(), tool_name = %check.tool, risk_level = %check.risk,
-                    "Risk denied"
-                );
                 let outcome = denied(&Denial::new(tool, call, &verdict));
                 Plan::Settled { check: Some(check), outcome }
             }

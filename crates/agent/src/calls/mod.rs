@@ -20,6 +20,7 @@ use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::policy::Class;
 use windlass_core::question::{Question, QuestionKind};
 use windlass_core::state::{OpenCall, Stage};
+use windlass_skills::Viewer;
 use windlass_store::Level;
 use windlass_tools::{Call, Facts, Kind, Prepared};
 
@@ -141,6 +142,7 @@ impl Agent {
         let facts = Facts {
             known_files: state.known_files.clone(),
             working_directory: state.working_directory.clone(),
+            viewer: Viewer::of(&state.axes),
         };
         let call = Call {
             id: open.request.id,

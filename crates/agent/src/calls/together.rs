@@ -5,7 +5,7 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use windlass_core::event::Event;
-use windlass_core::outcome::{Ending as CallEnding, Outcome};
+use windlass_core::outcome::Outcome;
 use windlass_core::state::OpenCall;
 use windlass_store::Level;
 use windlass_tools::{Prepared, output};
@@ -78,13 +78,6 @@ impl Agent {
                 output::fit(outcome.text, id, limit, &self.world.workspace);
         }
         let duration_ms = begun.elapsed().as_millis() as u64;
-        let tool_name = &open.request.name;
-        match outcome.ending {
-            CallEnding::Ok => tracing::debug!(tool_name, duration_ms, "Tool executed"),
-            _ => {
-                tracing::warn!(tool_name, error = %windlass_core::text::one_line(&outcome.text, 200), "Tool failed")
-            }
-        }
         (open, outcome, duration_ms)
     }
 }

@@ -87,7 +87,6 @@ impl Agent {
             estimated_tokens: task.estimated_tokens(),
             message: prompt::FLUSH.trim_end().to_owned(),
         };
-        tracing::debug!(task_id = %task.task(), tokens = flush.estimated_tokens, "Memory flush");
         task.commit(vec![Event::MemoryFlush(flush)], Level::Written).await?;
         Ok(None)
     }
@@ -120,10 +119,6 @@ impl Agent {
             model: self.summarizer.model.name().to_string(),
             flushed: cycle.flush != Flush::NotYet,
         };
-        tracing::info!(
-            task_id = %task.task(), tokens_before, summarized = start.summarized_turns,
-            kept = start.kept_turns, "Compaction started"
-        );
         task.commit(vec![Event::CompactionStart(start)], Level::Written).await?;
         Ok(None)
     }
@@ -157,10 +152,6 @@ impl Agent {
         };
         let after = task.context().after(&end).map_or(0, |transcript| transcript.bytes());
         end.tokens_after = task.context().tokens(after);
-        tracing::info!(
-            task_id = %task.task(), tokens_after = end.tokens_after, source = %end.source,
-            "Compaction ended"
-        );
         task.commit(vec![Event::CompactionEnd(end)], Level::Written).await?;
         Ok(None)
     }

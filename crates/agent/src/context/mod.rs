@@ -153,10 +153,10 @@ impl Context {
                 for message in &start.context {
                     self.open_with(message);
                 }
-                self.release();
                 if start.prelude.is_some() {
                     self.opened_bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
                 }
+                self.release();
             }
             Event::LlmResponse(response) => {
                 self.replies += 1;

@@ -72,6 +72,9 @@ pub enum Command {
     /// Show tokens and cost of a task, or of all
     #[command(after_help = examples::COST)]
     Cost(Cost),
+    /// Print counters and histograms of all tasks, as Prometheus reads them
+    #[command(after_help = examples::METRICS)]
+    Metrics,
     /// Print the whole of one command's output
     #[command(after_help = examples::OUTPUTS)]
     Outputs(Outputs),

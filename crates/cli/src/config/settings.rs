@@ -347,6 +347,8 @@ section! {
         search_url: Option<Base> = HTTP, "", Approved;
         /// The provider's key; needed for `brave` and `tavily`.
         search_api_key: Option<SecretString> = Kind::Secret, "", Approved;
+        /// Private addresses or networks that `web_fetch` reaches all the same, such as `10.1.0.0/16`; those of `sandbox.allow_addresses` count too.
+        allow_addresses: Vec<String> = Kind::Addresses, "", Approved;
         /// The Chromium program; looked for where unset.
         browser: Option<String> = Kind::Text, "", Approved;
         /// Where Chromium runs.

@@ -130,6 +130,7 @@ fn every_setting_has_the_designed_default() {
     web.search_provider                        -                                default
     web.search_url                             -                                default
     web.search_api_key                         -                                default
+    web.allow_addresses                        none                             default
     web.browser                                -                                default
     web.browser_placement                      sandbox                          default
     mcp.servers                                none                             default

@@ -188,7 +188,11 @@ impl Screen {
             Event::AgentStart(_) if self.introduced => Vec::new(),
             Event::AgentStart(start) => {
                 let about = format!("{} · {} · {}", start.task_id, start.model, start.container);
-                vec![paint.dim(&about)]
+                let mut lines = vec![paint.dim(&about)];
+                if !start.footing.is_empty() {
+                    lines.push(paint.yellow(&text(&format!("sandbox: {}", start.footing))));
+                }
+                lines
             }
             Event::SandboxStarted(started) => {
                 vec![paint.dim(&text(&format!("sandbox {}: {}", started.kind, started.footing)))]

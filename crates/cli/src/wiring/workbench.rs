@@ -12,13 +12,13 @@ use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{ContextService, Embeddings, Model, Recorder};
-use windlass_skills::Skills;
+use windlass_skills::Shelf;
 use windlass_store::Store;
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Registry, Shell, World};
+use windlass_tools::{News, Registry, Shell, World};
 
-use super::{Surroundings, gate, models, sandbox};
+use super::{Surroundings, gate, models, sandbox, skills, web};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
@@ -51,9 +51,13 @@ impl Workbench {
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
         let model = self.recorded(models::open(&config, &choice)?)?;
         let summarizer = summarizer(&config, &choice)?;
-        let workspace = self.workspace(directory, task)?;
+        let shelf = skills::shelf(&self.surroundings, directory)
+            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
+        let workspace = self.workspace(directory, task, &shelf)?;
+        let shown = shelf.shown().map(Path::to_owned);
+        let root = task.created.root;
         let sandbox =
-            sandbox::open(&self.surroundings, &config, directory, task.created.root).await?;
+            sandbox::open_with(&self.surroundings, &config, directory, root, shown).await?;
         let settings = settings(&config, &choice, task, &sandbox.footing());
         let limits = Limits {
             default_timeout: config.agent.bash_timeout_seconds,
@@ -64,11 +68,12 @@ impl Workbench {
         let (store, clock) = (self.store.clone(), Arc::new(Timestamp::now));
         let world = World {
             workspace: Arc::new(workspace),
-            skills: Arc::new(Skills::empty()),
+            skills: shelf,
+            news: News::default(),
             embeddings: embeddings(&config)?,
             shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits, gate)),
         };
-        let registry = Arc::new(Registry::builtin());
+        let registry = Arc::new(registry(&config).map_err(|error| unequipped(&error))?);
         let memory = Some(memory(&config, &self.store)?);
         let tree = None;
         Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
@@ -85,15 +90,20 @@ impl Workbench {
         Ok(Arc::new(recorder))
     }
 
-    fn workspace(&self, directory: &Path, task: &TaskState) -> Result<Workspace, ErrorDetails> {
+    fn workspace(
+        &self,
+        directory: &Path,
+        task: &TaskState,
+        shelf: &Shelf,
+    ) -> Result<Workspace, ErrorDetails> {
         let dir = self.store.dir();
         let unusable = |error: &dyn std::fmt::Display| {
             ErrorDetails::new(ErrorType::Workspace, error.to_string())
         };
         let traces = dir.traces().join(task.created.root.to_string());
         std::fs::create_dir_all(&traces).map_err(|error| unusable(&error))?;
-        let places =
-            Places { skills: None, trace: Some(traces), data: Some(dir.root().to_owned()) };
+        let skills = shelf.shown().map(Path::to_owned);
+        let places = Places { skills, trace: Some(traces), data: Some(dir.root().to_owned()) };
         let workspace = Workspace::open(directory, places).map_err(|error| unusable(&error))?;
         link_trace(directory, &dir.traces(), task);
         Ok(workspace)
@@ -190,6 +200,21 @@ fn settings(
         },
         price: models::price(config, choice),
     }
+}
+
+/// Our own tools, then those that the configuration adds.
+fn registry(config: &Config) -> Result<Registry, windlass_tools::registry::Error> {
+    let mut registry = Registry::builtin();
+    let (tools, missing) = web::tools(config);
+    for tool in tools {
+        registry.add(tool)?;
+    }
+    missing.iter().for_each(|why| tracing::info!("{why}"));
+    Ok(registry)
+}
+
+fn unequipped(error: &dyn std::error::Error) -> ErrorDetails {
+    ErrorDetails::new(ErrorType::Internal, error.to_string())
 }
 
 /// As many bytes as the model may see at all.

@@ -11,6 +11,8 @@ mod owners;
 mod long_agents;
 mod long_compaction;
 mod long_memory;
+mod skills;
+mod web;
 mod gate;
 mod litellm;
 mod screen;

@@ -13,5 +13,6 @@ mod publish;
 mod read;
 mod registry;
 mod skills;
+mod web;
 mod workspace;
 mod write;
