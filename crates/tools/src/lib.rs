@@ -10,6 +10,7 @@ mod schema;
 mod builtin;
 pub mod shell;
 pub mod web;
+pub mod mcp;
 pub mod output;
 pub mod workspace;
 

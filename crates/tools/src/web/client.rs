@@ -249,7 +249,7 @@ impl fmt::Debug for Fetcher {
 }
 
 /// Chooses the provider of cryptography, once.
-pub(super) fn install_tls() {
+pub(crate) fn install_tls() {
     // An error says that someone installed one before us, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

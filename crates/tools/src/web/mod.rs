@@ -16,6 +16,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use windlass_sandbox::network::{AddressRules, HostRules};
 
+pub(crate) use client::install_tls;
 pub use fetch::WebFetch;
 pub use search::{Provider, Search, WebSearch};
 
