@@ -184,7 +184,7 @@ fn settings(
         deny: gate::denylist(config),
         allow: gate::allowlist(config),
         container: format!("{:?}", footing.kind).to_lowercase(),
-        footing: footing.facts.join(" "),
+        footing: footing.warnings.join(" "),
         workspace: footing.workspace.display().to_string(),
         instructions: crate::instructions::load(Path::new(&task.created.workspace)),
         sub_agent_timeout: config.subagents.default_timeout_seconds,
