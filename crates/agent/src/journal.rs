@@ -15,8 +15,12 @@ use windlass_model::{Model, Transcript};
 use windlass_store::{Level, Store, Stream};
 
 use crate::context::Context;
+use crate::log;
 use crate::run::Error;
 use crate::trace::Trace;
+
+/// A change of so many percent is told to surfaces; each telling is a write.
+const SHOWN_PERCENT: f64 = 5.0;
 
 /// Where the time comes from, so that tests own it.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -28,6 +32,8 @@ pub struct Journal {
     context: Context,
     trace: Trace,
     clock: Clock,
+    /// How full the context was when surfaces were last told, in steps.
+    shown: Option<u64>,
 }
 
 impl Journal {
@@ -44,7 +50,7 @@ impl Journal {
         }
         let traces = stream.store().dir().traces().join(stream.root().to_string());
         let trace = Trace::catch_up(&traces.join(format!("{task}.jsonl")), &records)?;
-        Ok(Self { stream, state, context, trace, clock })
+        Ok(Self { stream, state, context, trace, clock, shown: None })
     }
 
     /// What is known of the task.
@@ -55,6 +61,11 @@ impl Journal {
     /// What the model sees; `None` before the first `agent_start`.
     pub fn transcript(&self) -> Option<&Transcript> {
         self.context.transcript()
+    }
+
+    /// The context that the model sees, as turns.
+    pub fn context(&self) -> &Context {
+        &self.context
     }
 
     /// How large the conversation is, by the best estimate.
@@ -89,6 +100,15 @@ impl Journal {
         self.take_in(&records)
     }
 
+    /// Tells surfaces how full the context is, when that has changed enough to be seen.
+    pub async fn show_usage(&mut self, percent: f64) -> Result<(), Error> {
+        let step = (percent / SHOWN_PERCENT) as u64;
+        if self.shown.replace(step) != Some(step) {
+            self.stream.store().set_context_usage(self.task(), percent).await?;
+        }
+        Ok(())
+    }
+
     /// The event that moves the status, or `None` where it has it already.
     pub fn moved(&self, to: TaskStatus, reason: StatusReason) -> Option<StatusChanged> {
         let from = self.state.status;
@@ -101,6 +121,7 @@ impl Journal {
             let task = self.state.id();
             self.state.apply(*at, event).map_err(|source| Error::Corrupt { task, source })?;
             self.context.apply(event);
+            log::line(task, event, &self.state);
         }
         self.trace.append(records)?;
         Ok(())

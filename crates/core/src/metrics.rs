@@ -74,6 +74,19 @@ impl Metrics {
                 self.count(("coordinator.injections", labels), 1);
             }
             Event::DoomLoopDetected(_) => self.count(("agent.doom_loop.detected", vec![]), 1),
+            Event::CompactionEnd(end) => {
+                let task = vec![("task_id", record.task.to_string())];
+                self.count(("agent.compaction.count", task), 1);
+                let (before, after) = (end.tokens_before as f64, end.tokens_after as f64);
+                self.measure(("agent.compaction.tokens_before", vec![]), before);
+                self.measure(("agent.compaction.tokens_after", vec![]), after);
+            }
+            Event::SubAgentSpawn(_) => self.count(("agent.subagent.spawned", vec![]), 1),
+            Event::SubAgentComplete(complete) => {
+                let status = vec![("status", complete.status.to_string())];
+                let took = complete.duration_ms as f64;
+                self.measure(("agent.subagent.duration_ms", status), took);
+            }
             Event::AgentEnd(result) => {
                 let status = ("status", result.status.to_string());
                 let (iterations, duration) = (result.usage.iterations, result.usage.duration_ms);
@@ -86,8 +99,50 @@ impl Metrics {
                 let took = duration.saturating_sub(time_before) as f64;
                 self.measure(("agent.loop.duration_ms", vec![status]), took);
             }
-            _ => {}
+            Event::TaskCreated(_)
+            | Event::StatusChanged(_)
+            | Event::AgentStart(_)
+            | Event::LlmRequest(_)
+            | Event::QuestionAsked(_)
+            | Event::QuestionAnswered(_)
+            | Event::QuestionClosed(_)
+            | Event::PlanUpdated(_)
+            | Event::DeliverablePublished(_)
+            | Event::ModeChanged(_)
+            | Event::SandboxStarted(_)
+            | Event::SandboxLost(_)
+            | Event::CommandExited(_)
+            | Event::MemoryFlush(_)
+            | Event::CompactionStart(_)
+            | Event::CompactionProgress(_)
+            | Event::BudgetHit(_) => {}
         }
+    }
+
+    /// All metrics as Prometheus reads them: dots become underscores.
+    pub fn prometheus(&self) -> String {
+        let mut text = String::new();
+        let mut last = "";
+        for ((name, labels), value) in &self.counters {
+            let metric = name.replace('.', "_");
+            if std::mem::replace(&mut last, name) != *name {
+                text += &format!("# TYPE {metric} counter\n");
+            }
+            text += &format!("{metric}{} {value}\n", braces(labels, None));
+        }
+        for ((name, labels), histogram) in &self.histograms {
+            let metric = name.replace('.', "_");
+            if std::mem::replace(&mut last, name) != *name {
+                text += &format!("# TYPE {metric} histogram\n");
+            }
+            for (bound, count) in BUCKETS.iter().zip(histogram.buckets) {
+                let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
+                text += &format!("{metric}_bucket{} {count}\n", braces(labels, Some(&bound)));
+            }
+            let (plain, Histogram { sum, count, .. }) = (braces(labels, None), histogram);
+            text += &format!("{metric}_sum{plain} {sum}\n{metric}_count{plain} {count}\n");
+        }
+        text
     }
 
     fn count(&mut self, series: Series, by: u64) {
@@ -102,4 +157,12 @@ impl Metrics {
             *bucket += u64::from(value <= bound);
         }
     }
+}
+
+fn braces(labels: &[(&'static str, String)], bound: Option<&str>) -> String {
+    let escaped =
+        |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let labels = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+    let all: Vec<_> = labels.chain(bound.map(|bound| format!("le=\"{bound}\""))).collect();
+    if all.is_empty() { String::new() } else { format!("{{{}}}", all.join(",")) }
 }

@@ -14,7 +14,7 @@ pub mod mcp;
 pub mod output;
 pub mod workspace;
 
-pub use builtin::Asked;
+pub use builtin::{Asked, Spawned};
 pub use registry::Registry;
 pub use shell::Shell;
 pub use tool::{Act, Call, Category, Facts, Kind, News, Prepared, Tool, World};

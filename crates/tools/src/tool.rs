@@ -17,6 +17,7 @@ use windlass_core::words;
 
 use crate::shell::Shell;
 use crate::workspace::Workspace;
+use windlass_model::Embeddings;
 use windlass_skills::{Shelf, Viewer};
 
 /// How much news waits for an agent that asks for none.
@@ -31,6 +32,8 @@ pub struct World {
     pub skills: Shelf,
     /// Where its commands run.
     pub shell: Arc<Shell>,
+    /// Who tells how near two texts are in meaning; notes are searched by words alone without.
+    pub embeddings: Option<Embeddings>,
     /// What it should hear before its next turn.
     pub news: News,
 }

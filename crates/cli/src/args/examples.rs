@@ -209,3 +209,8 @@ Examples:
   windlass mcp test time                     start it, and see what it offers
   windlass mcp test time --pin               accept what it says now
   windlass mcp presets                       servers that have a name of their own";
+
+/// Of `metrics`.
+pub const METRICS: &str = "\
+Examples:
+  windlass metrics | grep agent_tool_calls";

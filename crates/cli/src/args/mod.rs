@@ -15,7 +15,7 @@ use crate::config::types::SandboxMode;
 
 pub use gate::{Explain, Permissions};
 pub use reach::{Eval, Mcp, McpWhat, Skills, SkillsWhat};
-pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Tasks, Trace};
+pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Show, Tasks, Trace};
 pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Models, Trust};
 
 /// Runs AI agents on long tasks: durable, sandboxed, steerable.
@@ -58,7 +58,7 @@ pub enum Command {
     Tasks(Tasks),
     /// Show one task: where it stands, its plan, deliverables and questions
     #[command(after_help = examples::SHOW)]
-    Show(One),
+    Show(Show),
     /// Print a task's events
     #[command(after_help = examples::EVENTS)]
     Events(Events),
@@ -74,6 +74,9 @@ pub enum Command {
     /// Show tokens and cost of a task, or of all
     #[command(after_help = examples::COST)]
     Cost(Cost),
+    /// Print counters and histograms of all tasks, as Prometheus reads them
+    #[command(after_help = examples::METRICS)]
+    Metrics,
     /// Print the whole of one command's output
     #[command(after_help = examples::OUTPUTS)]
     Outputs(Outputs),
@@ -178,6 +181,12 @@ pub struct How {
     /// Limit of tool rounds
     #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_iterations: Option<u32>,
+    /// What the task and its sub-agents may cost, in US dollars; at the limit you are asked
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<f64>,
+    /// The model's context window, in tokens
+    #[arg(long, value_name = "N")]
+    pub context_window: Option<u64>,
     /// What kind of work it is: chat, plan, build, review, repair or research
     #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<WorkMode>)]
     pub mode: Option<WorkMode>,

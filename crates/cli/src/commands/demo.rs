@@ -129,6 +129,8 @@ fn how(args: &Demo, workspace: &Path, script: &Path) -> How {
         constraint: Vec::new(),
         timeout: None,
         max_iterations: None,
+        budget: None,
+        context_window: None,
         mode: None,
         control: None,
         permission_profile: None,

@@ -4,16 +4,18 @@ use std::io::Read as _;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Share, Update};
 use windlass_core::axes::{Axes, RunControl};
-use windlass_core::command::{ExecutionConfig, ResultStatus, TaskResult};
+use windlass_core::command::{CompactionOverrides, ExecutionConfig, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
+use windlass_core::status::StatusReason;
 
 use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume};
-use crate::config::{Config, Flag, Notice};
+use crate::config::{Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
 use crate::show::{Screen, note, pages, plain};
 use crate::wiring::{Surroundings, mcp, models, skills};
@@ -76,7 +78,10 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         timeout_seconds: args.timeout,
         max_iterations: args.max_iterations,
         model: args.model.clone(),
-        compaction: None,
+        compaction: args.context_window.map(|tokens| CompactionOverrides {
+            context_window_tokens: Some(tokens),
+            ..CompactionOverrides::default()
+        }),
     };
     // Refused here rather than after a task was made for it.
     let surroundings = Surroundings { flags: flags(args), ..setting.surroundings.clone() };
@@ -94,6 +99,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         let hint = details.hint.clone();
         Failure::usage(&details.message, hint.unwrap_or_else(|| "see `windlass models`".into()))
     })?;
+    let budget = budget(&config, choice, args.budget)?;
     let goal = read_goal(goal)?;
     Ok(Draft {
         goal: skills::expanded(&setting.surroundings, &args.workspace, &axes, goal)?,
@@ -104,9 +110,37 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         execution_config: ExecutionConfig { model: Some(choice.to_string()), ..wishes },
         resume_context: None,
         driver: Driver::Foreground,
-        cost_budget: None,
+        cost_budget: budget,
         dependency_blockers: Vec::new(),
     })
+}
+
+/// What the task may cost. Without a price nobody could tell when that is spent.
+fn budget(
+    config: &Config,
+    choice: &ModelChoice,
+    given: Option<f64>,
+) -> Result<Option<f64>, Failure> {
+    if given.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
+        return Err(Failure::usage(
+            "`--budget` must be more than nothing",
+            "give it in US dollars: `--budget 2.50`",
+        ));
+    }
+    let budget = given.or(config.agent.budget_usd);
+    let priced =
+        models::price(config, choice).is_some() || matches!(choice, ModelChoice::Script(_));
+    if budget.is_some() && !priced {
+        let hint = format!(
+            "say what it costs per million tokens in the configuration: [models.\"{choice}\"] \
+             input = …, output = …"
+        );
+        return Err(Failure::usage(
+            format!("there is a budget, but no price for `{choice}`"),
+            hint,
+        ));
+    }
+    Ok(budget)
 }
 
 /// What the person should know before it starts. That modes share a model is for `windlass config`.
@@ -121,6 +155,7 @@ fn flags(args: &How) -> Vec<Flag> {
         ("--model", "models.model", args.model.clone()),
         ("--timeout", "agent.timeout_seconds", args.timeout.map(|limit| limit.to_string())),
         ("--max-iterations", "agent.max_iterations", args.max_iterations.map(|n| n.to_string())),
+        ("--context-window", "agent.context_window", args.context_window.map(|n| n.to_string())),
     ];
     let flag = |(flag, key, value): (&str, &str, Option<String>)| {
         Some(Flag { flag: flag.to_owned(), key: key.to_owned(), value: value? })
@@ -158,6 +193,8 @@ pub(super) async fn drive(
     task: TaskId,
     printing: &Printing,
 ) -> Result<u8, Failure> {
+    // A sub-agent goes on with the task that started it.
+    let task = setting.coordinator.root(task)?;
     let stop = CancellationToken::new();
     let mut interrupts =
         signal(SignalKind::interrupt()).context("Ctrl-C cannot be listened for")?;
@@ -180,7 +217,7 @@ pub(super) async fn drive(
             }
         };
         if let ask::Answered::No = answered {
-            return Ok(code(&result, &stop));
+            return code(setting, &result, &stop);
         }
     }
 }
@@ -197,12 +234,17 @@ async fn segment(
     let mut following = coordinator.follow(task, last_seq(setting, task)?);
     let mut frames = tokio::time::interval(pages::FRAME);
     let live = screen.is_live();
-    let driving = coordinator.drive(task, stop);
-    tokio::pin!(driving);
+    // On a worker, where what it waits for arrives: on this thread, which shows, each event would cost a
+    // hop and wait for the showing of the one before.
+    let mut driving = JoinSet::new();
+    let (driver, stopped) = (coordinator.clone(), stop.clone());
+    driving.spawn(async move { driver.drive(task, &stopped).await });
     let result = loop {
         tokio::select! {
-            result = &mut driving => break result?,
-            update = following.next() => match update? {
+            Some(ended) = driving.join_next() => {
+                break ended.context("the task's job ended badly")??;
+            }
+            update = following.next(), if screen.follows() => match update? {
                 Update::Event(record) => screen.event(&record),
                 Update::Preview(preview) => screen.preview(&preview),
             },
@@ -228,9 +270,14 @@ fn last_seq(setting: &Setting, task: TaskId) -> Result<u64, Failure> {
     Ok(row.map_or(0, |row| row.last_seq))
 }
 
-fn code(result: &TaskResult, stop: &CancellationToken) -> u8 {
+fn code(setting: &Setting, result: &TaskResult, stop: &CancellationToken) -> Result<u8, Failure> {
     if stop.is_cancelled() && result.status == ResultStatus::Paused {
-        return failure::INTERRUPTED;
+        return Ok(failure::INTERRUPTED);
     }
-    failure::exit_code(result)
+    let row = setting.coordinator.store().task(result.task_id)?;
+    let blocked = result.status == ResultStatus::BlockedUser;
+    if blocked && row.is_some_and(|row| row.reason == StatusReason::Budget) {
+        return Ok(failure::BUDGET);
+    }
+    Ok(failure::exit_code(result))
 }

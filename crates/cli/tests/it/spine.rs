@@ -23,7 +23,7 @@ fn prepared(script: &str) -> Program {
     program
 }
 
-/// ES-001, ES-006, ES-013, ES-031, ES-112…115, ES-118, ES-226, ES-298…305, ES-307…313, ES-321
+/// ES-001, ES-006, ES-020, ES-013, ES-031, ES-112…115, ES-118, ES-226, ES-298…305, ES-307…313, ES-321
 #[test]
 fn a_goal_is_worked_on_and_its_deliverables_come_back() {
     let program = prepared(WORK);
@@ -49,7 +49,7 @@ fn a_goal_is_worked_on_and_its_deliverables_come_back() {
     assert!(result.get("hitl_request").is_none());
 }
 
-/// ES-036…039, ES-044, ES-145, ES-173, ES-322
+/// ES-011, ES-036…039, ES-044, ES-048, ES-145, ES-173, ES-322
 #[test]
 fn plan_memo_output_and_trace_are_where_they_belong() {
     let program = prepared(WORK);

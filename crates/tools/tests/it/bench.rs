@@ -61,6 +61,7 @@ impl Bench {
         let world = World {
             workspace: Arc::new(workspace),
             skills: Shelf::fixed(Skills::empty()),
+            embeddings: None,
             shell: Arc::new(shell(&outside.path().join("ws"), store.clone())),
             news: News::default(),
         };
