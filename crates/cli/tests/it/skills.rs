@@ -53,6 +53,13 @@ impl Running {
         std::fs::write(path, body).unwrap();
     }
 
+    /// The skill as agents see it.
+    fn shown(&self) -> String {
+        let merged = std::fs::read_dir(self.program.data_directory().join("skills")).unwrap();
+        let merged = merged.map(Result::unwrap).next().unwrap().path();
+        std::fs::read_to_string(merged.join("shown/deploy/SKILL.md")).unwrap()
+    }
+
     fn end(self) -> (Program, Ran) {
         let ran: Ran = self.child.wait_with_output().unwrap().into();
         (self.program, ran.expect(0))
@@ -93,9 +100,18 @@ fn a_running_task_sees_a_skill_appear_change_break_mend_and_go_within_a_turn() {
     task.logs("Reloaded skill: deploy");
     gate.open();
 
+    // Many saves close together are read together (AX-081).
     let gate = next();
+    for number in 0..10 {
+        task.put(&skill(&format!("Version between, {number}.")));
+    }
     task.put(&skill("Version two."));
-    task.logs("Reloaded skill: deploy");
+    let mut reloads = 0;
+    while !task.shown().contains("Version two.") || reloads == 0 {
+        task.logs("Reloaded skill: deploy");
+        reloads += 1;
+    }
+    assert!(reloads < 10, "{}", task.seen);
     gate.open();
 
     let gate = next();

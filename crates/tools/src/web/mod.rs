@@ -7,6 +7,7 @@
 
 mod client;
 mod page;
+mod pdf;
 mod fetch;
 mod search;
 

@@ -6,6 +6,7 @@ use encoding_rs::Encoding;
 use url::Url;
 
 use super::client::Fetched;
+use super::pdf;
 use crate::output::neutralize;
 
 /// How much of a page's text its main content must be to stand for the page; reader views lose most of
@@ -39,11 +40,9 @@ pub(super) fn text(fetched: Fetched, part: Part) -> Result<String, String> {
         "text/html" | "application/xhtml+xml" => html_apart(&fetched, part)?,
         "" if looks_like_html(&fetched.bytes) => html_apart(&fetched, part)?,
         kind if kind == "application/json" || kind.ends_with("+json") => json(&fetched),
-        "application/pdf" => {
-            return Err(format!(
-                "it is a PDF ({size} bytes), and the text of PDF files is not extracted here. With `bash`: \
-                 download it with curl, then use `pdftotext` or another program that is installed"
-            ));
+        "application/pdf" => pdf::read(&fetched.bytes)?,
+        "" | "application/octet-stream" if fetched.bytes.starts_with(b"%PDF-") => {
+            pdf::read(&fetched.bytes)?
         }
         kind if is_text(kind) => decoded(&fetched),
         "" if !fetched.bytes.contains(&0) => decoded(&fetched),
@@ -220,7 +219,7 @@ mod tests {
         let refused = |kind: &str| text(fetched(kind, b"\0\x01"), Part::Main).unwrap_err();
         assert_eq!(refused("image/png"), "it is not text: image/png, 2 bytes");
         assert_eq!(refused(""), "it is not text: of an unknown type, 2 bytes");
-        assert!(refused("application/pdf").contains("the text of PDF files is not extracted"));
+        assert!(refused("application/pdf").contains("no page can be found"));
     }
 
     proptest::proptest! {
