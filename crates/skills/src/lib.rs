@@ -112,6 +112,13 @@ impl Skills {
         self.by_name.get(name).map(AsRef::as_ref)
     }
 
+    /// The set with this one alone.
+    pub fn only(&self, name: &str) -> Self {
+        let all: Vec<_> = self.by_name.get(name).cloned().into_iter().collect();
+        let by_name = all.iter().map(|skill| (name.to_owned(), Arc::clone(skill))).collect();
+        Self { by_name, all, problems: Vec::new() }
+    }
+
     /// Those that an agent may use unasked, by name.
     pub fn offered(&self, viewer: Viewer) -> impl Iterator<Item = &Skill> {
         self.list().filter(move |skill| skill.is_offered_to(viewer))
