@@ -23,7 +23,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use invoke::{Invocation, InvocationError, invoke};
+pub use invoke::{Invocation, InvocationError, followed, fork, invoke};
 pub use merged::Merged;
 pub use news::{Told, news};
 pub use parse::{MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, ParseError, parse_markdown, parse_yaml};

@@ -102,7 +102,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     let budget = budget(&config, choice, args.budget)?;
     let goal = read_goal(goal)?;
     Ok(Draft {
-        goal: skills::expanded(&setting.surroundings, &args.workspace, &axes, goal)?,
+        goal: skills::goal(&setting.surroundings, &args.workspace, &axes, goal)?,
         constraints: args.constraint.clone(),
         workspace: args.workspace.clone(),
         share: if args.share { Share::Allowed } else { Share::Alone },

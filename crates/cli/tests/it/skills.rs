@@ -287,3 +287,66 @@ fn an_eval_tells_whether_a_skill_helps_and_keeps_what_failed() {
     let none = program.windlass(&["skills", "eval", "lone"]).expect(2);
     assert!(none.stderr.contains("has no evals"), "{none:?}");
 }
+
+/// AX-034: a task that is a skill uses only the skill's tools.
+#[test]
+fn a_skill_that_names_its_tools_is_denied_all_others() {
+    let script = "
+replies:
+  - read: notes.txt
+  - write: {path: made.txt, content: x}
+  - say: done
+";
+    let program = Program::playing(script);
+    std::fs::write(program.workspace().join("notes.txt"), "a note").unwrap();
+    put(&program, "look.md", "---\ndescription: x\nallowed-tools: Read, Grep\n---\nOnly look.\n");
+    program.windlass(&["run", "/look", "--json"]).expect(0);
+    let sent = contents(program.server.requests().last().unwrap());
+    assert!(sent.iter().any(|text| text.contains("a note")), "{sent:?}");
+    let denied = sent.last().unwrap();
+    assert!(
+        denied.starts_with("DENIED") && denied.contains("the skill `look` uses only"),
+        "{denied}"
+    );
+    assert!(!program.workspace().join("made.txt").exists());
+}
+
+/// AX-032: a skill that forks is followed in a conversation of its own.
+#[test]
+fn a_skill_that_forks_is_followed_by_a_sub_agent() {
+    let program = Program::with(ModelServer::start_empty());
+    program.server.answer_with(|request| {
+        let sent = contents(request);
+        let is_child = sent[1].contains("Follow the skill `apart`");
+        Some(Answer::script(match (is_child, request.replies) {
+            (true, _) => "say: looked at it from outside",
+            (false, 0) => "read_skill: {name: apart}",
+            (false, 1) => "spawn_agent: {task: /apart the parser}",
+            (false, _) => "say: done",
+        }))
+    });
+    put(&program, "apart.md", "---\ndescription: x\ncontext: fork\n---\nThe secret handshake.\n");
+    program.windlass(&["run", "work", "--json"]).expect(0);
+    let all: Vec<_> = program.server.requests().iter().map(contents).collect();
+    let child = all.iter().find(|sent| sent[1].contains("Follow the skill `apart`")).unwrap();
+    assert!(child[1].contains("The secret handshake.") && child[1].contains("the parser"));
+    let parent = all.last().unwrap();
+    assert!(!parent.iter().any(|text| text.contains("handshake")), "{parent:?}");
+    assert!(parent.last().unwrap().contains("looked at it from outside"), "{parent:?}");
+}
+
+/// A task that nobody drove hears of what changed meanwhile.
+#[test]
+fn a_resumed_task_hears_of_skills_that_changed_while_it_waited() {
+    let program = Program::playing("replies: [{ask_user: {question: go on?}}, {say: done}]");
+    put(&program, "deploy.md", &skill("One."));
+    program.windlass(&["run", "work", "--json"]).expect(3);
+    put(&program, "deploy.md", &skill("Two."));
+    put(&program, "fresh.md", "---\ndescription: Fresh\n---\nx\n");
+    let task = program.task();
+    program.windlass(&["answer", &task, "yes"]).expect(0);
+    program.windlass(&["resume", &task, "--json"]).expect(0);
+    let sent = contents(program.server.requests().last().unwrap());
+    let told = sent.iter().find(|text| text.starts_with("The skills have changed")).unwrap();
+    assert!(told.contains("- changed: `deploy`") && told.contains("- new: `fresh`"), "{told}");
+}
