@@ -192,6 +192,11 @@ Examples:
   windlass permissions                       what `Allow All` answers have allowed, numbered
   windlass permissions --revoke 1            ask again from now on";
 
+/// Of `metrics`.
+pub const METRICS: &str = "\
+Examples:
+  windlass metrics | grep agent_tool_calls";
+
 /// Of `skills`.
 pub const SKILLS: &str = "\
 Examples:
@@ -209,8 +214,3 @@ Examples:
   windlass mcp test time                     start it, and see what it offers
   windlass mcp test time --pin               accept what it says now
   windlass mcp presets                       servers that have a name of their own";
-
-/// Of `metrics`.
-pub const METRICS: &str = "\
-Examples:
-  windlass metrics | grep agent_tool_calls";
