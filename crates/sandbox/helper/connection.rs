@@ -58,9 +58,10 @@ impl Connection {
     /// Moves what can be moved. `Err` means that the connection is gone.
     pub fn work(&mut self, id: u32, events: i16, out: &mut Vec<u8>) -> io::Result<()> {
         if events & (sys::POLLOUT | sys::POLLERR) != 0 || !self.replies.is_empty() {
-            self.write(id, out)?;
+            self.write(id, out);
         }
-        if events & (sys::POLLIN | sys::POLLHUP) != 0 && self.reading && self.credit > 0 {
+        let may_read = self.reading && self.credit > 0;
+        if may_read && events & (sys::POLLIN | sys::POLLHUP | sys::POLLERR) != 0 {
             self.read(id, out)?;
         }
         Ok(())
@@ -79,15 +80,18 @@ impl Connection {
         Ok(())
     }
 
-    fn write(&mut self, connection: u32, out: &mut Vec<u8>) -> io::Result<()> {
+    fn write(&mut self, connection: u32, out: &mut Vec<u8>) {
         while let Some(reply) = self.replies.front() {
             if reply.is_empty() {
                 self.writing = false;
                 let _ = self.stream.shutdown(Shutdown::Write);
             } else {
                 match self.stream.write(&reply[self.written..]) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                    count => self.written += count?,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Ok(count) => self.written += count,
+                    // Nobody is left to hear it; what they sent before is still to be read.
+                    Err(_) => self.written = reply.len(),
                 }
                 if self.written < reply.len() {
                     continue;
@@ -98,6 +102,5 @@ impl Connection {
             self.written = 0;
             self.replies.pop_front();
         }
-        Ok(())
     }
 }

@@ -193,6 +193,10 @@ impl<'a> Inner<'a> {
                     self.serve_one(*source, fd.revents);
                 }
             }
+            if self.commands.values().any(Command::is_over) {
+                // The last writes of one whose end was just heard of were announced before its end.
+                self.take_signals();
+            }
             self.check_deadlines();
             let had_commands = !self.commands.is_empty();
             let ids: Vec<u32> = self.commands.keys().copied().collect();
@@ -241,7 +245,10 @@ impl<'a> Inner<'a> {
             }
         }
         for (&id, connection) in &self.connections {
-            add(connection.fd(), connection.events(), Source::Connection(id));
+            // One that waits for windlass is left out: its end would wake us over and over.
+            if connection.events() != 0 {
+                add(connection.fd(), connection.events(), Source::Connection(id));
+            }
         }
     }
 

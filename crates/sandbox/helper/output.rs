@@ -3,7 +3,9 @@
 //! Each stream is a pipe in packet mode: one read gives one write. Each write queues one signal that names
 //! its pipe, and the queue keeps their order. So the next signal says whose packet is next. Where a write
 //! comes without a signal (a program that opened `/dev/stderr` anew, a system without these signals) the
-//! stream is read as it comes, after a moment, and only the order is less exact.
+//! stream is read as it comes, after a moment, and only the order is less exact. A signal that comes after
+//! that moment is counted off, so that it does not speak for a later write. A program that fills a pipe
+//! queues a signal more when it waits for room; then, too, neighbouring writes may change places.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,14 +19,17 @@ use crate::sys;
 /// The largest packet a pipe keeps whole.
 const PACKET: usize = 4096;
 
-/// Room for 64 packets: a program that writes without waiting finds as many writes accepted.
-const ROOM: i32 = 64 * PACKET as i32;
+/// Room for 256 packets: a program that writes without waiting finds as many writes accepted. It is the
+/// most an ordinary user may ask for.
+const ROOM: i32 = 256 * PACKET as i32;
 
-/// How long the signal of a write may be late.
-const LATE: Duration = Duration::from_millis(1);
+/// How long the signal of a write is waited for. The writer queues it right after the bytes, and on a busy
+/// machine it may lose its turn in between.
+const LATE: Duration = Duration::from_millis(20);
 
-/// Most signals remembered; no more writes than this fit into both pipes.
-const MOST_REMEMBERED: usize = 1024;
+/// Most signals remembered of one stream. No more writes than this wait in a pipe, so one more signal says
+/// only that the writer waits for room.
+const MOST_REMEMBERED: usize = ROOM as usize / PACKET;
 
 /// User and group.
 pub type Owner = (u32, u32);
@@ -33,6 +38,8 @@ pub struct Output {
     pipes: [Option<OwnedFd>; 2],
     order: VecDeque<usize>,
     late: [Option<Instant>; 2],
+    /// Writes that were read before their signal came: the signal is then no news.
+    early: [usize; 2],
     announced: bool,
 }
 
@@ -53,7 +60,7 @@ impl Output {
         };
         let ((out, out_end), (err, err_end)) = (one()?, one()?);
         let pipes = [Some(out), Some(err)];
-        Ok((Self { pipes, order: VecDeque::new(), late: [None; 2], announced }, out_end, err_end))
+        Ok((Self { pipes, order: VecDeque::new(), late: [None; 2], early: [0; 2], announced }, out_end, err_end))
     }
 
     pub fn fds(&self) -> [Option<RawFd>; 2] {
@@ -67,7 +74,9 @@ impl Output {
     /// A write was announced on this descriptor, if it is one of ours.
     pub fn announce(&mut self, fd: RawFd) -> bool {
         let Some(at) = self.fds().iter().position(|&own| own == Some(fd)) else { return false };
-        if self.order.len() < MOST_REMEMBERED {
+        if self.early[at] > 0 {
+            self.early[at] -= 1;
+        } else if self.order.iter().filter(|&&of| of == at).count() < MOST_REMEMBERED {
             self.order.push_back(at);
         }
         true
@@ -101,12 +110,14 @@ impl Output {
             if stream.is_some_and(|of| of != at) {
                 break;
             }
-            if self.order.front() == Some(&at) {
+            let announced = self.order.front() == Some(&at);
+            if announced {
                 self.order.pop_front();
             }
             self.late[at] = None;
             if self.read(at, buffer, all) {
                 stream = Some(at);
+                self.early[at] += usize::from(!announced);
             }
         }
         stream.map(|at| at as u8 + 1)

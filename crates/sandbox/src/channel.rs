@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 
 use crate::network::Egress;
 use crate::protocol::{
@@ -187,10 +187,21 @@ impl Known {
 
 /// A proxy connection as the owner knows it.
 struct Tunnel {
-    requests: mpsc::UnboundedSender<Vec<u8>>,
+    /// `None` once the connection inside is gone; what it sent may still be on its way out.
+    requests: Option<mpsc::UnboundedSender<Vec<u8>>>,
     credit: Arc<Semaphore>,
     under_way: i64,
-    job: AbortHandle,
+}
+
+impl Tunnel {
+    fn is_open(&self) -> bool {
+        self.requests.is_some()
+    }
+
+    fn close(&mut self) {
+        self.requests = None;
+        self.credit.close();
+    }
 }
 
 struct Owner<R, W> {
@@ -283,18 +294,20 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                 }
             }
             Request::Reply { connection, bytes } => {
-                if self.connections.contains_key(&connection) {
+                if self.connections.get(&connection).is_some_and(Tunnel::is_open) {
                     self.order(&Order::Reply { connection, bytes });
                 }
             }
             Request::Passed { connection, credit } => {
-                if let Some(tunnel) = self.connections.get_mut(&connection) {
+                if let Some(tunnel) = self.connections.get_mut(&connection)
+                    && tunnel.is_open()
+                {
                     tunnel.under_way -= credit;
                     self.order(&Order::Passed { connection, credit });
                 }
             }
             Request::Hangup { connection } => {
-                if self.connections.remove(&connection).is_some() {
+                if self.connections.remove(&connection).is_some_and(|tunnel| tunnel.is_open()) {
                     self.order(&Order::Hangup { connection });
                 }
             }
@@ -404,10 +417,12 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
             }
             Report::Connected { connection } => self.connect(connection)?,
             Report::Request { connection, bytes } => {
-                if let Some(tunnel) = self.connections.get_mut(&connection) {
+                if let Some(tunnel) = self.connections.get_mut(&connection)
+                    && let Some(requests) = &tunnel.requests
+                {
                     tunnel.under_way += cost(bytes.len());
                     within_window(tunnel.under_way)?;
-                    let _ = tunnel.requests.send(bytes);
+                    let _ = requests.send(bytes);
                 }
             }
             Report::Passed { connection, credit } => {
@@ -416,8 +431,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                 }
             }
             Report::Closed { connection } => {
-                if let Some(tunnel) = self.connections.remove(&connection) {
-                    tunnel.job.abort();
+                if let Some(tunnel) = self.connections.get_mut(&connection) {
+                    // What it sent is still carried to its end; the job says when that is done.
+                    tunnel.close();
                 }
             }
         }
@@ -451,8 +467,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
             credit: credit.clone(),
             requests: self.requests.clone(),
         };
-        let job = self.jobs.spawn(proxy::serve(end, egress.clone()));
-        self.connections.insert(connection, Tunnel { requests, credit, under_way: 0, job });
+        self.jobs.spawn(proxy::serve(end, egress.clone()));
+        let tunnel = Tunnel { requests: Some(requests), credit, under_way: 0 };
+        self.connections.insert(connection, tunnel);
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use tokio::io::{
 };
 use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::channel::Request;
 use crate::network::{Connection, Egress, Verdict};
@@ -29,6 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long resolving and reaching one host may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long a server may take over the last bytes of a client that is gone.
+const LINGER: Duration = Duration::from_secs(10);
 
 /// Addresses of one host that are tried.
 const MAX_ADDRESSES: usize = 4;
@@ -56,6 +59,9 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
             let _ = requests.send(Request::Passed { connection, credit: cost(bytes.len()) });
         }
         let _ = to.shutdown().await;
+        while inbox.recv().await.is_some() {}
+        // The client is gone; the server has this long to take what the client had sent.
+        sleep(LINGER).await;
     };
     let outward = async {
         let mut buffer = vec![0; MAX_CHUNK_BYTES];
@@ -63,7 +69,8 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
             if count == 0 {
                 break;
             }
-            let Ok(permit) = credit.acquire_many(cost(count) as u32).await else { break };
+            // A client that is gone hears nothing more, and holds nobody up.
+            let Ok(permit) = credit.acquire_many(cost(count) as u32).await else { continue };
             permit.forget();
             let _ = requests.send(Request::Reply { connection, bytes: buffer[..count].to_vec() });
         }
@@ -77,7 +84,7 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
     // The conversation ends the connection; what the client still sends then is nobody's.
     tokio::select! {
         ((), ()) = async { tokio::join!(outward, speak) } => {}
-        () = async { inward.await; std::future::pending().await } => {}
+        () = inward => {}
     }
 }
 

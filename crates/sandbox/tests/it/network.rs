@@ -195,17 +195,18 @@ fn a_large_download_and_a_large_upload_pass_whole_at_the_readers_pace() {
         let place = Place::new(who);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        // The last byte comes back only when the whole upload has arrived: what a command has sent and
-        // nobody has received when it exits may be lost with it.
+        // It begins to read when the command is long gone.
+        let (go, gone) = std::sync::mpsc::channel::<()>();
         let counting = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut reading = stream.try_clone().unwrap();
-            let reader = thread::spawn(move || reading.read_exact(&mut vec![0; SIZE]).is_ok());
-            stream.write_all(&vec![b'd'; SIZE - 1]).unwrap();
-            let whole = reader.join().unwrap();
-            stream.write_all(b"d").unwrap();
+            stream.write_all(&vec![b'd'; SIZE]).unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
-            whole
+            let mut first = vec![0; SIZE / 2];
+            stream.read_exact(&mut first).unwrap();
+            gone.recv().unwrap();
+            let mut sent = Vec::new();
+            stream.read_to_end(&mut sent).unwrap();
+            first.len() + sent.len()
         });
         let local = open(&place, Network::Restricted(place.egress(&["127.0.0.1"]))).await;
         let text = format!(
@@ -214,7 +215,8 @@ fn a_large_download_and_a_large_upload_pass_whole_at_the_readers_pace() {
              (sleep 0.2; wc -c) <&3 & head -c {SIZE} /dev/zero >&3; wait"
         );
         assert_eq!(run(&local, &text).await.ok(), format!("{SIZE}\n"));
-        assert!(counting.join().unwrap(), "the whole upload arrived");
+        go.send(()).unwrap();
+        assert_eq!(counting.join().unwrap(), SIZE);
     });
 }
 
