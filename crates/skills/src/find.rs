@@ -3,12 +3,13 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use sha2::{Digest as _, Sha256};
 
 use crate::Problem;
+use crate::below::{self, Links};
 use crate::parse::{ParseError, parse_markdown, parse_yaml};
 use crate::skill::{Resource, Scope, Skill};
 
@@ -139,32 +140,40 @@ fn read_one(
 
 fn read_text(directory: &Path, file: &Path, scope: Scope) -> Result<String, String> {
     let said = |error: io::Error| format!("cannot be read: {error}");
-    if scope == Scope::Project && !is_within_project(directory, file) {
-        return Err("is a link to outside the project, which is not followed".to_owned());
-    }
-    let metadata = fs::metadata(file).map_err(said)?;
-    if !metadata.is_file() {
+    let opened = match (scope, project_of(directory)) {
+        (Scope::Project, Some(project)) => {
+            let name = file.strip_prefix(project).unwrap_or(file);
+            let project = below::directory(project).map_err(said)?;
+            match below::file(project, name, Links::Inside) {
+                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                    return Err(
+                        "is a link to outside the project, which is not followed".to_owned()
+                    );
+                }
+                opened => opened.map_err(said)?,
+            }
+        }
+        _ => {
+            if !fs::metadata(file).map_err(said)?.is_file() {
+                return Err("is not a regular file".to_owned());
+            }
+            File::open(file).map_err(said)?
+        }
+    };
+    if !opened.metadata().map_err(said)?.is_file() {
         return Err("is not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
-    File::open(file)
-        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(said)?;
+    opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(said)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(format!("is larger than {MAX_FILE_BYTES} bytes"));
     }
     String::from_utf8(bytes).map_err(|_| "is not UTF-8 text".to_owned())
 }
 
-/// Whether a file, links followed, is in the project that holds `<project>/.windlass/skills`.
-fn is_within_project(directory: &Path, file: &Path) -> bool {
-    let project = |path: &Path| path.ancestors().nth(2).map(Path::to_owned);
-    let real = |path: &Path| fs::canonicalize(path).ok();
-    let top: Option<PathBuf> = project(directory).and_then(|path| real(&path));
-    match (top, real(file)) {
-        (Some(top), Some(file)) => file.starts_with(top),
-        _ => false,
-    }
+/// The project that holds `<project>/.windlass/skills`.
+pub(crate) fn project_of(directory: &Path) -> Option<&Path> {
+    directory.ancestors().nth(2)
 }
 
 /// Only real files: a link could lead to anything on this machine.

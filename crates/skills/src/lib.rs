@@ -9,6 +9,7 @@
 
 mod skill;
 mod parse;
+mod below;
 mod find;
 mod places;
 mod shelf;

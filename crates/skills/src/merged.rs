@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 
-use crate::skill::Skill;
+use crate::below::{self, Links};
+use crate::find::project_of;
+use crate::skill::{Scope, Skill};
 use crate::{Problem, Skills};
 
 /// How much of one skill agents are given; more is data, not instructions.
@@ -152,17 +154,21 @@ fn text_of(skill: &Skill) -> String {
 }
 
 fn copy_resources(skill: &Skill, from: &Path, to: &Path) -> io::Result<()> {
+    let folder = match (skill.scope, from.parent().and_then(project_of)) {
+        // What a project's links lead to must lie in the project.
+        (Scope::Project, Some(project)) => {
+            let name = from.strip_prefix(project).unwrap_or(from);
+            below::inner(below::directory(project)?, name, Links::Inside)?
+        }
+        _ => below::directory(from)?,
+    };
     let mut room = MAX_SKILL_BYTES;
     for resource in &skill.resources {
         let target = to.join(&resource.name);
         if let Some(directory) = target.parent() {
             fs::create_dir_all(directory)?;
         }
-        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        let opened = OpenOptions::new()
-            .read(true)
-            .custom_flags(i32::try_from(flags.bits()).unwrap_or(0))
-            .open(from.join(&resource.name));
+        let opened = below::file(&folder, Path::new(&resource.name), Links::Refused);
         let mut bytes = Vec::new();
         match opened {
             Ok(file) if file.metadata()?.is_file() => {

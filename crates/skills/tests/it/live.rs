@@ -248,6 +248,33 @@ fn agents_are_shown_real_files_and_never_the_evals() {
     );
 }
 
+/// A project's agent may swap its own files while we copy them; it never gets another's.
+#[test]
+fn a_projects_files_cannot_be_swapped_for_links_to_outside_while_they_are_copied() {
+    let desk = Desk::new(|room| {
+        put(&room.join("secrets/run.sh"), "outside");
+        let folder = room.join("project/.windlass/skills/x");
+        put(&folder.join("SKILL.md"), &skill("x", "one"));
+        put(&folder.join("scripts/run.sh"), "inside");
+    });
+    assert_eq!(desk.shown("x/scripts/run.sh").unwrap(), "inside");
+    // As a swap between listing and copying leaves it: what was listed is now behind a link.
+    let skills = desk.shelf.current();
+    let scripts = desk.path("project/.windlass/skills/x/scripts");
+    fs::rename(&scripts, desk.path("project/away")).unwrap();
+    symlink(desk.path("secrets"), &scripts).unwrap();
+    let merged = Merged::open(desk.path("other")).unwrap();
+    merged.sync(&skills);
+    assert!(!merged.shown().join("x/scripts/run.sh").exists(), "nothing from outside");
+    let folder = desk.path("project/.windlass/skills/x");
+    fs::rename(&folder, desk.path("project/gone")).unwrap();
+    put(&desk.path("secrets/scripts/run.sh"), "outside");
+    symlink(desk.path("secrets"), &folder).unwrap();
+    let merged = Merged::open(desk.path("third")).unwrap();
+    assert_eq!(merged.sync(&skills).len(), 1);
+    assert!(!merged.shown().join("x").exists());
+}
+
 fn walk(directory: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
