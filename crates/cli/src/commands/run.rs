@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Share, Update};
 use windlass_core::axes::{Axes, RunControl};
@@ -159,11 +160,16 @@ async fn segment(
     let mut following = coordinator.follow(task, last_seq(setting, task)?);
     let mut frames = tokio::time::interval(pages::FRAME);
     let live = screen.is_live();
-    let driving = coordinator.drive(task, stop);
-    tokio::pin!(driving);
+    // On a worker, where what it waits for arrives: on this thread, which shows, each event would cost a
+    // hop and wait for the showing of the one before.
+    let mut driving = JoinSet::new();
+    let (driver, stopped) = (coordinator.clone(), stop.clone());
+    driving.spawn(async move { driver.drive(task, &stopped).await });
     let result = loop {
         tokio::select! {
-            result = &mut driving => break result?,
+            Some(ended) = driving.join_next() => {
+                break ended.context("the task's job ended badly")??;
+            }
             update = following.next() => match update? {
                 Update::Event(record) => screen.event(&record),
                 Update::Preview(preview) => screen.preview(&preview),
