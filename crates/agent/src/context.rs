@@ -63,6 +63,7 @@ impl Context {
                 for message in &start.context {
                     self.push(message);
                 }
+                self.release();
             }
             Event::LlmResponse(response) => {
                 self.open = response
@@ -110,7 +111,8 @@ impl Context {
     }
 
     fn release(&mut self) {
-        if self.open.is_empty() {
+        // What arrives before the conversation has begun follows its opening.
+        if self.open.is_empty() && self.transcript.is_some() {
             for text in std::mem::take(&mut self.held) {
                 self.push(&Message::User { text });
             }

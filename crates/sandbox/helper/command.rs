@@ -12,6 +12,9 @@ use crate::sys;
 /// How long a minder may take beyond the grace it was given.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// How often a minder that its command can reach is made to go on.
+pub const NUDGE: Duration = Duration::from_millis(500);
+
 pub struct Command {
     pub minder: i32,
     pub control: OwnedFd,
@@ -24,6 +27,8 @@ pub struct Command {
     pub grace_ms: u64,
     /// When a minder that was told to end everything has had all the time it needs.
     pub overdue: Option<Instant>,
+    /// When the minder is next made to go on, in case its command stopped it. None where no command can.
+    pub nudge: Option<Instant>,
     pub ended_by_us: Option<Cause>,
     pub ended: Option<(i32, String)>,
     pub refused: bool,
@@ -68,8 +73,15 @@ impl Command {
         }
     }
 
-    /// A minder that does not do its work is ended; its tree then falls to the inner, or ends with it.
-    pub fn replace_minder(&mut self, now: Instant) {
+    /// A minder that its command stopped goes on. One that does not do its work is ended; its tree then
+    /// falls to the inner, or ends with it.
+    pub fn watch_minder(&mut self, now: Instant) {
+        if self.nudge.is_some_and(|nudge| now >= nudge) {
+            self.nudge = (!self.is_over()).then_some(now + NUDGE);
+            if !self.gone {
+                sys::kill(self.minder, sys::SIGCONT);
+            }
+        }
         if self.overdue.take_if(|overdue| now >= *overdue).is_some() && !self.is_over() {
             sys::kill(self.minder, sys::SIGKILL);
         }

@@ -15,7 +15,7 @@ use std::os::unix::fs::fchown;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::command::Command;
+use crate::command::{Command, NUDGE};
 use crate::confine::{self, Confinement};
 use crate::connection::Connection;
 use crate::group::{self, Group};
@@ -239,7 +239,10 @@ impl<'a> Inner<'a> {
         let soon = self.commands.values().any(|command| {
             command.credit > 0 && (command.output.is_waiting() || command.is_over())
         });
-        let next = self.commands.values().flat_map(|command| [command.deadline, command.overdue]);
+        let next = self
+            .commands
+            .values()
+            .flat_map(|command| [command.deadline, command.overdue, command.nudge]);
         let next = next.flatten().min();
         match (soon, next) {
             (true, _) => 1,
@@ -467,6 +470,8 @@ impl<'a> Inner<'a> {
                     deadline: (start.timeout_ms > 0).then(|| Instant::now() + timeout),
                     grace_ms: start.grace_ms,
                     overdue: None,
+                    nudge: (self.setup.isolation != Isolation::Namespaces)
+                        .then(|| Instant::now() + NUDGE),
                     ended_by_us: None,
                     ended: None,
                     refused: false,
@@ -496,7 +501,7 @@ impl<'a> Inner<'a> {
                 command.deadline = None;
                 command.end(Cause::TimedOut, command.grace_ms);
             }
-            command.replace_minder(now);
+            command.watch_minder(now);
         }
     }
 

@@ -5,6 +5,8 @@
 //! descriptor 1 written by the inner; the outer only looks at 0 for its end.
 //!
 //! Invariants:
+//! - The outer learns of windlass's end by the end of descriptor 0. A parent-death signal would follow the
+//!   thread that started it, and threads of a runtime come and go; between outer and inner it is used.
 //! - Both have one thread, so entering namespaces and forking are sound.
 //! - Nothing of ours reaches a command: every descriptor closes with the next program.
 

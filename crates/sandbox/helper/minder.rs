@@ -154,7 +154,8 @@ impl Minder {
                 State::Leaving(until) | State::Asked(until) => {
                     until.saturating_duration_since(Instant::now()).as_millis() as i32 + 1
                 }
-                State::Forcing => 2,
+                // Each end wakes us; this is for what could not be seen the last time.
+                State::Forcing => 5,
             };
             let poll = |fd: RawFd| sys::PollFd { fd, events: sys::POLLIN, revents: 0 };
             let mut fds = [poll(self.signals.as_raw_fd()), poll(self.control.as_raw_fd())];
@@ -394,8 +395,36 @@ fn close_all_but(mut kept: Vec<RawFd>) {
     sys::close_from(next as u32, false);
 }
 
-/// All descendants of a process, as `/proc` shows them.
+/// All descendants of a process. Quickly from the lists the kernel keeps, which may miss one while others
+/// end; when they show none, from everything there is in `/proc`. Who must find all asks until none is left.
 pub fn descendants(of: i32) -> Vec<i32> {
+    let listed = walk(of, children);
+    if listed.is_empty() { search(of) } else { listed }
+}
+
+/// Everyone below a process, by a way to find each one's children.
+fn walk(of: i32, children: impl Fn(i32) -> Vec<i32>) -> Vec<i32> {
+    let mut found = vec![of];
+    let mut at = 0;
+    while at < found.len() {
+        found.extend(children(found[at]));
+        at += 1;
+    }
+    found.remove(0);
+    found
+}
+
+/// The children of all threads of a process, as the kernel lists them; none where it keeps no lists.
+fn children(of: i32) -> Vec<i32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{of}/task")) else { return Vec::new() };
+    threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
+        .flat_map(|list| list.split_whitespace().flat_map(str::parse).collect::<Vec<i32>>())
+        .collect()
+}
+
+fn search(of: i32) -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let parents: Vec<(i32, i32)> = entries
         .flatten()
@@ -405,19 +434,8 @@ pub fn descendants(of: i32) -> Vec<i32> {
             let stat = fs::read(entry.path().join("stat")).ok()?;
             let end = stat.iter().rposition(|&byte| byte == b')')?;
             let mut fields = std::str::from_utf8(&stat[end + 1..]).ok()?.split_whitespace();
-            let state = fields.next()?;
-            let parent = fields.next()?.parse().ok()?;
-            // A zombie has nothing left to end, but its children were ours before it died.
-            (state != "X").then_some((pid, parent))
+            Some((pid, fields.nth(1)?.parse().ok()?))
         })
         .collect();
-    let mut found = vec![of];
-    let mut at = 0;
-    while at < found.len() {
-        let parent = found[at];
-        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
-        at += 1;
-    }
-    found.remove(0);
-    found
+    walk(of, |parent| parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid).collect())
 }

@@ -3,6 +3,8 @@
 mod signal;
 mod model_server;
 mod messages;
+mod play;
 
 pub use messages::{RawMessage, assert_extends, messages, messages_array};
 pub use model_server::{Answer, Gate, ModelServer, Request, TlsServer};
+pub use play::{Stage, play};

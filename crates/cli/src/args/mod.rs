@@ -23,10 +23,12 @@ pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Models, Trust};
 pub struct Args {
     /// Where tasks and their journals are kept [default: $XDG_DATA_HOME/windlass]
     #[arg(long, global = true, value_name = "DIR", env = "WINDLASS_DATA", hide_env_values = true)]
+    #[arg(help_heading = "Everywhere")]
     pub data: Option<PathBuf>,
 
     /// How log lines on stderr look; RUST_LOG says which
     #[arg(long, global = true, value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
+    #[arg(help_heading = "Everywhere")]
     pub log_format: String,
 
     /// What to do
@@ -160,10 +162,10 @@ pub struct How {
     #[arg(long, value_name = "TEXT")]
     pub constraint: Vec<String>,
     /// Limit of active time, in seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>)]
     pub timeout: Option<u64>,
     /// Limit of tool rounds
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_iterations: Option<u32>,
     /// What kind of work it is: chat, plan, build, review, repair or research
     #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<WorkMode>)]
@@ -232,4 +234,9 @@ impl Command {
             _ => None,
         }
     }
+}
+
+/// A number, or what is wrong with it in words.
+fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "not a whole number".to_owned())
 }

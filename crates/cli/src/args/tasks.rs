@@ -31,7 +31,7 @@ pub struct Tasks {
     #[arg(long, value_name = "STATUS", value_parser = windlass_core::axes::parse::<TaskStatus>)]
     pub status: Vec<TaskStatus>,
     /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::whole::<usize>)]
     pub limit: usize,
     /// However many there are
     #[arg(long, conflicts_with = "limit")]
@@ -50,7 +50,7 @@ pub struct Events {
     #[arg(long, short)]
     pub follow: bool,
     /// Begin behind this event of the task
-    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = super::whole::<u64>)]
     pub after: u64,
     /// Print JSON lines
     #[arg(long)]

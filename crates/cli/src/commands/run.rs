@@ -14,9 +14,10 @@ use windlass_core::id::TaskId;
 
 use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume};
+use crate::config::Flag;
 use crate::failure::{self, Failure};
 use crate::show::{Screen, pages};
-use crate::wiring::models;
+use crate::wiring::{Surroundings, models};
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
@@ -33,6 +34,10 @@ pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failur
 pub(super) fn headless(setting: &Setting, mut args: Headless) -> Result<u8, Failure> {
     let autonomous = args.words.len() == 2 && args.words[0] == "autonomous";
     let goal = match args.words.as_slice() {
+        [word] if word == "autonomous" => {
+            let hint = "say what is to be done: `windlass headless autonomous \"fix the build\"`";
+            return Err(Failure::usage("the goal is missing", hint));
+        }
         [goal] => goal,
         [_, goal] if autonomous => goal,
         words => {
@@ -75,11 +80,13 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         compaction: None,
     };
     // Refused here rather than after a task was made for it.
-    let config = setting.surroundings.config(&args.workspace)?.for_task(&wishes)?;
+    let surroundings = Surroundings { flags: flags(args), ..setting.surroundings.clone() };
+    let config = surroundings.config(&args.workspace)?.for_task(&wishes)?;
     config.permits(axes.permission_profile)?;
     let choice = config.models.for_mode(axes.model_mode)?;
     models::open(&config, choice).map_err(|details| {
-        Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
+        let hint = details.hint.clone();
+        Failure::usage(&details.message, hint.unwrap_or_else(|| "see `windlass models`".into()))
     })?;
     Ok(Draft {
         goal: read_goal(goal)?,
@@ -95,6 +102,19 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     })
 }
 
+/// The flags that are settings, so that an error names the flag.
+fn flags(args: &How) -> Vec<Flag> {
+    let given = [
+        ("--model", "models.model", args.model.clone()),
+        ("--timeout", "agent.timeout_seconds", args.timeout.map(|limit| limit.to_string())),
+        ("--max-iterations", "agent.max_iterations", args.max_iterations.map(|n| n.to_string())),
+    ];
+    let flag = |(flag, key, value): (&str, &str, Option<String>)| {
+        Some(Flag { flag: flag.to_owned(), key: key.to_owned(), value: value? })
+    };
+    given.into_iter().filter_map(flag).collect()
+}
+
 fn read_goal(text: &str) -> Result<String, Failure> {
     let mut goal = String::new();
     match text.strip_prefix('@') {
@@ -107,7 +127,11 @@ fn read_goal(text: &str) -> Result<String, Failure> {
         Some(path) => {
             let file = std::fs::File::open(path)
                 .and_then(|file| file.take(MAX_GOAL_BYTES).read_to_string(&mut goal));
-            file.with_context(|| format!("the goal cannot be read from `{path}`"))?;
+            let failed = file.with_context(|| format!("the goal cannot be read from `{path}`"));
+            failed.map_err(|error| Failure {
+                hint: Some("name a text file that you can read: `windlass run @goal.md`".into()),
+                ..error.into()
+            })?;
         }
         None => text.clone_into(&mut goal),
     }

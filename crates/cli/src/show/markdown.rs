@@ -60,11 +60,7 @@ impl Page {
 
     fn open(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Paragraph => {
-                if self.bullet.is_none() {
-                    self.space();
-                }
-            }
+            Tag::Paragraph if self.bullet.is_none() => self.space(),
             Tag::Heading { .. } => {
                 self.space();
                 self.styles.push("1");

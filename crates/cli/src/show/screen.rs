@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use windlass_agent::Preview;
 use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
 use windlass_core::event::{Event, Record};
@@ -135,11 +135,10 @@ impl Screen {
         self.clear();
         if let Some(text) = &result.final_message {
             let text = plain(text);
-            let shown = self.look.reads_results && !self.printing.print;
             if self.shows_progress() && self.look.redraws {
                 note("");
             }
-            out(&match shown {
+            out(&match self.look.reads_results {
                 true => markdown(&text, self.look.results, self.look.results_width()),
                 false => text.trim_end().to_owned(),
             });
@@ -345,13 +344,25 @@ fn said(text: &str, paint: Paint, width: usize) -> Vec<String> {
     shown.chain(more).collect()
 }
 
-/// A reply on its way is seen at its end, anything else from its beginning.
-fn tail_or_head(text: &str, width: usize) -> String {
-    let Some(reply) = text.strip_prefix('“') else { return one_line(text, width) };
-    let chars: Vec<char> = reply.chars().collect();
-    let from = chars.len().saturating_sub(width.saturating_sub(2));
-    let tail: String = chars[from..].iter().collect();
-    if from > 0 { format!("…{tail}") } else { format!("“{tail}") }
+/// A reply on its way is seen at its end, anything else from its beginning; in so many columns.
+fn tail_or_head(text: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(1);
+    let fits = |used: &mut usize, char: char| {
+        *used += char.width().unwrap_or(0);
+        (*used <= room).then_some(char)
+    };
+    if let Some(reply) = text.strip_prefix('“') {
+        if text.width() <= columns {
+            return text.to_owned();
+        }
+        let tail: Vec<char> = reply.chars().rev().scan(0, fits).collect();
+        return ['…'].into_iter().chain(tail.into_iter().rev()).collect();
+    }
+    let line = text.lines().next().unwrap_or_default();
+    if line.width() <= columns {
+        return line.to_owned();
+    }
+    line.chars().scan(0, fits).chain(['…']).collect()
 }
 
 /// A question as a person reads it, its options numbered.
@@ -367,4 +378,24 @@ pub fn question_lines(asked: &HitlRequest, paint: Paint) -> Vec<String> {
 /// The command that answers it.
 pub fn answer_with(asked: &HitlRequest) -> String {
     format!("\nanswer with: windlass answer {} \"…\" --resume", asked.request_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_reply_is_seen_at_its_end_and_a_call_from_its_beginning() {
+        assert_eq!(tail_or_head("“one two three", 8), "…o three");
+        assert_eq!(tail_or_head("“one", 8), "“one");
+        assert_eq!(tail_or_head("$ cargo test --all", 8), "$ cargo…");
+    }
+
+    proptest! {
+        #[test]
+        fn the_line_below_never_wraps(text in "“?[a-z 漢字é]{0,40}", columns in 8usize..30) {
+            prop_assert!(tail_or_head(&text, columns).width() <= columns);
+        }
+    }
 }

@@ -8,6 +8,12 @@
 //! What is compared: the files in the workspace, the conversation the model saw last (byte for byte),
 //! the result, and how often each effect happened, counted by the effect itself.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test with a harness of its own: it panics and prints as tests do"
+)]
+
 mod machine;
 mod scenario;
 

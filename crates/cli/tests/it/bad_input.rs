@@ -206,3 +206,8 @@ fn a_project_without_a_file_to_trust() {
 fn an_unknown_shell() {
     insta::assert_snapshot!(error(&program(), &["completions", "csh"]));
 }
+
+#[test]
+fn autonomous_without_a_goal() {
+    insta::assert_snapshot!(error(&program(), &["headless", "autonomous"]));
+}

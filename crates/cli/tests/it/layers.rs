@@ -42,6 +42,73 @@ fn core_has_no_async_and_no_io() {
     }
 }
 
+/// ES-021…023, ES-027…029, ES-393…396: what the design did away with stays away.
+#[test]
+fn planners_evaluators_and_gateways_of_old_are_not_back() {
+    let gone = [
+        "SubtaskPlan",
+        "SubtaskState",
+        "SubtaskContract",
+        "SubtaskDAG",
+        "SubtaskFSM",
+        "PostExecution",
+        "StateResolvingTask",
+        "TaskLevelVerifying",
+        "RepairStrategy",
+        "DependencyExpression",
+        "DecisionPoint",
+        "TaskPlanBundle",
+        "TaskLifecycleState",
+        "MonitoringSubtask",
+        "ExternalEventGateway",
+        "ConditionEvaluating",
+    ];
+    for (path, text) in sources() {
+        for name in gone {
+            assert!(!text.contains(name), "`{name}` is back, in {path}");
+        }
+    }
+}
+
+/// ES-050, ES-398…401, ES-404, ES-416: one program; each part has a place of its own.
+#[test]
+fn every_part_has_its_place() {
+    for place in [
+        "core/src/guard.rs",
+        "core/src/injection.rs",
+        "core/src/plan.rs",
+        "core/src/policy/decide.rs",
+        "agent/src/run.rs",
+        "agent/src/trace.rs",
+        "coordinator/src/mailbox.rs",
+        "skills/src/lib.rs",
+        "tools/src/builtin/update_plan.rs",
+        "tools/src/builtin/save_memo.rs",
+        "tools/src/builtin/search_memo.rs",
+        "tools/src/builtin/publish_deliverable.rs",
+    ] {
+        assert!(crates().join(place).exists(), "{place}");
+    }
+}
+
+/// Every source file of ours with its path.
+fn sources() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut directories = vec![crates().to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("tests") {
+                directories.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                found.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    assert!(found.len() > 50, "the sources were found");
+    found
+}
+
 fn crates() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }

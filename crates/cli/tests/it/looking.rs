@@ -62,6 +62,14 @@ fn cost_sums_what_is_known_and_says_what_is_not() {
     let task = program.task();
     let page = program.windlass(&["cost", &task, "--turns"]).expect(0);
     insta::assert_snapshot!(page.stdout, @r"
+    EVENT  MODEL   INPUT  CACHED  OUTPUT     COST
+        5  gpt-4o   1000       0      10  $0.5000
+       10  gpt-4o   2000     900      20  unknown
+       15  gpt-4o   3000       0      30  $0.2500
+
+    MODEL   REPLIES  INPUT  CACHED  OUTPUT                 COST
+    gpt-4o        3   6000     900      60  $0.7500 + 1 unknown
+    total         3   6000     900      60  $0.7500 + 1 unknown
     ");
     assert!(page.stderr.contains("set prices"), "{page:?}");
     let all = program.windlass(&["cost", "--json"]).expect(0).json_lines().remove(0);

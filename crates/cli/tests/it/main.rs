@@ -1,5 +1,7 @@
 //! The program as a user meets it: command lines, exit codes, files, events.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 mod program;
 mod terminal;
 mod layers;
@@ -13,3 +15,4 @@ mod looking;
 mod setup;
 mod demo;
 mod instructions;
+mod log_lines;

@@ -161,3 +161,17 @@ fn print_gives_the_answer_and_nothing_else() {
     let ran = program.windlass(&["run", "-p", "ping"]).expect(0);
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("pong\n", ""));
 }
+
+/// ES-378: a wait for the model is shown, with its reason.
+#[test]
+fn a_wait_for_the_model_is_shown() {
+    let program = prepared("replies: [{say: done}]");
+    let directory = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("config.toml"), "[models]\nbackoff_base_ms = 1\n").unwrap();
+    let overloaded = r#"{"error":{"message":"come back later"}}"#;
+    program.server.next(windlass_testkit::Answer::status(503, "application/json", overloaded));
+    let ran = program.windlass(&["run", "work"]).expect(0);
+    assert!(ran.stderr.contains("come back later"), "{ran:?}");
+    assert!(ran.stderr.contains("trying again in 0.0 s"), "{ran:?}");
+}

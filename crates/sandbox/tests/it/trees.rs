@@ -76,6 +76,19 @@ fn what_a_command_leaves_behind_ends_with_it() {
 }
 
 #[test]
+fn a_command_that_stops_the_one_who_minds_it_still_has_an_end() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let (weaker, host) = (place.landlock().await, place.host());
+        let sandboxes: [&dyn Sandbox; 2] = [&weaker, &host];
+        for sandbox in sandboxes {
+            let outcome = run(sandbox, "kill -STOP $PPID; exit 3").await;
+            assert_eq!(outcome.ended.exit, Exit::Code(3));
+        }
+    });
+}
+
+#[test]
 fn a_dropped_foreground_command_ends() {
     everyone!(|who| async move {
         let place = Place::new(who);

@@ -75,6 +75,7 @@ fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
             options: Vec::new(),
             context: None,
             binding: None,
+            grants: None,
         }),
         10 => Event::QuestionAnswered(QuestionAnswered {
             question: open_question()?,

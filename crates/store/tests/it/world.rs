@@ -93,6 +93,7 @@ pub fn question(kind: QuestionKind) -> Question {
         options: vec!["red".to_owned(), "blue".to_owned()],
         context: None,
         binding: None,
+        grants: None,
     }
 }
 

@@ -39,6 +39,9 @@ impl Walk<'_> {
                     self.state.positional = Some(vec![args.to_vec()]);
                     self.state.changes += 1;
                 }
+                if args.windows(2).any(|pair| pair[0].text == "+o" && pair[1].text == "history") {
+                    return Some(Assessment::of(Class::Destructive, "stops the shell's history"));
+                }
                 harmless("sets options of this shell")
             }
             "shift" => {

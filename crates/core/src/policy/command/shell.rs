@@ -47,6 +47,11 @@ impl Walk<'_> {
         }
         if command {
             let Some((text, positional)) = rest.split_first() else {
+                // Text that starts with a dash is taken for options; it is read all the same.
+                if let Some(last) = args.last().filter(|_| args.len() > 1) {
+                    let how = How::Script(program.to_owned());
+                    self.apart(how, |walk| walk.script_text(last, program));
+                }
                 return Assessment::of(Class::Read, "a shell without a command");
             };
             let positional = positional.get(1..).unwrap_or_default().to_vec();

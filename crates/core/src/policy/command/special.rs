@@ -175,6 +175,12 @@ fn make(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
     if let Some(shell) = shell {
         walk.argument_script(shell, "make");
     }
+    let outside = call
+        .values("-f|--file|--makefile|-C|--directory")
+        .any(|path| walk.place(path) > super::paths::Place::Scratch);
+    if outside {
+        return Some(opaque("runs rules from outside the workspace"));
+    }
     (evaluated || shell.is_some()).then(|| opaque("runs rules that are given on the command line"))
 }
 

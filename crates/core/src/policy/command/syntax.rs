@@ -331,9 +331,14 @@ fn part(item: ast::CommandPrefixOrSuffixItem) -> Part {
             };
             let value = match assignment.value {
                 ast::AssignmentValue::Scalar(word) => Value::One(word.value),
-                ast::AssignmentValue::Array(elements) => {
-                    Value::Many(elements.into_iter().map(|(_, word)| word.value).collect())
-                }
+                // Keys are expanded too, so they stand among the elements.
+                ast::AssignmentValue::Array(elements) => Value::Many(
+                    elements
+                        .into_iter()
+                        .flat_map(|(key, word)| key.into_iter().chain([word]))
+                        .map(|word| word.value)
+                        .collect(),
+                ),
             };
             let append = assignment.append;
             Part::Assign(Assign { name, index, append, value, raw: word.value })

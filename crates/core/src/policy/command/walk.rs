@@ -424,7 +424,14 @@ impl Walk<'_> {
             self.assign(assign, values);
         }
         self.keep_written(parts);
-        self.state.input = input;
+        // `exec < file` changes the input of everything after it.
+        let words = parts.iter().filter_map(|part| match part {
+            Part::Word(word) => Some(&**word),
+            Part::Assign(_) | Part::Redirect(_) | Part::Process(_) => None,
+        });
+        if !words.eq(["exec"]) {
+            self.state.input = input;
+        }
     }
 
     /// Records the command once for each way it may read.

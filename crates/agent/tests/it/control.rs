@@ -1,0 +1,52 @@
+//! Questions, messages and signals, as the loop meets them.
+
+use windlass_core::command::ResultStatus;
+use windlass_core::injection::Control;
+use windlass_testkit::Stage;
+
+const ASKING: &str = "
+    goal: paint
+    replies:
+      - ask_user: {question: which colour?}
+      - say: painted
+";
+
+/// ES-018, ES-053, ES-213, ES-215, ES-216
+#[tokio::test]
+async fn an_answer_reaches_the_blocked_agent_as_a_message() {
+    let stage = Stage::set(ASKING);
+    let task = stage.submit().await;
+    let blocked = stage.drive(task).await;
+    assert_eq!(blocked.status, ResultStatus::BlockedUser);
+    let question = blocked.hitl_request.unwrap().request_id;
+    stage.coordinator.answer(question, "blue", "ada").await.unwrap();
+    assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
+    let sent = stage.server.requests()[1].json().to_string();
+    assert!(sent.contains("User responded to your question: blue"), "{sent}");
+}
+
+/// ES-108: cancel comes before pause.
+#[tokio::test]
+async fn of_a_pause_and_a_cancel_the_cancel_counts() {
+    let stage = Stage::set(ASKING);
+    let task = stage.submit().await;
+    let id = |n: i64| windlass_core::id::InjectionId::new(jiff::Timestamp::from_second(n).unwrap());
+    for (n, control) in [(1, Control::Cancel { reason: None }), (2, Control::Pause)] {
+        let injection = windlass_core::injection::Injection::control(id(n), control);
+        stage.coordinator.inject(task, injection).await.unwrap();
+    }
+    assert_eq!(stage.drive(task).await.status, ResultStatus::Cancelled);
+    assert_eq!(stage.server.request_count(), 0);
+}
+
+/// ES-017, ES-054, ES-291: every event is passed on, whatever it says; the agent decides.
+#[tokio::test]
+async fn an_external_event_becomes_a_message_and_changes_no_status() {
+    let stage = Stage::set("goal: wait\nreplies: [{say: noted}]");
+    let task = stage.submit().await;
+    stage.coordinator.event(task, r#"{"weather":"rain"}"#, "sensor").await.unwrap();
+    assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
+    let sent = stage.server.requests()[0].json();
+    let last = sent["messages"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(last["content"], r#"Event received: {"weather":"rain"}"#);
+}

@@ -1,0 +1,109 @@
+//! What is journaled, in which order, and what the model sees of it.
+
+use windlass_testkit::{Stage, play};
+
+/// ES-031, ES-114, ES-115, ES-118, ES-205, ES-373
+#[tokio::test]
+async fn a_failing_tool_is_shown_to_the_model_and_the_task_goes_on() {
+    let script = "
+        goal: fix the build
+        replies:
+          - bash: echo no such name; exit 101
+          - say: renamed it
+    ";
+    insta::assert_snapshot!(play(script).await, @r#"
+    1 status_changed     todo → running (user)
+    2 agent_start        fix the build
+    3 llm_response       bash: {"command":"echo no such name; exit 101"}
+    4 risk_check         bash read allow
+    5 tool_call          bash
+    6 tool_result        error: no such name…
+    7 llm_response       say: renamed it
+    8 status_changed     running → done (finished)
+    9 agent_end          COMPLETED
+    "#);
+}
+
+/// ES-002, ES-004, ES-021, ES-024, ES-026, ES-027, ES-397, ES-417: one conversation, no other calls.
+#[tokio::test]
+async fn one_task_is_one_conversation_and_nobody_else_asks_the_model() {
+    let stage = Stage::set(
+        "
+        goal: look around
+        replies:
+          - glob: '*'
+          - save_memo: {filename: a.md, content: seen}
+          - say: all seen
+        ",
+    );
+    stage.run().await;
+    let requests = stage.server.requests();
+    assert_eq!(requests.len(), 3, "one request a reply, none before and none after");
+    for (earlier, later) in requests.iter().zip(&requests[1..]) {
+        later.assert_extends(earlier);
+    }
+}
+
+/// ES-106, ES-121, ES-210: rounds and calls are counted, and each call is recorded.
+#[tokio::test]
+async fn rounds_and_calls_are_counted_apart() {
+    let stage = Stage::set(
+        "
+        goal: look twice
+        replies:
+          - calls:
+              - glob: '*.a'
+              - glob: '*.b'
+          - glob: '*.c'
+          - say: done
+        ",
+    );
+    let task = stage.submit().await;
+    let result = stage.drive(task).await;
+    assert_eq!((result.usage.iterations, result.usage.tool_calls), (2, 3));
+}
+
+/// ES-115: calls that change things run in the order of the reply, each with its own result.
+#[tokio::test]
+async fn calls_of_one_reply_run_in_their_order() {
+    let script = "
+        goal: three steps
+        replies:
+          - calls:
+              - bash: echo one > log
+              - bash: echo two >> log
+              - bash: cat log
+          - say: done
+    ";
+    let told = play(script).await;
+    let results: Vec<_> = told.lines().filter(|line| line.contains("tool_result")).collect();
+    assert_eq!(results.len(), 3, "{told}");
+    assert!(results[2].contains("ok: one…"), "{told}");
+}
+
+/// ES-044, ES-140: the plan never gates the work; what it says is in the context and in the file.
+#[tokio::test]
+async fn a_plan_is_a_note_and_gates_nothing() {
+    let stage = Stage::set(
+        "
+        goal: plan and ignore it
+        replies:
+          - update_plan: {steps: [{id: a, description: first, status: blocked}]}
+          - say: did something else
+        ",
+    );
+    let task = stage.submit().await;
+    let result = stage.drive(task).await;
+    assert_eq!(result.status.to_string(), "COMPLETED");
+    let file = std::fs::read_to_string(stage.workspace().join(".plan.md")).unwrap();
+    let sent = stage.server.requests()[1].json().to_string();
+    assert!(sent.contains(&serde_json::to_string(&file).unwrap().replace('"', "")), "{sent}");
+}
+
+/// ES-009, ES-047, ES-140: nothing is started that no call asked for.
+#[tokio::test]
+async fn a_reply_without_calls_ends_the_task() {
+    let told = play("goal: say hello\nreplies: [{say: hello}]").await;
+    assert!(!told.contains("tool_call"), "{told}");
+    assert!(told.ends_with("agent_end          COMPLETED\n"), "{told}");
+}

@@ -1,0 +1,58 @@
+//! Log lines on stderr, by the names and fields that the ledger gives them.
+
+use serde_json::Value;
+
+use crate::program::Program;
+
+/// The log lines of one run with these words, as JSON.
+fn lines(program: &Program, code: i32) -> Vec<Value> {
+    let mut command = program.command(&["run", "work", "--quiet", "--log-format", "json"]);
+    let output = command.env("RUST_LOG", "windlass_agent=debug").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    stderr.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+fn line<'a>(lines: &'a [Value], message: &str) -> &'a Value {
+    let found = lines.iter().find(|line| line["fields"]["message"] == message);
+    found.unwrap_or_else(|| panic!("no `{message}` in {lines:#?}"))
+}
+
+fn assert_line(lines: &[Value], level: &str, message: &str, fields: &[&str]) {
+    let line = line(lines, message);
+    assert_eq!(line["level"], level, "{line}");
+    for field in fields {
+        assert!(!line["fields"][field].is_null(), "`{message}` has `{field}`: {line}");
+    }
+}
+
+/// ES-339, ES-340, ES-341, ES-349
+#[test]
+fn a_run_that_works_logs_its_start_its_tools_and_its_end() {
+    let program = Program::playing("replies: [{glob: '*'}, {read: nowhere.txt}, {say: done}]");
+    let lines = lines(&program, 0);
+    assert_line(&lines, "INFO", "Task started", &["task_id", "goal", "model"]);
+    assert_line(&lines, "DEBUG", "Tool executed", &["tool_name", "duration_ms"]);
+    assert_line(&lines, "WARN", "Tool failed", &["tool_name", "error"]);
+    let end = ["task_id", "status", "iterations", "duration_ms"];
+    assert_line(&lines, "INFO", "Task completed", &end);
+}
+
+/// ES-347, ES-350
+#[test]
+fn a_run_that_repeats_itself_logs_that_and_its_failure() {
+    let program = Program::with(windlass_testkit::ModelServer::start_empty());
+    program.server.answer_with(|_| Some(windlass_testkit::Answer::script("glob: '*.none'")));
+    let lines = lines(&program, 1);
+    assert_line(&lines, "WARN", "Doom loop detected", &["task_id", "pattern"]);
+    // In JSON the field `message` takes the place of the line's own words, "Task failed".
+    let failed = lines.iter().find(|line| line["level"] == "ERROR").unwrap();
+    assert_eq!(failed["fields"]["error_type"], "doom_loop", "{failed}");
+    assert!(failed["fields"]["task_id"].is_string() && failed["fields"]["message"].is_string());
+}
+
+#[test]
+fn nothing_is_logged_unless_asked_for() {
+    let program = Program::playing("replies: [{say: done}]");
+    assert_eq!(program.windlass(&["run", "work", "--quiet"]).expect(0).stderr, "");
+}

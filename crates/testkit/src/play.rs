@@ -1,0 +1,207 @@
+//! `play`: text in, text out. A goal and a scripted model in, the journal a person would want to read
+//! out. One function knows the API, so that a refactoring touches it and not a hundred tests.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+use windlass_agent::{Agent, Preview, Settings};
+use windlass_coordinator::{BoxFuture, Coordinator, Draft, Equip, Share};
+use windlass_core::axes::Axes;
+use windlass_core::command::{CompactionOverrides, ExecutionConfig, TaskResult};
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::event::{Driver, Event, Record};
+use windlass_core::id::TaskId;
+use windlass_core::policy::command::Context;
+use windlass_core::state::TaskState;
+use windlass_core::text::one_line;
+use windlass_model::{Dialect, Models, Provider};
+use windlass_sandbox::Host;
+use windlass_skills::Skills;
+use windlass_store::{Options, Store};
+use windlass_tools::shell::Limits;
+use windlass_tools::workspace::{Places, Workspace};
+use windlass_tools::{Registry, Shell, World};
+
+use crate::ModelServer;
+
+/// Plays a script to its end and tells what happened, an event a line. The script is the model's, with
+/// the goal in front: `goal: …`, then `replies: …`.
+pub async fn play(script: &str) -> String {
+    Stage::set(script).run().await
+}
+
+/// A machine for one or more runs of the same script.
+pub struct Stage {
+    /// The model.
+    pub server: ModelServer,
+    /// The control plane.
+    pub coordinator: Coordinator,
+    root: tempfile::TempDir,
+    goal: String,
+}
+
+impl Stage {
+    /// Sets the stage for a script.
+    pub fn set(script: &str) -> Self {
+        let (goal, replies) = goal_and_replies(script);
+        let server = ModelServer::start(&replies);
+        let root = tempfile::tempdir().expect("a throwaway directory");
+        std::fs::create_dir(root.path().join("workspace")).expect("a fresh directory is writable");
+        let store =
+            Store::open(root.path().join("data"), Options::default()).expect("a fresh store");
+        let equip = Props { base: server.base(), store: store.clone() };
+        let coordinator = Coordinator::new(store, Arc::new(equip), Arc::new(Timestamp::now));
+        Self { server, coordinator, root, goal }
+    }
+
+    /// The workspace.
+    pub fn workspace(&self) -> std::path::PathBuf {
+        self.root.path().join("workspace")
+    }
+
+    /// Hands the goal in.
+    pub async fn submit(&self) -> TaskId {
+        let draft = Draft {
+            goal: self.goal.clone(),
+            constraints: Vec::new(),
+            workspace: self.workspace(),
+            share: Share::Allowed,
+            axes: Axes::headless(),
+            execution_config: ExecutionConfig::default(),
+            resume_context: None,
+            driver: Driver::Foreground,
+            cost_budget: None,
+            dependency_blockers: Vec::new(),
+        };
+        self.coordinator.submit(draft).await.expect("the goal is taken")
+    }
+
+    /// Drives a task until its segment ends.
+    pub async fn drive(&self, task: TaskId) -> TaskResult {
+        let stop = CancellationToken::new();
+        self.coordinator.drive(task, &stop).await.expect("the task is driven")
+    }
+
+    /// Submits, drives and tells.
+    pub async fn run(&self) -> String {
+        let task = self.submit().await;
+        self.drive(task).await;
+        self.told(task)
+    }
+
+    /// A task's journal, as `play` tells it.
+    pub fn told(&self, task: TaskId) -> String {
+        let records = self.coordinator.store().journal(task).expect("the journal is there");
+        let told: Vec<String> = records.iter().filter_map(tell).collect();
+        let lines = told.iter().enumerate();
+        lines.map(|(index, line)| format!("{} {line}\n", index + 1)).collect()
+    }
+}
+
+/// The goal's line apart from the rest, indentation removed.
+fn goal_and_replies(script: &str) -> (String, String) {
+    let lines: Vec<&str> = script.lines().filter(|line| !line.trim().is_empty()).collect();
+    let indent = lines.iter().map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
+    let (goal, replies): (Vec<_>, Vec<_>) =
+        lines.into_iter().map(|line| &line[indent..]).partition(|line| line.starts_with("goal:"));
+    let goal = goal.first().expect("the script has a `goal:`").trim_start_matches("goal:").trim();
+    (goal.to_owned(), replies.join("\n"))
+}
+
+/// One line for an event worth telling; ids and times, which vary, are left out.
+fn tell(record: &Record) -> Option<String> {
+    let words = match &record.event {
+        Event::AgentStart(start) => start.goal.clone(),
+        Event::LlmResponse(reply) if reply.calls.is_empty() => format!("say: {}", reply.text),
+        Event::LlmResponse(reply) => {
+            let calls = reply.calls.iter().map(|call| format!("{}: {}", call.name, call.arguments));
+            calls.collect::<Vec<_>>().join(" + ")
+        }
+        Event::RiskCheck(check) => format!("{} {} {}", check.tool, check.class, check.decision),
+        Event::ToolCall(call) => call.tool.clone(),
+        Event::ToolResult(result) => {
+            format!("{}: {}", result.outcome.ending, result.outcome.text)
+        }
+        Event::InjectionReceived(injection) => injection.content.clone(),
+        Event::DoomLoopDetected(detected) => detected.message.clone(),
+        Event::QuestionAsked(question) => question.question.clone(),
+        Event::QuestionAnswered(answered) => answered.answer.text.clone(),
+        Event::StatusChanged(moved) => format!("{} → {} ({})", moved.from, moved.to, moved.reason),
+        Event::AgentEnd(result) => result.status.to_string(),
+        _ => return None,
+    };
+    Some(format!("{:<18} {}", record.event.kind(), one_line(&words, 80)).trim_end().to_owned())
+}
+
+/// What agents work with on this stage.
+struct Props {
+    base: String,
+    store: Store,
+}
+
+impl Props {
+    fn agent(
+        &self,
+        task: &TaskState,
+        previews: broadcast::Sender<Preview>,
+    ) -> Result<Agent, ErrorDetails> {
+        let broken = |error: &dyn std::fmt::Display| {
+            ErrorDetails::new(ErrorType::Internal, error.to_string())
+        };
+        let provider = Provider { dialect: Dialect::OpenAi, base: self.base.clone(), key: None };
+        let providers = [("openai".to_owned(), provider)].into();
+        let models = Models::new(windlass_model::Settings { providers, ..Default::default() });
+        let name = "openai/scripted".parse().map_err(|error| broken(&error))?;
+        let model = models.open(&name).map_err(|error| broken(&error))?;
+        let directory = Path::new(&task.created.workspace);
+        let workspace =
+            Workspace::open(directory, Places::default()).map_err(|error| broken(&error))?;
+        let world = World {
+            workspace: Arc::new(workspace),
+            skills: Arc::new(Skills::empty()),
+            shell: Arc::new(self.shell(directory, task.id()).map_err(|error| broken(&error))?),
+        };
+        let settings = Settings {
+            max_iterations: 200,
+            timeout: None,
+            tool_output_max_tokens: 8_000,
+            deny: Vec::new(),
+            allow: Vec::new(),
+            compaction: CompactionOverrides::default(),
+            container: "host".to_owned(),
+            footing: String::new(),
+            workspace: directory.display().to_string(),
+            instructions: None,
+            memories: Vec::new(),
+        };
+        Ok(Agent { model, registry: Arc::new(Registry::builtin()), world, settings, previews })
+    }
+
+    fn shell(&self, directory: &Path, task: TaskId) -> Result<Shell, windlass_sandbox::Error> {
+        let environment: Vec<_> = std::env::vars().collect();
+        let data = self.store.dir().root().to_owned();
+        let host = Host::new(data, directory.to_owned(), &environment, &[])?;
+        let limits = Limits {
+            default_timeout: Duration::from_secs(120),
+            max_timeout: Duration::from_secs(600),
+            shown_bytes: 32_000,
+        };
+        let gate = Context::new(directory.display().to_string(), "/nowhere");
+        let clock = Arc::new(Timestamp::now);
+        Ok(Shell::new(Arc::new(host), self.store.clone(), task, clock, limits, gate))
+    }
+}
+
+impl Equip for Props {
+    fn equip<'a>(
+        &'a self,
+        task: &'a TaskState,
+        previews: broadcast::Sender<Preview>,
+    ) -> BoxFuture<'a, Result<Agent, ErrorDetails>> {
+        Box::pin(std::future::ready(self.agent(task, previews)))
+    }
+}
