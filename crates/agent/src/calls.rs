@@ -211,7 +211,7 @@ impl Agent {
                 let check = check.map(Event::RiskCheck);
                 let result = result(&open, outcome, 0);
                 let events = check.into_iter().chain(result).collect();
-                task.commit(events, Level::Written).await?;
+                task.note(events)?;
                 Ok(None)
             }
             Plan::Ask { check, question } => {
@@ -257,9 +257,7 @@ impl Agent {
             }
             running.push((open, prepared));
         }
-        if !started.is_empty() {
-            task.commit(started, level).await?;
-        }
+        task.commit(started, level).await?;
         let watch = Watch::over(task, self.settings.timeout, stop);
         let calls =
             join_all(running.into_iter().map(|(open, prepared)| self.perform(open, prepared)));
@@ -275,7 +273,7 @@ impl Agent {
             }
         };
         let events = results.into_iter().flat_map(|(open, outcome, ms)| result(&open, outcome, ms));
-        task.commit(events.collect(), Level::Written).await?;
+        task.note(events.collect())?;
         Ok(match interrupt {
             Some(Interrupt::Timeout) => Some(Ending::Failed(self.timed_out())),
             Some(Interrupt::Cancel | Interrupt::Shutdown) | None => None,

@@ -138,7 +138,7 @@ impl Agent {
         let ending = match self.reason_not_to_start(task) {
             Some(ending) => ending,
             None => {
-                self.start(task).await?;
+                self.start(task)?;
                 self.work(task, stop).await?
             }
         };
@@ -148,7 +148,7 @@ impl Agent {
     async fn work(&self, task: &mut Journal, stop: &CancellationToken) -> Result<Ending, Error> {
         loop {
             task.drain().await?;
-            self.report_exits(task).await?;
+            self.report_exits(task)?;
             if let Some(ending) = self.signalled(task, stop) {
                 return Ok(ending);
             }
@@ -161,7 +161,7 @@ impl Agent {
             if let Some(ending) = step {
                 return Ok(ending);
             }
-            if let Some(ending) = self.guard(task).await? {
+            if let Some(ending) = self.guard(task)? {
                 return Ok(ending);
             }
         }
@@ -176,7 +176,7 @@ impl Agent {
         }
     }
 
-    async fn start(&self, task: &mut Journal) -> Result<(), Error> {
+    fn start(&self, task: &mut Journal) -> Result<(), Error> {
         let state = task.state();
         let command = state.command();
         let tools = self.registry.specs(reachable_under(state.axes.permission_profile));
@@ -212,16 +212,16 @@ impl Agent {
         let lost = lost_with_the_sandbox(state).map(Event::SandboxLost);
         let started = Event::AgentStart(Box::new(start));
         let events = running.into_iter().chain([started]).chain(lost).collect();
-        task.commit(events, Level::Written).await
+        task.note(events)
     }
 
     /// Tells the agent which of its background commands have ended.
-    async fn report_exits(&self, task: &mut Journal) -> Result<(), Error> {
+    fn report_exits(&self, task: &mut Journal) -> Result<(), Error> {
         if task.state().final_text.is_some() {
             return Ok(());
         }
         let events: Vec<_> = self.world.shell.exited().into_iter().map(exited).collect();
-        if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await }
+        task.note(events)
     }
 
     /// Signals in their order: cancelled, paused, out of time, out of rounds (ES-108).
@@ -283,7 +283,7 @@ impl Agent {
         match reply {
             Ok(reply) => {
                 let response = self.response(task, reply);
-                task.commit(vec![Event::LlmResponse(response)], Level::Written).await?;
+                task.note(vec![Event::LlmResponse(response)])?;
                 Ok(None)
             }
             Err(error) => Ok(Some(Ending::Failed(report::model_error(&error)))),
@@ -326,7 +326,7 @@ impl Agent {
     }
 
     /// Tells an agent that repeats itself, and gives up on one that does not listen (ES-264…269).
-    async fn guard(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
+    fn guard(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
         if !task.state().open_calls.is_empty() {
             return Ok(None);
         }
@@ -336,7 +336,7 @@ impl Agent {
                 tracing::warn!(task_id = %task.task(), pattern, "Doom loop detected");
                 let message = message.to_owned();
                 let detected = DoomLoopDetected { pattern, intervention: number, message };
-                task.commit(vec![Event::DoomLoopDetected(detected)], Level::Written).await?;
+                task.note(vec![Event::DoomLoopDetected(detected)])?;
                 Ok(None)
             }
             Some(Intervention::Fail { pattern }) => {
