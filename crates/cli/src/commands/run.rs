@@ -194,7 +194,7 @@ async fn segment(
             Some(ended) = driving.join_next() => {
                 break ended.context("the task's job ended badly")??;
             }
-            update = following.next() => match update? {
+            update = following.next(), if screen.follows() => match update? {
                 Update::Event(record) => screen.event(&record),
                 Update::Preview(preview) => screen.preview(&preview),
             },

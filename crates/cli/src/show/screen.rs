@@ -67,6 +67,11 @@ impl Screen {
         self.look.redraws && self.shows_progress()
     }
 
+    /// Whether events are shown as they come; else it is enough to take them in at the end.
+    pub fn follows(&self) -> bool {
+        self.printing.json || self.shows_progress()
+    }
+
     /// Shows one event.
     pub fn event(&mut self, record: &Record) {
         if self.printing.json {
