@@ -5,26 +5,30 @@
 //!   against credit, so what is buffered is bounded by the windows of what runs.
 //! - A command's end is reported once, after its whole tree is gone and all its output is sent.
 //! - Whatever comes to it as an orphan is ended at once: every living command has its minder.
+//! - While nothing runs, one minder waits for the next command: what it takes to confine one is done before
+//!   it is asked for.
 
-use std::collections::{BTreeMap, VecDeque};
+mod start;
+
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::fchown;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::command::{Command, NUDGE};
+use crate::command::Command;
 use crate::confine::{self, Confinement};
 use crate::connection::Connection;
 use crate::group::{self, Group};
-use crate::minder::{self, Plan};
-use crate::output::{self, Output};
+use crate::minder;
+use crate::output;
 use crate::protocol::{
-    Cause, Isolation, MAX_CONNECTIONS, Order, Reach, Ready, Report, Setup, Start, WINDOW,
+    Cause, Isolation, MAX_CONNECTIONS, Order, Reach, Ready, Report, Setup, WINDOW,
 };
 use crate::{root, sys, wire};
+use start::Spare;
 
 /// What the outgoing buffer may keep allocated when idle.
 const IDLE_BUFFER: usize = 64 * 1024;
@@ -62,6 +66,7 @@ struct Inner<'a> {
     out: Vec<u8>,
     sent: usize,
     commands: BTreeMap<u32, Command>,
+    spare: Option<Spare>,
     connections: BTreeMap<u32, Connection>,
     next_connection: u32,
     over: bool,
@@ -163,6 +168,7 @@ impl<'a> Inner<'a> {
             out: Vec::new(),
             sent: 0,
             commands: BTreeMap::new(),
+            spare: None,
             connections: BTreeMap::new(),
             next_connection: 1,
             over: false,
@@ -188,12 +194,17 @@ impl<'a> Inner<'a> {
                 }
             }
             self.check_deadlines();
+            let had_commands = !self.commands.is_empty();
             let ids: Vec<u32> = self.commands.keys().copied().collect();
             for id in ids {
                 self.pump(id, &mut chunk);
                 self.settle(id);
             }
+            let ended = had_commands && self.commands.is_empty();
             self.flush();
+            if ended && !self.over {
+                self.make_spare();
+            }
         }
     }
 
@@ -275,6 +286,7 @@ impl<'a> Inner<'a> {
 
     fn reap(&mut self) {
         while let Ok(Some(reaped)) = sys::reap() {
+            self.spare.take_if(|spare| spare.minder == reaped.pid);
             for (&id, command) in &mut self.commands {
                 if command.minder == reaped.pid {
                     command.gone = true;
@@ -297,6 +309,7 @@ impl<'a> Inner<'a> {
             .values()
             .filter(|command| !command.gone)
             .map(|command| command.minder)
+            .chain(self.spare.as_ref().map(|spare| spare.minder))
             .collect();
         let kept: Vec<i32> = minders
             .iter()
@@ -415,71 +428,6 @@ impl<'a> Inner<'a> {
                     found.finish();
                     self.carry(connection, 0);
                 }
-            }
-        }
-    }
-
-    fn start(&mut self, start: Start) -> io::Result<()> {
-        // Root makes them for someone else, unless it stays what it is.
-        let owner = (self.confinement.is_some() && sys::geteuid() == 0)
-            .then_some((self.setup.uid, self.setup.gid));
-        let (output, out, err) = Output::open(self.announced, owner)?;
-        let (control, theirs) = sys::packets()?;
-        let (stdin, input) = if start.stdin {
-            let (from, to) = sys::pipe(0)?;
-            sys::set_nonblocking(&to)?;
-            if let Some((uid, gid)) = owner {
-                fchown(&from, Some(uid), Some(gid))?;
-            }
-            (from, Some(to))
-        } else {
-            (self.nothing.try_clone()?.into(), None)
-        };
-        let flags = match self.setup.isolation {
-            Isolation::Namespaces => sys::CLONE_NEWPID | sys::CLONE_NEWNS,
-            Isolation::Host | Isolation::Landlock => 0,
-        };
-        let ended_for_memory_before = self.ended_for_memory();
-        match sys::fork(flags)? {
-            0 => {
-                // What stands at 0, 1 and 2 until the command's own streams do is nothing.
-                for number in 0..3 {
-                    sys::dup2(self.nothing.as_raw_fd(), number);
-                }
-                minder::mind(Plan {
-                    start: &start,
-                    shell: &self.shell,
-                    isolation: self.setup.isolation,
-                    confinement: self.confinement.as_ref(),
-                    open_files: self.open_files,
-                    streams: [stdin, out, err],
-                    control: theirs,
-                })
-            }
-            minder => {
-                sys::set_nonblocking(&control)?;
-                let timeout = Duration::from_millis(start.timeout_ms);
-                let command = Command {
-                    minder,
-                    control,
-                    output,
-                    input,
-                    waiting_input: VecDeque::new(),
-                    written: 0,
-                    credit: WINDOW,
-                    deadline: (start.timeout_ms > 0).then(|| Instant::now() + timeout),
-                    grace_ms: start.grace_ms,
-                    overdue: None,
-                    nudge: (self.setup.isolation != Isolation::Namespaces)
-                        .then(|| Instant::now() + NUDGE),
-                    ended_by_us: None,
-                    ended: None,
-                    refused: false,
-                    gone: false,
-                    ended_for_memory_before,
-                };
-                self.commands.insert(start.id, command);
-                Ok(())
             }
         }
     }

@@ -4,6 +4,7 @@
 //! - Every descendant is found: in a process namespace of its own the minder is process 1 and the kernel
 //!   ends all with it; elsewhere it is the reaper of orphans, so none leaves its tree.
 //! - The minder gave up everything the command gives up, before the command exists.
+//! - One that waits for its command has given everything up already, and knows nothing to run yet.
 //! - It shares its working directory with the command's main process (`CLONE_FS`), so the last one is
 //!   known however that process ended, and nothing the command prints can forge it.
 
@@ -15,8 +16,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use crate::confine::Confinement;
-use crate::protocol::{Isolation, Start};
-use crate::{root, sys};
+use crate::protocol::{Isolation, Order, Start};
+use crate::{root, sys, wire};
 
 /// How long what a foreground command left behind may take to end by itself (a `tee` still writing),
 /// and then once more after it was asked to.
@@ -65,7 +66,7 @@ impl Word {
 
 /// What a command's process is made from.
 pub struct Plan<'a> {
-    pub start: &'a Start,
+    pub what: What<'a>,
     pub shell: &'a str,
     pub isolation: Isolation,
     pub confinement: Option<&'a Confinement>,
@@ -75,6 +76,38 @@ pub struct Plan<'a> {
     pub streams: [OwnedFd; 3],
     /// The way to the inner.
     pub control: OwnedFd,
+}
+
+/// What to run, or where that will be said.
+pub enum What<'a> {
+    Now(&'a Start),
+    /// One order in a pipe; its end means that none will come.
+    Later(OwnedFd),
+}
+
+impl What<'_> {
+    /// Waits until it is known; `None` when nothing will be run.
+    fn known(self) -> Option<Start> {
+        let orders = match self {
+            Self::Now(start) => return Some(start.clone()),
+            Self::Later(orders) => orders,
+        };
+        let mut received = Vec::new();
+        let mut piece = [0; 4096];
+        loop {
+            if let Some((frame, _)) = wire::cut(&received).ok()? {
+                return match Order::read(frame).ok()? {
+                    Order::Start(start) => Some(start),
+                    _ => None,
+                };
+            }
+            match sys::receive(&orders, &mut piece) {
+                Ok(count) if count > 0 => received.extend_from_slice(&piece[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(_) | Err(_) => return None,
+            }
+        }
+    }
 }
 
 /// The life of a minder. Never returns into the inner's code.
@@ -117,15 +150,18 @@ enum State {
 
 impl Minder {
     fn begin(plan: Plan<'_>) -> Result<Self, Refusal> {
-        let Plan { start, shell, isolation, confinement, open_files, streams, control } = plan;
+        let Plan { what, shell, isolation, confinement, open_files, streams, control } = plan;
         if confinement.is_none() {
             sys::restore_open_files(open_files);
         }
         let first = isolation == Isolation::Namespaces;
-        match prepare(start, first, confinement, &streams, &control)
-            .and_then(|signals| Ok((spawn(start, shell, &streams)?, signals)))
-        {
-            Ok((main, signals)) => {
+        let signals = match prepare(first, confinement, &streams, &control, &what) {
+            Ok(signals) => signals,
+            Err((stage, error)) => return Err((stage, error, control)),
+        };
+        let Some(start) = what.known() else { sys::_exit(0) };
+        match enter(&start).and_then(|()| spawn(&start, shell, &streams)) {
+            Ok(main) => {
                 drop(streams);
                 Word::Started.send(&control);
                 Ok(Self {
@@ -293,11 +329,11 @@ impl Minder {
 
 /// Everything up to the fork that can fail, in the order that makes it safe.
 fn prepare(
-    start: &Start,
     first: bool,
     confinement: Option<&Confinement>,
     streams: &[OwnedFd; 3],
     control: &OwnedFd,
+    what: &What<'_>,
 ) -> Result<OwnedFd, (String, io::Error)> {
     // Ends first when memory runs out; asked of the /proc that still shows us. Refusal changes nothing.
     let _ = fs::write("/proc/self/oom_score_adj", "500");
@@ -314,11 +350,16 @@ fn prepare(
     }
     let mut kept: Vec<RawFd> = streams.iter().map(AsRawFd::as_raw_fd).collect();
     kept.extend([control.as_raw_fd(), signals.as_raw_fd()]);
+    if let What::Later(orders) = what {
+        kept.push(orders.as_raw_fd());
+    }
     close_all_but(kept);
     sys::umask(0o022);
-    std::env::set_current_dir(&start.cwd)
-        .map_err(|error| (format!("enter `{}`", start.cwd), error))?;
     Ok(signals)
+}
+
+fn enter(start: &Start) -> Result<(), (String, io::Error)> {
+    std::env::set_current_dir(&start.cwd).map_err(|error| (format!("enter `{}`", start.cwd), error))
 }
 
 /// Starts the main process and waits until it is the program asked for.

@@ -145,3 +145,51 @@ fn a_command_that_kills_its_minder_on_the_host_ends_with_its_tree() {
         run(&host, "true").await.ok();
     });
 }
+
+/// Minders that wait: below the inner, which is below the outer, and asleep. One that has said that its
+/// command ended is on its way out and does not sleep any more.
+fn waiting_minders(data: &Path) -> Vec<u32> {
+    let asleep = |pid: u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.contains("State:\tS")
+    };
+    let all = helpers(data);
+    let parent = |of: u32| all.iter().find(|(pid, _)| *pid == of).map(|(_, parent)| *parent);
+    let below_inner = |parent_pid: u32| parent(parent_pid).is_some_and(|up| parent(up).is_some());
+    let waits = |(pid, up): &&(u32, u32)| below_inner(*up) && asleep(*pid);
+    all.iter().filter(waits).map(|(pid, _)| *pid).collect()
+}
+
+#[test]
+fn a_minder_that_dies_while_it_waits_costs_no_command() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.local().await;
+        for round in 0..5 {
+            run(&local, "true").await.ok();
+            until(|| !waiting_minders(&place.data).is_empty()).await;
+            let minder = waiting_minders(&place.data)[0];
+            kill(minder);
+            // Gone from here when the inner has taken note of it.
+            until(|| !Path::new(&format!("/proc/{minder}")).exists()).await;
+            assert_eq!(run(&local, &format!("echo {round}")).await.ok(), format!("{round}\n"));
+        }
+        local.stop().await;
+    });
+}
+
+#[test]
+fn a_minder_that_waits_is_passed_over_for_what_does_not_fit_it() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.local().await;
+        run(&local, "true").await.ok();
+        let long = format!(": {}; echo long", "x".repeat(100_000));
+        assert_eq!(run(&local, &long).await.ok(), "long\n");
+        let gone = Command { cwd: "/nowhere".into(), ..script(&local, "true") };
+        let refused = local.start(gone).await.unwrap_err().to_string();
+        assert!(refused.contains("/nowhere"), "{refused}");
+        assert_eq!(run(&local, "cd /tmp && pwd").await.ok(), "/tmp\n");
+        local.stop().await;
+    });
+}
