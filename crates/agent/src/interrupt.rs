@@ -57,13 +57,22 @@ impl Watch {
         }
     }
 
+    /// Resolves when a pause waits in the mailbox.
+    pub async fn paused(&self) -> Result<(), Error> {
+        self.told(|control| matches!(control, Control::Pause)).await
+    }
+
     async fn cancelled(&self) -> Result<(), Error> {
+        self.told(|control| matches!(control, Control::Cancel { .. })).await
+    }
+
+    async fn told(&self, wanted: impl Fn(&Control) -> bool) -> Result<(), Error> {
         let mut changes = self.store.mail_changes();
         loop {
             changes.tick();
             if self.store.has_mail(self.task)? {
                 let waiting = self.store.pending_injections(self.task)?;
-                if waiting.iter().any(|one| matches!(one.control, Some(Control::Cancel { .. }))) {
+                if waiting.iter().any(|one| one.control.as_ref().is_some_and(&wanted)) {
                     return Ok(());
                 }
             }

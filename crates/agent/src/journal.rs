@@ -18,8 +18,12 @@ use windlass_model::{Model, Transcript};
 use windlass_store::{Level, Store, Stream};
 
 use crate::context::Context;
+use crate::log;
 use crate::run::Error;
 use crate::trace::Trace;
+
+/// A change of so many percent is told to surfaces; each telling is a write.
+const SHOWN_PERCENT: f64 = 5.0;
 
 /// Where the time comes from, so that tests own it.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -33,6 +37,8 @@ pub struct Journal {
     clock: Clock,
     /// Taken in and not yet committed.
     noted: Vec<(Timestamp, Event)>,
+    /// How full the context was when surfaces were last told, in steps.
+    shown: Option<u64>,
 }
 
 impl Journal {
@@ -49,7 +55,8 @@ impl Journal {
         }
         let traces = stream.store().dir().traces().join(stream.root().to_string());
         let trace = Trace::catch_up(&traces.join(format!("{task}.jsonl")), &records)?;
-        Ok(Self { stream, state, context, trace, clock, noted: Vec::new() })
+        let noted = Vec::new();
+        Ok(Self { stream, state, context, trace, clock, noted, shown: None })
     }
 
     /// What is known of the task.
@@ -60,6 +67,11 @@ impl Journal {
     /// What the model sees; `None` before the first `agent_start`.
     pub fn transcript(&self) -> Option<&Transcript> {
         self.context.transcript()
+    }
+
+    /// The context that the model sees, as turns.
+    pub fn context(&self) -> &Context {
+        &self.context
     }
 
     /// How large the conversation is, by the best estimate.
@@ -101,8 +113,11 @@ impl Journal {
             return Ok(());
         }
         let records = self.stream.append_dated(all, level).await?;
-        for record in records.iter().skip(known) {
-            self.take_in(record.at, &record.event)?;
+        for (place, record) in records.iter().enumerate() {
+            if place >= known {
+                self.take_in(record.at, &record.event)?;
+            }
+            log::line(record.task, &record.event, &self.state);
         }
         Ok(self.trace.append(&records)?)
     }
@@ -116,8 +131,18 @@ impl Journal {
         let records = self.stream.drain(self.now()).await?;
         for record in &records {
             self.take_in(record.at, &record.event)?;
+            log::line(record.task, &record.event, &self.state);
         }
         Ok(self.trace.append(&records)?)
+    }
+
+    /// Tells surfaces how full the context is, when that has changed enough to be seen.
+    pub async fn show_usage(&mut self, percent: f64) -> Result<(), Error> {
+        let step = (percent / SHOWN_PERCENT) as u64;
+        if self.shown.replace(step) != Some(step) {
+            self.stream.store().set_context_usage(self.task(), percent).await?;
+        }
+        Ok(())
     }
 
     /// The event that moves the status, or `None` where it has it already.

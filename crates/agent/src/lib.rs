@@ -2,12 +2,22 @@
 
 pub mod run;
 pub mod calls;
+pub mod spawn;
+pub mod tree;
+pub mod budget;
+mod spend;
+pub mod memory;
 pub mod journal;
 pub mod context;
+pub mod compaction;
 pub mod trace;
+pub mod log;
 pub mod interrupt;
 pub mod prompt;
 pub mod report;
 
+pub use compaction::Summarizer;
 pub use journal::Journal;
+pub use memory::Memory;
 pub use run::{Agent, Error, Preview, Settings};
+pub use tree::Tree;

@@ -10,10 +10,16 @@ use windlass_core::message::{Message, ToolSpec};
 use windlass_core::policy::decide::by_profile;
 use windlass_core::policy::{Class, Decision};
 
+use crate::memory::Recalled;
+
 /// What a call without a known outcome comes to.
 pub const UNKNOWN_OUTCOME: &str = include_str!("prompts/unknown.md");
 /// What an answered `ask_user` call comes to.
 pub const ANSWERED: &str = include_str!("prompts/answered.md");
+/// What asks the agent to save its notes (ES-158).
+pub const FLUSH: &str = include_str!("prompts/flush.md");
+/// What follows when it says that it has.
+pub const FLUSHED: &str = include_str!("prompts/flushed.md");
 
 /// What the system prompt is made from.
 pub struct Surroundings<'a> {
@@ -66,8 +72,50 @@ pub fn system(about: &Surroundings<'_>) -> String {
     sections.join("\n")
 }
 
+/// The system prompt of a sub-agent: tools, workspace, safety (ES-239).
+pub fn minimal(about: &Surroundings<'_>) -> String {
+    let (profile, control) = (about.axes.permission_profile, about.axes.run_control);
+    let values = [
+        ("profile", profile.as_str()),
+        ("control", control.as_str()),
+        ("rules", &rules(&about.axes)),
+    ];
+    [
+        include_str!("prompts/minimal.md").to_owned(),
+        fill(include_str!("prompts/tools.md"), &[("tools", &tool_list(about.tools))]),
+        fill(include_str!("prompts/files.md"), &[("workspace", about.workspace)]),
+        include_str!("prompts/context.md").to_owned(),
+        fill(include_str!("prompts/safety.md"), &values),
+        include_str!("prompts/denials.md").to_owned(),
+    ]
+    .join("\n")
+}
+
+/// What the summarizer is told (ES-162, ES-171).
+pub fn summarize(words: u64) -> String {
+    fill(include_str!("prompts/summarize.md"), &[("words", &words.to_string())])
+}
+
+/// What it is told when its summary cannot be used.
+pub fn summarize_again(problem: &str, words: u64) -> String {
+    let words = words.to_string();
+    fill(include_str!("prompts/summarize_again.md"), &[("problem", problem), ("words", &words)])
+}
+
+/// One part of the record that it summarizes.
+pub fn record(part: usize, parts: usize, record: &str) -> String {
+    let (part, parts) = (part.to_string(), parts.to_string());
+    let values = [("part", part.as_str()), ("parts", &parts), ("record", record)];
+    fill(include_str!("prompts/record.md"), &values)
+}
+
+/// What stands in a context for what was dropped from it.
+pub fn compacted(sections: &str) -> String {
+    fill(include_str!("prompts/compacted.md"), &[("sections", sections)])
+}
+
 /// The messages a conversation opens with (ES-123, ES-132…135, ES-297).
-pub fn opening(command: &TaskCommand, memories: &[String]) -> Vec<Message> {
+pub fn opening(command: &TaskCommand, recalled: &Recalled) -> Vec<Message> {
     if let Some(resumed) = &command.resume_context {
         let mut messages = resumed.previous_messages.clone();
         messages.extend(resumed.injection.text_for_model().map(Message::user));
@@ -83,7 +131,10 @@ pub fn opening(command: &TaskCommand, memories: &[String]) -> Vec<Message> {
         }
     };
     list("Constraints", &command.constraints);
-    list("What is remembered from earlier work", memories);
+    list("What is remembered from earlier work", &recalled.memories);
+    if let Some(known) = &recalled.task_context {
+        let _ = write!(text, "\n# What is known of this task\n\n{}\n", known.trim());
+    }
     vec![Message::user(text)]
 }
 

@@ -28,7 +28,7 @@ pub fn result(
         deliverables: state.deliverables.values().cloned().collect(),
         final_message: match state.next() {
             Next::Finish(text) => Some(text),
-            Next::AskModel | Next::RunCalls | Next::Wait(_) => None,
+            Next::AskModel | Next::Compact | Next::RunCalls | Next::Wait(_) => None,
         },
         evidence_refs: evidence(state),
         usage: UsageMetrics { duration_ms: state.active_ms(task.now()), ..state.usage },
@@ -118,19 +118,4 @@ pub fn model_error(error: &windlass_model::Error) -> ErrorDetails {
     let mut details = ErrorDetails::new(kind, error.to_string()).hinted(hint);
     details.retryable = error.retryable();
     details
-}
-
-/// One log line per ending (ES-349, ES-350).
-pub fn log(task: &Journal, result: &TaskResult) {
-    let (task_id, status) = (task.task(), result.status);
-    match &result.error_details {
-        Some(error) => {
-            let (error_type, message) = (error.error_type, &error.message);
-            tracing::error!(%task_id, %error_type, message, "Task failed");
-        }
-        None => {
-            let UsageMetrics { iterations, duration_ms, .. } = result.usage;
-            tracing::info!(%task_id, %status, iterations, duration_ms, "Task completed");
-        }
-    }
 }

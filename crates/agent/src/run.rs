@@ -12,43 +12,56 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use windlass_core::command::CompactionOverrides;
-use windlass_core::command::TaskResult;
+use windlass_core::axes::RunControl;
+use windlass_core::command::{CompactionOverrides, HitlRequest, ResultStatus, TaskResult};
+use windlass_core::compaction::Trigger;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{
     AgentStart, CommandExited, DoomLoopDetected, Event, LlmRequest, LlmResponse, SandboxLost,
     StatusChanged,
 };
 use windlass_core::guard::Intervention;
-use windlass_core::id::{CallId, TaskId};
+use windlass_core::id::{CallId, InjectionId, TaskId};
+use windlass_core::injection::Injection;
 use windlass_core::message::{Prelude, ToolRequest};
 use windlass_core::policy::allow::DenyRule;
 use windlass_core::policy::pattern::Pattern;
 use windlass_core::state::{FoldError, Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_model::{Live, Model, Options, Reply};
+use windlass_model::{Fault, Live, Model, Options, Price, Reply};
+use windlass_skills::{Viewer, news};
 use windlass_store::Level;
-use windlass_tools::registry::reachable_under;
 use windlass_tools::shell::Exited;
 use windlass_tools::{Registry, World};
 
+use crate::budget::{self, Reservation};
+use crate::compaction::{Room, Summarizer};
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
+use crate::memory::{Memory, Recalled};
 use crate::prompt::{self, Surroundings};
 use crate::report;
+use crate::spend::stopped_at_budget;
+use crate::tree::{self, Tree};
 
 /// What one agent works with; chosen by the coordinator, fixed for the segment.
 pub struct Agent {
     /// Who answers.
     pub model: Arc<dyn Model>,
+    /// Who summarizes older turns.
+    pub summarizer: Summarizer,
     /// What it can do.
     pub registry: Arc<Registry>,
     /// What its tools work with.
     pub world: World,
     /// Its limits and surroundings.
     pub settings: Settings,
+    /// Where it learns what is remembered from earlier work.
+    pub memory: Option<Memory>,
     /// Where previews go; they are not journaled.
     pub previews: broadcast::Sender<Preview>,
+    /// The agents it belongs to; given by who drives the task. Without, it cannot start others.
+    pub tree: Option<Arc<Tree>>,
 }
 
 /// The limits and surroundings of one agent.
@@ -66,16 +79,24 @@ pub struct Settings {
     pub allow: Vec<Pattern>,
     /// Compaction settings in force.
     pub compaction: CompactionOverrides,
+    /// Whether a finished plan step is a reason to compact a context that is filling up.
+    pub compact_at_plan_step: bool,
     /// Where effects happen.
     pub container: String,
-    /// How strong that is, in words.
+    /// What is missing that one would expect of such a place, in words.
     pub footing: String,
     /// The workspace as the agent sees it.
     pub workspace: String,
     /// What the project's own files tell agents.
     pub instructions: Option<String>,
-    /// What is remembered from earlier work.
-    pub memories: Vec<String>,
+    /// Limit of active time of a sub-agent whose call does not say (ES-366).
+    pub sub_agent_timeout: Duration,
+    /// How many agents there may be.
+    pub sub_agents: tree::Limits,
+    /// What the task and all agents below it may spend.
+    pub budget: budget::Limits,
+    /// What its model costs, where that is known.
+    pub price: Option<Price>,
 }
 
 /// Something seen before it is journaled; a retry makes it void.
@@ -117,8 +138,10 @@ pub enum Error {
 pub(crate) enum Ending {
     /// With a final reply.
     Done,
-    /// On an open question.
+    /// On an open question, its own or one below it.
     Blocked,
+    /// Nothing is left to spend.
+    OverBudget,
     /// By a person, a schedule or the end of the process.
     Paused(StatusReason),
     /// For good, by a person.
@@ -135,33 +158,46 @@ impl Agent {
         stop: &CancellationToken,
     ) -> Result<TaskResult, Error> {
         task.drain().await?;
+        if let Some(tree) = &self.tree {
+            // Sub-agents may spend what a person has just granted, before this agent asks again.
+            tree.budget().heard(task.task(), &task.state().spending);
+        }
         let ending = match self.reason_not_to_start(task) {
             Some(ending) => ending,
-            None => {
-                self.start(task)?;
-                self.work(task, stop).await?
-            }
+            None => match self.start(task).await? {
+                Some(ending) => ending,
+                None => self.work(task, stop).await?,
+            },
         };
+        if matches!(ending, Ending::OverBudget) {
+            self.ask_about_budget(task).await?;
+        }
         self.end(task, ending).await
     }
 
     async fn work(&self, task: &mut Journal, stop: &CancellationToken) -> Result<Ending, Error> {
         loop {
             task.drain().await?;
-            self.report_exits(task)?;
+            self.report_exits(task).await?;
+            self.report_news(task).await?;
             if let Some(ending) = self.signalled(task, stop) {
                 return Ok(ending);
             }
             let step = match task.state().next() {
-                Next::AskModel => self.ask(task, stop).await?,
+                Next::AskModel => match self.room(task) {
+                    Room::Enough => self.ask(task, stop).await?,
+                    Room::SaveNotes => self.save_notes(task).await?,
+                    Room::Needed(trigger) => self.begin_compaction(task, trigger).await?,
+                },
+                Next::Compact => self.compact(task, stop).await?,
                 Next::RunCalls => self.run_calls(task, stop).await?,
                 Next::Wait(_) => return Ok(Ending::Blocked),
-                Next::Finish(_) => return Ok(Ending::Done),
+                Next::Finish(_) => return Ok(self.finished(task)),
             };
             if let Some(ending) = step {
                 return Ok(ending);
             }
-            if let Some(ending) = self.guard(task)? {
+            if let Some(ending) = self.guard(task).await? {
                 return Ok(ending);
             }
         }
@@ -172,56 +208,105 @@ impl Agent {
         match (&task.state().signal, task.state().next()) {
             (Some(Signal::Cancel(reason)), _) => Some(Ending::Cancelled(reason.clone())),
             (_, Next::Wait(_)) => Some(Ending::Blocked),
+            // A unit that waited for a person to look at it, and nothing was said against it.
+            (_, Next::Finish(_)) if task.state().reason == StatusReason::AwaitingMessage => {
+                Some(Ending::Done)
+            }
             _ => None,
         }
     }
 
-    fn start(&self, task: &mut Journal) -> Result<(), Error> {
+    /// A final reply ends the task; with assisted control a person looks first (MS-047).
+    fn finished(&self, task: &Journal) -> Ending {
+        match task.state().axes.run_control {
+            RunControl::Assisted if task.state().created.depth == 0 => {
+                Ending::Paused(StatusReason::AwaitingMessage)
+            }
+            RunControl::Assisted | RunControl::Manual | RunControl::Autonomous => Ending::Done,
+        }
+    }
+
+    async fn start(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
         let state = task.state();
         let command = state.command();
-        let tools = self.registry.specs(reachable_under(state.axes.permission_profile));
+        let tools = self.registry.specs(self.offered(state));
         let first = task.transcript().is_none();
-        let skills: Vec<_> = Vec::new();
-        let prelude = first.then(|| Prelude {
-            system: prompt::system(&Surroundings {
+        let (shelf, viewer) = (self.world.skills.current(), Viewer::of(&state.axes));
+        let skills = shelf.listing(viewer);
+        let prelude = first.then(|| {
+            let about = Surroundings {
                 tools: &tools,
                 axes: state.axes,
                 workspace: &self.settings.workspace,
                 skills: &skills,
                 instructions: self.settings.instructions.as_deref(),
-            }),
-            tools: tools.clone(),
+            };
+            let system = match state.created.parent {
+                None => prompt::system(&about),
+                Some(_) => prompt::minimal(&about),
+            };
+            Prelude { system, tools: tools.clone() }
         });
-        let context =
-            if first { prompt::opening(command, &self.settings.memories) } else { Vec::new() };
+        let recalled = match &self.memory {
+            Some(memory) if first => memory.recall(command).await,
+            Some(_) | None => Ok(Recalled::default()),
+        };
+        let (recalled, unable) = match recalled {
+            Ok(recalled) => (recalled, None),
+            Err(error) => (Recalled::default(), Some(Ending::Failed(error))),
+        };
+        // A task that fails before it begins is begun when it is tried again.
+        let begins = first && unable.is_none();
+        let prelude = prelude.filter(|_| begins);
+        let context = if begins { prompt::opening(command, &recalled) } else { Vec::new() };
         let start = AgentStart {
             task_id: command.task_id,
             goal: command.goal.clone(),
             model: self.model.name().to_string(),
             container: self.settings.container.clone(),
+            footing: self.settings.footing.clone(),
             tools: tools.iter().map(|tool| tool.name.clone()).collect(),
             risk_policy: state.axes.permission_profile.to_string(),
             max_iterations: self.settings.max_iterations,
             timeout_ms: self.settings.timeout.map(|limit| limit.as_millis() as u64),
             compaction_config: serde_json::to_value(&self.settings.compaction).unwrap_or_default(),
             prelude,
+            skills: if first { shelf.told(viewer) } else { Default::default() },
             context,
         };
-        tracing::info!(task_id = %start.task_id, goal = %start.goal, model = %start.model, "Task started");
         let running = task.moved(TaskStatus::Running, StatusReason::User).map(Event::StatusChanged);
         let lost = lost_with_the_sandbox(state).map(Event::SandboxLost);
         let started = Event::AgentStart(Box::new(start));
         let events = running.into_iter().chain([started]).chain(lost).collect();
-        task.note(events)
+        task.commit(events, Level::Written).await?;
+        Ok(unable)
     }
 
     /// Tells the agent which of its background commands have ended.
-    fn report_exits(&self, task: &mut Journal) -> Result<(), Error> {
+    async fn report_exits(&self, task: &mut Journal) -> Result<(), Error> {
         if task.state().final_text.is_some() {
             return Ok(());
         }
         let events: Vec<_> = self.world.shell.exited().into_iter().map(exited).collect();
-        task.note(events)
+        if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await }
+    }
+
+    /// Tells the agent what changed around it: skills, and what other parts have put into the news.
+    async fn report_news(&self, task: &mut Journal) -> Result<(), Error> {
+        let state = task.state();
+        if state.next() != Next::AskModel {
+            return Ok(());
+        }
+        let viewer = Viewer::of(&state.axes);
+        let skills = news(&state.told_skills, &self.world.skills.current(), viewer);
+        let others = self.world.news.take().into_iter().map(|text| (text, None));
+        let told = others.chain(skills.map(|(text, told)| (text, Some(told))));
+        let event = |(text, told): (String, Option<_>)| {
+            let id = InjectionId::new(task.now());
+            Event::InjectionReceived(Injection::notice(id, text, told.as_ref()))
+        };
+        let events: Vec<_> = told.map(event).collect();
+        if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await }
     }
 
     /// Signals in their order: cancelled, paused, out of time, out of rounds (ES-108).
@@ -234,6 +319,9 @@ impl Agent {
         }
         if stop.is_cancelled() {
             return Some(Ending::Paused(StatusReason::Shutdown));
+        }
+        if let Some(error) = stopped_at_budget(state) {
+            return Some(Ending::Failed(error));
         }
         let used = Duration::from_millis(state.active_ms(task.now()));
         if self.settings.timeout.is_some_and(|limit| used >= limit) {
@@ -258,13 +346,26 @@ impl Agent {
     ) -> Result<Option<Ending>, Error> {
         let (messages, hash) =
             task.transcript().map_or((0, String::new()), |sent| (sent.len(), sent.hash()));
+        let tokens = task.estimated_tokens();
+        if self.tree.as_ref().is_some_and(|tree| tree.budget().is_bounded()) {
+            // Others of the tree may have to settle first, and nothing noted waits that long.
+            task.commit(Vec::new(), Level::Written).await?;
+        }
+        let reserved = match self.afford(task, self.settings.price, tokens).await {
+            Ok(reserved) => reserved,
+            Err(_) => return Ok(Some(Ending::OverBudget)),
+        };
+        let gauge = self.limits().gauge(tokens);
         let request = LlmRequest {
             model: self.model.name().to_string(),
             messages,
-            estimated_tokens: task.estimated_tokens(),
+            estimated_tokens: tokens,
             hash,
+            context: Some(gauge),
+            reserved_usd: reserved.as_ref().map(Reservation::usd),
         };
         task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
+        task.show_usage(gauge.percent).await?;
 
         let watch = Watch::over(task, self.settings.timeout, stop);
         let Some(transcript) = task.transcript() else {
@@ -283,11 +384,27 @@ impl Agent {
         match reply {
             Ok(reply) => {
                 let response = self.response(task, reply);
+                let usage = response.usage;
                 task.note(vec![Event::LlmResponse(response)])?;
+                self.paid(task, reserved, &usage, 1).await?;
                 Ok(None)
             }
-            Err(error) => Ok(Some(Ending::Failed(report::model_error(&error)))),
+            Err(error) => self.refused(task, &error).await,
         }
+    }
+
+    /// A context that the provider finds too long is compacted once and sent once more.
+    async fn refused(
+        &self,
+        task: &mut Journal,
+        error: &windlass_model::Error,
+    ) -> Result<Option<Ending>, Error> {
+        let too_long = matches!(error.fault, Fault::ContextLength { .. });
+        if too_long && !task.state().cycle.forced {
+            tracing::warn!(task_id = %task.task(), %error, "Context refused as too long");
+            return self.begin_compaction(task, Trigger::ContextLength).await;
+        }
+        Ok(Some(Ending::Failed(report::model_error(error))))
     }
 
     /// A cancel and the end of the process are found by the loop itself; time is told here.
@@ -326,17 +443,16 @@ impl Agent {
     }
 
     /// Tells an agent that repeats itself, and gives up on one that does not listen (ES-264…269).
-    fn guard(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
+    async fn guard(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
         if !task.state().open_calls.is_empty() {
             return Ok(None);
         }
         match task.state().guard.verdict() {
             None => Ok(None),
             Some(Intervention::Nudge { pattern, number, message }) => {
-                tracing::warn!(task_id = %task.task(), pattern, "Doom loop detected");
                 let message = message.to_owned();
                 let detected = DoomLoopDetected { pattern, intervention: number, message };
-                task.note(vec![Event::DoomLoopDetected(detected)])?;
+                task.commit(vec![Event::DoomLoopDetected(detected)], Level::Written).await?;
                 Ok(None)
             }
             Some(Intervention::Fail { pattern }) => {
@@ -351,7 +467,11 @@ impl Agent {
     async fn end(&self, task: &mut Journal, ending: Ending) -> Result<TaskResult, Error> {
         let (to, reason, detail, error) = match ending {
             Ending::Done => (TaskStatus::Done, StatusReason::Finished, None, None),
+            Ending::Blocked if task.state().spending.hit.is_some() => {
+                (TaskStatus::Blocked, StatusReason::Budget, None, None)
+            }
             Ending::Blocked => (TaskStatus::Blocked, StatusReason::Question, None, None),
+            Ending::OverBudget => (TaskStatus::Blocked, StatusReason::Budget, None, None),
             Ending::Paused(reason) => (TaskStatus::Paused, reason, None, None),
             Ending::Cancelled(why) => (TaskStatus::Cancelled, StatusReason::User, why, None),
             Ending::Failed(error) => {
@@ -374,8 +494,16 @@ impl Agent {
                 error: error.clone(),
             }));
         }
-        let result = report::result(task, to, reason, error);
-        report::log(task, &result);
+        let mut result = report::result(task, to, reason, error);
+        if let Some(tree) = &self.tree {
+            if to.is_terminal() && !task.state().sub_agents.is_empty() {
+                tree.cancel_below(task.task(), &format!("the agent above it is {to}")).await?;
+            }
+            if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
+                let below = tree.question_below(task.task())?;
+                result.hitl_request = below.as_ref().map(HitlRequest::from);
+            }
+        }
         events.push(Event::AgentEnd(Box::new(result.clone())));
         task.commit(events, Level::Synced).await?;
         Ok(result)

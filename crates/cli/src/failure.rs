@@ -6,6 +6,8 @@ use windlass_core::command::{ResultStatus, TaskResult};
 
 /// The command line, the configuration or the surroundings are wrong.
 pub const USAGE: u8 = 2;
+/// Blocked because its budget is used up.
+pub const BUDGET: u8 = 6;
 /// Interrupted by Ctrl-C; the task is paused.
 pub const INTERRUPTED: u8 = 130;
 
@@ -62,6 +64,9 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::EmptyGoal => "say what is to be done: `windlass run \"fix the build\"`".into(),
         Coordinated::Workspace { .. } => {
             "name a directory that exists and that you can write to with `--workspace DIR`".into()
+        }
+        Coordinated::SubAgent { root, .. } => {
+            format!("talk to the task above it: `windlass send {root} \"…\"`")
         }
         Coordinated::WorkspaceTaken { task, .. } => format!(
             "wait for it, stop it with `windlass cancel {task}`, or add `--share` to work side by side"

@@ -1,10 +1,11 @@
 //! Driving a task: own it, fold its journal, give it an agent, and run it until its segment ends.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use windlass_agent::{Agent, Journal, Preview};
+use windlass_agent::{Agent, Journal, Preview, Tree, tree};
 use windlass_core::command::TaskResult;
 use windlass_core::error::ErrorDetails;
 use windlass_core::event::{Event, StatusChanged};
@@ -29,18 +30,23 @@ pub trait Equip: Send + Sync {
 }
 
 impl Coordinator {
-    /// Runs a task here until its segment ends. Fails if somebody else drives it.
+    /// Runs the tree that a task belongs to here, until the segment of its root ends. Fails if somebody
+    /// else drives it.
     pub async fn drive(&self, task: TaskId, stop: &CancellationToken) -> Result<TaskResult, Error> {
         let owner = self.store.own(task).await?;
+        let task = owner.root();
         let state = self.state(task)?;
         self.check_startable(&state)?;
-        let agent = self
+        let mut agent = self
             .equip
             .equip(&state, self.previews.clone())
             .await
             .map_err(|details| Error::Equipment { task, details: Box::new(details) })?;
         let model = agent.model.clone();
-        let mut journal = Journal::open(owner.stream(task)?, model, self.clock.clone())?;
+        let (agents, budget) = (agent.settings.sub_agents, agent.settings.budget);
+        let tree = Tree::open(owner, &self.store, self.clock.clone(), agents, budget)?;
+        let mut journal = Journal::open(tree.stream(task)?, model, self.clock.clone())?;
+        agent.tree = Some(Arc::new(tree));
         let runtime = Runtime {
             process_pid: std::process::id(),
             worktree_path: None,
@@ -72,6 +78,11 @@ impl Coordinator {
         let (from, reason) = (state.status, StatusReason::User);
         let moved = StatusChanged { from, to, reason, detail, error: None };
         stream.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
+        drop(stream);
+        if to == TaskStatus::Cancelled {
+            let why = "the agent above it was cancelled";
+            tree::cancel_below(&owner, &self.store, self.now(), task, why).await?;
+        }
         Ok(to)
     }
 
@@ -92,6 +103,11 @@ impl Coordinator {
         };
         owner.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
         Ok(())
+    }
+
+    /// The task that a person talks to: itself, or the one at the top of its tree.
+    pub fn root(&self, task: TaskId) -> Result<TaskId, Error> {
+        Ok(self.store.task(task)?.map_or(task, |row| row.root_id))
     }
 
     /// A task's state, as its journal says.

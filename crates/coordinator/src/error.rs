@@ -12,6 +12,14 @@ pub enum Error {
     /// There is nothing to do.
     #[error("the goal is empty")]
     EmptyGoal,
+    /// Sub-agents take answers and control, nothing else (ES-242).
+    #[error("`{task}` is a sub-agent, which takes no messages")]
+    SubAgent {
+        /// The sub-agent.
+        task: TaskId,
+        /// The task that a person talks to.
+        root: TaskId,
+    },
     /// The workspace cannot be used.
     #[error("workspace `{}` {problem}", path.display())]
     Workspace {

@@ -7,6 +7,8 @@ pub mod submit;
 pub mod drive;
 pub mod mailbox;
 pub mod watch;
+pub mod compactions;
+pub mod memory;
 mod error;
 
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use windlass_agent::Preview;
 use windlass_agent::journal::Clock;
 use windlass_store::Store;
 
+pub use compactions::Compaction;
 pub use drive::{BoxFuture, Equip};
 pub use error::Error;
 pub use mailbox::Steered;

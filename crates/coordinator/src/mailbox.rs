@@ -3,8 +3,9 @@
 use std::fmt;
 
 use windlass_core::id::{InjectionId, QuestionId, TaskId};
-use windlass_core::injection::{Control, Injection};
+use windlass_core::injection::{Control, Injection, InjectionType};
 use windlass_core::question::QuestionKind;
+use windlass_core::spending::{self, STOP};
 use windlass_core::status::TaskStatus;
 use windlass_store::Accepted;
 
@@ -43,8 +44,14 @@ impl Coordinator {
         by: &str,
     ) -> Result<TaskId, Error> {
         let row = self.store.question(question)?.ok_or(Error::QuestionClosed { question })?;
-        let asks_leave = row.question.kind == QuestionKind::Permission;
-        if asks_leave && row.question.permission(text).is_none() {
+        let fits = match row.question.kind {
+            QuestionKind::Permission => row.question.permission(text).is_some(),
+            QuestionKind::Budget => {
+                text.trim().eq_ignore_ascii_case(STOP) || spending::raise(text).is_some()
+            }
+            QuestionKind::AskUser | QuestionKind::Plan | QuestionKind::Runner => true,
+        };
+        if !fits {
             let (given, options) = (text.to_owned(), row.question.options);
             return Err(Error::NotAnOption { question, given, options });
         }
@@ -55,6 +62,14 @@ impl Coordinator {
 
     /// Puts a message into a task's mailbox.
     pub async fn inject(&self, task: TaskId, injection: Injection) -> Result<Accepted, Error> {
+        let talk = match injection.injection_type {
+            InjectionType::UserMessage | InjectionType::ExternalEvent => true,
+            InjectionType::HitlResponse | InjectionType::SystemControl => false,
+        };
+        let root = self.root(task)?;
+        if talk && root != task {
+            return Err(Error::SubAgent { task, root });
+        }
         Ok(self.store.inject(task, injection, self.now()).await?)
     }
 }

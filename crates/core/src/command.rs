@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ErrorDetails;
 use crate::id::{CommandId, QuestionId, SessionId, TaskId};
 use crate::injection::Injection;
+use crate::question::Question;
 use crate::status::{StatusReason, TaskStatus};
 use crate::words;
 
@@ -233,6 +234,17 @@ pub struct HitlRequest {
     pub context: Option<String>,
 }
 
+impl From<&Question> for HitlRequest {
+    fn from(question: &Question) -> Self {
+        Self {
+            request_id: question.id,
+            question: question.question.clone(),
+            options: question.options.clone(),
+            context: question.context.clone(),
+        }
+    }
+}
+
 /// What a run took (ES-303). `total_tokens` is always input plus output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageMetrics {
@@ -252,4 +264,39 @@ pub struct UsageMetrics {
     pub compactions: u32,
     /// Active time.
     pub duration_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ES-043, ES-292: a command is a whole goal; subtasks and unknown fields are refused, as is a missing one.
+    #[test]
+    fn a_task_command_holds_a_goal_and_no_subtasks() {
+        let id = "00000000000000000000000001";
+        let json = |more: &str| {
+            format!(
+                r#"{{"command_id":"cmd_{id}","session_id":"ses_{id}","task_id":"task_{id}"{more}}}"#
+            )
+        };
+        let read = |more| serde_json::from_str::<TaskCommand>(&json(more));
+        let command = read(r#","goal":"fix it""#).unwrap();
+        assert_eq!(command.execution_config, ExecutionConfig::default());
+        assert!(read("").unwrap_err().to_string().contains("goal"));
+        let refused = read(r#","goal":"fix it","subtasks":[]"#).unwrap_err();
+        assert!(refused.to_string().contains("subtasks"), "{refused}");
+    }
+
+    /// ES-299, ES-300: what a status is on the wire, for each reason that matters.
+    #[test]
+    fn a_status_is_told_on_the_wire_as_designed() {
+        use StatusReason::*;
+        let told = |status, reason| ResultStatus::of(status, reason).map(ResultStatus::as_str);
+        assert_eq!(told(TaskStatus::Done, Finished), Some("COMPLETED"));
+        assert_eq!(told(TaskStatus::Blocked, Question), Some("BLOCKED_USER"));
+        assert_eq!(told(TaskStatus::Blocked, Budget), Some("BLOCKED_USER"));
+        assert_eq!(told(TaskStatus::Blocked, Error), Some("FAILED"));
+        assert_eq!(told(TaskStatus::Paused, User), Some("PAUSED"));
+        assert_eq!(told(TaskStatus::Running, User), None);
+    }
 }

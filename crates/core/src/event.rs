@@ -4,11 +4,14 @@
 //! - Bodies only gain fields, each with a default, so that an old journal can always be read.
 //! - `Event::parts` then `Event::from_parts` is identity.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::axes::Axes;
 use crate::command::{TaskCommand, TaskResult};
+use crate::compaction::Gauge;
 use crate::error::ErrorDetails;
 use crate::id::{CallId, QuestionId, TaskId};
 use crate::injection::Injection;
@@ -19,6 +22,13 @@ use crate::policy::{Class, Decision, Risk};
 use crate::question::{Answer, Question};
 use crate::status::{StatusReason, TaskStatus};
 use crate::words;
+
+mod long;
+
+pub use long::{
+    BudgetHit, BudgetKind, BudgetLevel, CompactionEnd, CompactionProgress, CompactionStart,
+    MemoryFlush, SubAgentComplete, SubAgentSpawn, SubAgentStatus,
+};
 
 /// The version of event bodies that this program writes.
 pub const EVENT_VERSION: u32 = 1;
@@ -65,6 +75,20 @@ pub enum Event {
     SandboxLost(SandboxLost),
     /// A background command ended.
     CommandExited(CommandExited),
+    /// The agent is asked to save its notes.
+    MemoryFlush(MemoryFlush),
+    /// Older turns are about to be summarized.
+    CompactionStart(CompactionStart),
+    /// The summarizer answered.
+    CompactionProgress(CompactionProgress),
+    /// The context was made anew.
+    CompactionEnd(CompactionEnd),
+    /// A sub-agent is about to start.
+    SubAgentSpawn(SubAgentSpawn),
+    /// A sub-agent ended.
+    SubAgentComplete(Box<SubAgentComplete>),
+    /// A budget is nearly or wholly used up.
+    BudgetHit(BudgetHit),
     /// A run segment ended.
     AgentEnd(Box<TaskResult>),
 }
@@ -136,6 +160,9 @@ pub struct AgentStart {
     pub model: String,
     /// Where its effects happen.
     pub container: String,
+    /// What is missing that one would expect of such a place; empty when nothing is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub footing: String,
     /// The names of the tools it is offered.
     pub tools: Vec<String>,
     /// The profile that the gate decides by.
@@ -149,6 +176,9 @@ pub struct AgentStart {
     /// The system prompt and tools; present when an epoch begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prelude: Option<Prelude>,
+    /// The version of each skill that the prelude names, so that later changes can be told.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skills: BTreeMap<String, String>,
     /// The messages the conversation opens with; present when it begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Message>,
@@ -165,6 +195,12 @@ pub struct LlmRequest {
     pub estimated_tokens: u64,
     /// Hash of what was sent.
     pub hash: String,
+    /// How full the context is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Gauge>,
+    /// What the call is expected to cost at most; it counts as spent if no reply is ever journaled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_usd: Option<f64>,
 }
 
 /// The model answered.
@@ -374,6 +410,13 @@ impl Event {
             Self::SandboxStarted(_) => "sandbox_started",
             Self::SandboxLost(_) => "sandbox_lost",
             Self::CommandExited(_) => "command_exited",
+            Self::MemoryFlush(_) => "memory_flush",
+            Self::CompactionStart(_) => "compaction_start",
+            Self::CompactionProgress(_) => "compaction_progress",
+            Self::CompactionEnd(_) => "compaction_end",
+            Self::SubAgentSpawn(_) => "sub_agent_spawn",
+            Self::SubAgentComplete(_) => "sub_agent_complete",
+            Self::BudgetHit(_) => "budget_hit",
             Self::AgentEnd(_) => "agent_end",
         }
     }

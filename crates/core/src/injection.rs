@@ -1,5 +1,7 @@
 //! Messages pushed into a running task, and the exact words the model reads for each (ES-070…075).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::{InjectionId, QuestionId};
@@ -8,6 +10,9 @@ use crate::words;
 
 /// An injection's text is cut here; a larger one is refused at the door.
 pub const MAX_INJECTION_BYTES: usize = 256 * 1024;
+
+/// Where a notice keeps what the agent was told of.
+const TOLD_SKILLS: &str = "told_skills";
 
 words! {
     /// What kind of message it is (ES-071).
@@ -99,6 +104,23 @@ impl Injection {
         };
         let control = Some(control);
         Self { control, ..Self::new(id, InjectionType::SystemControl, content) }
+    }
+
+    /// The harness tells the agent what changed around it; `skills` are those it knows now.
+    pub fn notice(
+        id: InjectionId,
+        text: impl Into<String>,
+        skills: Option<&BTreeMap<String, String>>,
+    ) -> Self {
+        let metadata = skills.map(|skills| serde_json::json!({ TOLD_SKILLS: skills }));
+        Self { metadata, ..Self::new(id, InjectionType::SystemControl, text.into()) }
+    }
+
+    /// The skills that the agent knows after a notice that told it of some.
+    pub fn told_skills(&self) -> Option<BTreeMap<String, String>> {
+        let notice = self.injection_type == InjectionType::SystemControl && self.control.is_none();
+        let told = self.metadata.as_ref()?.get(TOLD_SKILLS)?;
+        notice.then(|| serde_json::from_value(told.clone()).ok()).flatten()
     }
 
     /// The same, with its sender's name.

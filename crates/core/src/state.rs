@@ -5,23 +5,27 @@
 //! - What happens next is a question to the state (`next`), so a loop that was killed and one that was
 //!   not go on alike.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
 
 use crate::axes::Axes;
 use crate::command::{Deliverable, HitlRequest, TaskCommand, UsageMetrics};
+use crate::cycle::Cycle;
 use crate::error::ErrorDetails;
-use crate::event::{Event, LlmResponse, TaskCreated, ToolCall, ToolResult};
+use crate::event::{
+    Event, LlmResponse, SubAgentComplete, SubAgentSpawn, TaskCreated, ToolCall, ToolResult,
+};
 use crate::guard::Guard;
 use crate::id::{CallId, QuestionId, TaskId};
 use crate::injection::{Control, Injection};
-use crate::message::ToolRequest;
+use crate::message::{ToolRequest, Usage};
 use crate::outcome::{Ending, Fact};
 use crate::plan::WorkingPlan;
 use crate::policy::allow::AllowRule;
-use crate::question::{Answer, Permission, Question};
+use crate::question::{Answer, Permission, Question, QuestionKind};
+use crate::spending::Spending;
 use crate::status::{IllegalMove, StatusReason, TaskStatus};
 
 /// A journal that contradicts itself.
@@ -73,6 +77,8 @@ pub struct OpenCall {
 pub enum Next {
     /// Ask the model.
     AskModel,
+    /// Go on with the compaction that was begun.
+    Compact,
     /// Bring the open calls of the last reply to their results.
     RunCalls,
     /// Nothing: a person has to answer first.
@@ -119,12 +125,16 @@ pub struct TaskState {
     pub deliverables: BTreeMap<String, Deliverable>,
     /// The version of each file that the agent has last seen or made.
     pub known_files: BTreeMap<String, String>,
+    /// The files that it and agents below it have changed.
+    pub changed_files: BTreeSet<String>,
     /// Where the whole of each cut output is.
     pub outputs: Vec<String>,
     /// The shell's directory, as the agent sees it.
     pub working_directory: Option<String>,
     /// Commands left running, by the call that started each.
     pub background: BTreeMap<CallId, String>,
+    /// The version of each skill that the agent has been told of.
+    pub told_skills: BTreeMap<String, String>,
     /// Tokens, rounds and calls so far; `duration_ms` counts ended segments only.
     pub usage: UsageMetrics,
     /// What it has cost so far.
@@ -139,6 +149,12 @@ pub struct TaskState {
     pub retries: u32,
     /// The doom-loop guard.
     pub guard: Guard,
+    /// Where it stands between two compactions.
+    pub cycle: Cycle,
+    /// What it has spent.
+    pub spending: Spending,
+    /// Sub-agents that were started and have not ended, by the call that asked for each.
+    pub sub_agents: BTreeMap<CallId, SubAgentSpawn>,
     /// When the running segment began and when it was last heard of.
     segment: Option<(Timestamp, Timestamp)>,
 }
@@ -164,9 +180,11 @@ impl TaskState {
             plan: None,
             deliverables: BTreeMap::new(),
             known_files: BTreeMap::new(),
+            changed_files: BTreeSet::new(),
             outputs: Vec::new(),
             working_directory: None,
             background: BTreeMap::new(),
+            told_skills: BTreeMap::new(),
             usage: UsageMetrics::default(),
             cost_spent: 0.0,
             last_tokens: 0,
@@ -174,6 +192,9 @@ impl TaskState {
             started: false,
             retries: 0,
             guard: Guard::default(),
+            cycle: Cycle::default(),
+            spending: Spending::default(),
+            sub_agents: BTreeMap::new(),
             segment: None,
         })
     }
@@ -200,19 +221,26 @@ impl TaskState {
             Event::TaskCreated(_) => return Err(FoldError::SecondBeginning),
             Event::StatusChanged(moved) => {
                 self.status.check_move(moved.to)?;
-                self.retries += u32::from(moved.to == TaskStatus::Retrying);
+                if moved.to == TaskStatus::Retrying {
+                    self.retries += 1;
+                    self.spending.retried();
+                }
                 self.status = moved.to;
                 self.reason = moved.reason;
                 self.error = moved.error.clone();
                 self.clear_signal();
             }
-            Event::AgentStart(_) => {
+            Event::AgentStart(start) => {
+                if start.prelude.is_some() {
+                    self.told_skills = start.skills.clone();
+                }
                 self.end_segment();
+                self.cost_spent += self.spending.segment_begun();
                 self.started = true;
                 self.segment = Some((at, at));
             }
             Event::AgentEnd(_) => self.end_segment(),
-            Event::LlmRequest(_) => {}
+            Event::LlmRequest(request) => self.spending.requested(request.reserved_usd),
             Event::LlmResponse(response) => self.replied(response),
             Event::RiskCheck(check) => {
                 self.open_call("risk_check", check.call)?;
@@ -238,7 +266,27 @@ impl TaskState {
             Event::ToolResult(result) => self.called(result)?,
             Event::InjectionReceived(injection) => self.injected(injection),
             Event::DoomLoopDetected(_) => self.guard.intervened(),
-            Event::PlanUpdated(plan) => self.plan = Some(plan.clone()),
+            Event::PlanUpdated(plan) => {
+                let before = self.plan.as_ref().map_or(0, WorkingPlan::done);
+                self.cycle.step_finished |= plan.done() > before;
+                self.plan = Some(plan.clone());
+            }
+            Event::MemoryFlush(_) => self.cycle.flush_begun(),
+            Event::CompactionStart(start) => self.cycle.begun(start),
+            Event::CompactionProgress(progress) => {
+                self.spent(&progress.usage);
+                self.cycle.progressed(progress);
+            }
+            Event::CompactionEnd(end) => {
+                self.usage.compactions = end.number;
+                self.cycle.ended(end);
+            }
+            Event::SubAgentSpawn(spawn) => {
+                self.usage.sub_agents_spawned += 1;
+                self.sub_agents.insert(spawn.call, spawn.clone());
+            }
+            Event::SubAgentComplete(complete) => self.completed(complete),
+            Event::BudgetHit(hit) => self.spending.hit(hit),
             Event::DeliverablePublished(deliverable) => {
                 self.deliverables.insert(deliverable.filepath.clone(), deliverable.clone());
             }
@@ -254,10 +302,15 @@ impl TaskState {
 
     /// What the loop does next.
     pub fn next(&self) -> Next {
+        // A question that no call waits for is about the whole task.
+        if let Some(question) = self.open_questions.values().find(|one| one.call.is_none()) {
+            return Next::Wait(question.id);
+        }
         match (self.open_calls.first(), &self.final_text) {
             (Some(OpenCall { stage: Stage::Asked(question), .. }), _) => Next::Wait(*question),
             (Some(_), _) => Next::RunCalls,
             (None, Some(text)) => Next::Finish(text.clone()),
+            (None, None) if self.cycle.compacting.is_some() => Next::Compact,
             (None, None) => Next::AskModel,
         }
     }
@@ -280,23 +333,18 @@ impl TaskState {
 
     /// What is asked of a person, on the wire.
     pub fn hitl_request(&self) -> Option<HitlRequest> {
-        let question = self.open_questions.values().next()?;
-        Some(HitlRequest {
-            request_id: question.id,
-            question: question.question.clone(),
-            options: question.options.clone(),
-            context: question.context.clone(),
-        })
+        self.open_questions.values().next().map(HitlRequest::from)
     }
 
     fn replied(&mut self, response: &LlmResponse) {
         let usage = &response.usage;
-        self.usage.input_tokens += usage.input_tokens;
-        self.usage.output_tokens += usage.output_tokens;
-        self.usage.total_tokens = self.usage.input_tokens + self.usage.output_tokens;
-        self.cost_spent += usage.cost_usd.unwrap_or(0.0);
+        self.spent(usage);
+        self.spending.own_turns += 1;
         self.last_tokens = usage.input_tokens + usage.output_tokens;
-        self.final_text = response.calls.is_empty().then(|| response.text.clone());
+        // What an agent says when it has saved its notes is not its last word.
+        let flushing = self.cycle.replied(!response.calls.is_empty());
+        let last = response.calls.is_empty() && !flushing;
+        self.final_text = last.then(|| response.text.clone());
         self.open_calls = response
             .calls
             .iter()
@@ -304,7 +352,29 @@ impl TaskState {
             .collect();
     }
 
+    fn spent(&mut self, usage: &Usage) {
+        self.usage.input_tokens += usage.input_tokens;
+        self.usage.output_tokens += usage.output_tokens;
+        self.usage.total_tokens = self.usage.input_tokens + self.usage.output_tokens;
+        self.cost_spent += usage.cost_usd.unwrap_or(0.0);
+        self.spending.settled(usage);
+    }
+
+    /// What a sub-agent took is part of what its parent took; its rounds and calls are its own.
+    fn completed(&mut self, complete: &SubAgentComplete) {
+        self.sub_agents.remove(&complete.call);
+        self.changed_files.extend(complete.files_changed.iter().cloned());
+        self.usage.input_tokens += complete.usage.input_tokens;
+        self.usage.output_tokens += complete.usage.output_tokens;
+        self.usage.total_tokens = self.usage.input_tokens + self.usage.output_tokens;
+        self.usage.sub_agents_spawned += complete.usage.sub_agents_spawned;
+        self.cost_spent += complete.cost_usd;
+    }
+
     fn answered(&mut self, question: Question, answer: &Answer) -> Result<(), FoldError> {
+        if question.kind == QuestionKind::Budget {
+            self.spending.answered(&answer.text);
+        }
         if question.permission(&answer.text) == Some(Permission::AllowAll)
             && let Some(rule) = &question.grants
             && !self.allow_rules.contains(rule)
@@ -323,7 +393,12 @@ impl TaskState {
         let call = self.open_calls.remove(place);
         let ran = matches!(call.stage, Stage::Started(_) | Stage::Answered(..));
         self.usage.tool_calls += u32::from(ran);
-        self.usage.iterations += u32::from(self.open_calls.is_empty());
+        self.sub_agents.remove(&result.call);
+        let flushing = self.cycle.is_flushing();
+        if self.open_calls.is_empty() {
+            self.usage.iterations += 1;
+            self.cycle.round_ended();
+        }
         for fact in &result.outcome.facts {
             self.learned(fact);
         }
@@ -332,19 +407,22 @@ impl TaskState {
         }
         let ending = result.outcome.ending;
         let failed = matches!(ending, Ending::Error | Ending::Denied | Ending::Unknown);
-        self.guard.saw(
-            &result.tool,
-            canonical_hash(&call.request),
-            hash_of(&result.outcome.text),
-            failed,
-        );
+        // What is refused while notes are saved says nothing about the work.
+        if !flushing {
+            let said = hash_of(without_figures(result));
+            self.guard.saw(&result.tool, canonical_hash(&call.request), said, failed);
+        }
         Ok(())
     }
 
     fn learned(&mut self, fact: &Fact) {
         match fact {
-            Fact::FileRead { path, hash } | Fact::FileChanged { path, hash, .. } => {
+            Fact::FileRead { path, hash } => {
                 self.known_files.insert(path.clone(), hash.clone());
+            }
+            Fact::FileChanged { path, hash, .. } => {
+                self.known_files.insert(path.clone(), hash.clone());
+                self.changed_files.insert(path.clone());
             }
             Fact::WorkingDirectory { path } => self.working_directory = Some(path.clone()),
             Fact::BackgroundStarted { call, command } => {
@@ -365,6 +443,9 @@ impl TaskState {
             Some(Control::Resume) if self.signal == Some(Signal::Pause) => self.signal = None,
             Some(Control::Revoke { rule }) => self.allow_rules.retain(|given| given != rule),
             Some(Control::Pause | Control::Resume) | None => {}
+        }
+        if let Some(told) = injection.told_skills() {
+            self.told_skills = told;
         }
         if injection.text_for_model().is_some() {
             self.final_text = None;
@@ -403,6 +484,16 @@ impl TaskState {
 
 fn millis(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.duration_since(from).as_millis()).unwrap_or(0)
+}
+
+/// A result as the guard compares it: a sub-agent's begins with a line of times and tokens, which
+/// differ although nothing else does.
+fn without_figures(result: &ToolResult) -> &str {
+    let text = result.outcome.text.as_str();
+    match result.tool.as_str() {
+        "spawn_agent" => text.split_once('\n').map_or(text, |(_, rest)| rest),
+        _ => text,
+    }
 }
 
 fn hash_of(value: impl Hash) -> u64 {

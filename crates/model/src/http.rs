@@ -324,7 +324,7 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Cause> {
     }
 }
 
-fn innermost(error: &reqwest::Error) -> String {
+pub(crate) fn innermost(error: &reqwest::Error) -> String {
     let mut inner: &dyn std::error::Error = error;
     while let Some(source) = inner.source() {
         inner = source;

@@ -24,7 +24,11 @@ mod openai;
 mod anthropic;
 pub mod script;
 mod record;
+mod context_service;
+mod embeddings;
 
+pub use context_service::{ContextService, ContextServiceError, Fetched};
+pub use embeddings::{Embeddings, EmbeddingsError};
 pub use error::{Category, Error, Fault};
 pub use name::{ModelName, NameError};
 pub use open::{Dialect, Models, Provider, Settings, SetupError};

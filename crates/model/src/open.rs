@@ -176,7 +176,7 @@ impl Models {
     }
 }
 
-fn build_client(base: &Url) -> Result<Client, reqwest::Error> {
+pub(crate) fn build_client(base: &Url) -> Result<Client, reqwest::Error> {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
         // An error says that someone installed one before us, which serves as well.
@@ -197,7 +197,7 @@ fn build_client(base: &Url) -> Result<Client, reqwest::Error> {
     client.build()
 }
 
-fn parse_base(text: &str) -> Result<Url, String> {
+pub(crate) fn parse_base(text: &str) -> Result<Url, String> {
     // The text may hold a password, so it is not repeated.
     let url = Url::parse(text.trim()).map_err(|error| error.to_string())?;
     match url.scheme() {
@@ -207,14 +207,14 @@ fn parse_base(text: &str) -> Result<Url, String> {
 }
 
 /// Whether a server is on this machine, where a key is optional.
-fn loopback(base: &Url) -> bool {
+pub(crate) fn loopback(base: &Url) -> bool {
     let host = base.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     address.map_or(host == "localhost" || host.ends_with(".localhost"), |ip| ip.is_loopback())
 }
 
 /// The base without what is nobody's business.
-fn shown(base: &Url) -> String {
+pub(crate) fn shown(base: &Url) -> String {
     let mut base = base.clone();
     // Fails only for URLs without a host, which `parse_base` refuses.
     let _ = base.set_username("");

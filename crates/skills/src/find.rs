@@ -2,20 +2,26 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use sha2::{Digest as _, Sha256};
 
 use crate::Problem;
 use crate::parse::{ParseError, parse_markdown, parse_yaml};
-use crate::skill::{Scope, Skill};
+use crate::skill::{Resource, Scope, Skill};
 
 /// The longest skill file: instructions that a model is to read whole.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 /// How many entries of a directory are looked at.
 const MAX_ENTRIES: usize = 1_000;
-/// How many other files of a skill are named.
-const MAX_RESOURCES: usize = 50;
+/// How many other files a skill may have; more is a project of its own.
+const MAX_RESOURCES: usize = 500;
 /// How deep they may lie.
-const MAX_RESOURCE_DEPTH: usize = 3;
+const MAX_RESOURCE_DEPTH: usize = 6;
+/// The answers to its own exams, which no agent may see (MS-169).
+const EVALS: &str = "evals";
 
 /// What one directory holds.
 pub(crate) struct Found {
@@ -51,7 +57,17 @@ pub(crate) fn in_directory(directory: &Path, scope: Scope) -> Found {
     for path in paths {
         let Some((name, form)) = form_of(&path) else { continue };
         match read_one(directory, &path, &name, &form, scope) {
-            Ok(skill) => found.add(skill),
+            Ok(skill) => {
+                // Used all the same: other programs go by the name inside, too.
+                if matches!(form, Form::Folder) && skill.meta.name != name {
+                    let reason = format!(
+                        "`name` `{}` differs from its directory `{name}`; make them one",
+                        skill.meta.name
+                    );
+                    found.problems.push(problem(&skill.path, reason));
+                }
+                found.add(skill);
+            }
             Err(problem) => found.problems.push(problem),
         }
     }
@@ -115,9 +131,10 @@ fn read_one(
     let mut resources = Vec::new();
     if let Form::Folder = form {
         list_resources(path, "", MAX_RESOURCE_DEPTH, &mut resources);
-        resources.sort();
+        resources.sort_by(|left, right| left.name.cmp(&right.name));
     }
-    Ok(Skill { meta, content, body, scope, path: file, resources })
+    let version = version(&content, &resources);
+    Ok(Skill { meta, content, body, scope, path: file, resources, version })
 }
 
 fn read_text(directory: &Path, file: &Path, scope: Scope) -> Result<String, String> {
@@ -150,22 +167,37 @@ fn is_within_project(directory: &Path, file: &Path) -> bool {
     }
 }
 
-fn list_resources(folder: &Path, below: &str, depth: usize, names: &mut Vec<String>) {
+/// Only real files: a link could lead to anything on this machine.
+fn list_resources(folder: &Path, below: &str, depth: usize, found: &mut Vec<Resource>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let Ok(name) = entry.file_name().into_string() else { continue };
-        // Evals hold the answers to their own questions (MS-169).
-        let hidden = name.starts_with('.') || (below.is_empty() && name == "evals");
-        if hidden || names.len() >= MAX_RESOURCES {
+        let hidden = name.starts_with('.') || (below.is_empty() && name == EVALS);
+        if hidden || found.len() >= MAX_RESOURCES {
             continue;
         }
-        let whole = if below.is_empty() { name } else { format!("{below}/{name}") };
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() && depth > 1 => {
-                list_resources(&entry.path(), &whole, depth - 1, names);
-            }
-            Ok(kind) if kind.is_file() && whole != "SKILL.md" => names.push(whole),
-            _ => {}
+        let name = if below.is_empty() { name } else { format!("{below}/{name}") };
+        let Ok(metadata) = entry.metadata() else { continue };
+        if metadata.is_dir() && depth > 1 {
+            list_resources(&entry.path(), &name, depth - 1, found);
+        } else if metadata.is_file() && name != "SKILL.md" {
+            let modified = metadata.modified().ok();
+            let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            found.push(Resource {
+                name,
+                bytes: metadata.len(),
+                modified: since.map_or(0, |since| since.as_nanos()),
+                executable: metadata.permissions().mode() & 0o111 != 0,
+            });
         }
     }
+}
+
+/// Sixteen characters that are the same for the same skill on every run.
+fn version(content: &str, resources: &[Resource]) -> String {
+    let mut hash = Sha256::new_with_prefix(content);
+    for Resource { name, bytes, modified, executable } in resources {
+        hash.update(format!("\0{name}\0{bytes}\0{modified}\0{executable}"));
+    }
+    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,25 +1,47 @@
 //! Finding, checking and reading skills: folders with a `SKILL.md`, or lone `.md` and `.yaml` files.
 //!
 //! Invariants:
-//! - A broken file never stops the others: it is skipped, and reported with file, line and reason.
+//! - A broken file never stops the others: it is skipped, or its last good version goes on, and it is
+//!   reported with file, line and reason.
 //! - Of two skills with one name the one from the later directory counts.
 //! - What a project brings is read only from inside the project: a link to elsewhere is not followed.
+//! - No agent is shown `evals`: they hold the answers to their own questions (MS-169).
 
-mod find;
-mod parse;
 mod skill;
+mod parse;
+mod find;
+mod places;
+mod shelf;
+mod watch;
+mod merged;
+mod news;
+mod invoke;
+pub mod eval;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+pub use invoke::{Invocation, InvocationError, invoke};
+pub use merged::Merged;
+pub use news::{Told, news};
 pub use parse::{MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, ParseError, parse_markdown, parse_yaml};
-pub use skill::{Context, Meta, Scope, SideEffects, Skill};
+pub use places::{IMAGE_DIRECTORY, places};
+pub use shelf::Shelf;
+pub use skill::{Context, Meta, Resource, Role, Scope, SideEffects, Skill, Viewer};
+
+/// How much of a system prompt the list of skills may take; what is over is cut, then left out.
+const MAX_LISTED_BYTES: usize = 16 * 1024;
+/// How long a description may be in a list that would be too long otherwise.
+const SHORT_DESCRIPTION_CHARS: usize = 100;
 
 /// All skills that can be used, by name.
 #[derive(Debug, Default)]
 pub struct Skills {
-    by_name: BTreeMap<String, Skill>,
+    by_name: BTreeMap<String, Arc<Skill>>,
+    /// The overridden ones too, in order of directories.
+    all: Vec<Arc<Skill>>,
     problems: Vec<Problem>,
 }
 
@@ -52,29 +74,85 @@ impl Skills {
 
     /// Reads every skill in these directories; later ones win by name, missing ones hold nothing.
     pub fn load(directories: &[(PathBuf, Scope)]) -> Self {
+        Self::load_over(directories, &Self::empty())
+    }
+
+    /// The same, where a file that cannot be read goes on as it was in `before`.
+    pub fn load_over(directories: &[(PathBuf, Scope)], before: &Self) -> Self {
         let mut skills = Self::empty();
         for (directory, scope) in directories {
             let found = find::in_directory(directory, *scope);
+            let mut of_directory: Vec<Arc<Skill>> =
+                found.skills.into_iter().map(Arc::new).collect();
+            for problem in &found.problems {
+                let kept =
+                    before.all.iter().filter(|skill| problem.concerns(&skill.path, directory));
+                for skill in kept {
+                    if !of_directory.iter().any(|other| other.path == skill.path) {
+                        of_directory.push(Arc::clone(skill));
+                    }
+                }
+            }
             skills.problems.extend(found.problems);
-            skills
-                .by_name
-                .extend(found.skills.into_iter().map(|skill| (skill.meta.name.clone(), skill)));
+            for skill in of_directory {
+                skills.by_name.insert(skill.meta.name.clone(), Arc::clone(&skill));
+                skills.all.push(skill);
+            }
         }
         skills
     }
 
     /// All of them, by name.
     pub fn list(&self) -> impl Iterator<Item = &Skill> {
-        self.by_name.values()
+        self.by_name.values().map(AsRef::as_ref)
     }
 
     /// The one of this name.
     pub fn get(&self, name: &str) -> Option<&Skill> {
-        self.by_name.get(name)
+        self.by_name.get(name).map(AsRef::as_ref)
     }
 
-    /// What was skipped, and why.
+    /// Those that an agent may use unasked, by name.
+    pub fn offered(&self, viewer: Viewer) -> impl Iterator<Item = &Skill> {
+        self.list().filter(move |skill| skill.is_offered_to(viewer))
+    }
+
+    /// Names and descriptions for a system prompt, within bounds however many there are.
+    pub fn listing(&self, viewer: Viewer) -> Vec<(String, String)> {
+        let whole: usize =
+            self.offered(viewer).map(|s| s.meta.name.len() + s.meta.description.len()).sum();
+        let mut room = MAX_LISTED_BYTES;
+        let mut list = Vec::new();
+        for Meta { name, description, .. } in self.offered(viewer).map(|skill| &skill.meta) {
+            let description = match whole > MAX_LISTED_BYTES {
+                true => windlass_core::text::one_line(description, SHORT_DESCRIPTION_CHARS),
+                false => description.clone(),
+            };
+            let bytes = name.len() + description.len();
+            if bytes > room {
+                break;
+            }
+            room -= bytes;
+            list.push((name.clone(), description));
+        }
+        list
+    }
+
+    /// Those that another of the same name, from a later directory, stands before.
+    pub fn overridden(&self) -> impl Iterator<Item = &Skill> {
+        let counts = |skill: &Arc<Skill>| Arc::ptr_eq(&self.by_name[&skill.meta.name], skill);
+        self.all.iter().filter(move |skill| !counts(skill)).map(AsRef::as_ref)
+    }
+
+    /// What was skipped or goes on as it was, and why.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
+    }
+}
+
+impl Problem {
+    /// Whether a file could not be read because of it.
+    fn concerns(&self, file: &Path, directory: &Path) -> bool {
+        self.path == file || (self.path == directory && file.starts_with(directory))
     }
 }

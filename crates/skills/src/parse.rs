@@ -3,10 +3,12 @@
 //! Lenient where nothing is lost: keys in kebab or snake case, unknown keys, a list of tools as one
 //! string. Strict where a skill could not be called or chosen: name and description.
 
-use serde::Deserialize;
-use windlass_core::axes::PermissionProfile;
+use std::str::FromStr;
 
-use crate::skill::{Context, Meta, SideEffects};
+use serde::Deserialize;
+use windlass_core::axes::{PermissionProfile, UnknownValue};
+
+use crate::skill::{Context, Meta, Role, SideEffects};
 
 /// As the Agent Skills layout has it.
 pub const MAX_NAME_CHARS: usize = 64;
@@ -25,6 +27,19 @@ pub struct ParseError {
 impl ParseError {
     fn new(reason: impl Into<String>) -> Self {
         Self { line: None, reason: reason.into() }
+    }
+
+    /// Blames the line of `yaml` that the named key stands on.
+    fn blaming(mut self, yaml: &str) -> Self {
+        let key = self.reason.split('`').nth(1).unwrap_or_default().to_owned();
+        let snake = key.replace('-', "_");
+        let stands = |line: &str| {
+            let written = line.split(':').next().unwrap_or_default().trim();
+            !key.is_empty() && (written == key || written == snake)
+        };
+        let line = yaml.lines().position(stands);
+        self.line = self.line.or(line.map(|index| index as u64 + 1));
+        self
     }
 }
 
@@ -65,19 +80,20 @@ enum OneOrMany {
 pub fn parse_markdown(text: &str, fallback: &str) -> Result<(Meta, String), ParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (front, body) = split(text)?;
-    let keys = read_keys(front).map_err(|mut error| {
-        // The fence is a line, too.
-        error.line = error.line.map(|line| line + 1);
-        error
+    let meta = read_keys(front).and_then(|keys| meta(keys, fallback)).map_err(|error| {
+        // The fence is a line, too; what is missing altogether is missed there.
+        let ParseError { line, reason } = error.blaming(front);
+        ParseError { line: Some(line.map_or(1, |line| line + 1)), reason }
     })?;
-    Ok((meta(keys, fallback)?, body.to_owned()))
+    Ok((meta, body.to_owned()))
 }
 
 /// Reads a skill that is all YAML, its instructions under `content`.
 pub fn parse_yaml(text: &str, fallback: &str) -> Result<(Meta, String), ParseError> {
-    let mut keys = read_keys(text.strip_prefix('\u{feff}').unwrap_or(text))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut keys = read_keys(text)?;
     let body = keys.content.take().ok_or_else(|| ParseError::new("`content` is missing"))?;
-    Ok((meta(keys, fallback)?, body))
+    Ok((meta(keys, fallback).map_err(|error| error.blaming(text))?, body))
 }
 
 /// Frontmatter and what follows it.
@@ -133,14 +149,6 @@ fn meta(keys: Keys, fallback: &str) -> Result<Meta, ParseError> {
         Some("production-mutation" | "production_mutation") => SideEffects::ProductionMutation,
         Some(other) => SideEffects::Other(other.to_owned()),
     };
-    let word = |error: windlass_core::axes::UnknownValue| ParseError::new(error.to_string());
-    if let Some(author) = &keys.author_type
-        && !["architect", "executor", "auditor"].contains(&author.as_str())
-    {
-        return Err(ParseError::new(format!(
-            "`author-type` `{author}` is unknown; use architect, executor or auditor"
-        )));
-    }
     Ok(Meta {
         name,
         description,
@@ -148,15 +156,28 @@ fn meta(keys: Keys, fallback: &str) -> Result<Meta, ParseError> {
         model_invocable: keys.model_invocable.unwrap_or(true)
             && side_effects != SideEffects::ProductionMutation,
         side_effects,
-        permission_profile: keys
-            .permission_profile
-            .map_or(Ok(PermissionProfile::Restricted), |text| text.parse().map_err(word))?,
+        permission_profile: word("permission-profile", keys.permission_profile)?
+            .unwrap_or(PermissionProfile::Restricted),
         allowed_tools: keys.allowed_tools.map(tools),
-        author_type: keys.author_type,
-        context: keys.context.map_or(Ok(Context::Inline), |text| text.parse().map_err(word))?,
+        author_type: word::<Role>("author-type", keys.author_type)?,
+        context: word("context", keys.context)?.unwrap_or(Context::Inline),
         genesis_scope: keys.genesis_scope,
         hooks: keys.hooks,
     })
+}
+
+/// One word of a closed set.
+fn word<T>(key: &str, given: Option<String>) -> Result<Option<T>, ParseError>
+where
+    T: FromStr<Err = UnknownValue>,
+{
+    let read = |text: String| {
+        text.parse().map_err(|error: UnknownValue| {
+            let UnknownValue { given, allowed, .. } = error;
+            ParseError::new(format!("`{key}` may not be `{given}`; allowed: {allowed}"))
+        })
+    };
+    given.map(read).transpose()
 }
 
 /// A name is also a directory under `/skills` and a slash command.

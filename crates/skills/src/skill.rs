@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use windlass_core::axes::PermissionProfile;
+use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
 use windlass_core::words;
 
 words! {
@@ -24,6 +24,53 @@ words! {
         Inline = "inline",
         /// In a sub-agent.
         Fork = "fork",
+    }
+}
+
+words! {
+    /// Whom a skill is for (AX-031).
+    Role ("skill author type") {
+        /// Plans.
+        Architect = "architect",
+        /// Builds.
+        Executor = "executor",
+        /// Judges.
+        Auditor = "auditor",
+    }
+}
+
+impl Role {
+    /// The role that works in this mode; none has talk, repair and research to itself.
+    pub const fn in_mode(mode: WorkMode) -> Option<Self> {
+        match mode {
+            WorkMode::Plan => Some(Self::Architect),
+            WorkMode::Build => Some(Self::Executor),
+            WorkMode::Review => Some(Self::Auditor),
+            WorkMode::Chat | WorkMode::Repair | WorkMode::Research => None,
+        }
+    }
+}
+
+/// Who looks at the skills: an agent is offered what its profile reaches and its role is meant for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Viewer {
+    /// The profile in force.
+    pub profile: PermissionProfile,
+    /// The role, where it has one.
+    pub role: Option<Role>,
+}
+
+impl Viewer {
+    /// An agent under these axes.
+    pub const fn of(axes: &Axes) -> Self {
+        Self { profile: axes.permission_profile, role: Role::in_mode(axes.work_mode) }
+    }
+}
+
+/// Whoever nobody has described may see what anyone may.
+impl Default for Viewer {
+    fn default() -> Self {
+        Self { profile: PermissionProfile::Restricted, role: None }
     }
 }
 
@@ -57,8 +104,8 @@ pub struct Meta {
     pub permission_profile: PermissionProfile,
     /// The only tools it may use, where it names any.
     pub allowed_tools: Option<Vec<String>>,
-    /// The role that wrote it.
-    pub author_type: Option<String>,
+    /// The role it is for; anyone where it does not say.
+    pub author_type: Option<Role>,
     /// Where it is followed.
     pub context: Context,
     /// The policy scope it runs under.
@@ -80,6 +127,40 @@ pub struct Skill {
     pub scope: Scope,
     /// Its file on the host.
     pub path: PathBuf,
-    /// Other files of its folder, relative to it.
-    pub resources: Vec<String>,
+    /// Other files of its folder.
+    pub resources: Vec<Resource>,
+    /// Tells this version from any other: the text, and size and time of the other files.
+    pub version: String,
+}
+
+/// A file beside a `SKILL.md`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// Relative to the skill's folder, with `/` between names.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was last written, in nanoseconds; only compared.
+    pub modified: u128,
+    /// Whether it can be run.
+    pub executable: bool,
+}
+
+impl Skill {
+    /// Whether an agent may use it unasked (MS-155, MS-157, MS-161).
+    pub fn is_offered_to(&self, viewer: Viewer) -> bool {
+        self.meta.model_invocable && self.is_reached_by(viewer)
+    }
+
+    /// Whether it is for this role and the profile suffices, whoever calls for it.
+    pub fn is_reached_by(&self, viewer: Viewer) -> bool {
+        let for_role = self.meta.author_type.is_none_or(|role| Some(role) == viewer.role);
+        for_role && self.meta.permission_profile <= viewer.profile
+    }
+
+    /// Its folder; a lone file has none.
+    pub fn folder(&self) -> Option<&std::path::Path> {
+        let is_folder = self.path.file_name().is_some_and(|name| name == "SKILL.md");
+        if is_folder { self.path.parent() } else { None }
+    }
 }

@@ -112,5 +112,12 @@ async fn owner(store: &Store) -> Owner {
 /// About 400 bytes, as journal rows go.
 fn event() -> Event {
     let (model, hash) = ("litellm/gpt-4o".to_owned(), "x".repeat(320));
-    Event::LlmRequest(LlmRequest { model, messages: 10, estimated_tokens: 1_000, hash })
+    Event::LlmRequest(LlmRequest {
+        model,
+        messages: 10,
+        estimated_tokens: 1_000,
+        hash,
+        context: None,
+        reserved_usd: None,
+    })
 }

@@ -224,10 +224,12 @@ impl Mail {
         let answered =
             Event::QuestionAnswered(QuestionAnswered { question, answer: self.answer() });
         Ok(match kind {
-            QuestionKind::AskUser | QuestionKind::Plan | QuestionKind::Budget => {
+            QuestionKind::AskUser | QuestionKind::Plan => {
                 vec![answered, Event::InjectionReceived(injection)]
             }
-            QuestionKind::Permission | QuestionKind::Runner => vec![answered],
+            QuestionKind::Permission | QuestionKind::Runner | QuestionKind::Budget => {
+                vec![answered]
+            }
         })
     }
 }

@@ -9,9 +9,9 @@ use rusqlite::Connection;
 use windlass_core::axes::Axes;
 use windlass_core::command::{Deliverable, TaskResult, UsageMetrics};
 use windlass_core::event::{
-    Event, LlmResponse, ModeChanged, QuestionAnswered, QuestionClosed, Record, StatusChanged,
-    TaskCreated,
+    Event, ModeChanged, QuestionAnswered, QuestionClosed, Record, StatusChanged, TaskCreated,
 };
+use windlass_core::message::Usage;
 use windlass_core::question::Question;
 use windlass_core::status::{StatusReason, TaskStatus};
 
@@ -31,7 +31,8 @@ pub(crate) fn project(tx: &Connection, record: &Record) -> Result<(), Fault> {
         Event::TaskCreated(created) => created_task(tx, record, created)?,
         Event::StatusChanged(moved) => moved_status(tx, record, moved)?,
         Event::AgentStart(start) => set(tx, record, "model", &start.model)?,
-        Event::LlmResponse(response) => replied(tx, record, response)?,
+        Event::LlmResponse(response) => replied(tx, record, &response.usage, 1)?,
+        Event::CompactionProgress(progress) => replied(tx, record, &progress.usage, 0)?,
         Event::QuestionAsked(question) => asked(tx, record, question)?,
         Event::QuestionAnswered(answered) => answered_question(tx, answered)?,
         Event::QuestionClosed(closed) => closed_question(tx, record, closed)?,
@@ -45,6 +46,12 @@ pub(crate) fn project(tx: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::ToolResult(_)
         | Event::InjectionReceived(_)
         | Event::DoomLoopDetected(_)
+        | Event::MemoryFlush(_)
+        | Event::CompactionStart(_)
+        | Event::CompactionEnd(_)
+        | Event::SubAgentSpawn(_)
+        | Event::SubAgentComplete(_)
+        | Event::BudgetHit(_)
         | Event::SandboxStarted(_)
         | Event::SandboxLost(_)
         | Event::CommandExited(_) => {}
@@ -157,11 +164,10 @@ fn moved_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Resu
     Ok(())
 }
 
-fn replied(tx: &Connection, record: &Record, response: &LlmResponse) -> Result<(), Fault> {
-    let usage = &response.usage;
+fn replied(tx: &Connection, record: &Record, usage: &Usage, turns: u32) -> Result<(), Fault> {
     // Tokens and cost are seen at once; the other figures are settled by `agent_end`.
     tx.prepare_cached(
-        "UPDATE tasks SET turns = turns + 1, cost_spent = cost_spent + ?2,
+        "UPDATE tasks SET turns = turns + ?5, cost_spent = cost_spent + ?2,
                 usage = json_set(usage,
                     '$.input_tokens', usage ->> '$.input_tokens' + ?3,
                     '$.output_tokens', usage ->> '$.output_tokens' + ?4,
@@ -173,6 +179,7 @@ fn replied(tx: &Connection, record: &Record, response: &LlmResponse) -> Result<(
         usage.cost_usd.unwrap_or(0.0),
         usage.input_tokens.min(MAX_TOKENS) as i64,
         usage.output_tokens.min(MAX_TOKENS) as i64,
+        turns,
     ))?;
     Ok(())
 }

@@ -57,6 +57,18 @@ impl Store {
         .await
     }
 
+    /// Says how full a task's context is; nothing happens for a task that does not run.
+    pub async fn set_context_usage(&self, task: TaskId, percent: f64) -> Result<(), Error> {
+        self.write(Level::Written, move |tx| {
+            tx.prepare_cached(
+                "UPDATE task_runtime SET context_usage_percent = ?2 WHERE task_id = ?1",
+            )?
+            .execute((task.to_string(), percent))?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Says that a task does not run any more; an append that ends the task says so too.
     pub async fn clear_runtime(&self, task: TaskId) -> Result<(), Error> {
         self.write(Level::Written, move |tx| clear(tx, task)).await

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use windlass_agent::{Agent, Preview, Settings};
+use windlass_agent::{Agent, Preview, Settings, Summarizer, budget, tree};
 use windlass_coordinator::{BoxFuture, Coordinator, Draft, Equip, Share};
 use windlass_core::axes::Axes;
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, TaskResult};
@@ -20,11 +20,11 @@ use windlass_core::state::TaskState;
 use windlass_core::text::one_line;
 use windlass_model::{Dialect, Models, Provider};
 use windlass_sandbox::Host;
-use windlass_skills::Skills;
+use windlass_skills::{Shelf, Skills};
 use windlass_store::{Options, Store};
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Registry, Shell, World};
+use windlass_tools::{News, Registry, Shell, World};
 
 use crate::ModelServer;
 
@@ -162,7 +162,9 @@ impl Props {
             Workspace::open(directory, Places::default()).map_err(|error| broken(&error))?;
         let world = World {
             workspace: Arc::new(workspace),
-            skills: Arc::new(Skills::empty()),
+            skills: Shelf::fixed(Skills::empty()),
+            news: News::default(),
+            embeddings: None,
             shell: Arc::new(self.shell(directory, task.id()).map_err(|error| broken(&error))?),
         };
         let settings = Settings {
@@ -176,9 +178,16 @@ impl Props {
             footing: String::new(),
             workspace: directory.display().to_string(),
             instructions: None,
-            memories: Vec::new(),
+            compact_at_plan_step: false,
+            sub_agent_timeout: Duration::from_secs(300),
+            sub_agents: tree::Limits { max_depth: 2, max_agents: 32 },
+            budget: budget::Limits::default(),
+            price: None,
         };
-        Ok(Agent { model, registry: Arc::new(Registry::builtin()), world, settings, previews })
+        let summarizer = Summarizer { model: model.clone(), window: 128_000, price: None };
+        let registry = Arc::new(Registry::builtin());
+        let (memory, tree) = (None, None);
+        Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
     }
 
     fn shell(&self, directory: &Path, task: TaskId) -> Result<Shell, windlass_sandbox::Error> {

@@ -9,10 +9,12 @@ pub mod registry;
 mod schema;
 mod builtin;
 pub mod shell;
+pub mod web;
+pub mod mcp;
 pub mod output;
 pub mod workspace;
 
-pub use builtin::Asked;
+pub use builtin::{Asked, Spawned};
 pub use registry::Registry;
 pub use shell::Shell;
-pub use tool::{Act, Call, Category, Facts, Kind, Prepared, Tool, World};
+pub use tool::{Act, Call, Category, Facts, Kind, News, Prepared, Tool, World};

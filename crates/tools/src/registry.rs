@@ -39,13 +39,13 @@ pub enum Error {
     #[error("there are two tools named `{name}`")]
     Twice {
         /// The name.
-        name: &'static str,
+        name: String,
     },
     /// Its schema is none.
     #[error("the schema of tool `{name}` cannot be used: {reason}")]
     Schema {
         /// The tool.
-        name: &'static str,
+        name: String,
         /// What is wrong.
         reason: String,
     },
@@ -68,13 +68,13 @@ impl Registry {
 
     /// Adds a tool after all others.
     pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), Error> {
-        let name = tool.name();
-        if self.get(name).is_some() {
-            return Err(Error::Twice { name });
+        let name = || tool.name().to_owned();
+        if self.get(tool.name()).is_some() {
+            return Err(Error::Twice { name: name() });
         }
         let parameters = tool.parameters();
-        let check =
-            Check::new(name, &parameters).map_err(|reason| Error::Schema { name, reason })?;
+        let check = Check::new(tool.name(), &parameters)
+            .map_err(|reason| Error::Schema { name: name(), reason })?;
         self.tools.push(Entry { tool, parameters, check });
         Ok(())
     }

@@ -3,8 +3,8 @@
 //! Invariant: `prepare` changes nothing. Everything a call changes, it changes in its `Act`, which the
 //! loop runs at most once and only after the gate has allowed it and the journal has it.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -17,17 +17,48 @@ use windlass_core::words;
 
 use crate::shell::Shell;
 use crate::workspace::Workspace;
-use windlass_skills::Skills;
+use windlass_model::Embeddings;
+use windlass_skills::{Shelf, Viewer};
+
+/// How much news waits for an agent that asks for none.
+const MAX_NEWS: usize = 32;
 
 /// What one agent's tools work with; the same for all its calls.
 #[derive(Clone)]
 pub struct World {
     /// The files it may touch.
     pub workspace: Arc<Workspace>,
-    /// The skills it may read.
-    pub skills: Arc<Skills>,
+    /// The skills, as they are now.
+    pub skills: Shelf,
     /// Where its commands run.
     pub shell: Arc<Shell>,
+    /// Who tells how near two texts are in meaning; notes are searched by words alone without.
+    pub embeddings: Option<Embeddings>,
+    /// What it should hear before its next turn.
+    pub news: News,
+}
+
+/// What changed around an agent and nobody has told it yet, such as another description of a tool.
+#[derive(Clone, Debug, Default)]
+pub struct News {
+    texts: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl News {
+    /// Adds a text; the oldest goes when too many wait.
+    pub fn tell(&self, text: impl Into<String>) {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if texts.len() == MAX_NEWS {
+            texts.pop_front();
+        }
+        texts.push_back(text.into());
+    }
+
+    /// Everything that waits, oldest first.
+    pub fn take(&self) -> Vec<String> {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *texts).into()
+    }
 }
 
 /// What the task's state knows that tools need.
@@ -37,6 +68,8 @@ pub struct Facts {
     pub known_files: BTreeMap<String, String>,
     /// The shell's directory, as the agent sees it.
     pub working_directory: Option<String>,
+    /// Who asks, as far as skills are offered by it.
+    pub viewer: Viewer,
 }
 
 /// One call, its arguments already checked against the tool's schema.
@@ -112,10 +145,10 @@ pub enum Kind {
 /// One tool.
 pub trait Tool: Send + Sync {
     /// The name the model calls it by.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// What it is for, in words for the model.
-    fn description(&self) -> &'static str;
+    fn description(&self) -> &str;
 
     /// The JSON schema of its arguments.
     fn parameters(&self) -> Value;

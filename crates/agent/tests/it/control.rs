@@ -39,7 +39,7 @@ async fn of_a_pause_and_a_cancel_the_cancel_counts() {
     assert_eq!(stage.server.request_count(), 0);
 }
 
-/// ES-017, ES-054, ES-291: every event is passed on, whatever it says; the agent decides.
+/// ES-003, ES-017, ES-054, ES-291: every event is passed on, whatever it says; the agent decides.
 #[tokio::test]
 async fn an_external_event_becomes_a_message_and_changes_no_status() {
     let stage = Stage::set("goal: wait\nreplies: [{say: noted}]");

@@ -24,7 +24,7 @@ async fn a_failing_tool_is_shown_to_the_model_and_the_task_goes_on() {
     "#);
 }
 
-/// ES-002, ES-004, ES-021, ES-024, ES-026, ES-027, ES-397, ES-417: one conversation, no other calls.
+/// ES-002, ES-004, ES-014, ES-021, ES-024, ES-026, ES-027, ES-397, ES-417: one conversation, no other calls.
 #[tokio::test]
 async fn one_task_is_one_conversation_and_nobody_else_asks_the_model() {
     let stage = Stage::set(

@@ -191,3 +191,8 @@ pub const PERMISSIONS: &str = "\
 Examples:
   windlass permissions                       what `Allow All` answers have allowed, numbered
   windlass permissions --revoke 1            ask again from now on";
+
+/// Of `metrics`.
+pub const METRICS: &str = "\
+Examples:
+  windlass metrics | grep agent_tool_calls";

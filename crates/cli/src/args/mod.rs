@@ -13,7 +13,7 @@ use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 use crate::config::types::SandboxMode;
 
 pub use gate::{Explain, Permissions};
-pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Tasks, Trace};
+pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Show, Tasks, Trace};
 pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Models, Trust};
 
 /// Runs AI agents on long tasks: durable, sandboxed, steerable.
@@ -56,7 +56,7 @@ pub enum Command {
     Tasks(Tasks),
     /// Show one task: where it stands, its plan, deliverables and questions
     #[command(after_help = examples::SHOW)]
-    Show(One),
+    Show(Show),
     /// Print a task's events
     #[command(after_help = examples::EVENTS)]
     Events(Events),
@@ -72,6 +72,9 @@ pub enum Command {
     /// Show tokens and cost of a task, or of all
     #[command(after_help = examples::COST)]
     Cost(Cost),
+    /// Print counters and histograms of all tasks, as Prometheus reads them
+    #[command(after_help = examples::METRICS)]
+    Metrics,
     /// Print the whole of one command's output
     #[command(after_help = examples::OUTPUTS)]
     Outputs(Outputs),
@@ -158,6 +161,9 @@ pub struct How {
     /// Which of the configured models: fast, smart or deep
     #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<ModelMode>)]
     pub model_mode: Option<ModelMode>,
+    /// Write a script of the model's replies, to be played with `--model script:FILE`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     /// Something that must hold on the way; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub constraint: Vec<String>,
@@ -167,6 +173,12 @@ pub struct How {
     /// Limit of tool rounds
     #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub max_iterations: Option<u32>,
+    /// What the task and its sub-agents may cost, in US dollars; at the limit you are asked
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<f64>,
+    /// The model's context window, in tokens
+    #[arg(long, value_name = "N")]
+    pub context_window: Option<u64>,
     /// What kind of work it is: chat, plan, build, review, repair or research
     #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<WorkMode>)]
     pub mode: Option<WorkMode>,
@@ -201,6 +213,13 @@ pub struct Printing {
     pub quiet: bool,
 }
 
+impl Printing {
+    /// Whether a person is told what happens on the way.
+    pub fn shows_progress(&self) -> bool {
+        !(self.json || self.quiet || self.print)
+    }
+}
+
 /// Where effects happen.
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Place {
@@ -231,6 +250,17 @@ impl Command {
             Self::Resume(resume) | Self::Retry(resume) => resume.place.sandbox,
             Self::Exec(exec) => exec.place.sandbox,
             Self::Doctor(doctor) => doctor.place.sandbox,
+            _ => None,
+        }
+    }
+}
+
+impl Command {
+    /// The `--record` flag of commands that have it.
+    pub fn record(&self) -> Option<PathBuf> {
+        match self {
+            Self::Run(run) => run.how.record.clone(),
+            Self::Headless(run) => run.how.record.clone(),
             _ => None,
         }
     }

@@ -16,6 +16,19 @@ pub struct One {
     pub json: bool,
 }
 
+/// Arguments of `show`.
+#[derive(Debug, ClapArgs)]
+pub struct Show {
+    /// The task: its id or any unique suffix of it
+    pub task: String,
+    /// Show what was dropped from its context, when, and where it can be read
+    #[arg(long)]
+    pub compactions: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// A list, perhaps as JSON.
 #[derive(Debug, ClapArgs)]
 pub struct Listing {

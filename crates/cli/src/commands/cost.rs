@@ -160,3 +160,17 @@ fn print(setting: &Setting, table: &Table) {
         out(&if number == 0 { setting.look.results.dim(line) } else { line.clone() });
     }
 }
+
+/// `metrics`: what the journal adds up to.
+pub(super) fn metrics(setting: &Setting) -> Result<u8, Failure> {
+    let mut metrics = windlass_core::metrics::Metrics::default();
+    let mut pos = 0;
+    loop {
+        let records = setting.coordinator.store().events_since(pos, PAGE)?;
+        let Some(last) = records.last() else { break };
+        pos = last.pos;
+        records.iter().for_each(|record| metrics.apply(record));
+    }
+    out(metrics.prometheus().trim_end());
+    Ok(0)
+}

@@ -50,7 +50,7 @@ pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
     let surroundings = surroundings(&place, &workspace)?;
     let setting = Setting::open(surroundings, hooks)?;
     let how = how(args, &workspace, &script);
-    if !args.printing.json && !args.printing.print && !args.printing.quiet {
+    if args.printing.shows_progress() {
         note(&format!("{}\n", look.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
     }
     let code = run::run(&setting, GOAL, &how);
@@ -110,8 +110,10 @@ fn sandboxed(surroundings: &Surroundings, workspace: &Path) -> Result<SandboxMod
             runtime.block_on(opened.stop());
             SandboxMode::Local
         }
-        Err(details) => {
-            note(&format!("{}; the demo's own commands run without isolation", details.message));
+        Err(_) => {
+            note(
+                "no isolation on this machine (`windlass doctor` says why); the demo does without\n",
+            );
             SandboxMode::Host
         }
     })
@@ -119,12 +121,15 @@ fn sandboxed(surroundings: &Surroundings, workspace: &Path) -> Result<SandboxMod
 
 fn how(args: &Demo, workspace: &Path, script: &Path) -> How {
     How {
+        record: None,
         workspace: workspace.to_owned(),
         model: Some(format!("script:{}", script.display())),
         model_mode: None,
         constraint: Vec::new(),
         timeout: None,
         max_iterations: None,
+        budget: None,
+        context_window: None,
         mode: None,
         control: None,
         permission_profile: None,

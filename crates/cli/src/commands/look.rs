@@ -1,11 +1,12 @@
 //! `tasks`, `show`, `events`, `result`, `inbox`: reading only.
 
-use windlass_coordinator::Update;
+use windlass_coordinator::{Compaction, Update};
 use windlass_core::event::Event;
+use windlass_core::id::TaskId;
 use windlass_store::{Filter, Which};
 
 use super::Setting;
-use crate::args::{Events, Listing, One, Tasks};
+use crate::args::{Events, Listing, One, Show, Tasks};
 use crate::failure::Failure;
 use crate::show::{self, out, pages};
 
@@ -35,9 +36,12 @@ pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
     Ok(0)
 }
 
-pub(super) fn show(setting: &Setting, args: &One) -> Result<u8, Failure> {
+pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let task = coordinator.store().find_task(&args.task)?;
+    if args.compactions {
+        return compactions(setting, task, args.json);
+    }
     let state = coordinator.state(task)?;
     let driven = coordinator.store().driven(task)?;
     let gauge = pages::gauge(&coordinator.store().journal(task)?, &state);
@@ -48,6 +52,34 @@ pub(super) fn show(setting: &Setting, args: &One) -> Result<u8, Failure> {
         out(&shown.to_string());
     } else {
         out(&pages::task_page(&state, driven, gauge));
+    }
+    Ok(0)
+}
+
+/// What was dropped from a task's context, and where it can be read.
+fn compactions(setting: &Setting, task: TaskId, json: bool) -> Result<u8, Failure> {
+    let found = setting.coordinator.compactions(task)?;
+    if found.is_empty() && !json {
+        show::note("its context was never shortened");
+    }
+    for Compaction { at, end } in found {
+        if json {
+            out(&serde_json::json!({ "at": at, "compaction": end }).to_string());
+            continue;
+        }
+        out(&format!(
+            "compaction {} at {at}\n  turns      {} summarized, {} kept\n  tokens     {} → {}\n  \
+             summary    by {}\n  in full    {}\n",
+            end.number,
+            end.summarized_turns,
+            end.kept_turns,
+            end.tokens_before,
+            end.tokens_after,
+            end.source,
+            end.file.as_deref().unwrap_or("not kept"),
+        ));
+        end.summary.lines().for_each(|line| out(&format!("    {}", show::plain(line))));
+        out("");
     }
     Ok(0)
 }

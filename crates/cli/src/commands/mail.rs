@@ -8,6 +8,7 @@ use super::{Setting, run};
 use crate::args::{Answer, Cancel, One, Send};
 use crate::failure::Failure;
 use crate::show;
+use crate::wiring::skills;
 
 pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
@@ -43,7 +44,11 @@ pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {
     if args.text.trim().is_empty() {
         return Err(Failure::usage("the message is empty", "say what the task should know"));
     }
-    setting.runtime.block_on(coordinator.send(task, &args.text, &setting.surroundings.user()))?;
+    let state = coordinator.state(task)?;
+    let workspace = std::path::Path::new(&state.created.workspace);
+    let text = args.text.clone();
+    let text = skills::expanded(&setting.surroundings, workspace, &state.axes, text)?;
+    setting.runtime.block_on(coordinator.send(task, &text, &setting.surroundings.user()))?;
     show::note(&format!("sent to {task}"));
     tell_who_drives(setting, task)
 }

@@ -53,6 +53,7 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
     }
     let mut surroundings = Surroundings::new(args.data)?;
     surroundings.sandbox = args.command.sandbox();
+    surroundings.record = args.command.record();
     match args.command {
         Command::Config(config) => return setup::config(&surroundings, &config),
         Command::Models(models) => return setup::models(&surroundings, &models),
@@ -75,6 +76,7 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Outputs(wanted) => outputs::outputs(&setting, &wanted),
         Command::Exec(exec) => exec::exec(&setting, &exec),
         Command::Cost(wanted) => cost::cost(&setting, &wanted),
+        Command::Metrics => cost::metrics(&setting),
         Command::Inbox(listing) => look::inbox(&setting, &listing),
         Command::Answer(answer) => mail::answer(&setting, answer),
         Command::Send(send) => mail::send(&setting, &send),

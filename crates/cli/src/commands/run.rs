@@ -8,16 +8,17 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Share, Update};
 use windlass_core::axes::{Axes, RunControl};
-use windlass_core::command::{ExecutionConfig, ResultStatus, TaskResult};
+use windlass_core::command::{CompactionOverrides, ExecutionConfig, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
+use windlass_core::status::StatusReason;
 
 use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume};
-use crate::config::Flag;
+use crate::config::{Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
-use crate::show::{Screen, pages};
-use crate::wiring::{Surroundings, models};
+use crate::show::{Screen, note, pages, plain};
+use crate::wiring::{Surroundings, models, skills};
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
@@ -77,19 +78,28 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         timeout_seconds: args.timeout,
         max_iterations: args.max_iterations,
         model: args.model.clone(),
-        compaction: None,
+        compaction: args.context_window.map(|tokens| CompactionOverrides {
+            context_window_tokens: Some(tokens),
+            ..CompactionOverrides::default()
+        }),
     };
     // Refused here rather than after a task was made for it.
     let surroundings = Surroundings { flags: flags(args), ..setting.surroundings.clone() };
-    let config = surroundings.config(&args.workspace)?.for_task(&wishes)?;
+    let config = surroundings.config(&args.workspace)?;
+    if args.printing.shows_progress() {
+        tell(&config);
+    }
+    let config = config.for_task(&wishes)?;
     config.permits(axes.permission_profile)?;
     let choice = config.models.for_mode(axes.model_mode)?;
     models::open(&config, choice).map_err(|details| {
         let hint = details.hint.clone();
         Failure::usage(&details.message, hint.unwrap_or_else(|| "see `windlass models`".into()))
     })?;
+    let budget = budget(&config, choice, args.budget)?;
+    let goal = read_goal(goal)?;
     Ok(Draft {
-        goal: read_goal(goal)?,
+        goal: skills::expanded(&setting.surroundings, &args.workspace, &axes, goal)?,
         constraints: args.constraint.clone(),
         workspace: args.workspace.clone(),
         share: if args.share { Share::Allowed } else { Share::Alone },
@@ -97,9 +107,43 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         execution_config: ExecutionConfig { model: Some(choice.to_string()), ..wishes },
         resume_context: None,
         driver: Driver::Foreground,
-        cost_budget: None,
+        cost_budget: budget,
         dependency_blockers: Vec::new(),
     })
+}
+
+/// What the task may cost. Without a price nobody could tell when that is spent.
+fn budget(
+    config: &Config,
+    choice: &ModelChoice,
+    given: Option<f64>,
+) -> Result<Option<f64>, Failure> {
+    if given.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
+        return Err(Failure::usage(
+            "`--budget` must be more than nothing",
+            "give it in US dollars: `--budget 2.50`",
+        ));
+    }
+    let budget = given.or(config.agent.budget_usd);
+    let priced =
+        models::price(config, choice).is_some() || matches!(choice, ModelChoice::Script(_));
+    if budget.is_some() && !priced {
+        let hint = format!(
+            "say what it costs per million tokens in the configuration: [models.\"{choice}\"] \
+             input = …, output = …"
+        );
+        return Err(Failure::usage(
+            format!("there is a budget, but no price for `{choice}`"),
+            hint,
+        ));
+    }
+    Ok(budget)
+}
+
+/// What the person should know before it starts. That modes share a model is for `windlass config`.
+fn tell(config: &Config) {
+    let told = config.notices.iter().filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
+    told.for_each(|notice| note(&format!("notice: {}", plain(&notice.to_string()))));
 }
 
 /// The flags that are settings, so that an error names the flag.
@@ -108,6 +152,7 @@ fn flags(args: &How) -> Vec<Flag> {
         ("--model", "models.model", args.model.clone()),
         ("--timeout", "agent.timeout_seconds", args.timeout.map(|limit| limit.to_string())),
         ("--max-iterations", "agent.max_iterations", args.max_iterations.map(|n| n.to_string())),
+        ("--context-window", "agent.context_window", args.context_window.map(|n| n.to_string())),
     ];
     let flag = |(flag, key, value): (&str, &str, Option<String>)| {
         Some(Flag { flag: flag.to_owned(), key: key.to_owned(), value: value? })
@@ -145,6 +190,8 @@ pub(super) async fn drive(
     task: TaskId,
     printing: &Printing,
 ) -> Result<u8, Failure> {
+    // A sub-agent goes on with the task that started it.
+    let task = setting.coordinator.root(task)?;
     let stop = CancellationToken::new();
     let mut interrupts =
         signal(SignalKind::interrupt()).context("Ctrl-C cannot be listened for")?;
@@ -167,7 +214,7 @@ pub(super) async fn drive(
             }
         };
         if let ask::Answered::No = answered {
-            return Ok(code(&result, &stop));
+            return code(setting, &result, &stop);
         }
     }
 }
@@ -220,9 +267,14 @@ fn last_seq(setting: &Setting, task: TaskId) -> Result<u64, Failure> {
     Ok(row.map_or(0, |row| row.last_seq))
 }
 
-fn code(result: &TaskResult, stop: &CancellationToken) -> u8 {
+fn code(setting: &Setting, result: &TaskResult, stop: &CancellationToken) -> Result<u8, Failure> {
     if stop.is_cancelled() && result.status == ResultStatus::Paused {
-        return failure::INTERRUPTED;
+        return Ok(failure::INTERRUPTED);
     }
-    failure::exit_code(result)
+    let row = setting.coordinator.store().task(result.task_id)?;
+    let blocked = result.status == ResultStatus::BlockedUser;
+    if blocked && row.is_some_and(|row| row.reason == StatusReason::Budget) {
+        return Ok(failure::BUDGET);
+    }
+    Ok(failure::exit_code(result))
 }

@@ -189,6 +189,10 @@ section! {
         anthropic_api_key: Option<SecretString> = Kind::Secret, "", Approved, "ANTHROPIC_API_KEY";
         /// Where embeddings come from; memories are searched by words alone where unset.
         embeddings_api_base: Option<Base> = HTTP, "", Approved, "EMBEDDINGS_API_BASE";
+        /// The key for it; not needed on loopback.
+        embeddings_api_key: Option<SecretString> = Kind::Secret, "", Approved, "EMBEDDINGS_API_KEY";
+        /// The model that makes them.
+        embeddings_model: String = Kind::Text, "text-embedding-3-small", Approved, "EMBEDDINGS_MODEL";
         /// How often a failed request is tried again.
         max_retries: u32 = Kind::Whole(0, 20), "3", Project;
         /// The wait before the first retry.
@@ -215,6 +219,12 @@ section! {
         context_window: Option<u64> = WINDOW, "", Project;
         /// What one task may cost in US dollars; at the limit a person is asked.
         budget_usd: Option<f64> = Kind::Number(0.0, 1_000_000.0), "", Approved;
+        /// Prompt and reply tokens of one task and its sub-agents; at the limit a person is asked.
+        budget_tokens: Option<u64> = Kind::Whole(1, 1_000_000_000_000), "", Project;
+        /// Model replies of one task and its sub-agents; at the limit a person is asked.
+        budget_turns: Option<u64> = Kind::Whole(1, 1_000_000_000), "", Project;
+        /// Active seconds of one task; at the limit a person is asked.
+        budget_seconds: Option<u64> = Kind::Whole(1, 1_000_000_000), "", Project;
         /// How often a failed task may be retried.
         max_retries: u32 = Kind::Whole(0, 100), "3", Project;
         /// Identical calls in a row, with identical results, before the agent is nudged.
@@ -249,6 +259,10 @@ section! {
         max_summary_tokens: u64 = Kind::Whole(100, 1_000_000), "2000", Project;
         /// How many recent turns stay whole.
         preserve_recent_turns: u32 = Kind::Whole(0, 10_000), "6", Project;
+        /// The model that summarizes; the fast one where unset.
+        summarization_model: Option<ModelChoice> = Kind::Model, "", Approved;
+        /// Whether a finished plan step is a reason to summarize once the window is 70 % full.
+        at_plan_step: bool = Kind::Switch, "false", Project;
     }
 }
 
@@ -259,6 +273,8 @@ section! {
         max_depth: u32 = Kind::Whole(0, 8), "2", Project;
         /// How long one may take when the call does not say.
         default_timeout_seconds: Duration = seconds(1, 86_400), "300", Project;
+        /// How many one task and all below it may start.
+        max_agents: u32 = Kind::Whole(0, 10_000), "32", Project;
     }
 }
 
@@ -331,6 +347,8 @@ section! {
         search_url: Option<Base> = HTTP, "", Approved;
         /// The provider's key; needed for `brave` and `tavily`.
         search_api_key: Option<SecretString> = Kind::Secret, "", Approved;
+        /// Private addresses or networks that `web_fetch` reaches all the same, such as `10.1.0.0/16`; those of `sandbox.allow_addresses` count too.
+        allow_addresses: Vec<String> = Kind::Addresses, "", Approved;
         /// The Chromium program; looked for where unset.
         browser: Option<String> = Kind::Text, "", Approved;
         /// Where Chromium runs.

@@ -72,6 +72,8 @@ fn every_setting_has_the_designed_default() {
     models.anthropic_base_url                  https://api.anthropic.com        default
     models.anthropic_api_key                   -                                default
     models.embeddings_api_base                 -                                default
+    models.embeddings_api_key                  -                                default
+    models.embeddings_model                    text-embedding-3-small           default
     models.max_retries                         3                                default
     models.backoff_base_ms                     1000                             default
     models.backoff_multiplier                  2                                default
@@ -82,6 +84,9 @@ fn every_setting_has_the_designed_default() {
     agent.tool_output_max_tokens               8000                             default
     agent.context_window                       -                                default
     agent.budget_usd                           -                                default
+    agent.budget_tokens                        -                                default
+    agent.budget_turns                         -                                default
+    agent.budget_seconds                       -                                default
     agent.max_retries                          3                                default
     agent.max_identical_calls                  3                                default
     agent.max_consecutive_failures             5                                default
@@ -96,8 +101,11 @@ fn every_setting_has_the_designed_default() {
     compaction.memory_flush_soft_threshold_tokens 4000                             default
     compaction.max_summary_tokens              2000                             default
     compaction.preserve_recent_turns           6                                default
+    compaction.summarization_model             -                                default
+    compaction.at_plan_step                    false                            default
     subagents.max_depth                        2                                default
     subagents.default_timeout_seconds          300                              default
+    subagents.max_agents                       32                               default
     sandbox.mode                               -                                default
     sandbox.image                              execution-agent:latest           default
     sandbox.memory                             2g                               default
@@ -122,6 +130,7 @@ fn every_setting_has_the_designed_default() {
     web.search_provider                        -                                default
     web.search_url                             -                                default
     web.search_api_key                         -                                default
+    web.allow_addresses                        none                             default
     web.browser                                -                                default
     web.browser_placement                      sandbox                          default
     mcp.servers                                none                             default

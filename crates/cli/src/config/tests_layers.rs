@@ -182,7 +182,7 @@ outputs_keep_days = 2026-01-01
     ~/config.toml:6: `agnet`: there is no such table; allowed: `models`, `agent`, `compaction`, `subagents`, `sandbox`, `policy`, `coordinator`, `web`, `mcp`, `store`, `server` (did you mean `[agent]`?)
     ~/config.toml:9: `compaction.trigger_ratio` = `2`: allowed: a number from 0.1 to 0.99
     ~/config.toml:10: `compaction.memory_flush_enabled` = `yes`: allowed: true or false
-    ~/config.toml:11: `compaction.colour`: there is no such setting (`[compaction]` has `response_reserve_tokens`, `trigger_ratio`, `memory_flush_enabled`, `memory_flush_soft_threshold_tokens`, `max_summary_tokens`, `preserve_recent_turns`)
+    ~/config.toml:11: `compaction.colour`: there is no such setting (`[compaction]` has `response_reserve_tokens`, `trigger_ratio`, `memory_flush_enabled`, `memory_flush_soft_threshold_tokens`, `max_summary_tokens`, `preserve_recent_turns`, `summarization_model`, `at_plan_step`)
     ~/config.toml:13: `models.smart` = `azure/gpt-4o`: allowed: `litellm/NAME`, `openai/NAME`, `anthropic/NAME`, `script:FILE`, or a bare NAME for `litellm/NAME` (for a model that LiteLLM calls so, write `litellm/azure/gpt-4o`)
     ~/config.toml:14: `models."gpt-4".1`: there is no such setting of a model; allowed: `context_window`, `input`, `output`, `cached`, `cache_write` (quote a name with dots: `[models."gpt-4.1"]`)
     ~/config.toml:17: `models."gpt-4o".inputs`: there is no such setting of a model; allowed: `context_window`, `input`, `output`, `cached`, `cache_write`

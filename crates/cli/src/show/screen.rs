@@ -157,7 +157,7 @@ impl Screen {
     }
 
     fn shows_progress(&self) -> bool {
-        !(self.printing.json || self.printing.quiet || self.printing.print)
+        self.printing.shows_progress()
     }
 
     fn width(&self) -> usize {
@@ -193,7 +193,11 @@ impl Screen {
             Event::AgentStart(_) if self.introduced => Vec::new(),
             Event::AgentStart(start) => {
                 let about = format!("{} · {} · {}", start.task_id, start.model, start.container);
-                vec![paint.dim(&about)]
+                let mut lines = vec![paint.dim(&about)];
+                if !start.footing.is_empty() {
+                    lines.push(paint.yellow(&text(&format!("sandbox: {}", start.footing))));
+                }
+                lines
             }
             Event::SandboxStarted(started) => {
                 vec![paint.dim(&text(&format!("sandbox {}: {}", started.kind, started.footing)))]
@@ -232,7 +236,24 @@ impl Screen {
             Event::CommandExited(exited) => {
                 vec![text(&format!("• {} ended: {}", exited.command, exited.exit))]
             }
+            Event::MemoryFlush(_) => vec![paint.dim("context filling up: saving notes")],
+            Event::CompactionEnd(end) => vec![paint.dim(&text(&format!(
+                "context made shorter: {} turns summarized, {} kept, {} → {} tokens",
+                end.summarized_turns, end.kept_turns, end.tokens_before, end.tokens_after
+            )))],
+            Event::SubAgentSpawn(spawn) => {
+                vec![text(&format!("↳ {} ({})", spawn.label, spawn.task_id))]
+            }
+            Event::SubAgentComplete(done) => {
+                vec![text(&format!("↲ {} {}: {}", done.label, done.status, done.output))]
+            }
+            Event::BudgetHit(hit) => vec![paint.yellow(&text(&format!(
+                "! {} budget: {:.2} of {:.2} used",
+                hit.budget, hit.spent, hit.limit
+            )))],
             Event::InjectionReceived(_)
+            | Event::CompactionStart(_)
+            | Event::CompactionProgress(_)
             | Event::LlmResponse(_)
             | Event::TaskCreated(_)
             | Event::StatusChanged(_)

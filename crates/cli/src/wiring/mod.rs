@@ -3,7 +3,9 @@
 pub mod gate;
 pub mod models;
 pub mod sandbox;
+pub mod skills;
 pub mod trust;
+pub mod web;
 mod workbench;
 
 use std::collections::BTreeMap;
@@ -31,6 +33,10 @@ pub struct Surroundings {
     pub data: PathBuf,
     /// Where effects happen, when a flag says so.
     pub sandbox: Option<config::types::SandboxMode>,
+    /// The only places to look for skills, where an eval says so.
+    pub skill_directories: Option<Vec<(PathBuf, windlass_skills::Scope)>>,
+    /// Where the model's replies are written to, when a flag says so.
+    pub record: Option<PathBuf>,
 }
 
 impl Surroundings {
@@ -41,7 +47,8 @@ impl Surroundings {
             Some(data) => data,
             None => data_directory(&env)?,
         };
-        Ok(Self { env, flags: Vec::new(), data, sandbox: None })
+        let (sandbox, record, skill_directories) = (None, None, None);
+        Ok(Self { env, flags: Vec::new(), data, sandbox, record, skill_directories })
     }
 
     /// The configuration for work in a directory.

@@ -20,6 +20,17 @@ pub async fn open(
     workspace: &Path,
     root: TaskId,
 ) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
+    open_with(surroundings, config, workspace, root, None).await
+}
+
+/// The same, with these skills shown in it.
+pub async fn open_with(
+    surroundings: &Surroundings,
+    config: &Config,
+    workspace: &Path,
+    root: TaskId,
+    skills: Option<PathBuf>,
+) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
     let environment: Vec<_> =
         surroundings.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     let mode = surroundings.sandbox.or(config.sandbox.mode).unwrap_or(SandboxMode::Local);
@@ -41,7 +52,7 @@ pub async fn open(
                 read_only: config.sandbox.read_only.iter().map(expand).collect(),
                 home,
                 hidden: Vec::new(),
-                skills: None,
+                skills,
                 trace: Some(surroundings.data.join("traces").join(root.to_string())),
                 network: network(config, root),
                 limits: Limits {

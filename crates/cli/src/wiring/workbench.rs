@@ -5,22 +5,26 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::broadcast;
-use windlass_agent::{Agent, Preview, Settings};
+use windlass_agent::{Agent, Memory, Preview, Settings, Summarizer, budget, tree};
 use windlass_coordinator::{BoxFuture, Equip};
 use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
-use windlass_skills::Skills;
+use windlass_model::{ContextService, Embeddings, Model, Recorder};
+use windlass_skills::Shelf;
 use windlass_store::Store;
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Registry, Shell, World};
+use windlass_tools::{News, Registry, Shell, World};
 
-use super::{Surroundings, gate, models, sandbox};
+use super::{Surroundings, gate, models, sandbox, skills, web};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
+
+/// One result fills at most this part of the window (`DESIGN.md` §6).
+const MAX_WINDOW_SHARE: u64 = 4;
 
 /// Gives agents what they work with.
 pub(super) struct Workbench {
@@ -45,35 +49,61 @@ impl Workbench {
             .map_err(|errors| misconfigured(errors.into()))?;
         let choice = config.models.for_mode(task.axes.model_mode).cloned();
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
-        let model = models::open(&config, &choice)?;
-        let workspace = self.workspace(directory, task)?;
+        let model = self.recorded(models::open(&config, &choice)?)?;
+        let summarizer = summarizer(&config, &choice)?;
+        let shelf = skills::shelf(&self.surroundings, directory)
+            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
+        let workspace = self.workspace(directory, task, &shelf)?;
+        let shown = shelf.shown().map(Path::to_owned);
+        let root = task.created.root;
         let sandbox =
-            sandbox::open(&self.surroundings, &config, directory, task.created.root).await?;
+            sandbox::open_with(&self.surroundings, &config, directory, root, shown).await?;
         let settings = settings(&config, &choice, task, &sandbox.footing());
         let limits = Limits {
             default_timeout: config.agent.bash_timeout_seconds,
             max_timeout: config.agent.bash_max_timeout_seconds,
-            shown_bytes: shown_bytes(config.agent.tool_output_max_tokens),
+            shown_bytes: shown_bytes(settings.tool_output_max_tokens),
         };
         let gate = gate::context(&self.surroundings, &config, &sandbox.footing());
         let (store, clock) = (self.store.clone(), Arc::new(Timestamp::now));
         let world = World {
             workspace: Arc::new(workspace),
-            skills: Arc::new(Skills::empty()),
+            skills: shelf,
+            news: News::default(),
+            embeddings: embeddings(&config)?,
             shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits, gate)),
         };
-        Ok(Agent { model, registry: Arc::new(Registry::builtin()), world, settings, previews })
+        let registry = Arc::new(registry(&config).map_err(|error| unequipped(&error))?);
+        let memory = Some(memory(&config, &self.store)?);
+        let tree = None;
+        Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
     }
 
-    fn workspace(&self, directory: &Path, task: &TaskState) -> Result<Workspace, ErrorDetails> {
+    /// The model, its replies written down where that was asked for.
+    fn recorded(&self, model: Arc<dyn Model>) -> Result<Arc<dyn Model>, ErrorDetails> {
+        let Some(path) = &self.surroundings.record else { return Ok(model) };
+        let recorder = Recorder::create(model, path).map_err(|error| {
+            let message = format!("`{}` cannot be written: {error}", path.display());
+            ErrorDetails::new(ErrorType::InvalidCommand, message)
+                .hinted("name another file with `--record FILE`")
+        })?;
+        Ok(Arc::new(recorder))
+    }
+
+    fn workspace(
+        &self,
+        directory: &Path,
+        task: &TaskState,
+        shelf: &Shelf,
+    ) -> Result<Workspace, ErrorDetails> {
         let dir = self.store.dir();
         let unusable = |error: &dyn std::fmt::Display| {
             ErrorDetails::new(ErrorType::Workspace, error.to_string())
         };
         let traces = dir.traces().join(task.created.root.to_string());
         std::fs::create_dir_all(&traces).map_err(|error| unusable(&error))?;
-        let places =
-            Places { skills: None, trace: Some(traces), data: Some(dir.root().to_owned()) };
+        let skills = shelf.shown().map(Path::to_owned);
+        let places = Places { skills, trace: Some(traces), data: Some(dir.root().to_owned()) };
         let workspace = Workspace::open(directory, places).map_err(|error| unusable(&error))?;
         link_trace(directory, &dir.traces(), task);
         Ok(workspace)
@@ -90,6 +120,41 @@ impl Equip for Workbench {
     }
 }
 
+/// Who tells how near texts are in meaning, where that is configured.
+fn embeddings(config: &Config) -> Result<Option<Embeddings>, ErrorDetails> {
+    let models = &config.models;
+    let Some(base) = &models.embeddings_api_base else { return Ok(None) };
+    let key = models.embeddings_api_key.clone();
+    Embeddings::new(base.expose().as_ref(), key, &models.embeddings_model)
+        .map(Some)
+        .map_err(|error| ErrorDetails::new(ErrorType::InvalidCommand, error.to_string()))
+}
+
+/// Where memories come from: a Context Service where one is named, else our own store.
+fn memory(config: &Config, store: &Store) -> Result<Memory, ErrorDetails> {
+    let Some(base) = &config.coordinator.context_service_url else {
+        return Ok(Memory::Embedded(store.clone()));
+    };
+    let service = ContextService::new(base.expose().as_ref()).map_err(|error| {
+        ErrorDetails::new(ErrorType::ContextServiceUnavailable, error.to_string())
+    })?;
+    Ok(Memory::Service(service))
+}
+
+/// Who summarizes: the model named for it, else the fast one, else the agent's own (ES-169).
+fn summarizer(config: &Config, own: &ModelChoice) -> Result<Summarizer, ErrorDetails> {
+    let named = config.compaction.summarization_model.as_ref();
+    // A fast model that merely follows the everyday one was not chosen by anybody.
+    let fast =
+        config.models.fast.as_ref().filter(|fast| Some(*fast) != config.models.smart.as_ref());
+    let choice = named.or(fast).unwrap_or(own);
+    Ok(Summarizer {
+        model: models::open(config, choice)?,
+        window: config.context_window(choice),
+        price: models::price(config, choice),
+    })
+}
+
 fn settings(
     config: &Config,
     choice: &ModelChoice,
@@ -101,12 +166,13 @@ fn settings(
         Driver::Service => Origin::Command,
     };
     let compaction = &config.compaction;
+    let window = config.context_window(choice);
     Settings {
         max_iterations: config.agent.max_iterations,
         timeout: config.agent.timeout_seconds.limit(origin),
-        tool_output_max_tokens: config.agent.tool_output_max_tokens,
+        tool_output_max_tokens: config.agent.tool_output_max_tokens.min(window / MAX_WINDOW_SHARE),
         compaction: CompactionOverrides {
-            context_window_tokens: Some(config.context_window(choice)),
+            context_window_tokens: Some(window),
             response_reserve_tokens: Some(compaction.response_reserve_tokens),
             compaction_trigger_ratio: Some(compaction.trigger_ratio),
             memory_flush_enabled: Some(compaction.memory_flush_enabled),
@@ -114,14 +180,41 @@ fn settings(
             max_summary_tokens: Some(compaction.max_summary_tokens),
             preserve_recent_turns: Some(compaction.preserve_recent_turns),
         },
+        compact_at_plan_step: compaction.at_plan_step,
         deny: gate::denylist(config),
         allow: gate::allowlist(config),
         container: format!("{:?}", footing.kind).to_lowercase(),
         footing: footing.facts.join(" "),
         workspace: footing.workspace.display().to_string(),
         instructions: crate::instructions::load(Path::new(&task.created.workspace)),
-        memories: Vec::new(),
+        sub_agent_timeout: config.subagents.default_timeout_seconds,
+        sub_agents: tree::Limits {
+            max_depth: config.subagents.max_depth,
+            max_agents: config.subagents.max_agents,
+        },
+        budget: budget::Limits {
+            cost_usd: task.created.cost_budget.or(config.agent.budget_usd),
+            tokens: config.agent.budget_tokens,
+            turns: config.agent.budget_turns,
+            seconds: config.agent.budget_seconds,
+        },
+        price: models::price(config, choice),
     }
+}
+
+/// Our own tools, then those that the configuration adds.
+fn registry(config: &Config) -> Result<Registry, windlass_tools::registry::Error> {
+    let mut registry = Registry::builtin();
+    let (tools, missing) = web::tools(config);
+    for tool in tools {
+        registry.add(tool)?;
+    }
+    missing.iter().for_each(|why| tracing::info!("{why}"));
+    Ok(registry)
+}
+
+fn unequipped(error: &dyn std::error::Error) -> ErrorDetails {
+    ErrorDetails::new(ErrorType::Internal, error.to_string())
 }
 
 /// As many bytes as the model may see at all.

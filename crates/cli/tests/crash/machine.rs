@@ -58,9 +58,13 @@ pub struct Machine {
 
 impl Machine {
     pub fn new() -> Self {
+        Self::talking_to(ModelServer::start(crate::scenario::SCRIPT))
+    }
+
+    pub fn talking_to(server: ModelServer) -> Self {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("workspace")).unwrap();
-        Self { server: ModelServer::start(crate::scenario::SCRIPT), root, started: 0 }
+        Self { server, root, started: 0 }
     }
 
     pub fn workspace(&self) -> PathBuf {

@@ -16,6 +16,7 @@
 
 mod machine;
 mod scenario;
+mod long;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         println!("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out");
         return ExitCode::SUCCESS;
     }
+    let failed_long = torment_long();
     let unbroken = Machine::new().play(None);
     assert!(unbroken.commits > 20, "the scenario commits often: {}", unbroken.commits);
     let points: Vec<_> = [Power::Stays, Power::Fails]
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
             println!("killed during command {command}: {difference}");
         }
     }
+    failed += failed_long;
     let (points, commits) = (points.len() + scenario::COMMANDS, unbroken.commits);
     println!(
         "{points} crash points: before and after each of {commits} commits, twice, and during {} \
@@ -66,18 +69,44 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
+/// The same for a task that is compacted and has sub-agents.
+fn torment_long() -> usize {
+    let unbroken = long::play(None);
+    assert!(unbroken.compactions > 0, "the scenario is compacted");
+    let points = unbroken.crash_points();
+    let failed = side_by_side(&points, |&(crash, power)| {
+        long::play(Some((crash, power))).same_as(&unbroken).map_err(|difference| {
+            format!("long task killed {crash}, power {power:?}: {difference}")
+        })
+    });
+    println!(
+        "{} crash points of {} compactions and three sub-agents",
+        points.len(),
+        unbroken.compactions
+    );
+    failed
+}
+
 /// Plays every point, several at a time; returns how many came to another end.
 fn torment(points: &[(Crash, Power)], unbroken: &Outcome) -> usize {
+    side_by_side(points, |&(crash, power)| {
+        let outcome = Machine::new().play(Some((crash, power)));
+        outcome
+            .same_as(unbroken)
+            .map_err(|difference| format!("killed {crash}, power {power:?}: {difference}"))
+    })
+}
+
+fn side_by_side<T: Sync>(points: &[T], play: impl Fn(&T) -> Result<(), String> + Sync) -> usize {
     let next = AtomicUsize::new(0);
     let failed = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..SIDE_BY_SIDE {
             scope.spawn(|| {
-                while let Some(&(crash, power)) = points.get(next.fetch_add(1, Relaxed)) {
-                    let outcome = Machine::new().play(Some((crash, power)));
-                    if let Err(difference) = outcome.same_as(unbroken) {
+                while let Some(point) = points.get(next.fetch_add(1, Relaxed)) {
+                    if let Err(difference) = play(point) {
                         failed.fetch_add(1, Relaxed);
-                        println!("killed {crash}, power {power:?}: {difference}");
+                        println!("{difference}");
                     }
                 }
             });

@@ -162,7 +162,7 @@ impl Machine {
         panic!("the task does not come to an end");
     }
 
-    fn step(
+    pub fn step(
         &mut self,
         args: &[&str],
         crash: Option<(Crash, Power)>,
@@ -261,7 +261,7 @@ impl Outcome {
 }
 
 /// A message without ids that are different in every run.
-fn masked(message: &str) -> String {
+pub fn masked(message: &str) -> String {
     let mut text = String::new();
     let mut rest = message;
     while let Some(at) = rest.find("call_") {
@@ -273,7 +273,7 @@ fn masked(message: &str) -> String {
 }
 
 /// The result without what is different in every run.
-fn comparable(result: &Value) -> Value {
+pub fn comparable(result: &Value) -> Value {
     let mut result = result.clone();
     for key in ["task_id", "session_id", "command_id", "evidence_refs"] {
         result[key] = Value::Null;
@@ -283,7 +283,7 @@ fn comparable(result: &Value) -> Value {
 }
 
 /// Every file of the workspace but the trace, with its content.
-fn files(root: &Path) -> BTreeMap<String, String> {
+pub fn files(root: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut directories = vec![root.to_owned()];
     while let Some(directory) = directories.pop() {

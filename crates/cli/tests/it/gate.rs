@@ -184,3 +184,55 @@ fn explain_says_what_a_command_would_do_under_each_profile() {
     assert_eq!(value["risk"], "HIGH");
     assert_eq!(value["decisions"]["unrestricted"], "allow");
 }
+
+/// MS-047, MS-048: assisted control pauses after the unit, and the reason a run ended is recorded.
+#[test]
+fn assisted_control_waits_for_a_person_after_the_unit() {
+    let program = playing("replies: [{say: finished}, {say: mended}]");
+    let ran = program.windlass(&["run", "x", "--control", "assisted", "--json"]).expect(4);
+    assert_eq!(ran.result()["final_message"], "finished");
+    let task = program.task();
+    program.windlass(&["send", &task, "not quite"]).expect(0);
+    program.windlass(&["resume", &task, "--json"]).expect(4);
+    let ran = program.windlass(&["resume", &task, "--json"]).expect(0);
+    assert_eq!(ran.result()["final_message"], "mended");
+    let moved = ran.json_lines().into_iter().find(|e| e["event_type"] == "status_changed");
+    assert_eq!(moved.unwrap()["data"]["reason"], "finished");
+}
+
+/// MS-015, MS-016, MS-018, MS-019: a profile sets no other axis and not the sandbox.
+#[test]
+fn axes_are_independent_and_every_decision_names_all_of_them() {
+    let program = playing("replies: [{read: old.txt}, {say: ok}]");
+    let run = ["run", "x", "--permission-profile", "restricted", "--json"];
+    let ran = program.windlass(&run).expect(0);
+    let check = &risk_checks(&ran)[0];
+    assert_eq!(check["axes"]["permissionProfile"], "restricted");
+    assert_eq!(check["axes"]["runControl"], "autonomous");
+    let start = ran.json_lines().into_iter().find(|e| e["event_type"] == "agent_start").unwrap();
+    assert_eq!(start["data"]["container"], "local");
+}
+
+/// AX-062…067, AX-084, ES-412: the prompt tells what to do about a denial; the rules are the profile's.
+#[test]
+fn the_prompt_speaks_of_denials_and_of_the_rules_in_force() {
+    let system = |profile: &str| {
+        let program = playing("replies: [{say: ok}]");
+        program.windlass(&["run", "x", "--permission-profile", profile, "--json"]).expect(0);
+        let body = program.server.requests()[0].json();
+        body["messages"][0]["content"].as_str().unwrap().to_owned()
+    };
+    let normal = system("normal");
+    for words in [
+        "# On permission denials",
+        "Note the reason",
+        "Consider other ways",
+        "Try the one",
+        "ask\n   the user with `ask_user`",
+        "Never just give up",
+        "`git push` is denied",
+    ] {
+        assert!(normal.contains(words), "{words}");
+    }
+    assert_ne!(normal, system("trusted"), "the rules are rendered from the profile");
+}

@@ -56,3 +56,40 @@ fn nothing_is_logged_unless_asked_for() {
     let program = Program::playing("replies: [{say: done}]");
     assert_eq!(program.windlass(&["run", "work", "--quiet"]).expect(0).stderr, "");
 }
+
+/// ES-346, ES-348: messages taken in and calls refused are logged.
+#[test]
+fn messages_and_refusals_are_logged() {
+    let program =
+        Program::playing("replies: [{ask_user: {question: sure?}}, {bash: sudo ls}, {say: ok}]");
+    program.windlass(&["run", "x", "--json"]).expect(3);
+    let task = program.task();
+    program.windlass(&["answer", &task, "yes"]).expect(0);
+    let mut command = program.command(&["--log-format", "json", "resume", &task, "--quiet"]);
+    let ran = command.env("RUST_LOG", "info").output().unwrap();
+    let text = String::from_utf8_lossy(&ran.stderr);
+    let parsed = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let lines: Vec<Value> = parsed.collect();
+    assert_line(&lines, "INFO", "Injection received", &["task_id", "injection_type"]);
+    assert_line(&lines, "WARN", "Risk denied", &["task_id", "tool_name", "risk_level"]);
+}
+
+/// ES-324…328, ES-334…338: the journal adds up to metrics with these names and labels.
+#[test]
+fn metrics_have_the_names_and_labels_of_the_ledger() {
+    let program = Program::playing("replies: [{bash: exit 3}, {glob: '*'}, {say: ok}]");
+    program.windlass(&["run", "x", "--json"]).expect(0);
+    let metrics = program.windlass(&["metrics"]).expect(0).stdout;
+    for wanted in [
+        "agent_loop_iterations{task_id=\"",
+        "agent_loop_duration_ms_count{status=\"COMPLETED\"} 1",
+        "agent_tool_calls{tool_name=\"glob\",risk_level=\"LOW\"} 1",
+        "agent_tool_duration_ms_count{tool_name=\"bash\"} 1",
+        "agent_tool_errors{tool_name=\"bash\",error_type=\"error\"} 1",
+        "agent_llm_latency_ms_count{model=",
+        "agent_llm_tokens{direction=\"input\"} ",
+        "agent_llm_tokens{direction=\"output\"} ",
+    ] {
+        assert!(metrics.contains(wanted), "{wanted} in\n{metrics}");
+    }
+}

@@ -35,6 +35,11 @@ fn masked(program: &Program, text: &str) -> String {
     let lines = text.lines().map(|line| match line.split_once("done in ") {
         Some((before, after)) => {
             let rest = after.split_once(' ').map_or("", |(_, rest)| rest);
+            // How many depends on every tool's description.
+            let rest = match rest.rsplit_once(" · ") {
+                Some((rest, tokens)) if tokens.ends_with(" tokens") => format!("{rest} · N tokens"),
+                _ => rest.to_owned(),
+            };
             format!("{before}done in TIME {rest}")
         }
         None => line.to_owned(),

@@ -103,3 +103,12 @@ fn doctor_finds_a_projection_that_lies() {
     let page = program.windlass(&["doctor", "--sandbox", "host"]).expect(1).stdout;
     assert!(page.contains("wrong  store"), "{page}");
 }
+
+/// §15.13: what an unapproved project file sets is ignored, and the person is told.
+#[test]
+fn a_run_says_what_it_ignores_of_a_project() {
+    let program = with_project_file("[models]\nsmart = \"litellm/theirs\"\n");
+    let ran = program.windlass(&["run", "greet"]).expect(0);
+    assert!(ran.stderr.contains("notice: ") && ran.stderr.contains("windlass trust"), "{ran:?}");
+    assert_eq!(program.windlass(&["run", "greet", "-q"]).expect(0).stderr, "");
+}

@@ -23,7 +23,7 @@ fn prepared(script: &str) -> Program {
     program
 }
 
-/// ES-001, ES-006, ES-013, ES-031, ES-112…115, ES-118, ES-226, ES-298…305, ES-307…313, ES-321
+/// ES-001, ES-006, ES-020, ES-013, ES-031, ES-112…115, ES-118, ES-226, ES-298…305, ES-307…313, ES-321
 #[test]
 fn a_goal_is_worked_on_and_its_deliverables_come_back() {
     let program = prepared(WORK);
@@ -49,7 +49,7 @@ fn a_goal_is_worked_on_and_its_deliverables_come_back() {
     assert!(result.get("hitl_request").is_none());
 }
 
-/// ES-036…039, ES-044, ES-145, ES-173, ES-322
+/// ES-011, ES-036…039, ES-044, ES-048, ES-145, ES-173, ES-322
 #[test]
 fn plan_memo_output_and_trace_are_where_they_belong() {
     let program = prepared(WORK);
@@ -303,4 +303,43 @@ fn a_message_that_arrives_with_the_final_reply_is_answered() {
     gate.open();
     let ran: crate::program::Ran = child.wait_with_output().unwrap().into();
     assert_eq!(ran.expect(0).result()["final_message"], "two");
+}
+
+/// A live run is recorded and played back without the server.
+#[test]
+fn a_recorded_run_plays_back() {
+    let program = prepared(WORK);
+    program.windlass(&["run", "check the notes", "--record", "tape.yaml", "--json"]).expect(0);
+    // What the first run left would have to be read before it is replaced.
+    std::fs::remove_dir_all(program.workspace().join("output")).unwrap();
+    let asked = program.server.request_count();
+    let again = ["run", "check the notes", "--model", "script:tape.yaml", "--json"];
+    let ran = program.windlass(&again).expect(0);
+    assert_eq!(ran.result()["final_message"], "Done, see the report.");
+    assert_eq!(program.server.request_count(), asked, "nobody was asked");
+}
+
+/// The same task through both dialects gives the same events (Anthropic native and OpenAI's).
+#[test]
+fn both_dialects_give_the_same_events() {
+    let told = |model: &str| {
+        let program = prepared(WORK);
+        let ran = program
+            .command(&["run", "check the notes", "--model", model, "--json"])
+            .env("ANTHROPIC_BASE_URL", program.server.base())
+            .env("OPENAI_BASE_URL", program.server.base())
+            .output()
+            .unwrap();
+        let ran: crate::program::Ran = ran.into();
+        let ran = ran.expect(0);
+        let texts = ran.json_lines().into_iter().map(|event| match event["event_type"].as_str() {
+            Some(kind @ "tool_result") => format!("{kind} {}", event["data"]["text"]),
+            Some(kind @ "tool_call") => format!("{kind} {}", event["data"]["arguments"]),
+            Some(kind @ "llm_response") => format!("{kind} {}", event["data"]["text"]),
+            Some(kind) => kind.to_owned(),
+            None => panic!("{event}"),
+        });
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(told("anthropic/claude-test"), told("openai/gpt-test"));
 }

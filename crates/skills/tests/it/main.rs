@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
+mod live;
+mod offer;
+
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -9,13 +12,13 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use windlass_skills::{Scope, Skills, parse_markdown, parse_yaml};
 
-fn put(directory: &TempDir, name: &str, content: impl AsRef<[u8]>) {
+pub(crate) fn put(directory: &TempDir, name: &str, content: impl AsRef<[u8]>) {
     let path = directory.path().join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, content).unwrap();
 }
 
-fn load(directory: &TempDir, names: &[(&str, Scope)]) -> Skills {
+pub(crate) fn load(directory: &TempDir, names: &[(&str, Scope)]) -> Skills {
     let directories: Vec<_> =
         names.iter().map(|(name, scope)| (directory.path().join(name), *scope)).collect();
     Skills::load(&directories)
@@ -58,7 +61,8 @@ fn folders_and_lone_files_are_found_and_read() {
     ");
     let pdf = skills.get("pdf").unwrap();
     assert_eq!((pdf.content.as_str(), pdf.body.as_str()), (PDF, "# PDF\n\nDo this.\n"));
-    assert_eq!(pdf.resources, ["scripts/fill.py"]);
+    let resources: Vec<_> = pdf.resources.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(resources, ["scripts/fill.py"]);
     assert_eq!(skills.get("review").unwrap().body, "Look.\r\n");
     let ship = skills.get("ship").unwrap();
     assert_eq!(ship.body, "Push.\n");

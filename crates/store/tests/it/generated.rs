@@ -135,6 +135,8 @@ fn status(state: &TaskState, detail: u8, amount: u16) -> Event {
 
 fn start(state: &TaskState) -> AgentStart {
     AgentStart {
+        footing: String::new(),
+        skills: Default::default(),
         task_id: state.id(),
         goal: state.command().goal.clone(),
         model: "test/model".to_owned(),

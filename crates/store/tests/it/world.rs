@@ -70,7 +70,15 @@ pub fn moved(from: TaskStatus, to: TaskStatus) -> Event {
 
 pub fn request() -> Event {
     let (model, hash) = ("test/model".to_owned(), "0".to_owned());
-    Event::LlmRequest(LlmRequest { model, messages: 1, estimated_tokens: 10, hash })
+    let (context, reserved_usd) = (None, None);
+    Event::LlmRequest(LlmRequest {
+        model,
+        messages: 1,
+        estimated_tokens: 10,
+        hash,
+        context,
+        reserved_usd,
+    })
 }
 
 pub fn reply(text: &str) -> Event {

@@ -23,10 +23,10 @@ impl Builtin for ListSkills {
     const CATEGORY: Category = Category::Skills;
     const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
 
-    fn prepare(world: World, _call: Call, _given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(world: World, call: Call, _given: Arguments) -> Result<Prepared, Outcome> {
         let act = act(move || {
             let mut text = String::new();
-            for skill in world.skills.list().filter(|skill| skill.meta.model_invocable) {
+            for skill in world.skills.current().offered(call.facts.viewer) {
                 let _ = writeln!(text, "- {}: {}", skill.meta.name, skill.meta.description);
             }
             let none = "There are no skills.".to_owned();

@@ -14,11 +14,13 @@ mod save_memo;
 mod search_memo;
 mod ranking;
 mod ask_user;
+mod spawn_agent;
 mod list_skills;
 mod read_skill;
 mod publish_deliverable;
 
 pub use ask_user::Asked;
+pub use spawn_agent::Spawned;
 
 use std::future::pending;
 use std::panic::resume_unwind;
@@ -53,6 +55,7 @@ fn notes() -> Vec<Arc<dyn Tool>> {
         Arc::new(save_memo::SaveMemo),
         Arc::new(search_memo::SearchMemo),
         Arc::new(ask_user::AskUser),
+        Arc::new(spawn_agent::SpawnAgent),
         Arc::new(list_skills::ListSkills),
         Arc::new(read_skill::ReadSkill),
         Arc::new(publish_deliverable::PublishDeliverable),

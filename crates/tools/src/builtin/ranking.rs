@@ -12,6 +12,10 @@ const B: f64 = 0.75;
 const LIKENESS: f64 = 0.45;
 /// A stand-in counts less than the word itself.
 const STAND_IN_WEIGHT: f64 = 0.6;
+/// From this cosine on two texts are about the same thing.
+const NEAR: f32 = 0.3;
+/// How fast places in a ranking lose weight; the usual value of reciprocal rank fusion.
+const FUSION: f64 = 60.0;
 /// Passages are about a paragraph.
 const PASSAGE_BYTES: usize = 800;
 
@@ -83,6 +87,43 @@ pub(super) fn rank<'p>(passages: &'p [Passage], query: &str) -> Vec<&'p Passage>
         right.total_cmp(left).then_with(|| (&a.path, a.line).cmp(&(&b.path, b.line)))
     });
     hits.into_iter().map(|(_, passage)| passage).collect()
+}
+
+/// The places of texts near in meaning to the first, best first; the first itself is not counted.
+pub(super) fn nearest(vectors: &[Vec<f32>]) -> Vec<usize> {
+    let Some((query, rest)) = vectors.split_first() else { return Vec::new() };
+    let mut near: Vec<_> = rest
+        .iter()
+        .map(|vector| cosine(query, vector))
+        .enumerate()
+        .filter(|(_, cosine)| *cosine >= NEAR)
+        .collect();
+    near.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+    near.into_iter().map(|(place, _)| place).collect()
+}
+
+/// The cosine of two vectors; 0 where there is none.
+fn cosine(left: &[f32], right: &[f32]) -> f32 {
+    let dot: f32 = left.iter().zip(right).map(|(l, r)| l * r).sum();
+    let length = |vector: &[f32]| vector.iter().map(|part| part * part).sum::<f32>().sqrt();
+    let lengths = length(left) * length(right);
+    if lengths > 0.0 && left.len() == right.len() { dot / lengths } else { 0.0 }
+}
+
+/// Two rankings as one, by the places that each passage has in them.
+pub(super) fn fused<'p>(words: &[&'p Passage], meaning: &[&'p Passage]) -> Vec<&'p Passage> {
+    let mut scores: Vec<(&'p Passage, f64)> = Vec::new();
+    for ranking in [words, meaning] {
+        for (place, passage) in ranking.iter().enumerate() {
+            let score = 1.0 / (FUSION + place as f64);
+            match scores.iter_mut().find(|(known, _)| std::ptr::eq(*known, *passage)) {
+                Some((_, sum)) => *sum += score,
+                None => scores.push((passage, score)),
+            }
+        }
+    }
+    scores.sort_by(|(_, left), (_, right)| right.total_cmp(left));
+    scores.into_iter().map(|(passage, _)| passage).collect()
 }
 
 /// How often each stem occurs. A note's name says what it is about, as one occurrence would.

@@ -4,11 +4,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
-use windlass_skills::{Skill, Skills};
+use windlass_skills::{Context, Skill, Skills, Viewer};
 
 use super::{Builtin, act, looks};
 use crate::output::neutralize;
 use crate::tool::{Call, Category, Prepared, World};
+
+/// How many other files of a skill are named; the rest can be listed.
+const MAX_NAMED: usize = 50;
 
 pub(super) struct ReadSkill;
 
@@ -26,24 +29,25 @@ impl Builtin for ReadSkill {
     const CATEGORY: Category = Category::Skills;
     const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
 
-    fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(world: World, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let reason = format!("reads skill `{}`", given.name);
-        Ok(looks(reason, act(move || read(&world.skills, &given.name))))
+        Ok(looks(
+            reason,
+            act(move || read(&world.skills.current(), &given.name, call.facts.viewer)),
+        ))
     }
 }
 
-fn read(skills: &Skills, name: &str) -> Outcome {
+fn read(skills: &Skills, name: &str, viewer: Viewer) -> Outcome {
     match skills.get(name) {
-        Some(skill) if skill.meta.model_invocable => Outcome::ok(shown(skill)),
-        Some(_) => Outcome::error(format!(
+        Some(skill) if skill.is_offered_to(viewer) => Outcome::ok(shown(skill)),
+        Some(skill) if skill.is_reached_by(viewer) => Outcome::error(format!(
             "Error: skill `{name}` is used only when the user calls for it. Ask the user to run /{name}."
         )),
-        None => {
-            let names: Vec<_> = skills
-                .list()
-                .filter(|skill| skill.meta.model_invocable)
-                .map(|skill| skill.meta.name.as_str())
-                .collect();
+        // What is out of reach is not hinted at either.
+        Some(_) | None => {
+            let names: Vec<_> =
+                skills.offered(viewer).map(|skill| skill.meta.name.as_str()).collect();
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             Outcome::error(format!("Error: there is no skill `{name}`. The skills are: {known}."))
         }
@@ -53,11 +57,26 @@ fn read(skills: &Skills, name: &str) -> Outcome {
 fn shown(skill: &Skill) -> String {
     let mut text = neutralize(&skill.content);
     if !skill.resources.is_empty() {
-        let files = skill.resources.join(", ");
+        let names: Vec<_> =
+            skill.resources.iter().take(MAX_NAMED).map(|file| file.name.as_str()).collect();
+        let more = match skill.resources.len().saturating_sub(MAX_NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let files = names.join(", ") + &more;
         text.push_str(&format!(
             "\n[Other files of this skill, under /skills/{}/: {files}]\n",
             skill.meta.name
         ));
+    }
+    if let Some(tools) = &skill.meta.allowed_tools {
+        let tools = tools.join(", ");
+        text.push_str(&format!("\n[While you follow this skill, use only these tools: {tools}]\n"));
+    }
+    if skill.meta.context == Context::Fork {
+        text.push_str(
+            "\n[Follow this skill in a sub-agent (`spawn_agent`), if you have that tool.]\n",
+        );
     }
     text
 }

@@ -8,12 +8,13 @@ use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 use windlass_core::text::prefix;
+use windlass_model::Embeddings;
 
-use super::ranking::{passages, rank};
+use super::ranking::{Passage, fused, nearest, passages, rank};
 use super::save_memo::MAX_MEMO_BYTES;
-use super::{Builtin, counted, failed, looks, scanning, unseen};
+use super::{Builtin, blocking, counted, failed, looks, scanning, unseen};
 use crate::output::readable;
-use crate::tool::{Call, Category, Prepared, World};
+use crate::tool::{Act, Call, Category, Prepared, World};
 use crate::workspace::{Error, MEMO_DIRECTORY, Scanned, Shown, Stop, Workspace, read_bounded};
 
 /// Passages in one result.
@@ -22,6 +23,8 @@ const MAX_HITS: usize = 8;
 const EXCERPT_BYTES: usize = 600;
 /// All memos together; searched in memory, once a call.
 const MAX_SEARCHED_BYTES: usize = 32 << 20;
+/// Passages whose meaning is compared; each costs a little at the embeddings server.
+const MAX_COMPARED: usize = 512;
 /// Memos named when nothing matches.
 const MAX_NAMES: usize = 50;
 
@@ -43,12 +46,53 @@ impl Builtin for SearchMemo {
     const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
 
     fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let act = scanning(move |stop| search(&world.workspace, &given.query, stop));
+        let act: Act = match world.embeddings.clone() {
+            None => scanning(move |stop| match gather(&world.workspace, stop) {
+                Ok(notes) => found(&notes, &given.query, rank(&notes.passages, &given.query)),
+                Err(outcome) => outcome,
+            }),
+            Some(embeddings) => Box::new(move || {
+                Box::pin(async move { by_meaning_too(world, embeddings, given.query).await })
+            }),
+        };
         Ok(looks("searches the memos".to_owned(), act))
     }
 }
 
-fn search(workspace: &Workspace, query: &str, stop: &Stop) -> Outcome {
+/// Words and meaning together: a passage that either finds first comes first (O-20).
+async fn by_meaning_too(world: World, embeddings: Embeddings, query: String) -> Outcome {
+    let gathered = blocking(move || gather(&world.workspace, &Stop::default())).await;
+    let notes = match gathered {
+        Ok(notes) => notes,
+        Err(outcome) => return outcome,
+    };
+    let by_words = rank(&notes.passages, &query);
+    let compared = notes.passages.iter().take(MAX_COMPARED);
+    let mut texts = vec![query.clone()];
+    texts.extend(compared.map(|passage| passage.text.clone()));
+    match embeddings.embed(&texts).await {
+        Ok(vectors) => {
+            let near = nearest(&vectors);
+            let by_meaning: Vec<_> = near.into_iter().map(|at| &notes.passages[at]).collect();
+            found(&notes, &query, fused(&by_words, &by_meaning))
+        }
+        Err(error) => {
+            let mut outcome = found(&notes, &query, by_words);
+            outcome.text.push_str(&format!("\n[searched by words alone: {error}]"));
+            outcome
+        }
+    }
+}
+
+/// All notes, read.
+struct Notes {
+    passages: Vec<Passage>,
+    names: Vec<String>,
+    bytes: usize,
+    scanned: Scanned,
+}
+
+fn gather(workspace: &Workspace, stop: &Stop) -> Result<Notes, Outcome> {
     let shown = Shown { hidden: true, ignored: true };
     let (mut all, mut names, mut bytes) = (Vec::new(), Vec::new(), 0);
     let scanned = workspace.scan(MEMO_DIRECTORY, shown, stop, &mut |entry| {
@@ -63,10 +107,13 @@ fn search(workspace: &Workspace, query: &str, stop: &Stop) -> Outcome {
     let scanned = match scanned {
         Ok(scanned) => scanned,
         Err(Error::NotFound { .. }) => Scanned::default(),
-        Err(error) => return failed(error),
+        Err(error) => return Err(failed(error)),
     };
-    let hits = rank(&all, query);
-    let mut text = if hits.is_empty() { nothing(query, &names) } else { String::new() };
+    Ok(Notes { passages: all, names, bytes, scanned })
+}
+
+fn found(notes: &Notes, query: &str, hits: Vec<&Passage>) -> Outcome {
+    let mut text = if hits.is_empty() { nothing(query, &notes.names) } else { String::new() };
     if !hits.is_empty() {
         let _ =
             write!(text, "{} in {MEMO_DIRECTORY}/, best first:", counted(hits.len(), "passage"));
@@ -79,10 +126,10 @@ fn search(workspace: &Workspace, query: &str, stop: &Stop) -> Outcome {
     if hits.len() > MAX_HITS {
         let _ = write!(text, "\n\n[{} more; ask more precisely]", hits.len() - MAX_HITS);
     }
-    if bytes > MAX_SEARCHED_BYTES {
+    if notes.bytes > MAX_SEARCHED_BYTES {
         text.push_str("\n[not all memos were searched: there are too many]");
     }
-    text.push_str(&unseen(scanned));
+    text.push_str(&unseen(notes.scanned));
     Outcome::ok(text)
 }
 

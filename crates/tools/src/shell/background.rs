@@ -155,7 +155,13 @@ impl Background {
         exited
     }
 
-    /// Waits for the jobs that watch; the sandbox has been stopped by then.
+    pub(super) fn kill_all(&self) {
+        for entry in self.lock().values().filter(|entry| entry.state == State::Running) {
+            entry.killer.kill(windlass_sandbox::KILL_GRACE);
+        }
+    }
+
+    /// Waits for the jobs that watch; the commands have been ended by then.
     pub(super) async fn settle(&self) {
         let mut jobs =
             std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner));

@@ -58,6 +58,20 @@ impl Shell {
         Self { sandbox, store, task, clock, limits, gate, background: Background::default() }
     }
 
+    /// A shell in the same sandbox for another task; it has background commands of its own.
+    #[must_use]
+    pub fn for_task(&self, task: TaskId) -> Self {
+        Self {
+            sandbox: Arc::clone(&self.sandbox),
+            store: self.store.clone(),
+            task,
+            clock: Arc::clone(&self.clock),
+            limits: self.limits,
+            gate: self.gate.clone(),
+            background: Background::default(),
+        }
+    }
+
     /// What a command would do if it started in `directory`.
     pub fn read(&self, command: &str, directory: &Path) -> Reading {
         let directory = directory.display().to_string();
@@ -72,6 +86,12 @@ impl Shell {
     /// Background commands that have ended since the last time somebody asked.
     pub fn exited(&self) -> Vec<Exited> {
         self.background.exited()
+    }
+
+    /// Ends this task's background commands and waits until they are gone; the sandbox stays.
+    pub async fn end_background(&self) {
+        self.background.kill_all();
+        self.background.settle().await;
     }
 
     /// Ends every command and waits until nothing is left.

@@ -12,11 +12,11 @@ use windlass_core::id::{CallId, TaskId};
 use windlass_core::outcome::{Ending, Fact, Outcome};
 use windlass_core::policy::command::Context;
 use windlass_sandbox::Host;
-use windlass_skills::Skills;
+use windlass_skills::{Shelf, Skills};
 use windlass_store::{Options, Store};
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Call, Facts, Prepared, Registry, Shell, World};
+use windlass_tools::{Call, Facts, News, Prepared, Registry, Shell, World};
 
 /// Commands on the host: what isolates them has tests of its own.
 fn shell(workspace: &Path, store: Store) -> Shell {
@@ -60,8 +60,10 @@ impl Bench {
         let store = Store::open(data.path(), Options::default()).unwrap();
         let world = World {
             workspace: Arc::new(workspace),
-            skills: Arc::new(Skills::empty()),
+            skills: Shelf::fixed(Skills::empty()),
+            embeddings: None,
             shell: Arc::new(shell(&outside.path().join("ws"), store.clone())),
+            news: News::default(),
         };
         Self {
             outside,
@@ -77,7 +79,7 @@ impl Bench {
 
     /// With these skills.
     pub fn with_skills(mut self, skills: Skills) -> Self {
-        self.world.skills = Arc::new(skills);
+        self.world.skills = Shelf::fixed(skills);
         self
     }
 

@@ -13,5 +13,7 @@ mod publish;
 mod read;
 mod registry;
 mod skills;
+mod mcp;
+mod web;
 mod workspace;
 mod write;

@@ -1,0 +1,223 @@
+//! What a tree of agents may spend: reserved before a model call, settled after it.
+//!
+//! Invariants:
+//! - A call starts only while something is left. What is in flight counts, so that agents side by side
+//!   go over by at most one call together; one whose reservation does not fit waits for the others.
+//! - What was spent is a fold of the journals, so that it outlives every crash.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::Notify;
+use windlass_core::event::{BudgetHit, BudgetKind, BudgetLevel};
+use windlass_core::id::TaskId;
+use windlass_core::message::Usage;
+use windlass_core::spending::{STOP, Spending};
+use windlass_core::state::TaskState;
+
+/// How much of a budget may be used before it is told, in percent.
+const WARNING_PERCENT: f64 = 80.0;
+
+/// What a tree may spend; what is `None` has no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// US dollars.
+    pub cost_usd: Option<f64>,
+    /// Prompt and reply tokens.
+    pub tokens: Option<u64>,
+    /// Model replies.
+    pub turns: Option<u64>,
+    /// Active seconds.
+    pub seconds: Option<u64>,
+}
+
+/// What a tree may spend and has spent.
+pub struct Budget {
+    limits: BTreeMap<BudgetKind, f64>,
+    ledger: Mutex<Ledger>,
+    settled: Notify,
+    opened: Instant,
+}
+
+#[derive(Default)]
+struct Ledger {
+    spent: BTreeMap<BudgetKind, f64>,
+    reserved_usd: f64,
+    in_flight: usize,
+    raised: BTreeMap<TaskId, BTreeMap<BudgetKind, f64>>,
+    warned: BTreeSet<BudgetKind>,
+}
+
+/// A call that is paid for; what it holds is given back when it is dropped unsettled.
+pub struct Reservation<'a> {
+    budget: &'a Budget,
+    usd: f64,
+}
+
+impl Budget {
+    /// The budget of a tree whose tasks have come this far.
+    pub(crate) fn new(limits: Limits, root: TaskId, tasks: &[TaskState]) -> Self {
+        let given = [
+            (BudgetKind::Cost, limits.cost_usd),
+            (BudgetKind::Tokens, limits.tokens.map(|tokens| tokens as f64)),
+            (BudgetKind::Turns, limits.turns.map(|turns| turns as f64)),
+            (BudgetKind::Time, limits.seconds.map(|seconds| seconds as f64)),
+        ];
+        let mut ledger = Ledger::default();
+        for state in tasks {
+            let spending = &state.spending;
+            ledger.add(BudgetKind::Cost, spending.own_usd + spending.lost_usd());
+            ledger.add(BudgetKind::Tokens, spending.own_tokens as f64);
+            ledger.add(BudgetKind::Turns, spending.own_turns as f64);
+            if state.id() == root {
+                ledger.add(BudgetKind::Time, state.usage.duration_ms as f64 / 1_000.0);
+            }
+            ledger.raised.insert(state.id(), spending.raised.clone());
+            ledger.warned.extend(&spending.warned);
+        }
+        Self {
+            limits: given.into_iter().filter_map(|(kind, limit)| Some((kind, limit?))).collect(),
+            ledger: Mutex::new(ledger),
+            settled: Notify::new(),
+            opened: Instant::now(),
+        }
+    }
+
+    /// Whether anything is bounded at all.
+    pub(crate) fn is_bounded(&self) -> bool {
+        !self.limits.is_empty()
+    }
+
+    /// Takes in what people have said to a task.
+    pub(crate) fn heard(&self, task: TaskId, spending: &Spending) {
+        let mut ledger = self.lock();
+        for kind in spending.raised.keys() {
+            let before = ledger.raised.get(&task).and_then(|raised| raised.get(kind)).copied();
+            if before != spending.raised.get(kind).copied() {
+                ledger.warned.remove(kind);
+            }
+        }
+        ledger.raised.insert(task, spending.raised.clone());
+    }
+
+    /// Reserves what a call may cost; waits while others hold what it needs. `Err` when a budget is
+    /// used up.
+    pub(crate) async fn reserve(&self, usd: f64) -> Result<Reservation<'_>, BudgetHit> {
+        loop {
+            let settled = self.settled.notified();
+            {
+                let mut ledger = self.lock();
+                if let Some(hit) = self.exceeded(&ledger) {
+                    return Err(hit);
+                }
+                let left = self.left(&ledger, BudgetKind::Cost);
+                if ledger.in_flight == 0 || usd <= left {
+                    ledger.reserved_usd += usd;
+                    ledger.in_flight += 1;
+                    return Ok(Reservation { budget: self, usd });
+                }
+            }
+            settled.await;
+        }
+    }
+
+    /// The budget that is used up, if one is.
+    pub(crate) fn hit(&self) -> Option<BudgetHit> {
+        self.exceeded(&self.lock())
+    }
+
+    /// A budget that is nearly used up and of which nobody was told.
+    pub(crate) fn warning(&self) -> Option<BudgetHit> {
+        let mut ledger = self.lock();
+        let hit = self.limits.keys().find_map(|&kind| {
+            let (spent, limit) = (self.spent(&ledger, kind), self.limit(&ledger, kind)?);
+            let near = spent * 100.0 >= limit * WARNING_PERCENT && spent < limit;
+            let level = BudgetLevel::Warning;
+            (near && !ledger.warned.contains(&kind)).then_some(BudgetHit {
+                budget: kind,
+                level,
+                spent,
+                limit,
+            })
+        })?;
+        ledger.warned.insert(hit.budget);
+        Some(hit)
+    }
+
+    fn exceeded(&self, ledger: &Ledger) -> Option<BudgetHit> {
+        self.limits.keys().find_map(|&kind| {
+            let (spent, limit) = (self.spent(ledger, kind), self.limit(ledger, kind)?);
+            let level = BudgetLevel::Exceeded;
+            (spent >= limit).then_some(BudgetHit { budget: kind, level, spent, limit })
+        })
+    }
+
+    fn limit(&self, ledger: &Ledger, kind: BudgetKind) -> Option<f64> {
+        let raised: f64 = ledger.raised.values().filter_map(|raised| raised.get(&kind)).sum();
+        Some(self.limits.get(&kind)? + raised)
+    }
+
+    fn spent(&self, ledger: &Ledger, kind: BudgetKind) -> f64 {
+        let now = match kind {
+            BudgetKind::Time => self.opened.elapsed().as_secs_f64(),
+            BudgetKind::Cost | BudgetKind::Tokens | BudgetKind::Turns => 0.0,
+        };
+        ledger.spent.get(&kind).copied().unwrap_or(0.0) + now
+    }
+
+    fn left(&self, ledger: &Ledger, kind: BudgetKind) -> f64 {
+        let limit = self.limit(ledger, kind).unwrap_or(f64::INFINITY);
+        limit - self.spent(ledger, kind) - ledger.reserved_usd
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ledger {
+    fn add(&mut self, kind: BudgetKind, amount: f64) {
+        *self.spent.entry(kind).or_default() += amount;
+    }
+}
+
+impl Reservation<'_> {
+    /// What is reserved.
+    pub(crate) fn usd(&self) -> f64 {
+        self.usd
+    }
+
+    /// Puts what the call took in place of what was reserved for it.
+    pub(crate) fn settle(self, usage: &Usage, turns: u32) {
+        let mut ledger = self.budget.lock();
+        ledger.add(BudgetKind::Cost, usage.cost_usd.unwrap_or(0.0));
+        ledger.add(BudgetKind::Tokens, (usage.input_tokens + usage.output_tokens) as f64);
+        ledger.add(BudgetKind::Turns, f64::from(turns));
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        let mut ledger = self.budget.lock();
+        ledger.reserved_usd -= self.usd;
+        ledger.in_flight -= 1;
+        drop(ledger);
+        self.budget.settled.notify_waiters();
+    }
+}
+
+/// What a person is asked when a budget is used up: the question and the answers to choose from.
+pub(crate) fn question(hit: &BudgetHit) -> (String, Vec<String>) {
+    let (spent, limit) = (hit.spent, hit.limit);
+    let (used, step) = match hit.budget {
+        BudgetKind::Cost => {
+            (format!("${spent:.2} of ${limit:.2}"), format!("{:.2}", limit.max(1.0)))
+        }
+        BudgetKind::Tokens => (format!("{spent:.0} of {limit:.0} tokens"), format!("{limit:.0}")),
+        BudgetKind::Turns => (format!("{spent:.0} of {limit:.0} turns"), format!("{limit:.0}")),
+        BudgetKind::Time => (format!("{spent:.0} of {limit:.0} seconds"), format!("{limit:.0}")),
+    };
+    let question = format!("The {} budget is used up: {used}. Raise it, or stop?", hit.budget);
+    (question, vec![format!("Raise by {step}"), STOP.to_owned()])
+}

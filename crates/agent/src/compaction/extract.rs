@@ -1,0 +1,105 @@
+//! A summary without a model: what the journal itself says was done, decided and failed.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use windlass_core::message::{Message, ToolRequest};
+use windlass_core::text::{BYTES_PER_TOKEN, one_line, prefix};
+
+use super::record::cut_to;
+use crate::context::Turn;
+
+/// How much of an error is kept word for word.
+const ERROR_BYTES: usize = 400;
+/// How wide a line about anything else is.
+const LINE: usize = 200;
+
+/// What turns came to, in at most `limit_tokens`.
+pub(super) fn extract(turns: &[&Turn], earlier: Option<&str>, limit_tokens: u64) -> String {
+    let mut found = Found::default();
+    for entry in turns.iter().flat_map(|turn| turn.lasting()) {
+        match &entry.message {
+            Message::Assistant { text, calls } => {
+                if !text.trim().is_empty() {
+                    found.decisions.push(one_line(text, LINE));
+                }
+                calls.iter().for_each(|call| found.call(call));
+            }
+            Message::Tool { name, text, is_error: true, .. } => {
+                found.failures.push(format!("`{name}`: {}", prefix(text.trim(), ERROR_BYTES)));
+            }
+            Message::Tool { .. } | Message::User { .. } => {}
+        }
+    }
+    let limit = usize::try_from(limit_tokens * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
+    found.text(earlier, limit)
+}
+
+#[derive(Default)]
+struct Found {
+    failures: Vec<String>,
+    files: Vec<String>,
+    decisions: Vec<String>,
+    notes: Vec<String>,
+    commands: Vec<String>,
+}
+
+impl Found {
+    fn call(&mut self, call: &ToolRequest) {
+        let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+        let text = |key: &str| arguments[key].as_str().map(|text| one_line(text, LINE));
+        match call.name.as_str() {
+            "bash" => self.commands.extend(text("command").map(|text| format!("`{text}`"))),
+            "save_memo" => self.notes.extend(
+                text("filename")
+                    .map(|name| format!("memo `{name}`: {}", text("content").unwrap_or_default())),
+            ),
+            name => {
+                let path = text("path").or_else(|| text("filepath"));
+                self.files.extend(path.map(|path| format!("{name} `{path}`")));
+            }
+        }
+    }
+
+    /// All sections, each cut from its beginning so that the newest stays.
+    fn text(self, earlier: Option<&str>, limit: usize) -> String {
+        let mut text = String::new();
+        if let Some(earlier) = earlier {
+            let _ = write!(text, "{}\n\n", cut_to(earlier, limit / 2));
+        }
+        let sections = [
+            ("Tool failures", self.failures),
+            ("Files", self.files),
+            ("Decisions", self.decisions),
+            ("Findings", self.notes),
+            ("Commands run", self.commands),
+        ];
+        let share = limit.saturating_sub(text.len()) / (sections.len() + 1);
+        for (title, lines) in sections {
+            let _ = write!(text, "## {title}\n{}\n\n", newest(lines, share));
+        }
+        text.push_str(
+            "## Plan\n- as it stands above\n\n## User instructions\n- word for word above",
+        );
+        text
+    }
+}
+
+/// The newest lines that fit, without repetitions.
+fn newest(mut lines: Vec<String>, limit: usize) -> String {
+    let mut seen = std::collections::HashSet::new();
+    lines.reverse();
+    lines.retain(|line| seen.insert(line.clone()));
+    let mut used = 0;
+    let fitting = lines.iter().take_while(|line| {
+        used += line.len() + 3;
+        used <= limit
+    });
+    let mut kept: Vec<_> = fitting.map(|line| format!("- {line}")).collect();
+    let skipped = lines.len() - kept.len();
+    if skipped > 0 {
+        kept.push(format!("- ({skipped} earlier ones are left out)"));
+    }
+    kept.reverse();
+    if kept.is_empty() { "- none".to_owned() } else { kept.join("\n") }
+}

@@ -1,0 +1,118 @@
+//! What stays: as many recent turns as fit under the trigger, their results shrunk where they must be.
+
+use windlass_core::compaction::{Limits, Source, Trigger};
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::event::CompactionEnd;
+use windlass_core::message::Message;
+
+use crate::context::Context;
+
+/// Results over these sizes shrink, tried in order.
+const SHRINK_BYTES: [usize; 3] = [8_192, 2_048, 512];
+/// A shorter summary than this says nothing.
+const LEAST_SUMMARY_TOKENS: u64 = 200;
+/// How far under the trigger a compaction aims, so that the next one is some turns away.
+const AIM: f64 = 0.75;
+/// How much of a context that the provider refused may be left.
+const FORCED: f64 = 0.6;
+
+/// What stays, and how long the summary may be.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fit {
+    /// Recent turns.
+    pub kept: usize,
+    /// Results over this size shrink.
+    pub shrink: Option<usize>,
+    /// What is left for the summary.
+    pub summary_tokens: u64,
+}
+
+/// Finds what stays, or says what is too large.
+pub(super) fn fit(
+    context: &Context,
+    limits: &Limits,
+    trigger: Trigger,
+    used: u64,
+) -> Result<Fit, ErrorDetails> {
+    let most = limits.trigger();
+    let aim = match trigger {
+        Trigger::Tokens | Trigger::PlanStep => most as f64 * AIM,
+        Trigger::ContextLength => (most as f64 * AIM).min(used as f64 * FORCED),
+    };
+    let least = size(context, 0, None, 0);
+    [aim as u64, most]
+        .into_iter()
+        .find_map(|target| within(context, limits, target, least))
+        .ok_or_else(|| too_large(context, limits, least))
+}
+
+fn within(context: &Context, limits: &Limits, target: u64, least: u64) -> Option<Fit> {
+    let room = target.checked_sub(least)?;
+    let summary_tokens = limits.max_summary.min(room / 2);
+    if summary_tokens < LEAST_SUMMARY_TOKENS {
+        return None;
+    }
+    let fits = |kept, shrink| size(context, kept, shrink, summary_tokens) <= target;
+    let work = context.turns().iter().filter(|turn| !turn.flush).count();
+    let wanted = work.min(limits.preserve_recent_turns as usize);
+    let whole = std::iter::once((wanted, None));
+    let shrunk = SHRINK_BYTES.map(|bytes| (wanted, Some(bytes)));
+    let fewer = (0..wanted)
+        .rev()
+        .flat_map(|kept| SHRINK_BYTES[1..].iter().map(move |bytes| (kept, Some(*bytes))));
+    let (kept, shrink) =
+        whole.chain(shrunk).chain(fewer).find(|&(kept, shrink)| fits(kept, shrink))?;
+    Some(Fit { kept, shrink, summary_tokens })
+}
+
+/// How large a context would be, in tokens.
+fn size(context: &Context, kept: usize, shrink: Option<usize>, summary_tokens: u64) -> u64 {
+    let end = CompactionEnd {
+        number: 0,
+        summary: "x".repeat(context.bytes(summary_tokens)),
+        source: Source::Model,
+        tokens_before: 0,
+        tokens_after: 0,
+        summarized_turns: 0,
+        kept_turns: super::count(kept),
+        shrink_bytes: shrink,
+        file: Some("/workspace/.scratch/compaction-000.md".to_owned()),
+    };
+    context.after(&end).map_or(0, |transcript| context.tokens(transcript.bytes()))
+}
+
+/// Says which of the parts that stay is too large for the window.
+fn too_large(context: &Context, limits: &Limits, least: u64) -> ErrorDetails {
+    let opening = context.opening().iter().map(|message| match message {
+        Message::User { text } | Message::Tool { text, .. } | Message::Assistant { text, .. } => {
+            text.len()
+        }
+    });
+    let header = context.header();
+    let turns = context.turns().iter().flat_map(|turn| &turn.said);
+    let said: usize = header.said.iter().chain(turns).map(String::len).sum();
+    let plan = header.plan.as_ref().map_or(0, |plan| plan.markdown().len());
+    let files: usize = header.files.iter().map(String::len).sum();
+    let parts = [
+        ("the system prompt and the tools", context.prelude_bytes()),
+        ("the task message", opening.sum()),
+        ("what the user said", said),
+        ("the working plan", plan),
+        ("the list of changed files", files),
+    ];
+    let largest = parts.iter().max_by_key(|(_, bytes)| *bytes).map_or("", |(name, _)| name);
+    let list: Vec<_> = parts
+        .iter()
+        .map(|(name, bytes)| format!("{name}: {} tokens", context.tokens(*bytes)))
+        .collect();
+    let message = format!(
+        "the context window of {} tokens is too small: what must stay takes {least} tokens and at most \
+         {} may be used; the largest part is {largest}",
+        limits.window,
+        limits.trigger(),
+    );
+    ErrorDetails::new(ErrorType::ContextLength, message).diagnosed(list.join(", ")).hinted(
+        "use a model with a larger window (`--model`), or set its real window with \
+         `--context-window`; put long texts into files and name them instead",
+    )
+}

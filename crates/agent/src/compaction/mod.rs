@@ -1,0 +1,187 @@
+//! Making room: the agent saves its notes, older turns are summarized, the context is made anew.
+//!
+//! Invariants:
+//! - Three journaled phases, each resumed where it was: notes are asked for once per cycle, what the
+//!   summarizer has answered is not asked for again, and no turn goes before `compaction_end`.
+//! - It never loses the task: what the summarizer does not give is drawn from the journal.
+//! - Afterwards the context is under the trigger, or the task fails with what is too large.
+
+mod fit;
+mod record;
+mod extract;
+mod summarize;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use windlass_core::compaction::{Limits, Trigger};
+use windlass_core::cycle::{Compacting, Flush};
+use windlass_core::event::{CompactionEnd, CompactionStart, Event, MemoryFlush};
+use windlass_core::id::CallId;
+use windlass_model::{Model, Price};
+use windlass_store::Level;
+use windlass_tools::workspace::{Purpose, Replacement, SCRATCH_DIRECTORY};
+
+use crate::journal::Journal;
+use crate::prompt;
+use crate::run::{Agent, Ending, Error};
+use summarize::{Material, Summarized};
+
+/// Who summarizes, and how much it can read at once.
+#[derive(Clone)]
+pub struct Summarizer {
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// Its window in tokens.
+    pub window: u64,
+    /// What it costs, where that is known.
+    pub price: Option<Price>,
+}
+
+/// Whether the model can be asked.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Room {
+    /// It can.
+    Enough,
+    /// The agent should save its notes first.
+    SaveNotes,
+    /// Older turns have to go first.
+    Needed(Trigger),
+}
+
+impl Agent {
+    /// The limits of its context.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits::from(&self.settings.compaction)
+    }
+
+    /// Whether there is room to ask the model (ES-041, ES-166, C-22).
+    pub(crate) fn room(&self, task: &Journal) -> Room {
+        let (limits, used) = (self.limits(), task.estimated_tokens());
+        let cycle = &task.state().cycle;
+        let fits = used <= limits.usable();
+        if cycle.is_flushing() {
+            return if fits { Room::Enough } else { Room::Needed(Trigger::Tokens) };
+        }
+        let early = self.settings.compact_at_plan_step && cycle.step_finished && !cycle.fresh;
+        let needed = match () {
+            () if limits.should_compact(used) => Some(Trigger::Tokens),
+            () if early && limits.early(used) => Some(Trigger::PlanStep),
+            () => None,
+        };
+        let may_save = limits.flush_enabled && cycle.flush == Flush::NotYet && fits;
+        match needed {
+            Some(_) if may_save => Room::SaveNotes,
+            Some(trigger) => Room::Needed(trigger),
+            None if may_save && used > limits.flush_point(task.context().floor_tokens()) => {
+                Room::SaveNotes
+            }
+            None => Room::Enough,
+        }
+    }
+
+    /// Phase 1: asks the agent to save its notes (ES-158).
+    pub(crate) async fn save_notes(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
+        let flush = MemoryFlush {
+            number: task.state().cycle.compactions + 1,
+            estimated_tokens: task.estimated_tokens(),
+            message: prompt::FLUSH.trim_end().to_owned(),
+        };
+        task.commit(vec![Event::MemoryFlush(flush)], Level::Written).await?;
+        Ok(None)
+    }
+
+    /// Decides what goes and what stays, and journals it.
+    pub(crate) async fn begin_compaction(
+        &self,
+        task: &mut Journal,
+        trigger: Trigger,
+    ) -> Result<Option<Ending>, Error> {
+        let limits = self.limits();
+        let tokens_before = task.estimated_tokens();
+        let fit = match fit::fit(task.context(), &limits, trigger, tokens_before) {
+            Ok(fit) => fit,
+            Err(error) => return Ok(Some(Ending::Failed(error))),
+        };
+        let (dropped, _) = task.context().parted(fit.kept);
+        let material = Material::of(task.context(), &dropped, &limits, &self.summarizer);
+        let cycle = &task.state().cycle;
+        let start = CompactionStart {
+            number: cycle.compactions + 1,
+            trigger,
+            tokens_before,
+            window_tokens: limits.window,
+            summarized_turns: count(dropped.len()),
+            kept_turns: count(fit.kept),
+            shrink_bytes: fit.shrink,
+            chunks: count(material.chunks.len()),
+            summary_tokens: fit.summary_tokens,
+            model: self.summarizer.model.name().to_string(),
+            flushed: cycle.flush != Flush::NotYet,
+        };
+        task.commit(vec![Event::CompactionStart(start)], Level::Written).await?;
+        Ok(None)
+    }
+
+    /// Phases 2 and 3: summarizes what goes, keeps it in a file, and makes the context anew.
+    pub(crate) async fn compact(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+    ) -> Result<Option<Ending>, Error> {
+        let Some(Compacting { start, progress }) = task.state().cycle.compacting.clone() else {
+            return Ok(None);
+        };
+        let (dropped, _) = task.context().parted(start.kept_turns as usize);
+        let material = Material::of(task.context(), &dropped, &self.limits(), &self.summarizer);
+        let made = self.summarize(task, stop, &start, progress, material).await?;
+        let (summary, source) = match made {
+            Summarized::Made(summary, source) => (summary, source),
+            Summarized::Interrupted(ending) => return Ok(ending),
+        };
+        let mut end = CompactionEnd {
+            number: start.number,
+            summary,
+            source,
+            tokens_before: start.tokens_before,
+            tokens_after: 0,
+            summarized_turns: start.summarized_turns,
+            kept_turns: start.kept_turns,
+            shrink_bytes: start.shrink_bytes,
+            file: self.keep_dropped(task, &start),
+        };
+        let after = task.context().after(&end).map_or(0, |transcript| transcript.bytes());
+        end.tokens_after = task.context().tokens(after);
+        task.commit(vec![Event::CompactionEnd(end)], Level::Written).await?;
+        Ok(None)
+    }
+
+    /// Writes everything that leaves the context to a file that the agent can read (ES-181).
+    fn keep_dropped(&self, task: &Journal, start: &CompactionStart) -> Option<String> {
+        let number = start.number;
+        let path = format!("{SCRATCH_DIRECTORY}/compaction-{number}.md");
+        let (dropped, kept) = task.context().parted(start.kept_turns as usize);
+        let text = record::file(number, &dropped, &kept, start.shrink_bytes);
+        let workspace = &self.world.workspace;
+        let written = workspace.hash(&path).and_then(|before| {
+            workspace.replace(Replacement {
+                call: CallId::derived(&task.task().to_string(), &path),
+                path: &path,
+                before: before.as_deref(),
+                content: text.as_bytes(),
+                purpose: Purpose::Harness,
+            })
+        });
+        match written {
+            Ok(()) => Some(format!("/workspace/{path}")),
+            Err(error) => {
+                tracing::warn!(task_id = %task.task(), %error, "Dropped turns could not be kept");
+                None
+            }
+        }
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,78 @@
+//! Turns as text: for the summarizer in pieces, for the file whole.
+
+use std::fmt::Write as _;
+
+use windlass_core::message::Message;
+use windlass_core::text::{prefix, suffix};
+
+use crate::context::{Entry, Turn};
+
+/// How much of one result the summarizer reads; the rest is in the file.
+const PIECE_BYTES: usize = 6_000;
+
+/// The messages of turns as text, one piece each, long ones cut.
+pub(super) fn pieces(turns: &[&Turn]) -> Vec<String> {
+    turns.iter().flat_map(|turn| turn.lasting()).map(|entry| cut(entry_text(entry))).collect()
+}
+
+/// Cuts a text in the middle.
+pub(super) fn cut_to(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let (head, tail) = (prefix(text, limit * 2 / 3), suffix(text, limit / 3));
+    format!("{head}\n[… {} bytes left out …]\n{tail}", text.len() - head.len() - tail.len())
+}
+
+fn cut(text: String) -> String {
+    cut_to(&text, PIECE_BYTES)
+}
+
+/// Everything a compaction drops, for reading later.
+pub(super) fn file(
+    number: u32,
+    dropped: &[&Turn],
+    kept: &[&Turn],
+    shrink: Option<usize>,
+) -> String {
+    let mut text = format!(
+        "# Dropped from the context by compaction {number}\n\nThe turns are in order and complete.\n"
+    );
+    for (place, turn) in dropped.iter().enumerate() {
+        let notes = if turn.flush { " (saving notes)" } else { "" };
+        let _ = write!(text, "\n## Turn {}{notes}\n\n", place + 1);
+        for entry in &turn.entries {
+            let _ = writeln!(text, "{}\n", entry_text(entry));
+        }
+    }
+    let shrunk = kept.iter().flat_map(|turn| &turn.entries).filter(|entry| {
+        let long =
+            |limit| matches!(&entry.message, Message::Tool { text, .. } if text.len() > limit);
+        shrink.is_some_and(long)
+    });
+    for (place, entry) in shrunk.enumerate() {
+        if place == 0 {
+            text.push_str("\n## Results of later turns that were shortened\n\n");
+        }
+        let _ = writeln!(text, "{}\n", entry_text(entry));
+    }
+    text
+}
+
+fn entry_text(entry: &Entry) -> String {
+    match &entry.message {
+        Message::User { text } => format!("[user]\n{text}"),
+        Message::Assistant { text, calls } => {
+            let mut all = format!("[assistant]\n{text}");
+            for call in calls {
+                let _ = write!(all, "\n[call {} `{}`] {}", call.name, call.id, call.arguments);
+            }
+            all
+        }
+        Message::Tool { name, text, is_error, .. } => {
+            let failed = if *is_error { ", failed" } else { "" };
+            let call = entry.call.map(|call| format!(" `{call}`")).unwrap_or_default();
+            format!("[result of {name}{call}{failed}]\n{text}")
+        }
+    }
+}

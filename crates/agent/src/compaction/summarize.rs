@@ -1,0 +1,256 @@
+//! Phase 2: chunks of the record to summaries, one after the other, each checked.
+
+use std::collections::VecDeque;
+
+use tokio_util::sync::CancellationToken;
+use windlass_core::compaction::{Limits, Source};
+use windlass_core::event::{CompactionProgress, CompactionStart, Event, LlmRequest};
+use windlass_core::message::{Message, Prelude};
+use windlass_core::text::{BYTES_PER_TOKEN, estimate_tokens};
+use windlass_model::{Options, Transcript};
+use windlass_store::Level;
+
+use super::{Summarizer, extract, record};
+use crate::budget::Reservation;
+use crate::context::{Context, Turn};
+use crate::interrupt::{Interrupt, Watch};
+use crate::journal::Journal;
+use crate::prompt;
+use crate::run::{Agent, Ending, Error};
+
+/// What every summary must have (ES-171).
+const SECTIONS: [&str; 6] =
+    ["Tool failures", "Files", "Decisions", "Findings", "Plan", "User instructions"];
+/// How often one chunk is asked for.
+const ATTEMPTS: usize = 2;
+/// Between the summaries of chunks (ES-170).
+const JOINT: &str = "\n\n---\n\n";
+/// Words per token, for telling the summarizer how long it may be.
+const WORDS_PER_TOKEN: f64 = 0.6;
+/// How much of the summarizer's window its input may fill; JSON makes text longer.
+const INPUT_SHARE: f64 = 0.7;
+
+/// What is summarized.
+pub(super) struct Material {
+    /// Pieces of the record, each within the summarizer's reach.
+    pub chunks: Vec<String>,
+    /// The turns themselves, for the extract.
+    turns: Vec<Turn>,
+    earlier: Option<String>,
+}
+
+/// What became of it.
+pub(super) enum Summarized {
+    Made(String, Source),
+    /// Something else goes first; what was answered is kept.
+    Interrupted(Option<Ending>),
+}
+
+impl Material {
+    /// The record of the turns that go, the summary before them first.
+    pub fn of(context: &Context, dropped: &[&Turn], limits: &Limits, by: &Summarizer) -> Self {
+        let earlier = context.header().summary.clone();
+        let mut pieces = record::pieces(dropped);
+        if pieces.is_empty() {
+            return Self { chunks: Vec::new(), turns: Vec::new(), earlier };
+        }
+        let bytes: usize = pieces.iter().map(String::len).sum();
+        let average = context.tokens(bytes) / pieces.len() as u64;
+        if let Some(earlier) = &earlier {
+            pieces.insert(0, format!("[summary of everything before]\n{earlier}"));
+        }
+        let usable = Limits { window: by.window, ..*limits }.usable() as f64 * INPUT_SHARE;
+        let limit = context.bytes(limits.chunk(average).min(usable as u64));
+        let turns = dropped.iter().map(|turn| (*turn).clone()).collect();
+        Self { chunks: chunked(&pieces, limit.max(1)), turns, earlier }
+    }
+
+    fn extract(&self, limit: u64) -> String {
+        let turns: Vec<_> = self.turns.iter().collect();
+        extract::extract(&turns, self.earlier.as_deref(), limit)
+    }
+}
+
+/// Whole pieces together up to the limit; one that is larger is cut and stands alone (ES-161, O-19).
+fn chunked(pieces: &[String], limit: usize) -> Vec<String> {
+    let mut chunks: Vec<String> = Vec::new();
+    for piece in pieces {
+        let piece = record::cut_to(piece, limit);
+        match chunks.last_mut() {
+            Some(last) if last.len() + piece.len() + 2 <= limit => {
+                last.push_str("\n\n");
+                last.push_str(&piece);
+            }
+            _ => chunks.push(piece),
+        }
+    }
+    chunks
+}
+
+/// A summary, or why it cannot be used.
+fn checked(text: &str, limit_tokens: u64) -> Result<String, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("it was empty".to_owned());
+    }
+    let has = |wanted: &str| {
+        let wanted = wanted.to_ascii_lowercase();
+        text.lines()
+            .any(|line| line.starts_with('#') && line.to_ascii_lowercase().contains(&wanted))
+    };
+    if let Some(missing) = SECTIONS.iter().find(|section| !has(section)) {
+        return Err(format!("the section `## {missing}` is missing"));
+    }
+    let tokens = estimate_tokens(text.len() as u64);
+    if tokens > limit_tokens {
+        return Err(format!("it was too long ({tokens} tokens, and {limit_tokens} are the limit)"));
+    }
+    Ok(text.to_owned())
+}
+
+/// What one attempt came to.
+enum Attempt {
+    Answered(String),
+    Failed(String),
+    Interrupted(Interrupt),
+}
+
+impl Agent {
+    /// Summarizes chunk by chunk. What was answered before a crash is taken from `progress`.
+    pub(super) async fn summarize(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+        start: &CompactionStart,
+        progress: Vec<CompactionProgress>,
+        material: Material,
+    ) -> Result<Summarized, Error> {
+        let limit = start.summary_tokens;
+        if material.chunks.is_empty() {
+            let earlier = material.earlier.unwrap_or_else(|| "- none".to_owned());
+            return Ok(Summarized::Made(earlier, Source::Model));
+        }
+        let same = start.chunks as usize == material.chunks.len();
+        let answers = progress.into_iter().filter(|_| same).map(|one| one.text);
+        let mut answers: VecDeque<String> = answers.collect();
+        let mut summaries = Vec::new();
+        let parts = material.chunks.len();
+        for (place, chunk) in material.chunks.iter().enumerate() {
+            let record = prompt::record(place + 1, parts, chunk);
+            match self.summary(task, stop, start, &mut answers, &record).await? {
+                Ok(Some(summary)) => summaries.push(summary),
+                Ok(None) => {}
+                Err(interrupt) => return Ok(self.put_off(interrupt)),
+            }
+        }
+        if summaries.is_empty() {
+            return Ok(Summarized::Made(material.extract(limit), Source::Extract));
+        }
+        let mut source = Source::Model;
+        if summaries.len() < parts {
+            source = Source::Mixed;
+            summaries.push(material.extract(limit / 2));
+        }
+        let joined = summaries.join(JOINT);
+        if estimate_tokens(joined.len() as u64) <= limit {
+            return Ok(Summarized::Made(joined, source));
+        }
+        let record = prompt::record(1, 1, &joined);
+        Ok(match self.summary(task, stop, start, &mut answers, &record).await? {
+            Ok(Some(summary)) => Summarized::Made(summary, source),
+            Ok(None) => {
+                let bytes = usize::try_from(limit * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
+                Summarized::Made(record::cut_to(&joined, bytes), Source::Mixed)
+            }
+            Err(interrupt) => self.put_off(interrupt),
+        })
+    }
+
+    fn put_off(&self, interrupt: Interrupt) -> Summarized {
+        Summarized::Interrupted(match interrupt {
+            Interrupt::Cancel | Interrupt::Shutdown => None,
+            Interrupt::Timeout => Some(Ending::Failed(self.timed_out())),
+        })
+    }
+
+    /// One usable summary, or none after the second attempt.
+    async fn summary(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+        start: &CompactionStart,
+        answers: &mut VecDeque<String>,
+        record: &str,
+    ) -> Result<Result<Option<String>, Interrupt>, Error> {
+        let words = (start.summary_tokens as f64 * WORDS_PER_TOKEN) as u64;
+        let mut asked = record.to_owned();
+        for _ in 0..ATTEMPTS {
+            let attempt = match answers.pop_front() {
+                Some(text) => Attempt::Answered(text),
+                None => self.ask_summarizer(task, stop, start, &asked, words).await?,
+            };
+            let problem = match attempt {
+                Attempt::Answered(text) => match checked(&text, start.summary_tokens) {
+                    Ok(summary) => return Ok(Ok(Some(summary))),
+                    Err(problem) => problem,
+                },
+                Attempt::Failed(problem) => problem,
+                Attempt::Interrupted(interrupt) => return Ok(Err(interrupt)),
+            };
+            tracing::warn!(task_id = %task.task(), problem, "Summary not usable");
+            asked = format!("{record}\n{}", prompt::summarize_again(&problem, words));
+        }
+        Ok(Ok(None))
+    }
+
+    async fn ask_summarizer(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+        start: &CompactionStart,
+        record: &str,
+        words: u64,
+    ) -> Result<Attempt, Error> {
+        let model = &self.summarizer.model;
+        let prelude = Prelude { system: prompt::summarize(words), tools: Vec::new() };
+        let mut transcript: Transcript = model.transcript(&prelude);
+        transcript.push(&Message::user(record));
+        let tokens = task.context().tokens(transcript.bytes());
+        // Where nothing is left to spend, the journal says it for nothing.
+        let reserved = match self.afford(task, self.summarizer.price, tokens).await {
+            Ok(reserved) => reserved,
+            Err(hit) => {
+                return Ok(Attempt::Failed(format!("the {} budget is used up", hit.budget)));
+            }
+        };
+        let request = LlmRequest {
+            model: model.name().to_string(),
+            messages: transcript.len(),
+            estimated_tokens: tokens,
+            hash: transcript.hash(),
+            context: None,
+            reserved_usd: reserved.as_ref().map(Reservation::usd),
+        };
+        task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
+        let watch = Watch::over(task, self.settings.timeout, stop);
+        let options = Options::default();
+        let mut unheard = |_| {};
+        let reply = tokio::select! {
+            reply = model.reply(&transcript, &options, &mut unheard) => reply,
+            interrupt = watch.interrupted() => return Ok(Attempt::Interrupted(interrupt?)),
+        };
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(error) => return Ok(Attempt::Failed(format!("the model failed: {error}"))),
+        };
+        let progress = CompactionProgress {
+            number: start.number,
+            text: reply.text.clone(),
+            usage: reply.usage,
+            latency_ms: reply.latency.as_millis() as u64,
+        };
+        task.commit(vec![Event::CompactionProgress(progress)], Level::Written).await?;
+        self.paid(task, reserved, &reply.usage, 0).await?;
+        Ok(Attempt::Answered(reply.text))
+    }
+}

@@ -1,0 +1,70 @@
+//! What stands for earlier epochs: everything that is pinned, and the summary.
+
+use windlass_core::event::CompactionEnd;
+use windlass_core::plan::WorkingPlan;
+
+use super::Turn;
+use crate::prompt;
+
+/// Paths that are listed; the rest are counted. The newest count most.
+const MAX_FILES: usize = 200;
+
+/// What a context keeps of everything that was dropped from it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Header {
+    /// What people said, word for word, oldest first.
+    pub said: Vec<String>,
+    /// The working plan.
+    pub plan: Option<WorkingPlan>,
+    /// The files changed so far, by the journal, in the order of their first change.
+    pub files: Vec<String>,
+    /// The summary of everything before.
+    pub summary: Option<String>,
+    /// Where what was dropped can be read, newest last.
+    pub dropped: Vec<String>,
+}
+
+impl Header {
+    /// Takes in that files were changed.
+    pub fn changed(&mut self, paths: &[String]) {
+        for path in paths {
+            if !self.files.contains(path) {
+                self.files.push(path.clone());
+            }
+        }
+    }
+
+    /// The header after a compaction that drops these turns.
+    pub fn after(&self, end: &CompactionEnd, dropped: &[&Turn]) -> Self {
+        let mut after = self.clone();
+        after.said.extend(dropped.iter().flat_map(|turn| turn.said.iter().cloned()));
+        after.summary = Some(end.summary.clone());
+        after.dropped.extend(end.file.clone());
+        after
+    }
+
+    /// The message that the next epoch has in place of what was dropped (ES-163).
+    pub fn text(&self) -> String {
+        let said: Vec<_> = self.said.iter().map(|text| format!("> {text}")).collect();
+        let plan = self.plan.as_ref().map(WorkingPlan::markdown).unwrap_or_default();
+        let skipped = self.files.len().saturating_sub(MAX_FILES);
+        let mut files: Vec<_> =
+            self.files[skipped..].iter().map(|path| format!("- {path}")).collect();
+        if skipped > 0 {
+            files.insert(0, format!("- ({skipped} earlier ones are not listed)"));
+        }
+        let sections = [
+            ("What the user said on the way, word for word", said.join("\n\n")),
+            ("Your plan", plan),
+            ("Files changed so far", files.join("\n")),
+            ("Summary of the earlier work", self.summary.clone().unwrap_or_default()),
+            ("Where the earlier turns are in full", self.dropped.join("\n")),
+        ];
+        let sections: Vec<_> = sections
+            .into_iter()
+            .filter(|(_, text)| !text.trim().is_empty())
+            .map(|(title, text)| format!("## {title}\n\n{}", text.trim()))
+            .collect();
+        prompt::compacted(&sections.join("\n\n"))
+    }
+}

@@ -1,0 +1,361 @@
+//! Events to what the model sees: the transcript as a fold of the journal.
+//!
+//! Invariants:
+//! - Append-only: within an epoch a transcript only grows, byte for byte. An epoch ends at
+//!   `compaction_end`, and what the next one begins with follows from the journal alone.
+//! - A message from outside never stands between a reply and the results of its calls: it is held
+//!   until the last of them has one.
+//! - A call is never parted from its result: turns stay or go as a whole.
+
+mod turns;
+mod header;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use windlass_core::event::{CompactionEnd, Event};
+use windlass_core::id::{CallId, QuestionId};
+use windlass_core::injection::{Injection, InjectionType};
+use windlass_core::message::{Message, Prelude, ToolRequest, Usage};
+use windlass_core::outcome::Fact;
+use windlass_core::text::BYTES_PER_TOKEN;
+use windlass_model::{Model, Transcript};
+
+pub use header::Header;
+pub use turns::{Entry, Turn, shrunk};
+
+use crate::prompt::FLUSHED;
+
+/// The conversation so far, in the provider's own form and as the turns it is made from.
+pub struct Context {
+    model: Arc<dyn Model>,
+    transcript: Option<Transcript>,
+    prelude: Option<Prelude>,
+    /// The messages the task opened with; they stay for ever.
+    opening: Vec<Message>,
+    /// What earlier compactions left.
+    header: Header,
+    /// The turns of this epoch.
+    turns: Vec<Turn>,
+    /// Replies of the whole task.
+    replies: usize,
+    open: HashMap<CallId, ToolRequest>,
+    held: Vec<Held>,
+    /// Whether the agent is asked to save its notes.
+    flushing: bool,
+    questions: HashMap<QuestionId, String>,
+    measured: Option<Measured>,
+    /// Tokens per byte, as the provider last counted.
+    rate: f64,
+    /// How large this epoch was when it began.
+    opened_bytes: usize,
+}
+
+/// A message that waits for its place.
+struct Held {
+    text: String,
+    /// What stays of it word for word, when its turn goes.
+    pinned: Option<String>,
+    /// Whether it goes with the next compaction, whatever stays.
+    passing: bool,
+}
+
+/// The provider's last word on how large the conversation is.
+struct Measured {
+    tokens: u64,
+    bytes: usize,
+}
+
+/// Fewer tokens per byte than this are not believed: an estimate must not be too small.
+const LEAST_RATE: f64 = 1.0 / BYTES_PER_TOKEN as f64;
+/// More tokens per byte than this cannot be.
+const MOST_RATE: f64 = 1.0;
+
+impl Context {
+    /// An empty context; the first `agent_start` opens it.
+    pub fn new(model: Arc<dyn Model>) -> Self {
+        Self {
+            model,
+            transcript: None,
+            prelude: None,
+            opening: Vec::new(),
+            header: Header::default(),
+            turns: Vec::new(),
+            replies: 0,
+            open: HashMap::new(),
+            held: Vec::new(),
+            flushing: false,
+            questions: HashMap::new(),
+            measured: None,
+            rate: LEAST_RATE,
+            opened_bytes: 0,
+        }
+    }
+
+    /// What is sent to the model; `None` before the first `agent_start`.
+    pub fn transcript(&self) -> Option<&Transcript> {
+        self.transcript.as_ref()
+    }
+
+    /// How large the conversation is: the provider's last report plus what came after it (O-17).
+    pub fn estimated_tokens(&self) -> u64 {
+        let bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
+        match &self.measured {
+            Some(known) => known.tokens + self.tokens(bytes.saturating_sub(known.bytes)),
+            None => self.tokens(bytes),
+        }
+    }
+
+    /// How many tokens so many bytes are, by the provider's last count.
+    pub fn tokens(&self, bytes: usize) -> u64 {
+        (bytes as f64 * self.rate).ceil() as u64
+    }
+
+    /// How many bytes so many tokens are.
+    pub fn bytes(&self, tokens: u64) -> usize {
+        (tokens as f64 / self.rate) as usize
+    }
+
+    /// How large this epoch was when it began.
+    pub fn floor_tokens(&self) -> u64 {
+        self.tokens(self.opened_bytes)
+    }
+
+    /// The turns of this epoch, oldest first.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
+    }
+
+    /// The messages that stay for ever.
+    pub fn opening(&self) -> &[Message] {
+        &self.opening
+    }
+
+    /// What stands for earlier epochs.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// How many bytes the system prompt and the tools take.
+    pub fn prelude_bytes(&self) -> usize {
+        self.prelude.as_ref().map_or(0, |prelude| self.model.transcript(prelude).bytes())
+    }
+
+    /// Takes in one event.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::AgentStart(start) => {
+                if let Some(prelude) = &start.prelude {
+                    self.transcript = Some(self.model.transcript(prelude));
+                    self.prelude = Some(prelude.clone());
+                    self.measured = None;
+                }
+                for message in &start.context {
+                    self.open_with(message);
+                }
+                if start.prelude.is_some() {
+                    self.opened_bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
+                }
+                self.release();
+            }
+            Event::LlmResponse(response) => {
+                self.replies += 1;
+                self.open = response.calls.iter().map(|call| (call.id, call.clone())).collect();
+                let (text, calls) = (response.text.clone(), response.calls.clone());
+                let saved = self.flushing && calls.is_empty();
+                self.measure(&response.usage);
+                self.begin_turn(Message::Assistant { text, calls });
+                self.counted(&response.usage);
+                if saved {
+                    self.flushing = false;
+                    self.hold(Held::passing(FLUSHED.trim_end()));
+                }
+            }
+            Event::ToolResult(result) => {
+                if let Some(call) = self.open.remove(&result.call) {
+                    let text = result.outcome.text.clone();
+                    let is_error = result.outcome.is_error();
+                    let (provider_id, name) = (call.provider_id, call.name);
+                    let message = Message::Tool { provider_id, name, text, is_error };
+                    self.add(Entry { message, call: Some(result.call), passing: false });
+                }
+                self.learn(&result.outcome.facts);
+                self.release();
+            }
+            Event::InjectionReceived(injection) => self.injected(injection),
+            Event::DoomLoopDetected(detected) => self.hold(Held::plain(&detected.message)),
+            Event::CommandExited(exited) => self.hold(Held::plain(&exited.message)),
+            Event::SandboxLost(lost) if lost.message.is_empty() => {}
+            Event::SandboxLost(lost) => self.hold(Held::plain(&lost.message)),
+            Event::MemoryFlush(flush) => {
+                self.flushing = true;
+                self.hold(Held::passing(&flush.message));
+            }
+            Event::CompactionStart(_) => self.flushing = false,
+            Event::CompactionEnd(end) => self.begin_epoch(end),
+            Event::PlanUpdated(plan) => self.header.plan = Some(plan.clone()),
+            Event::QuestionAsked(question) => {
+                self.questions.insert(question.id, question.question.clone());
+            }
+            Event::SubAgentComplete(complete) => self.header.changed(&complete.files_changed),
+            Event::TaskCreated(_)
+            | Event::StatusChanged(_)
+            | Event::LlmRequest(_)
+            | Event::RiskCheck(_)
+            | Event::ToolCall(_)
+            | Event::QuestionAnswered(_)
+            | Event::QuestionClosed(_)
+            | Event::DeliverablePublished(_)
+            | Event::ModeChanged(_)
+            | Event::SandboxStarted(_)
+            | Event::CompactionProgress(_)
+            | Event::SubAgentSpawn(_)
+            | Event::BudgetHit(_)
+            | Event::AgentEnd(_) => {}
+        }
+    }
+
+    /// The transcript that a compaction would leave.
+    pub fn after(&self, end: &CompactionEnd) -> Option<Transcript> {
+        let prelude = self.prelude.as_ref()?;
+        let (dropped, kept) = self.parted(end.kept_turns as usize);
+        let header = self.header.after(end, &dropped);
+        let replies = self.replies - kept.len();
+        let mut transcript = self.model.transcript(prelude).after(replies);
+        for message in &self.opening {
+            transcript.push(message);
+        }
+        transcript.push(&Message::user(header.text()));
+        for entry in kept.iter().flat_map(|turn| turn.lasting()) {
+            transcript.push(&entry.within(end.shrink_bytes, end.file.as_deref()));
+        }
+        Some(transcript)
+    }
+
+    /// The turns that would go and those that would stay. Turns in which notes were saved never stay:
+    /// what they said is in the notes.
+    pub fn parted(&self, keep: usize) -> (Vec<&Turn>, Vec<&Turn>) {
+        let work = self.turns.iter().filter(|turn| !turn.flush).count();
+        let mut skip = work.saturating_sub(keep);
+        self.turns.iter().partition(|turn| {
+            let goes = turn.flush || skip > 0;
+            skip = skip.saturating_sub(usize::from(!turn.flush && goes));
+            goes
+        })
+    }
+
+    fn begin_epoch(&mut self, end: &CompactionEnd) {
+        let Some(transcript) = self.after(end) else { return };
+        let (dropped, kept) = self.parted(end.kept_turns as usize);
+        let header = self.header.after(end, &dropped);
+        let turns = kept.iter().map(|turn| turn.carried(end.shrink_bytes, end.file.as_deref()));
+        self.turns = turns.collect();
+        self.header = header;
+        self.opened_bytes = transcript.bytes();
+        self.transcript = Some(transcript);
+        self.measured = None;
+    }
+
+    /// Earlier conversations begin with turns of their own; the first message is what stays.
+    fn open_with(&mut self, message: &Message) {
+        match message {
+            Message::Assistant { .. } => {
+                self.replies += 1;
+                self.begin_turn(message.clone());
+            }
+            Message::User { .. } | Message::Tool { .. } => {
+                self.add(Entry { message: message.clone(), call: None, passing: false });
+            }
+        }
+    }
+
+    fn begin_turn(&mut self, message: Message) {
+        self.push(&message);
+        let entry = Entry { message, call: None, passing: false };
+        self.turns.push(Turn { entries: vec![entry], said: Vec::new(), flush: self.flushing });
+    }
+
+    fn add(&mut self, entry: Entry) {
+        self.push(&entry.message);
+        match self.turns.last_mut() {
+            Some(turn) => turn.entries.push(entry),
+            None => self.opening.push(entry.message),
+        }
+    }
+
+    fn injected(&mut self, injection: &Injection) {
+        let Some(text) = injection.text_for_model() else { return };
+        let pinned =
+            match injection.injection_type {
+                InjectionType::UserMessage => Some(text.clone()),
+                InjectionType::HitlResponse => {
+                    let asked = injection.question.and_then(|id| self.questions.get(&id));
+                    Some(asked.map_or_else(
+                        || text.clone(),
+                        |asked| format!("You asked: {asked}\n{text}"),
+                    ))
+                }
+                InjectionType::ExternalEvent | InjectionType::SystemControl => None,
+            };
+        self.hold(Held { text, pinned, passing: false });
+    }
+
+    fn hold(&mut self, held: Held) {
+        self.held.push(held);
+        self.release();
+    }
+
+    fn release(&mut self) {
+        // What arrives before the conversation has begun follows its opening.
+        if !self.open.is_empty() || self.transcript.is_none() {
+            return;
+        }
+        for Held { text, pinned, passing } in std::mem::take(&mut self.held) {
+            self.add(Entry { message: Message::User { text }, call: None, passing });
+            if let (Some(pinned), Some(turn)) = (pinned, self.turns.last_mut()) {
+                turn.said.push(pinned);
+            }
+        }
+    }
+
+    fn push(&mut self, message: &Message) {
+        if let Some(transcript) = &mut self.transcript {
+            transcript.push(message);
+        }
+    }
+
+    fn learn(&mut self, facts: &[Fact]) {
+        for fact in facts {
+            if let Fact::FileChanged { path, .. } = fact {
+                self.header.changed(std::slice::from_ref(path));
+            }
+        }
+    }
+
+    /// Learns how the provider counts, from the size of the prompt it has just reported.
+    fn measure(&mut self, usage: &Usage) {
+        let bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
+        if usage.input_tokens > 0 && bytes > 0 {
+            let rate = usage.input_tokens as f64 / bytes as f64;
+            self.rate = rate.clamp(LEAST_RATE, MOST_RATE);
+        }
+    }
+
+    fn counted(&mut self, usage: &Usage) {
+        if usage.input_tokens > 0 {
+            let bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
+            let tokens = usage.input_tokens + usage.output_tokens;
+            self.measured = Some(Measured { tokens, bytes });
+        }
+    }
+}
+
+impl Held {
+    fn plain(text: &str) -> Self {
+        Self { text: text.to_owned(), pinned: None, passing: false }
+    }
+
+    fn passing(text: &str) -> Self {
+        Self { text: text.to_owned(), pinned: None, passing: true }
+    }
+}

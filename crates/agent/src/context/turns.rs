@@ -1,0 +1,75 @@
+//! Turns: a reply with all its results and what was said after it (O-18).
+
+use windlass_core::id::CallId;
+use windlass_core::message::Message;
+use windlass_core::text::{prefix, suffix};
+
+/// One message of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// What was said.
+    pub message: Message,
+    /// The call it is the result of.
+    pub call: Option<CallId>,
+    /// Whether it goes with the next compaction, whatever stays.
+    pub passing: bool,
+}
+
+/// One reply, the results of its calls, and what came before the next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// In the order they are sent.
+    pub entries: Vec<Entry>,
+    /// What a person said in it, word for word.
+    pub said: Vec<String>,
+    /// Whether the agent saved its notes in it, and did nothing else.
+    pub flush: bool,
+}
+
+impl Turn {
+    /// What of it may outlast a compaction.
+    pub fn lasting(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| !entry.passing)
+    }
+
+    /// The turn as the next epoch knows it.
+    pub fn carried(&self, shrink: Option<usize>, file: Option<&str>) -> Self {
+        let entries = self.lasting().map(|entry| Entry {
+            message: entry.within(shrink, file),
+            call: entry.call,
+            passing: false,
+        });
+        Self { entries: entries.collect(), said: self.said.clone(), flush: false }
+    }
+}
+
+impl Entry {
+    /// The message, its result shrunk to a pointer where it is larger than that.
+    pub fn within(&self, shrink: Option<usize>, file: Option<&str>) -> Message {
+        match (&self.message, shrink, self.call) {
+            (Message::Tool { provider_id, name, text, is_error }, Some(limit), Some(call))
+                if text.len() > limit =>
+            {
+                Message::Tool {
+                    provider_id: provider_id.clone(),
+                    name: name.clone(),
+                    text: shrunk(text, limit, call, file),
+                    is_error: *is_error,
+                }
+            }
+            (message, _, _) => message.clone(),
+        }
+    }
+}
+
+/// A result of at most about `limit` bytes that says where the whole of it is.
+pub fn shrunk(text: &str, limit: usize, call: CallId, file: Option<&str>) -> String {
+    let whole = match file {
+        Some(file) => format!("the whole result is in {file}, under `{call}`"),
+        None => "the whole result could not be kept".to_owned(),
+    };
+    // A notice that the tool itself left stands at the end, and points to its own file.
+    let (head, tail) = (prefix(text, limit / 2), suffix(text, limit / 2));
+    let left_out = text.len() - head.len() - tail.len();
+    format!("{head}\n[… {left_out} bytes left out to make room; {whole} …]\n{tail}")
+}

@@ -1,0 +1,71 @@
+//! One log line per event that operators look for (ES-339…350). What is logged was committed.
+
+use windlass_core::event::Event;
+use windlass_core::id::TaskId;
+use windlass_core::outcome::Ending;
+use windlass_core::policy::Decision;
+use windlass_core::state::TaskState;
+use windlass_core::text::one_line;
+
+/// How much of an error's text a line holds.
+const ERROR_WIDTH: usize = 200;
+
+/// Logs an event of a task, given the state it led to.
+pub fn line(task_id: TaskId, event: &Event, state: &TaskState) {
+    match event {
+        Event::AgentStart(start) => {
+            tracing::info!(%task_id, goal = start.goal, model = start.model, "Task started");
+        }
+        Event::ToolResult(result) => {
+            let (tool_name, duration_ms) = (&result.tool, result.duration_ms);
+            match result.outcome.ending {
+                Ending::Ok => tracing::debug!(%task_id, tool_name, duration_ms, "Tool executed"),
+                Ending::Error | Ending::Denied | Ending::Cancelled | Ending::Unknown => {
+                    let error = one_line(&result.outcome.text, ERROR_WIDTH);
+                    tracing::warn!(%task_id, tool_name, error, "Tool failed");
+                }
+            }
+        }
+        Event::RiskCheck(check) if check.decision == Decision::Deny => {
+            let (tool_name, risk_level) = (&check.tool, check.risk);
+            tracing::warn!(%task_id, tool_name, %risk_level, "Risk denied");
+        }
+        Event::InjectionReceived(injection) => {
+            let injection_type = injection.injection_type;
+            tracing::info!(%task_id, %injection_type, "Injection received");
+        }
+        Event::CompactionStart(start) if start.flushed => {
+            let memos = state.known_files.keys().filter(|path| path.starts_with(".memo/"));
+            tracing::info!(%task_id, files_written = memos.count(), "Memory flush");
+        }
+        Event::CompactionEnd(end) => {
+            let (tokens_before, tokens_after) = (end.tokens_before, end.tokens_after);
+            tracing::info!(%task_id, tokens_before, tokens_after, "Compaction triggered");
+        }
+        Event::SubAgentSpawn(spawn) => {
+            let (label, sub_agent_id) = (&spawn.label, spawn.task_id);
+            tracing::info!(%task_id, label, %sub_agent_id, "Sub-agent spawned");
+        }
+        Event::SubAgentComplete(complete) => {
+            let (label, status, duration_ms) =
+                (&complete.label, complete.status, complete.duration_ms);
+            tracing::info!(%task_id, label, %status, duration_ms, "Sub-agent completed");
+        }
+        Event::DoomLoopDetected(detected) => {
+            tracing::warn!(%task_id, pattern = detected.pattern, "Doom loop detected");
+        }
+        Event::AgentEnd(result) => match &result.error_details {
+            Some(error) => {
+                // The text of a log line is its field `message`, so what happened stands in it.
+                let (error_type, message) = (error.error_type, &error.message);
+                tracing::error!(%task_id, %error_type, "Task failed: {message}");
+            }
+            None => {
+                let (status, usage) = (result.status, &result.usage);
+                let (iterations, duration_ms) = (usage.iterations, usage.duration_ms);
+                tracing::info!(%task_id, %status, iterations, duration_ms, "Task completed");
+            }
+        },
+        _ => {}
+    }
+}

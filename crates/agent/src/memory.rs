@@ -1,0 +1,55 @@
+//! What is remembered from earlier work, fetched once when a task begins (ES-019, ES-134).
+
+use windlass_core::command::TaskCommand;
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_model::ContextService;
+use windlass_store::Store;
+
+/// Memories that a task begins with; more would crowd the goal.
+const MAX_MEMORIES: u32 = 8;
+
+/// Where memories come from.
+#[derive(Clone)]
+pub enum Memory {
+    /// From our own store.
+    Embedded(Store),
+    /// From a Context Service elsewhere.
+    Service(ContextService),
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recalled {
+    /// What is worth knowing, best first.
+    pub memories: Vec<String>,
+    /// What is known of this very task.
+    pub task_context: Option<String>,
+}
+
+impl Memory {
+    /// What concerns a task. A service that does not answer fails it (ES-384).
+    pub async fn recall(&self, command: &TaskCommand) -> Result<Recalled, ErrorDetails> {
+        match self {
+            Self::Embedded(store) => {
+                let found = store
+                    .search_memories(&command.goal, MAX_MEMORIES)
+                    .map_err(|error| ErrorDetails::new(ErrorType::Storage, error.to_string()))?;
+                let memories = found.into_iter().map(|memory| memory.text).collect();
+                Ok(Recalled { memories, task_context: None })
+            }
+            Self::Service(service) => {
+                let (task, session) = (command.task_id.to_string(), command.session_id.to_string());
+                let found = service.fetch(&command.goal, &task, &session).await;
+                let mut found = found.map_err(|error| {
+                    ErrorDetails::new(ErrorType::ContextServiceUnavailable, error.to_string())
+                        .hinted(
+                            "start the Context Service or correct CONTEXT_SERVICE_URL; unset it to \
+                             use the memories in the data directory; then `windlass retry`",
+                        )
+                })?;
+                found.memories.truncate(MAX_MEMORIES as usize);
+                Ok(Recalled { memories: found.memories, task_context: found.task_context })
+            }
+        }
+    }
+}

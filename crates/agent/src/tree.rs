@@ -1,0 +1,164 @@
+//! A task and all agents below it: one owner, one budget, one count.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use jiff::Timestamp;
+use windlass_core::event::{Event, QuestionClosed, StatusChanged, TaskCreated};
+use windlass_core::id::TaskId;
+use windlass_core::question::Question;
+use windlass_core::state::TaskState;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::{Filter, Level, Owner, QuestionState, Store, Stream, TaskRow};
+
+use crate::budget::{self, Budget};
+use crate::journal::Clock;
+use crate::run::Error;
+
+/// How many agents there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How deep they nest; the main agent is 0 (ES-365).
+    pub max_depth: u32,
+    /// How many one tree may start in all.
+    pub max_agents: u32,
+}
+
+/// A task and all agents below it, while one process drives them.
+pub struct Tree {
+    owner: Owner,
+    store: Store,
+    clock: Clock,
+    limits: Limits,
+    budget: Budget,
+    started: AtomicU32,
+}
+
+impl Tree {
+    /// Looks at what the tree has done and spent so far.
+    pub fn open(
+        owner: Owner,
+        store: &Store,
+        clock: Clock,
+        limits: Limits,
+        budgets: budget::Limits,
+    ) -> Result<Self, Error> {
+        let root = owner.root();
+        let rows = store.tasks(&Filter { root: Some(root), ..Filter::default() })?;
+        let mut states = Vec::new();
+        for row in &rows {
+            states.extend(fold(store, row.id)?);
+        }
+        let started = u32::try_from(rows.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let budget = Budget::new(budgets, root, &states);
+        let (store, started) = (store.clone(), AtomicU32::new(started));
+        Ok(Self { owner, store, clock, limits, budget, started })
+    }
+
+    /// What the tree may spend and has spent.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// How many agents there may be.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The right to append to a task of the tree.
+    pub fn stream(&self, task: TaskId) -> Result<Stream, Error> {
+        Ok(self.owner.stream(task)?)
+    }
+
+    /// The present.
+    pub fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// Where the time comes from.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
+    /// Whether one more agent may start; counts it if so.
+    pub(crate) fn admit(&self) -> bool {
+        let most = self.limits.max_agents;
+        let more = |now: u32| (now < most).then_some(now + 1);
+        self.started.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Makes a task below another. One that was made before a crash is made once.
+    pub(crate) async fn create(&self, created: TaskCreated) -> Result<TaskId, Error> {
+        Ok(self.owner.create_child(self.now(), created).await?.task())
+    }
+
+    /// The state of a task of the tree, as its journal says.
+    pub(crate) fn state(&self, task: TaskId) -> Result<Option<TaskState>, Error> {
+        fold(&self.store, task)
+    }
+
+    /// The first question that waits for a person below a task.
+    pub(crate) fn question_below(&self, task: TaskId) -> Result<Option<Question>, Error> {
+        for row in self.below(task)? {
+            let asked = self.store.questions_of(row.id)?;
+            if let Some(open) = asked.into_iter().find(|one| one.state == QuestionState::Open) {
+                return Ok(Some(open.question));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Ends every task below one that has ended for good.
+    pub(crate) async fn cancel_below(&self, task: TaskId, why: &str) -> Result<(), Error> {
+        Ok(cancel_below(&self.owner, &self.store, self.now(), task, why).await?)
+    }
+
+    fn below(&self, task: TaskId) -> Result<Vec<TaskRow>, Error> {
+        Ok(below(&self.store, self.owner.root(), task)?)
+    }
+}
+
+/// Ends every task below one that has ended for good, and closes what they asked.
+pub async fn cancel_below(
+    owner: &Owner,
+    store: &Store,
+    now: Timestamp,
+    task: TaskId,
+    why: &str,
+) -> Result<(), windlass_store::Error> {
+    for row in below(store, owner.root(), task)? {
+        let asked = store.questions_of(row.id)?;
+        let open = asked.into_iter().filter(|one| one.state == QuestionState::Open);
+        let closed = open.map(|one| {
+            let (question, reason) = (one.question.id, why.to_owned());
+            Event::QuestionClosed(QuestionClosed { question, reason })
+        });
+        let moved = StatusChanged {
+            from: row.status,
+            to: TaskStatus::Cancelled,
+            reason: StatusReason::User,
+            detail: Some(why.to_owned()),
+            error: None,
+        };
+        let events = closed.chain([Event::StatusChanged(moved)]).collect();
+        owner.append_to(row.id, now, events, Level::Written).await?;
+    }
+    Ok(())
+}
+
+/// The tasks below one that have not ended, oldest first.
+fn below(store: &Store, root: TaskId, task: TaskId) -> Result<Vec<TaskRow>, windlass_store::Error> {
+    let mut rows = store.tasks(&Filter { root: Some(root), ..Filter::default() })?;
+    rows.reverse();
+    let parent = |id: TaskId| rows.iter().find(|row| row.id == id).and_then(|row| row.parent_id);
+    let is_below = |row: &&TaskRow| {
+        std::iter::successors(row.parent_id, |id| parent(*id)).any(|above| above == task)
+    };
+    let live = rows.iter().filter(|row| !row.status.is_terminal()).filter(is_below);
+    Ok(live.cloned().collect())
+}
+
+fn fold(store: &Store, task: TaskId) -> Result<Option<TaskState>, Error> {
+    let records = store.journal(task)?;
+    TaskState::fold(records.iter().map(|record| (record.at, &record.event)))
+        .map_err(|source| Error::Corrupt { task, source })
+}

@@ -1,0 +1,99 @@
+//! From directories to the skills of a task, and from `/name` to what an agent reads.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+use windlass_core::axes::Axes;
+use windlass_skills::{Merged, Scope, Shelf, Skills, Viewer, invoke, places};
+
+use super::Surroundings;
+use crate::failure::Failure;
+
+/// Where skills for work in a directory are looked for, the one that wins last.
+pub fn directories(surroundings: &Surroundings, workspace: &Path) -> Vec<(PathBuf, Scope)> {
+    if let Some(only) = &surroundings.skill_directories {
+        return only.clone();
+    }
+    let home = surroundings.env.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    places(home.as_deref(), &real(workspace))
+}
+
+/// The skills for work in a directory, followed while they change.
+pub fn shelf(surroundings: &Surroundings, workspace: &Path) -> io::Result<Shelf> {
+    let places = directories(surroundings, workspace);
+    let all = surroundings.data.join("skills");
+    forget_gone(&all);
+    // A project's skills are its own: each set of directories has its merged directory.
+    let mut key = Sha256::new();
+    for (place, _) in &places {
+        key.update(place.as_os_str().as_encoded_bytes());
+        key.update([0]);
+    }
+    let key: String = key.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let root = all.join(key);
+    let merged = Merged::open(root.clone())?;
+    std::fs::write(root.join(PROJECT), real(workspace).as_os_str().as_encoded_bytes())?;
+    Ok(Shelf::open(places, Some(merged)).watched())
+}
+
+/// Names the project that a merged directory is for.
+const PROJECT: &str = "project";
+
+/// Removes what was merged for projects that are no more.
+fn forget_gone(all: &Path) {
+    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        let Ok(project) = std::fs::read_to_string(entry.path().join(PROJECT)) else { continue };
+        if matches!(Path::new(&project).try_exists(), Ok(false)) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn real(workspace: &Path) -> PathBuf {
+    std::fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned())
+}
+
+/// The skills as they are at this moment.
+pub fn now(surroundings: &Surroundings, workspace: &Path) -> Skills {
+    Skills::load(&directories(surroundings, workspace))
+}
+
+/// A goal or message as the agent is to read it: `/name …` becomes the skill's instructions (AX-114).
+pub fn expanded(
+    surroundings: &Surroundings,
+    workspace: &Path,
+    axes: &Axes,
+    text: String,
+) -> Result<String, Failure> {
+    if !text.trim_start().starts_with('/') {
+        return Ok(text);
+    }
+    let skills = now(surroundings, workspace);
+    let refused = |error| {
+        Failure::usage(
+            error,
+            "`windlass skills list` shows what each skill needs; see `--mode` and `--permission-profile`",
+        )
+    };
+    match invoke(&text, &skills, Viewer::of(axes)) {
+        Some(invocation) => Ok(invocation.map_err(refused)?.text),
+        None if is_command(&text) => {
+            let name = first_word(&text);
+            let message = format!("there is no skill `{name}`");
+            Err(Failure::usage(message, "see what there is with `windlass skills list`"))
+        }
+        None => Ok(text),
+    }
+}
+
+fn first_word(text: &str) -> &str {
+    text.trim().trim_start_matches('/').split_whitespace().next().unwrap_or_default()
+}
+
+/// Whether a text can only be meant as a command: one name behind the slash, and no such path.
+fn is_command(text: &str) -> bool {
+    let word = first_word(text);
+    let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    !word.is_empty() && plain && !Path::new("/").join(word).exists()
+}

@@ -1,0 +1,423 @@
+//! Sub-agents and budgets through the real program.
+
+use serde_json::Value;
+use windlass_testkit::{Answer, Gate, ModelServer};
+
+use crate::program::{Program, Ran};
+
+const THREE: &str = "
+replies:
+  - calls:
+      - spawn_agent: {task: 'count the APPLES', label: apples, write_output_to: output/apples.md}
+      - spawn_agent: {task: 'count the PEARS', label: pears}
+      - spawn_agent: {task: 'count the PLUMS', label: plums}
+    task: count the fruit
+  - {say: 'Counted it all.', task: count the fruit}
+  - {turn: 0, task: APPLES, write: {path: apples.txt, content: three}, usage: {input: 1000, output: 170}}
+  - {turn: 1, task: APPLES, say: There are 3 apples., usage: {input: 1000, output: 170}}
+  - {turn: 0, task: PEARS, bash: echo pears >> pears.txt}
+  - {turn: 1, task: PEARS, say: There are 4 pears.}
+  - {turn: 0, task: PLUMS, read: fruit.txt}
+  - {turn: 1, task: PLUMS, say: There are 5 plums.}
+";
+
+fn machine(script: &str) -> Program {
+    let program = Program::playing(script);
+    std::fs::write(program.workspace().join("fruit.txt"), "fruit\n").unwrap();
+    program
+}
+
+fn of_kind(ran: &Ran, kind: &str) -> Vec<Value> {
+    let all = ran.json_lines();
+    let wanted = all.into_iter().filter(|event| event["event_type"] == kind);
+    wanted.map(|event| event["data"].clone()).collect()
+}
+
+/// What the model was asked about a task, in order.
+fn requests_about(program: &Program, word: &str) -> Vec<Value> {
+    let about =
+        |body: &Value| body["messages"][1]["content"].as_str().unwrap_or_default().contains(word);
+    program.server.requests().iter().map(|request| request.json()).filter(about).collect()
+}
+
+/// ES-217, ES-219, ES-221, ES-222, ES-231, ES-232, ES-235, ES-236, ES-238, ES-239, ES-240, ES-243, ES-317, ES-318
+#[test]
+fn three_sub_agents_of_one_reply_come_back_in_call_order() {
+    let program = machine(THREE);
+    let ran = program.windlass(&["run", "count the fruit", "--json"]).expect(0);
+
+    let last = requests_about(&program, "count the fruit").pop().unwrap();
+    let messages = last["messages"].as_array().unwrap();
+    let results: Vec<_> = messages
+        .iter()
+        .filter(|m| m["role"] == "tool")
+        .map(|m| m["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        results[0],
+        "Sub-agent \"apples\" completed in 0s (2,340 tokens).\n\nResult:\nThere are 3 apples.\n\nOutput \
+         written to: /workspace/output/apples.md"
+    );
+    assert!(results[1].starts_with("Sub-agent \"pears\" completed in 0s ("), "{}", results[1]);
+    assert!(results[1].ends_with(" tokens).\n\nResult:\nThere are 4 pears."), "{}", results[1]);
+    assert!(results[2].ends_with("Result:\nThere are 5 plums."), "{}", results[2]);
+    assert_eq!(program.file("output/apples.md"), "There are 3 apples.");
+    assert_eq!(program.file("pears.txt"), "pears\n");
+
+    let child = requests_about(&program, "APPLES").remove(0);
+    assert_eq!(child["messages"].as_array().unwrap().len(), 2, "a context of its own");
+    let system = child["messages"][0]["content"].as_str().unwrap();
+    assert!(system.contains("You are a sub-agent") && system.contains("# Safety"), "{system}");
+    assert!(!system.contains("# Planning"), "the prompt is the minimal one");
+
+    let spawned = of_kind(&ran, "sub_agent_spawn");
+    let labels: Vec<_> = spawned.iter().map(|spawn| spawn["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["apples", "pears", "plums"]);
+    assert_eq!(spawned[0]["timeout_ms"], 300_000);
+    let done = of_kind(&ran, "sub_agent_complete");
+    assert_eq!(done[0]["files_changed"][0], "apples.txt");
+    assert_eq!(done[0]["usage"]["total_tokens"], 2_340);
+    assert_eq!(ran.result()["usage"]["sub_agents_spawned"], 3);
+}
+
+/// ES-241, ES-365: the third level is not offered the tool, and a forged call of it is refused.
+#[test]
+fn agents_nest_as_deep_as_is_allowed_and_no_deeper() {
+    let program = machine(
+        "
+replies:
+  - {spawn_agent: {task: LEVEL-ONE}, task: go down}
+  - {say: done, task: go down}
+  - {turn: 0, task: LEVEL-ONE, spawn_agent: {task: LEVEL-TWO}}
+  - {turn: 1, task: LEVEL-ONE, say: one}
+  - {turn: 0, task: LEVEL-TWO, spawn_agent: {task: LEVEL-THREE}}
+  - {turn: 1, task: LEVEL-TWO, say: two, expect: nested deeper}
+",
+    );
+    program.windlass(&["run", "go down", "--json"]).expect(0);
+    let offered = |word: &str| {
+        let request = requests_about(&program, word).remove(0);
+        let tools = request["tools"].as_array().unwrap().clone();
+        tools.iter().any(|tool| tool["function"]["name"] == "spawn_agent")
+    };
+    assert!(offered("go down") && offered("LEVEL-ONE"));
+    assert!(!offered("LEVEL-TWO"));
+    assert!(requests_about(&program, "LEVEL-THREE").is_empty());
+}
+
+/// Must show 3: their requests overlap.
+#[test]
+fn sub_agents_of_one_reply_talk_to_the_model_at_the_same_time() {
+    let program = machine(THREE);
+    let gate = Gate::new();
+    let held = gate.clone();
+    program.server.answer_with(move |request| {
+        let body = request.json();
+        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let child = ["APPLES", "PEARS", "PLUMS"].iter().any(|word| text.contains(word));
+        (child && request.replies == 1).then(|| Answer::script("say: counted").gated(0, &held))
+    });
+    let child = program.start(&["run", "count the fruit", "--json"]);
+    // The parent's first request, and two of each sub-agent: the second ones are all held.
+    program.server.requests_reach_blocking(7);
+    assert_eq!(program.server.most_at_once(), 3);
+    gate.open();
+    Ran::from(child.wait_with_output().unwrap()).expect(0);
+}
+
+/// ES-220, ES-237: a sub-agent that takes too long comes back as timed out, and the parent goes on.
+#[test]
+fn a_sub_agent_that_takes_too_long_is_ended() {
+    let program = machine(
+        "
+replies:
+  - {spawn_agent: {task: 'sleep LONG', label: sleeper, timeout_seconds: 1}, task: be patient}
+  - {say: gave up on it, task: be patient, expect: 'Sub-agent \"sleeper\" timeout in'}
+  - {turn: 0, task: LONG, bash: sleep 60}
+",
+    );
+    let ran = program.windlass(&["run", "be patient", "--json"]).expect(0);
+    assert_eq!(of_kind(&ran, "sub_agent_complete")[0]["status"], "timeout");
+}
+
+/// A question of a sub-agent blocks the tree, stands in the same inbox, and its answer resumes the tree.
+#[test]
+fn a_sub_agents_question_blocks_the_tree_and_its_answer_goes_on() {
+    let program = machine(
+        "
+replies:
+  - calls:
+      - spawn_agent: {task: 'ask about the COLOUR', label: asker}
+      - spawn_agent: {task: 'write the SIZE', label: writer}
+    task: paint it
+  - {say: painted, task: paint it, expect: [it is blue, it is big]}
+  - {turn: 0, task: COLOUR, ask_user: {question: which colour?}}
+  - {turn: 1, task: COLOUR, say: it is blue, expect: blue}
+  - {turn: 0, task: SIZE, bash: echo once >> size.txt}
+  - {turn: 1, task: SIZE, say: it is big}
+",
+    );
+    let ran = program.windlass(&["run", "paint it", "--json"]).expect(3);
+    assert_eq!(ran.result()["status"], "BLOCKED_USER");
+    assert_eq!(ran.result()["hitl_request"]["question"], "which colour?");
+    let question = ran.result()["hitl_request"]["request_id"].as_str().unwrap().to_owned();
+    let child = program.windlass(&["inbox", "--json"]).json_lines().remove(0);
+    let child = child["task_id"].as_str().unwrap().to_owned();
+    // ES-242
+    let refused = program.windlass(&["send", &child, "hello"]).expect(2);
+    assert!(refused.stderr.contains("takes no messages"), "{}", refused.stderr);
+    program.windlass(&["answer", &question, "blue"]).expect(0);
+    let ran = program.windlass(&["resume", &child, "--json"]).expect(0);
+    assert_eq!(ran.result()["final_message"], "painted");
+    assert_eq!(program.file("size.txt"), "once\n");
+}
+
+/// ES-233, ES-234
+#[test]
+fn cancelling_a_task_cancels_its_tree_and_cancelling_a_sub_agent_only_that_one() {
+    let script = "
+replies:
+  - calls:
+      - spawn_agent: {task: 'wait FIRST', label: first}
+      - spawn_agent: {task: 'wait SECOND', label: second}
+    task: wait for both
+  - {say: done, task: wait for both, expect: ['Sub-agent \"first\" failed', 'Sub-agent \"second\" completed']}
+  - {turn: 0, task: FIRST, bash: 'echo > first; sleep 600'}
+  - {turn: 0, task: SECOND, say: quick}
+";
+    let program = machine(script);
+    let child = program.start(&["run", "wait for both", "--json"]);
+    wait_for(|| program.workspace().join("first").exists());
+    let tasks = program.windlass(&["tasks", "--json"]).json_lines();
+    let first = tasks.iter().find(|task| task["goal"] == "wait FIRST").unwrap();
+    program.windlass(&["cancel", first["task_id"].as_str().unwrap()]).expect(0);
+    Ran::from(child.wait_with_output().unwrap()).expect(0);
+
+    let program = machine(script);
+    let child = program.start(&["run", "wait for both", "--json"]);
+    wait_for(|| program.workspace().join("first").exists());
+    let tasks = program.windlass(&["tasks", "--json"]).json_lines();
+    let root = tasks.iter().find(|task| task["goal"] == "wait for both").unwrap();
+    program.windlass(&["cancel", root["task_id"].as_str().unwrap()]).expect(0);
+    Ran::from(child.wait_with_output().unwrap()).expect(5);
+    let tasks = program.windlass(&["tasks", "--json"]).json_lines();
+    let status = |goal: &str| {
+        let task = tasks.iter().find(|task| task["goal"] == goal).unwrap();
+        task["status"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(status("wait FIRST"), "cancelled");
+    assert_eq!(status("wait for both"), "cancelled");
+}
+
+/// Polls for something that another process does; gives up loudly.
+fn wait_for(mut there: impl FnMut() -> bool) {
+    for _ in 0..2_000 {
+        if there() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("it did not happen");
+}
+
+/// Must show 5: limits stop a runaway, and the diagnostic says what it did.
+#[test]
+fn a_runaway_that_spawns_agents_in_a_loop_stops_at_the_limits() {
+    let program = Program::with(ModelServer::start_empty());
+    program.server.answer_with(|request| {
+        let body = request.json();
+        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        Some(match text.contains("spawn for ever") {
+            true => {
+                let task = format!("task: 'piece {}'", request.replies);
+                Answer::script(&format!("spawn_agent: {{{task}}}"))
+            }
+            false => Answer::script("say: did it"),
+        })
+    });
+    let ran = program.windlass(&["run", "spawn for ever", "--json"]).expect(1);
+    assert_eq!(of_kind(&ran, "sub_agent_spawn").len(), 32);
+    let error = &ran.result()["error_details"];
+    assert_eq!(error["error_type"], "doom_loop");
+    assert!(error["diagnostic"].as_str().unwrap().contains("failed calls in a row"), "{error}");
+    let body = ran.stdout;
+    assert!(body.contains("may start 32 sub-agents in all"));
+}
+
+/// The guard sees through sub-agents: times and tokens of their results differ, their words do not.
+#[test]
+fn spawning_the_same_sub_agent_again_and_again_is_a_loop() {
+    let program = Program::with(ModelServer::start_empty());
+    program.server.answer_with(|request| {
+        let body = request.json();
+        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let tokens = 1_000 + program_wide_counter();
+        Some(match text.contains("go round") {
+            true => Answer::script("spawn_agent: {task: look again}"),
+            false => {
+                Answer::script(&format!("say: nothing\nusage: {{input: {tokens}, output: 1}}"))
+            }
+        })
+    });
+    let ran = program.windlass(&["run", "go round", "--json"]).expect(1);
+    assert_eq!(ran.result()["error_details"]["error_type"], "doom_loop");
+    assert_eq!(of_kind(&ran, "sub_agent_spawn").len(), 6);
+}
+
+fn program_wide_counter() -> usize {
+    static COUNTER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
+fn priced(program: &Program) {
+    let directory = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&directory).unwrap();
+    let prices = "[models.\"gpt-4o\"]\ninput = 10.0\noutput = 10.0\n";
+    std::fs::write(directory.join("config.toml"), prices).unwrap();
+}
+
+/// Turns that cost 3 cents each and look at something new every time.
+fn spending(program: &Program, turns: usize) {
+    for number in 0..turns {
+        std::fs::write(program.workspace().join(format!("{number}.txt")), format!("{number}"))
+            .unwrap();
+    }
+    program.server.answer_with(move |request| {
+        let turn = request.replies;
+        let work = if turn < turns { format!("read: {turn}.txt") } else { "say: done".to_owned() };
+        Some(Answer::script(&format!("{work}\nusage: {{input: 2900, output: 100}}")))
+    });
+}
+
+/// MS-134, must show 5: a budget warns, then blocks with a question; a raise goes on, a stop ends it.
+#[test]
+fn a_budget_is_overspent_by_at_most_one_call_and_asks() {
+    let program = Program::with(ModelServer::start_empty());
+    priced(&program);
+    spending(&program, 8);
+    let ran = program.windlass(&["run", "read on", "--json", "--budget", "0.10"]).expect(6);
+    assert_eq!(program.server.request_count(), 4, "three fit, the fourth goes over");
+    let hits = of_kind(&ran, "budget_hit");
+    assert_eq!((&hits[0]["level"], &hits[1]["level"]), (&"warning".into(), &"exceeded".into()));
+    assert_eq!(ran.result()["status"], "BLOCKED_USER");
+    let asked = &ran.result()["hitl_request"];
+    assert_eq!(asked["question"], "The cost budget is used up: $0.12 of $0.10. Raise it, or stop?");
+    assert_eq!(asked["options"], serde_json::json!(["Raise by 1.00", "Stop"]));
+    let question = asked["request_id"].as_str().unwrap().to_owned();
+
+    program.windlass(&["resume", &program.task()]).expect(6);
+    assert_eq!(program.server.request_count(), 4, "nothing is spent while it waits");
+    let refused = program.windlass(&["answer", &question, "maybe"]).expect(2);
+    assert!(refused.stderr.contains("maybe"), "{}", refused.stderr);
+    program.windlass(&["answer", &question, "raise by 0.05"]).expect(0);
+    let ran = program.windlass(&["resume", &program.task(), "--json"]).expect(6);
+    assert_eq!(program.server.request_count(), 5);
+    let question = ran.result()["hitl_request"]["request_id"].as_str().unwrap().to_owned();
+    program.windlass(&["answer", &question, "Raise by 1.00"]).expect(0);
+    let ran = program.windlass(&["resume", &program.task(), "--json"]).expect(0);
+    assert_eq!(ran.result()["final_message"], "done");
+    let sent = program.server.requests();
+    assert!(
+        !String::from_utf8_lossy(&sent.last().unwrap().body).contains("Raise by"),
+        "not the model's"
+    );
+}
+
+#[test]
+fn a_budget_that_a_person_does_not_raise_ends_the_task() {
+    let program = Program::with(ModelServer::start_empty());
+    priced(&program);
+    spending(&program, 8);
+    let ran = program.windlass(&["run", "read on", "--json", "--budget", "0.05"]).expect(6);
+    let question = ran.result()["hitl_request"]["request_id"].as_str().unwrap().to_owned();
+    program.windlass(&["answer", &question, "Stop"]).expect(0);
+    let ran = program.windlass(&["resume", &program.task(), "--json"]).expect(1);
+    assert_eq!(ran.result()["error_details"]["error_type"], "budget");
+}
+
+#[test]
+fn a_budget_without_a_price_is_a_usage_error() {
+    let program = machine("replies: [{say: hello}]");
+    let ran = program.windlass(&["run", "greet", "--budget", "1"]).expect(2);
+    assert!(ran.stderr.contains("no price for"), "{}", ran.stderr);
+    assert_eq!(program.server.request_count(), 0);
+}
+
+/// Sub-agents spend from their parent's budget, and the question is asked once, at the top.
+#[test]
+fn a_tree_shares_one_budget() {
+    let program = Program::with(ModelServer::start_empty());
+    priced(&program);
+    for number in 0..10 {
+        std::fs::write(program.workspace().join(format!("{number}.txt")), format!("{number}"))
+            .unwrap();
+    }
+    program.server.answer_with(|request| {
+        let body = request.json();
+        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let work = match (text.contains("share it"), request.replies) {
+            (true, 0) => "calls: [{spawn_agent: {task: A}}, {spawn_agent: {task: B}}]".to_owned(),
+            (true, _) => "say: shared".to_owned(),
+            (false, turn @ 0..3) => format!("read: {turn}.txt"),
+            (false, _) => "say: piece done".to_owned(),
+        };
+        Some(Answer::script(&format!("{work}\nusage: {{input: 2900, output: 100}}")))
+    });
+    let ran = program.windlass(&["run", "share it", "--json", "--budget", "0.15"]).expect(6);
+    assert!(program.server.request_count() <= 6, "{}", program.server.request_count());
+    let inbox = program.windlass(&["inbox", "--json"]).json_lines();
+    assert_eq!(inbox.len(), 1, "asked once: {inbox:?}");
+    let question = ran.result()["hitl_request"]["request_id"].as_str().unwrap().to_owned();
+    program.windlass(&["answer", &question, "Raise by 5"]).expect(0);
+    let root = ran.result()["task_id"].as_str().unwrap().to_owned();
+    let ran = program.windlass(&["resume", &root, "--json"]).expect(0);
+    assert_eq!(ran.result()["final_message"], "shared");
+    assert_eq!(program.server.request_count(), 10);
+}
+
+/// MS-217: a sub-agent has its parent's profile, and writing its output passes the same gate.
+#[test]
+fn a_sub_agent_may_do_no_more_than_its_parent() {
+    let program = machine(
+        "
+replies:
+  - {spawn_agent: {task: 'write OUT', write_output_to: out.md}, task: stay inside}
+  - {spawn_agent: {task: 'write OUT'}, task: stay inside, expect: DENIED}
+  - {say: done, task: stay inside, expect: I could not}
+  - {turn: 0, task: OUT, bash: echo x > out.md}
+  - {turn: 1, task: OUT, say: I could not, expect: DENIED}
+",
+    );
+    let args = ["run", "stay inside", "--json", "--permission-profile", "restricted"];
+    let ran = program.windlass(&args).expect(0);
+    let spawned = of_kind(&ran, "sub_agent_spawn");
+    assert_eq!(spawned.len(), 1);
+    assert_eq!(spawned[0]["axes"]["permissionProfile"], "restricted");
+    assert!(!program.workspace().join("out.md").exists());
+}
+
+/// A pause parks the whole tree, and a resume goes on with all of it.
+#[test]
+fn pausing_a_task_parks_its_sub_agents() {
+    let program = machine(THREE);
+    let gate = Gate::new();
+    let held = gate.clone();
+    program.server.answer_with(move |request| {
+        let body = request.json();
+        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        (text.contains("PEARS") && request.replies == 1)
+            .then(|| Answer::script("say: There are 4 pears.").gated(0, &held))
+    });
+    let child = program.start(&["run", "count the fruit", "--json"]);
+    gate.reached_blocking();
+    let tasks = program.windlass(&["tasks", "--json"]).json_lines();
+    let root = tasks.iter().find(|task| task["goal"] == "count the fruit").unwrap();
+    let root = root["task_id"].as_str().unwrap().to_owned();
+    program.windlass(&["pause", &root]).expect(0);
+    let ran = Ran::from(child.wait_with_output().unwrap()).expect(4);
+    assert_eq!(ran.result()["status"], "PAUSED");
+    gate.open();
+    let ran = program.windlass(&["resume", &root, "--json"]).expect(0);
+    assert_eq!(ran.result()["final_message"], "Counted it all.");
+    assert_eq!(program.file("pears.txt"), "pears\n", "nothing happened twice");
+}

@@ -1,0 +1,63 @@
+//! The web as a task is offered it.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+
+use crate::program::Program;
+
+fn tools(program: &Program) -> Vec<String> {
+    let body = program.server.requests()[0].json();
+    let tools = body["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn user_config(program: &Program, text: &str) {
+    let path = program.data.path().join(".config/windlass/config.toml");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// O-21, ES-191: no provider, no tool.
+#[test]
+fn searching_is_offered_only_with_a_provider_and_nothing_without_a_network() {
+    let program = Program::playing("replies: [{say: hello}]");
+    program.windlass(&["run", "look", "--quiet"]).expect(0);
+    let names = tools(&program);
+    assert!(names.contains(&"web_fetch".to_owned()) && !names.contains(&"web_search".to_owned()));
+
+    let program = Program::playing("replies: [{say: hello}]");
+    user_config(
+        &program,
+        "[web]\nsearch_provider = 'searxng'\nsearch_url = 'http://127.0.0.1:9'\n",
+    );
+    program.windlass(&["run", "look", "--quiet"]).expect(0);
+    assert!(tools(&program).contains(&"web_search".to_owned()));
+
+    let program = Program::playing("replies: [{say: hello}]");
+    user_config(&program, "[sandbox]\nnetwork = 'none'\n");
+    program.windlass(&["run", "look", "--quiet"]).expect(0);
+    assert!(!tools(&program).iter().any(|name| name.starts_with("web_")));
+}
+
+/// Must show 3: only the user's configuration opens a private address.
+#[test]
+fn a_page_on_this_machine_is_fetched_when_the_configuration_allows_its_address() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let serving = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let _ = socket.read(&mut [0; 4096]).unwrap();
+        let page = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nhello";
+        socket.write_all(page.as_bytes()).unwrap();
+    });
+    let script = format!("replies: [{{web_fetch: {{url: '{url}'}}}}, {{say: done}}]");
+    let program = Program::playing(&script);
+    program.windlass(&["run", "look", "--quiet"]).expect(0);
+    assert!(program.last_message_sent().contains("which is loopback"));
+
+    let program = Program::playing(&script);
+    user_config(&program, "[web]\nallow_addresses = ['127.0.0.1']\n");
+    program.windlass(&["run", "look", "--quiet", "--permission-profile", "restricted"]).expect(0);
+    assert!(program.last_message_sent().ends_with("\n\nhello"));
+    serving.join().unwrap();
+}

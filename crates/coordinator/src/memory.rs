@@ -1,0 +1,28 @@
+//! The Context Service, embedded: memories in our own store, kept and found by any surface (ES-019).
+
+use windlass_core::id::TaskId;
+use windlass_store::{Memory, NewMemory};
+
+use crate::{Coordinator, Error};
+
+impl Coordinator {
+    /// Keeps something that is worth knowing beyond one task; returns its number.
+    pub async fn remember(
+        &self,
+        text: &str,
+        tags: &[String],
+        task: Option<TaskId>,
+    ) -> Result<i64, Error> {
+        let session = match task {
+            Some(task) => self.store.task(task)?.map(|row| row.session_id),
+            None => None,
+        };
+        let memory = NewMemory { text: text.to_owned(), tags: tags.to_vec(), task, session };
+        Ok(self.store.add_memory(self.now(), memory).await?)
+    }
+
+    /// The memories that fit a query best.
+    pub fn recall(&self, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
+        Ok(self.store.search_memories(query, limit)?)
+    }
+}

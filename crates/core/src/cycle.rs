@@ -1,0 +1,98 @@
+//! Where a task stands between two compactions, as a fold of its events.
+//!
+//! Invariants:
+//! - Notes are saved at most once per cycle, whatever crashes in between.
+//! - A compaction that was begun is the next thing that happens, until it has ended.
+
+use crate::compaction::{MAX_FLUSH_TURNS, Trigger};
+use crate::event::{CompactionEnd, CompactionProgress, CompactionStart};
+
+/// How far the saving of notes has come in this cycle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flush {
+    /// Not asked for yet.
+    #[default]
+    NotYet,
+    /// The agent is saving; so many replies came.
+    Running(u32),
+    /// It has saved what it wanted to.
+    Done,
+}
+
+/// A compaction that has begun and not ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compacting {
+    /// How it began.
+    pub start: CompactionStart,
+    /// What the summarizer has answered so far.
+    pub progress: Vec<CompactionProgress>,
+}
+
+/// The time between two compactions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cycle {
+    /// Compactions that have ended.
+    pub compactions: u32,
+    /// Whether notes are saved.
+    pub flush: Flush,
+    /// The one under way.
+    pub compacting: Option<Compacting>,
+    /// Whether nothing was answered since the last compaction.
+    pub fresh: bool,
+    /// Whether a compaction was forced by the provider and nothing was answered since.
+    pub forced: bool,
+    /// Whether the last reply finished a step of the plan.
+    pub step_finished: bool,
+}
+
+impl Cycle {
+    /// Whether the agent is asked to save notes and do nothing else.
+    pub const fn is_flushing(&self) -> bool {
+        matches!(self.flush, Flush::Running(_))
+    }
+
+    /// Takes in that the agent is asked to save notes.
+    pub fn flush_begun(&mut self) {
+        self.flush = Flush::Running(0);
+    }
+
+    /// Takes in a reply; says whether it was one of the flush.
+    pub fn replied(&mut self, has_calls: bool) -> bool {
+        self.fresh = false;
+        self.forced = false;
+        let Flush::Running(turns) = self.flush else {
+            self.step_finished = false;
+            return false;
+        };
+        self.flush = if has_calls { Flush::Running(turns + 1) } else { Flush::Done };
+        true
+    }
+
+    /// Takes in that all calls of a reply have their results.
+    pub fn round_ended(&mut self) {
+        if matches!(self.flush, Flush::Running(turns) if turns >= MAX_FLUSH_TURNS) {
+            self.flush = Flush::Done;
+        }
+    }
+
+    /// Takes in that a compaction began.
+    pub fn begun(&mut self, start: &CompactionStart) {
+        self.flush = Flush::Done;
+        self.forced |= start.trigger == Trigger::ContextLength;
+        self.compacting = Some(Compacting { start: start.clone(), progress: Vec::new() });
+    }
+
+    /// Takes in an answer of the summarizer.
+    pub fn progressed(&mut self, progress: &CompactionProgress) {
+        if let Some(current) = &mut self.compacting {
+            current.progress.push(progress.clone());
+        }
+    }
+
+    /// Takes in that the context was made anew.
+    pub fn ended(&mut self, end: &CompactionEnd) {
+        let forced = self.forced;
+        let compactions = end.number;
+        *self = Self { compactions, fresh: true, forced, ..Self::default() };
+    }
+}

@@ -1,0 +1,121 @@
+//! The skills as they are now: read by many, replaced as a whole when a file changes.
+//!
+//! Invariants:
+//! - A reader holds one consistent set for as long as it likes (AX-049).
+//! - What agents see under `/skills` is in place before the new set is.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::merged::Merged;
+use crate::skill::Scope;
+use crate::watch::{self, Watch};
+use crate::{Problem, Skills};
+
+/// The skills as they are now. Cheap to clone; all clones are one shelf.
+#[derive(Clone, Debug)]
+pub struct Shelf {
+    inner: Arc<Inner>,
+    /// Ends with the last clone that has it.
+    watch: Option<Arc<Watch>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    places: Vec<(PathBuf, Scope)>,
+    merged: Option<Merged>,
+    current: Mutex<Arc<Skills>>,
+    replaced: Condvar,
+    /// One reload at a time.
+    reloading: Mutex<()>,
+}
+
+impl Shelf {
+    /// Reads these directories, later ones winning, and keeps `merged` as agents are to see them.
+    pub fn open(places: Vec<(PathBuf, Scope)>, merged: Option<Merged>) -> Self {
+        let skills = Skills::load(&places);
+        skills.problems().iter().for_each(report);
+        if let Some(merged) = &merged {
+            merged.sync(&skills).iter().for_each(report);
+        }
+        Self::holding(skills, places, merged)
+    }
+
+    /// A shelf that never changes.
+    pub fn fixed(skills: Skills) -> Self {
+        Self::holding(skills, Vec::new(), None)
+    }
+
+    fn holding(skills: Skills, places: Vec<(PathBuf, Scope)>, merged: Option<Merged>) -> Self {
+        let (current, replaced) = (Mutex::new(Arc::new(skills)), Condvar::new());
+        let reloading = Mutex::new(());
+        let inner = Inner { places, merged, current, replaced, reloading };
+        Self { inner: Arc::new(inner), watch: None }
+    }
+
+    /// The set as it is now.
+    pub fn current(&self) -> Arc<Skills> {
+        Arc::clone(&self.inner.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until the set is as wanted, which a watch may bring about; `None` when it is not in time.
+    pub fn wait_until(
+        &self,
+        mut wanted: impl FnMut(&Skills) -> bool,
+        patience: Duration,
+    ) -> Option<Arc<Skills>> {
+        let current = self.inner.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.inner.replaced.wait_timeout_while(current, patience, |now| !wanted(now));
+        let (current, late) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!late.timed_out()).then(|| Arc::clone(&current))
+    }
+
+    /// Where skills are looked for, the one that wins last.
+    pub fn places(&self) -> &[(PathBuf, Scope)] {
+        &self.inner.places
+    }
+
+    /// What agents see as `/skills`.
+    pub fn shown(&self) -> Option<&Path> {
+        self.inner.merged.as_ref().map(Merged::shown)
+    }
+
+    /// Reads everything anew and says in the log what changed (AX-045, AX-046).
+    pub fn reload(&self) {
+        let _one = self.inner.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.current();
+        let after = Skills::load_over(&self.inner.places, &before);
+        for problem in after.problems().iter().filter(|one| !before.problems().contains(one)) {
+            report(problem);
+        }
+        if let Some(merged) = &self.inner.merged {
+            merged.sync(&after).iter().for_each(report);
+        }
+        let after = Arc::new(after);
+        *self.inner.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&after);
+        self.inner.replaced.notify_all();
+        for skill in after.list() {
+            let name = &skill.meta.name;
+            let known = before
+                .get(name)
+                .is_some_and(|old| old.version == skill.version && old.path == skill.path);
+            if !known {
+                tracing::info!("Reloaded skill: {name}");
+            }
+        }
+        for skill in before.list().filter(|skill| after.get(&skill.meta.name).is_none()) {
+            tracing::info!("Unloaded skill: {}", skill.meta.name);
+        }
+    }
+
+    /// The same shelf, following its files for as long as a clone of it lives.
+    pub fn watched(mut self) -> Self {
+        self.watch = Some(Arc::new(watch::over(self.clone())));
+        self
+    }
+}
+
+fn report(problem: &Problem) {
+    tracing::warn!("Skill not usable as it is: {problem}");
+}

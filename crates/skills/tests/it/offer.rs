@@ -1,0 +1,107 @@
+//! Who is offered which skill, and how a person calls for one.
+
+use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
+use windlass_skills::{InvocationError, Scope, Skills, Viewer, invoke, news};
+
+use crate::{load, put};
+
+fn skills() -> (tempfile::TempDir, Skills) {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, keys) in [
+        ("anyone", ""),
+        ("background", "user-invocable: false\n"),
+        ("user-tool", "model-invocable: false\n"),
+        ("deploy", "side-effects: production-mutation\nmodel-invocable: true\n"),
+        ("builder", "permission-profile: trusted\n"),
+        ("planner", "author_type: architect\n"),
+        ("narrow", "allowed-tools: [read, grep]\ncontext: fork\ngenesis_scope: ci\n"),
+        ("filled", ""),
+    ] {
+        let body = if name == "filled" { "Look at $ARGUMENTS twice." } else { "Do it." };
+        let text = format!("---\nname: {name}\ndescription: About {name}\n{keys}---\n{body}\n");
+        put(&directory, &format!("s/{name}.md"), text);
+    }
+    let skills = load(&directory, &[("s", Scope::User)]);
+    assert!(skills.problems().is_empty(), "{:?}", skills.problems());
+    (directory, skills)
+}
+
+fn viewer(profile: PermissionProfile, mode: WorkMode) -> Viewer {
+    Viewer::of(&Axes { permission_profile: profile, work_mode: mode, ..Axes::headless() })
+}
+
+fn names(skills: &Skills, viewer: Viewer) -> String {
+    let names: Vec<_> = skills.offered(viewer).map(|skill| skill.meta.name.as_str()).collect();
+    names.join(" ")
+}
+
+/// MS-154…161, AX-031
+#[test]
+fn an_agent_is_offered_what_its_profile_and_role_reach_and_never_production() {
+    let (_directory, skills) = skills();
+    let restricted = viewer(PermissionProfile::Restricted, WorkMode::Build);
+    assert_eq!(names(&skills, restricted), "anyone background filled narrow");
+    let trusted = viewer(PermissionProfile::Trusted, WorkMode::Build);
+    assert_eq!(names(&skills, trusted), "anyone background builder filled narrow");
+    let architect = viewer(PermissionProfile::Restricted, WorkMode::Plan);
+    assert_eq!(names(&skills, architect), "anyone background filled narrow planner");
+}
+
+/// AX-032…034, AX-114, MS-154
+#[test]
+fn a_person_calls_for_a_skill_by_its_name() {
+    let (_directory, skills) = skills();
+    let viewer = viewer(PermissionProfile::Normal, WorkMode::Build);
+    let text = |text: &str| invoke(text, &skills, viewer).unwrap().unwrap().text;
+    insta::assert_snapshot!(text("/deploy the web shop"), @r#"
+    Follow the skill `deploy`:
+
+    <skill name="deploy">
+    Do it.
+    </skill>
+
+    Apply it to: the web shop
+    "#);
+    insta::assert_snapshot!(text("  /filled a.rs\n"), @r#"
+    Follow the skill `filled`:
+
+    <skill name="filled">
+    Look at a.rs twice.
+    </skill>
+    "#);
+    let narrow = invoke("/narrow", &skills, viewer).unwrap().unwrap();
+    assert_eq!(narrow.allowed_tools.unwrap(), ["read", "grep"]);
+    assert_eq!(narrow.genesis_scope.unwrap(), "ci");
+    let refused = |text: &str| invoke(text, &skills, viewer).unwrap().unwrap_err();
+    assert!(matches!(refused("/background"), InvocationError::NotForPeople { .. }));
+    insta::assert_snapshot!(refused("/builder now"), @"skill `builder` needs profile `trusted` or more");
+    for other in ["/usr/bin/env is missing", "fix /deploy", "/unknown", "", "/"] {
+        assert!(invoke(other, &skills, viewer).is_none(), "{other}");
+    }
+}
+
+#[test]
+fn a_running_agent_hears_what_is_new_changed_and_gone_and_only_that() {
+    let (directory, before) = skills();
+    let viewer = viewer(PermissionProfile::Restricted, WorkMode::Build);
+    let told = before.told(viewer);
+    assert!(news(&told, &before, viewer).is_none());
+    put(&directory, "s/anyone.md", "---\ndescription: Another\n---\nDo it well.\n");
+    put(&directory, "s/fresh.md", "---\ndescription: Fresh\n---\nx\n");
+    put(
+        &directory,
+        "s/builder.md",
+        "---\ndescription: hidden\npermission-profile: trusted\n---\nx\n",
+    );
+    std::fs::remove_file(directory.path().join("s/narrow.md")).unwrap();
+    let after = load(&directory, &[("s", Scope::User)]);
+    let (text, now) = news(&told, &after, viewer).unwrap();
+    insta::assert_snapshot!(text, @r"
+    The skills have changed.
+    - changed: `anyone`: Another (if you have read it, read it again)
+    - new: `fresh`: Fresh
+    - gone: `narrow`
+    Read one with `read_skill` when it fits what you are doing.
+    ");
+    assert!(news(&now, &after, viewer).is_none());
+}

@@ -1,0 +1,67 @@
+//! `spawn_agent`: another agent works on a piece of the task. The loop carries it out (ES-217…222).
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use windlass_core::outcome::{Outcome, Recovery};
+use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::text::one_line;
+
+use super::{Builtin, act, failed};
+use crate::tool::{Call, Category, Kind, Prepared, World};
+use crate::workspace::Purpose;
+
+/// The longest that a sub-agent may be given.
+const MAX_TIMEOUT_SECONDS: u64 = 86_400;
+
+pub(super) struct SpawnAgent;
+
+/// What a sub-agent is to do, as the arguments of `spawn_agent`; read by the loop.
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Spawned {
+    /// What the sub-agent should do, complete in itself: it knows nothing else.
+    #[schemars(length(min = 1))]
+    pub task: String,
+    /// A short name for it.
+    pub label: Option<String>,
+    /// How long it may take, in seconds. Default: 300.
+    #[schemars(range(min = 1, max = 86_400))]
+    pub timeout_seconds: Option<u64>,
+    /// A file in the workspace that its final message is also written to.
+    pub write_output_to: Option<String>,
+}
+
+impl Builtin for SpawnAgent {
+    type Arguments = Spawned;
+    const NAME: &'static str = "spawn_agent";
+    const DESCRIPTION: &'static str = include_str!("descriptions/spawn_agent.md");
+    const CATEGORY: Category = Category::Orchestration;
+    const LEAST: (Class, Risk) = (Class::Delegate, Risk::Medium);
+    const KIND: Kind = Kind::Loop;
+
+    fn prepare(world: World, call: Call, given: Spawned) -> Result<Prepared, Outcome> {
+        if given.timeout_seconds.is_some_and(|seconds| seconds > MAX_TIMEOUT_SECONDS) {
+            return Err(Outcome::error(format!(
+                "Error: a sub-agent gets at most {MAX_TIMEOUT_SECONDS} seconds."
+            )));
+        }
+        let what = one_line(given.label.as_deref().unwrap_or(&given.task), 80);
+        let assessment = match &given.write_output_to {
+            None => Assessment::of(Class::Delegate, format!("starts a sub-agent: {what}")),
+            Some(path) => {
+                let current = world.workspace.look(path, Purpose::Agent).map_err(failed)?;
+                let (path, known) = (&current.path, call.facts.known_files.get(&current.path));
+                let (class, verb) = match &current.hash {
+                    Some(now) if known != Some(now) => (Class::Opaque, "replaces unread"),
+                    Some(_) | None => (Class::Edit, "writes"),
+                };
+                let reason = format!("starts a sub-agent whose output {verb} `{path}`: {what}");
+                Assessment::of(class, reason).at_least(Risk::Medium)
+            }
+        };
+        // The loop puts the sub-agent's id in place of the call's.
+        let recovery = Recovery::Reattach { id: call.id.to_string() };
+        let act = act(|| Outcome::error("Error: sub-agents cannot be started here."));
+        Ok(Prepared::new(assessment, recovery, act))
+    }
+}

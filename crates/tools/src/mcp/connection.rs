@@ -1,0 +1,202 @@
+//! One running server: the SDK's client over our own byte streams, or over HTTP.
+
+use std::collections::HashMap;
+use std::str::FromStr as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation};
+use rmcp::service::{NotificationContext, RoleClient, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientHandler, ServiceExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use windlass_sandbox::{Chunk, Command, KILL_GRACE, Running, Sandbox, Stdin, Stream};
+
+use super::definition::{Definition, How};
+
+/// Bytes on their way between a server and the SDK; a slow side makes the other wait.
+const PIPE_BYTES: usize = 64 * 1024;
+/// How much of what a server complains about is kept for its obituary.
+const MAX_COMPLAINT_BYTES: usize = 2 * 1024;
+/// The largest single message.
+const MAX_MESSAGE_BYTES: usize = 16 << 20;
+/// How long a server may take to take its leave.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// A server that runs, and the jobs that carry its bytes. Dropping it ends the server.
+pub(super) struct Connection {
+    pub service: RunningService<RoleClient, Client>,
+    /// Raised when the server says that its tools have changed.
+    pub relist: Arc<Notify>,
+    complaint: Complaint,
+    _pump: JoinSet<()>,
+}
+
+/// What we are to a server: someone who calls tools and grants nothing.
+pub(super) struct Client {
+    relist: Arc<Notify>,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let version = env!("CARGO_PKG_VERSION");
+        ClientConfig::new(ClientCapabilities::default(), Implementation::new("windlass", version))
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.relist.notify_one();
+    }
+}
+
+/// The end of what a server wrote to its standard error.
+#[derive(Clone, Default)]
+struct Complaint(Arc<Mutex<Vec<u8>>>);
+
+impl Complaint {
+    fn take_in(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(bytes);
+        let over = kept.len().saturating_sub(MAX_COMPLAINT_BYTES);
+        kept.drain(..over);
+    }
+
+    fn words(&self) -> Option<String> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = crate::output::readable(&kept);
+        let last = text.lines().rev().find(|line| !line.trim().is_empty())?;
+        Some(windlass_core::text::one_line(last, 300))
+    }
+}
+
+impl Connection {
+    /// Starts a server and greets it; the error is words for the model and the person.
+    pub async fn open(definition: &Definition, sandbox: &dyn Sandbox) -> Result<Self, String> {
+        let started = tokio::time::timeout(definition.startup, connect(definition, sandbox)).await;
+        let late = || format!("it did not start within {} s", definition.startup.as_secs());
+        started.unwrap_or_else(|_| Err(late()))
+    }
+
+    /// Whether it can still be spoken to.
+    pub fn is_alive(&self) -> bool {
+        !self.service.is_closed() && !self.service.is_transport_closed()
+    }
+
+    /// What it complained about last.
+    pub fn complaint(&self) -> Option<String> {
+        self.complaint.words()
+    }
+
+    /// Takes leave and ends it.
+    pub async fn close(mut self) {
+        let _ = self.service.close_with_timeout(FAREWELL).await;
+    }
+}
+
+async fn connect(definition: &Definition, sandbox: &dyn Sandbox) -> Result<Connection, String> {
+    let relist = Arc::new(Notify::new());
+    let client = Client { relist: Arc::clone(&relist) };
+    let complaint = Complaint::default();
+    let mut pump = JoinSet::new();
+    let service = match &definition.how {
+        How::Stdio { .. } => {
+            let running = sandbox.start(command(definition, sandbox)).await;
+            let running = running.map_err(|error| chain(&error))?;
+            let (near, far) = tokio::io::duplex(PIPE_BYTES);
+            pump.spawn(carry(running, far, complaint.clone()));
+            let (read, write) = tokio::io::split(near);
+            let transport =
+                AsyncRwTransport::new(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
+            client.serve(transport).await
+        }
+        How::Http { url, headers } => client.serve(http(url, headers)?).await,
+    };
+    let service = service.map_err(|error| match complaint.words() {
+        Some(words) => format!("{}; it said: {words}", chain(&error)),
+        None => chain(&error),
+    })?;
+    Ok(Connection { service, relist, complaint, _pump: pump })
+}
+
+fn command(definition: &Definition, sandbox: &dyn Sandbox) -> Command {
+    let (argv, env) = match &definition.how {
+        How::Stdio { command, args, env } => {
+            let argv = std::iter::once(command.clone()).chain(args.iter().cloned()).collect();
+            (Some(argv), env.clone())
+        }
+        How::Http { .. } => (None, Vec::new()),
+    };
+    let id = format!("mcp-{}", definition.name);
+    let cwd = sandbox.footing().workspace;
+    Command { argv, env, stdin: Stdin::Piped, ..Command::script(id, String::new(), cwd) }
+}
+
+/// Carries bytes both ways until one side ends. Owns the process, which ends with this job.
+async fn carry(mut running: Running, far: tokio::io::DuplexStream, complaint: Complaint) {
+    let mut input = running.take_input();
+    let (mut from_sdk, mut to_sdk) = tokio::io::split(far);
+    let mut buffer = vec![0; PIPE_BYTES];
+    loop {
+        tokio::select! {
+            chunk = running.next() => match chunk {
+                Some(Chunk { stream: Stream::Out, bytes }) => {
+                    if to_sdk.write_all(&bytes).await.is_err() {
+                        break;
+                    }
+                }
+                Some(Chunk { stream: Stream::Err, bytes }) => complaint.take_in(&bytes),
+                None => break,
+            },
+            read = from_sdk.read(&mut buffer), if input.is_some() => match read {
+                Ok(0) | Err(_) => {
+                    // End of input is how a server over stdio is told to go.
+                    input = None;
+                    running.killer().kill(KILL_GRACE);
+                }
+                Ok(bytes) => if let Some(input) = &mut input {
+                    input.write(&buffer[..bytes]).await;
+                },
+            },
+        }
+    }
+}
+
+fn http(
+    url: &str,
+    headers: &[(String, String)],
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    crate::web::install_tls();
+    let client = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(|error| chain(&error))?;
+    let mut custom = HashMap::new();
+    for (name, value) in headers {
+        let parsed = HeaderName::from_str(name).ok().zip(HeaderValue::from_str(value).ok());
+        let (name, mut value) = parsed.ok_or_else(|| format!("header `{name}` cannot be sent"))?;
+        value.set_sensitive(true);
+        custom.insert(name, value);
+    }
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+    config.custom_headers = custom;
+    config.reinit_on_expired_session = true;
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// An error with its causes, in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text.push_str(&format!(": {words}"));
+        }
+        source = cause.source();
+    }
+    windlass_core::text::one_line(&text, 500)
+}

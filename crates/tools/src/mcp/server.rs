@@ -1,0 +1,263 @@
+//! One server under supervision: started when needed, started again once when it dies, then given up.
+
+use std::sync::Arc;
+
+use rmcp::model::{CallToolRequestParams, CallToolResult, JsonObject, PaginatedRequestParams};
+use rmcp::service::ServiceError;
+use tokio::sync::Mutex;
+
+use super::connection::{Connection, chain};
+use super::definition::Definition;
+use super::pin::{self, Change, Listing, ToolInfo};
+use super::{Ground, MAX_TOOLS};
+
+/// Starts that may fail in a row, or end before a call does: the first, and one more.
+const MAX_FAILURES: u32 = 2;
+/// Pages of a listing; a server that never ends it is cut off.
+const MAX_PAGES: usize = 32;
+
+/// One server.
+pub struct Server {
+    definition: Definition,
+    ground: Ground,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    connection: Option<Arc<Connection>>,
+    /// In a row; a call that is answered forgives them.
+    failures: u32,
+    last_error: String,
+    /// What was told already, so that it is told once.
+    told: Vec<Change>,
+}
+
+/// Why a call has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// The server could not be started, or not again; nothing was sent.
+    NotStarted(String),
+    /// It went away while the call ran; whether it did what it was asked is unknown.
+    Died(String),
+    /// It did not answer in time; it was told to stop.
+    TooSlow,
+    /// It answered that the call is wrong, or with something that is no answer.
+    Refused(String),
+}
+
+impl Server {
+    pub(super) fn new(definition: Definition, ground: Ground) -> Self {
+        Self { definition, ground, state: Mutex::default() }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// How it is spoken to.
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    /// What it offers: as pinned, or as it says now when it is met for the first time.
+    pub async fn listing(&self) -> Result<Listing, String> {
+        match pin::read(&self.ground.pins, &self.definition) {
+            Some(pinned) => Ok(pinned),
+            None => self.meet().await,
+        }
+    }
+
+    /// Starts it and pins what it says now, whatever was pinned before.
+    pub async fn meet(&self) -> Result<Listing, String> {
+        let connection = self.connected().await?;
+        let listing = list(&connection, &self.definition).await?;
+        if let Err(error) = pin::write(&self.ground.pins, &self.definition, &listing) {
+            tracing::warn!(
+                server = self.name(),
+                "What the server offers cannot be pinned: {error}"
+            );
+        }
+        Ok(listing)
+    }
+
+    /// What it says now, and how that differs from what is pinned.
+    pub async fn compare(&self) -> Result<(Listing, Vec<Change>), String> {
+        let connection = self.connected().await?;
+        let now = list(&connection, &self.definition).await?;
+        let pinned = pin::read(&self.ground.pins, &self.definition);
+        let changes = pinned.map(|pinned| pinned.changes(&now)).unwrap_or_default();
+        Ok((now, changes))
+    }
+
+    /// Calls a tool. A call that only reads is sent once more to a server that had to be started again.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        effects: Effects,
+    ) -> Result<CallToolResult, CallError> {
+        match self.call_once(tool, arguments.clone()).await {
+            Err(CallError::Died(_)) if effects == Effects::None => {
+                self.call_once(tool, arguments).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn call_once(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+    ) -> Result<CallToolResult, CallError> {
+        let connection = self.connected().await.map_err(CallError::NotStarted)?;
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let called =
+            tokio::time::timeout(self.definition.call, connection.service.call_tool(params)).await;
+        let answered = match called {
+            // Dropped unanswered, which tells the server to stop.
+            Err(_) => return Err(CallError::TooSlow),
+            Ok(answered) => answered,
+        };
+        match answered {
+            Ok(result) => {
+                self.state.lock().await.failures = 0;
+                Ok(result)
+            }
+            Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
+                let words = connection.complaint();
+                let words = words.map_or_else(String::new, |said| format!("; it said: {said}"));
+                let error = format!("the server ended during the call{words}");
+                self.lost(&connection, &error).await;
+                Err(CallError::Died(error))
+            }
+            Err(error) => Err(CallError::Refused(chain(&error))),
+        }
+    }
+
+    /// The running server, started when there is none.
+    async fn connected(&self) -> Result<Arc<Connection>, String> {
+        let mut state = self.state.lock().await;
+        if let Some(connection) = &state.connection {
+            if connection.is_alive() {
+                return Ok(Arc::clone(connection));
+            }
+            state.connection = None;
+        }
+        if state.failures >= MAX_FAILURES {
+            return Err(format!("{} (it is not started again in this task)", state.last_error));
+        }
+        match Connection::open(&self.definition, self.ground.sandbox.as_ref()).await {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                state.connection = Some(Arc::clone(&connection));
+                self.tell_changes(&connection, &mut state).await;
+                Ok(connection)
+            }
+            Err(error) => {
+                state.failures += 1;
+                state.last_error = error.clone();
+                Err(error)
+            }
+        }
+    }
+
+    async fn lost(&self, connection: &Arc<Connection>, error: &str) {
+        let mut state = self.state.lock().await;
+        // Of several calls that ran only the first reports the loss.
+        if state.connection.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
+            tracing::warn!(server = self.name(), "MCP server ended: {error}");
+            state.connection = None;
+            state.failures += 1;
+            state.last_error = error.to_owned();
+        }
+    }
+
+    /// Compares what a server that was just started says with what is pinned, and tells of changes.
+    async fn tell_changes(&self, connection: &Connection, state: &mut State) {
+        let Some(pinned) = pin::read(&self.ground.pins, &self.definition) else { return };
+        let Ok(now) = list(connection, &self.definition).await else { return };
+        let changes = pinned.changes(&now);
+        if changes.is_empty() || changes == state.told {
+            return;
+        }
+        let text = changed(self.name(), &changes);
+        tracing::warn!(server = self.name(), "{text}");
+        self.ground.news.tell(text);
+        state.told = changes;
+    }
+
+    /// Tells of changes that the server itself announced since it was started.
+    pub(super) async fn notice_changes(&self) {
+        let mut state = self.state.lock().await;
+        let Some(connection) = state.connection.clone() else { return };
+        let announced =
+            tokio::time::timeout(std::time::Duration::ZERO, connection.relist.notified());
+        if announced.await.is_ok() {
+            self.tell_changes(&connection, &mut state).await;
+        }
+    }
+
+    /// Ends it, if it runs.
+    pub async fn close(&self) {
+        let connection = self.state.lock().await.connection.take();
+        if let Some(connection) = connection.and_then(Arc::into_inner) {
+            connection.close().await;
+        }
+    }
+}
+
+/// Whether a call may change something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effects {
+    /// It only reads, by the word of a server that is trusted.
+    None,
+    /// It may.
+    Possible,
+}
+
+async fn list(connection: &Connection, definition: &Definition) -> Result<Listing, String> {
+    let listed = tokio::time::timeout(definition.startup, pages(connection)).await;
+    listed.unwrap_or_else(|_| Err("it did not say in time what it offers".to_owned()))
+}
+
+async fn pages(connection: &Connection) -> Result<Listing, String> {
+    let mut tools = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MAX_PAGES {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = connection.service.list_tools(Some(params)).await;
+        let page = page.map_err(|error| chain(&error))?;
+        tools.extend(page.tools.iter().filter_map(ToolInfo::new));
+        cursor = page.next_cursor;
+        if cursor.is_none() || tools.len() >= MAX_TOOLS {
+            break;
+        }
+    }
+    tools.truncate(MAX_TOOLS);
+    Ok(Listing { tools })
+}
+
+fn changed(server: &str, changes: &[Change]) -> String {
+    let mut lines: Vec<_> = changes
+        .iter()
+        .map(|change| match change {
+            Change::Added(tool) => format!("- new, not offered: `{tool}`"),
+            Change::Changed(tool) => {
+                format!("- described otherwise than when it was first met: `{tool}`")
+            }
+            Change::Removed(tool) => format!("- gone: `{tool}`"),
+        })
+        .take(20)
+        .collect();
+    if changes.len() > lines.len() {
+        lines.push(format!("- and {} more", changes.len() - lines.len()));
+    }
+    format!(
+        "MCP server `{server}` describes its tools differently from what is pinned:\n{}\nYou are still \
+         shown the pinned descriptions. A person can look with `windlass mcp test {server}` and accept \
+         with `--pin`.",
+        lines.join("\n")
+    )
+}

@@ -1,0 +1,33 @@
+# What some tests need beside Rust, installed once into a cache outside the repository. Sourced by
+# scripts/test; each function exports the variable by which its tests find the thing.
+
+needs_cache="${XDG_CACHE_HOME:-$HOME/.cache}/windlass-tests"
+
+# A program of Debian's, installed when it is missing and we may.
+need_program() {
+    local program="$1" package="$2"
+    command -v "$program" >/dev/null 2>&1 && return
+    echo "installing $package for $program"
+    apt-get update -qq && apt-get install -y -qq "$package" >/dev/null
+}
+
+# An own Python environment with a pinned package.
+need_python_package() {
+    local name="$1" requirement="$2"
+    local home="$needs_cache/$name"
+    if [ "$(cat "$home/installed" 2>/dev/null)" != "$requirement" ]; then
+        need_program python3 python3
+        python3 -c 'import ensurepip' 2>/dev/null || need_program no-such-program python3-venv
+        echo "installing $requirement"
+        rm -rf "$home"
+        python3 -m venv "$home"
+        "$home/bin/pip" install -q --disable-pip-version-check "$requirement"
+        printf '%s' "$requirement" >"$home/installed"
+    fi
+}
+
+# The LiteLLM proxy, between windlass and the scripted model.
+need_litellm() {
+    need_python_package litellm 'litellm[proxy]==1.106.2'
+    export WINDLASS_TEST_LITELLM="$needs_cache/litellm/bin/litellm"
+}
