@@ -22,6 +22,7 @@ use windlass_core::outcome::{Fact, Outcome, Recovery};
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::text::one_line;
+use windlass_skills::{Viewer, fork};
 use windlass_store::Level;
 use windlass_tools::registry::reachable_under;
 use windlass_tools::workspace::{Purpose, Replacement, content_hash};
@@ -86,7 +87,8 @@ impl Agent {
             call: call.call,
             task_id: TaskId::new(task.now()),
             label: one_line(given.label.as_deref().unwrap_or(&given.task), LABEL),
-            task: given.task,
+            task: fork(&given.task, &self.world.skills.current(), Viewer::of(&state.axes))
+                .unwrap_or(given.task),
             timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
             model: self.model.name().to_string(),
             axes: state.axes,

@@ -135,6 +135,8 @@ pub struct TaskState {
     pub background: BTreeMap<CallId, String>,
     /// The version of each skill that the agent has been told of.
     pub told_skills: BTreeMap<String, String>,
+    /// The same as its system prompt tells it, which is all that outlives a compaction.
+    prelude_skills: BTreeMap<String, String>,
     /// Tokens, rounds and calls so far; `duration_ms` counts ended segments only.
     pub usage: UsageMetrics,
     /// What it has cost so far.
@@ -185,6 +187,7 @@ impl TaskState {
             working_directory: None,
             background: BTreeMap::new(),
             told_skills: BTreeMap::new(),
+            prelude_skills: BTreeMap::new(),
             usage: UsageMetrics::default(),
             cost_spent: 0.0,
             last_tokens: 0,
@@ -233,6 +236,7 @@ impl TaskState {
             Event::AgentStart(start) => {
                 if start.prelude.is_some() {
                     self.told_skills = start.skills.clone();
+                    self.prelude_skills = start.skills.clone();
                 }
                 self.end_segment();
                 self.cost_spent += self.spending.segment_begun();
@@ -280,6 +284,8 @@ impl TaskState {
             Event::CompactionEnd(end) => {
                 self.usage.compactions = end.number;
                 self.cycle.ended(end);
+                // What it was told since may be summarized away, so it is told again.
+                self.told_skills = self.prelude_skills.clone();
             }
             Event::SubAgentSpawn(spawn) => {
                 self.usage.sub_agents_spawned += 1;

@@ -3,13 +3,15 @@
 use crate::Skills;
 use crate::skill::{Context, Skill, Viewer};
 
-/// A skill called for by a person, ready to be handed to an agent.
+/// A skill called for, ready to be handed to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
     /// The skill.
     pub name: String,
-    /// What the agent reads: the instructions and what they are applied to.
+    /// What an agent reads that follows it itself: the instructions and what they are applied to.
     pub text: String,
+    /// What an agent in the middle of something reads: the same, or to let a sub-agent follow it.
+    pub message: String,
     /// The only tools it may use, where it names any.
     pub allowed_tools: Option<Vec<String>>,
     /// Where it is followed.
@@ -37,19 +39,14 @@ pub enum InvocationError {
     },
 }
 
-/// Reads `/name arguments`; `None` for any other text, also for a name that no skill has: it may be a
-/// path or a command of the surface.
+/// Reads a person's `/name arguments`; `None` for any other text, also for a name that no skill has: it
+/// may be a path or a command of the surface.
 pub fn invoke(
     text: &str,
     skills: &Skills,
     viewer: Viewer,
 ) -> Option<Result<Invocation, InvocationError>> {
-    let rest = text.trim().strip_prefix('/')?;
-    let (name, arguments) = match rest.split_once(char::is_whitespace) {
-        Some((name, arguments)) => (name, arguments.trim()),
-        None => (rest, ""),
-    };
-    let skill = skills.get(name)?;
+    let (skill, arguments) = called(text, skills)?;
     let name = || skill.meta.name.clone();
     if !skill.meta.user_invocable {
         return Some(Err(InvocationError::NotForPeople { name: name() }));
@@ -57,13 +54,87 @@ pub fn invoke(
     if !skill.is_reached_by(viewer) {
         return Some(Err(InvocationError::OutOfReach { name: name(), needed: needed(skill) }));
     }
+    let text = expanded(skill, arguments);
+    let message = match skill.meta.context {
+        Context::Inline => text.clone(),
+        Context::Fork => delegated(skill, arguments),
+    };
     Some(Ok(Invocation {
         name: name(),
-        text: expanded(skill, arguments),
+        text,
+        message,
         allowed_tools: skill.meta.allowed_tools.clone(),
         context: skill.meta.context,
         genesis_scope: skill.meta.genesis_scope.clone(),
     }))
+}
+
+/// What a sub-agent reads whose task an agent wrote as `/name arguments` (AX-032); `None` where that
+/// names no skill the agent may use.
+pub fn fork(task: &str, skills: &Skills, viewer: Viewer) -> Option<String> {
+    let (skill, arguments) = called(task, skills)?;
+    skill.is_offered_to(viewer).then(|| expanded(skill, arguments))
+}
+
+fn called<'a>(text: &'a str, skills: &'a Skills) -> Option<(&'a Skill, &'a str)> {
+    let rest = text.trim().strip_prefix('/')?;
+    let (name, arguments) = match rest.split_once(char::is_whitespace) {
+        Some((name, arguments)) => (name, arguments.trim()),
+        None => (rest, ""),
+    };
+    Some((skills.get(name)?, arguments))
+}
+
+/// The skill that a goal is about, when it came from [`invoke`] or [`fork`].
+pub fn followed(goal: &str) -> Option<&str> {
+    goal.strip_prefix(OPENING)?.split('`').next()
+}
+
+/// How the text of a followed skill begins.
+const OPENING: &str = "Follow the skill `";
+
+/// Tools that no skill can do without: to look at skills, keep notes, ask and hand over.
+const ALWAYS: [&str; 7] = [
+    "list_skills",
+    "read_skill",
+    "update_plan",
+    "save_memo",
+    "search_memo",
+    "ask_user",
+    "publish_deliverable",
+];
+
+impl Skill {
+    /// Whether a tool may be used while this skill is followed (AX-034). Names are taken as other agents
+    /// write them too: `Bash(git:*)` names `bash`, `WebFetch` names `web_fetch`.
+    pub fn allows(&self, tool: &str) -> bool {
+        let Some(allowed) = &self.meta.allowed_tools else { return true };
+        ALWAYS.contains(&tool) || allowed.iter().any(|name| names(name, tool))
+    }
+}
+
+fn names(written: &str, tool: &str) -> bool {
+    let plain = |text: &str| -> String {
+        let name = text.split('(').next().unwrap_or_default();
+        let fits = |c: &char| c.is_ascii_alphanumeric();
+        name.chars().filter(fits).map(|c| c.to_ascii_lowercase()).collect()
+    };
+    let (written, tool) = (plain(written), plain(tool));
+    let same = match written.as_str() {
+        "task" => "spawnagent",
+        other => other,
+    };
+    tool == same || (same == "bash" && matches!(tool.as_str(), "bashoutput" | "bashkill"))
+}
+
+fn delegated(skill: &Skill, arguments: &str) -> String {
+    let name = &skill.meta.name;
+    let task = format!("/{name} {arguments}");
+    format!(
+        "Let a sub-agent follow the skill `{name}`: call `spawn_agent` with the task `{}` and no other \
+         words; the instructions are put in their place. Without that tool, use `read_skill`.",
+        task.trim_end()
+    )
 }
 
 fn needed(skill: &Skill) -> String {
@@ -89,9 +160,6 @@ fn expanded(skill: &Skill, arguments: &str) -> String {
     }
     if let Some(tools) = &skill.meta.allowed_tools {
         text.push_str(&format!("\n\nUse only these tools for it: {}.", tools.join(", ")));
-    }
-    if skill.meta.context == Context::Fork {
-        text.push_str("\n\nCarry it out in a sub-agent (`spawn_agent`), if you have that tool.");
     }
     if !rest.is_empty() {
         text.push_str(&format!("\n\nApply it to: {rest}"));

@@ -23,7 +23,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use invoke::{Invocation, InvocationError, invoke};
+pub use invoke::{Invocation, InvocationError, followed, fork, invoke};
 pub use merged::Merged;
 pub use news::{Told, news};
 pub use parse::{MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, ParseError, parse_markdown, parse_yaml};
@@ -110,6 +110,13 @@ impl Skills {
     /// The one of this name.
     pub fn get(&self, name: &str) -> Option<&Skill> {
         self.by_name.get(name).map(AsRef::as_ref)
+    }
+
+    /// The set with this one alone.
+    pub fn only(&self, name: &str) -> Self {
+        let all: Vec<_> = self.by_name.get(name).cloned().into_iter().collect();
+        let by_name = all.iter().map(|skill| (name.to_owned(), Arc::clone(skill))).collect();
+        Self { by_name, all, problems: Vec::new() }
     }
 
     /// Those that an agent may use unasked, by name.

@@ -70,6 +70,8 @@ pub struct Facts {
     pub working_directory: Option<String>,
     /// Who asks, as far as skills are offered by it.
     pub viewer: Viewer,
+    /// Whether it can let others work for it.
+    pub may_spawn: bool,
 }
 
 /// One call, its arguments already checked against the tool's schema.

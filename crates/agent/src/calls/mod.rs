@@ -143,6 +143,7 @@ impl Agent {
             known_files: state.known_files.clone(),
             working_directory: state.working_directory.clone(),
             viewer: Viewer::of(&state.axes),
+            may_spawn: self.may_spawn(state),
         };
         let call = Call {
             id: open.request.id,

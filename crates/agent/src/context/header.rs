@@ -43,6 +43,15 @@ impl Header {
         after
     }
 
+    /// The first and the newest file; those between are named alike.
+    fn places(&self) -> String {
+        match self.dropped.as_slice() {
+            [] => String::new(),
+            [only] => only.clone(),
+            [first, .., last] => format!("{first} (oldest) to {last} (newest)"),
+        }
+    }
+
     /// The message that the next epoch has in place of what was dropped (ES-163).
     pub fn text(&self) -> String {
         let said: Vec<_> = self.said.iter().map(|text| format!("> {text}")).collect();
@@ -58,7 +67,7 @@ impl Header {
             ("Your plan", plan),
             ("Files changed so far", files.join("\n")),
             ("Summary of the earlier work", self.summary.clone().unwrap_or_default()),
-            ("Where the earlier turns are in full", self.dropped.join("\n")),
+            ("Where the earlier turns are in full", self.places()),
         ];
         let sections: Vec<_> = sections
             .into_iter()

@@ -196,3 +196,21 @@ Examples:
 pub const METRICS: &str = "\
 Examples:
   windlass metrics | grep agent_tool_calls";
+
+/// Of `skills`.
+pub const SKILLS: &str = "\
+Examples:
+  windlass skills list                       what agents and you can use here
+  windlass skills show deploy                one of them, as it is now
+  windlass run \"/deploy the web shop\"        call for it by its name
+  windlass skills new release-notes          begin one, with a first eval case
+  windlass skills check                      what is wrong with which file, in which line
+  windlass skills eval release-notes         does it help? each case with and without it";
+
+/// Of `mcp`.
+pub const MCP: &str = "\
+Examples:
+  windlass mcp list                          the servers of .mcp.json, your configuration and skills
+  windlass mcp test time                     start it, and see what it offers
+  windlass mcp test time --pin               accept what it says now
+  windlass mcp presets                       servers that have a name of their own";

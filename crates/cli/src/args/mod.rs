@@ -4,6 +4,7 @@ pub mod examples;
 mod tasks;
 mod tools;
 mod gate;
+mod reach;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 use crate::config::types::SandboxMode;
 
 pub use gate::{Explain, Permissions};
+pub use reach::{Eval, Mcp, McpWhat, Skills, SkillsWhat};
 pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Show, Tasks, Trace};
 pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Models, Trust};
 
@@ -99,6 +101,12 @@ pub enum Command {
     /// Run one command in the sandbox, its output kept as a tool's would be
     #[command(after_help = examples::EXEC)]
     Exec(Exec),
+    /// List, show, make, check and examine skills
+    #[command(after_help = examples::SKILLS)]
+    Skills(Skills),
+    /// List and test MCP servers
+    #[command(after_help = examples::MCP)]
+    Mcp(Mcp),
     /// Say what a command would do and whether it would be allowed
     #[command(after_help = examples::EXPLAIN)]
     Explain(Explain),
@@ -250,6 +258,8 @@ impl Command {
             Self::Resume(resume) | Self::Retry(resume) => resume.place.sandbox,
             Self::Exec(exec) => exec.place.sandbox,
             Self::Doctor(doctor) => doctor.place.sandbox,
+            Self::Skills(Skills { what: SkillsWhat::Eval(eval), .. }) => eval.place.sandbox,
+            Self::Mcp(Mcp { what: McpWhat::Test { place, .. }, .. }) => place.sandbox,
             _ => None,
         }
     }

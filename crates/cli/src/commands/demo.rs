@@ -93,6 +93,7 @@ fn surroundings(place: &Path, workspace: &Path) -> Result<Surroundings, Failure>
     let mut env: BTreeMap<_, _> = surroundings.env.into_iter().filter(kept).collect();
     env.insert("XDG_CONFIG_HOME".to_owned(), place.join("config").display().to_string());
     surroundings.env = env;
+    surroundings.skill_directories = Some(Vec::new());
     surroundings.sandbox = Some(sandboxed(&surroundings, workspace)?);
     Ok(surroundings)
 }

@@ -7,7 +7,7 @@ use super::{Setting, setup};
 use crate::args::Doctor;
 use crate::failure::Failure;
 use crate::show::{out, plain};
-use crate::wiring::{models, sandbox};
+use crate::wiring::{mcp, models, sandbox, skills, web};
 
 /// Differences that are listed; one is enough to know.
 const SHOWN: usize = 20;
@@ -72,6 +72,19 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
         Err(details) => say(false, "sandbox", &details.message),
     }
     let _ = std::fs::remove_dir(&trace);
+    let (tools, missing) = web::tools(&config);
+    let names = tools.iter().map(|tool| tool.name()).chain(missing.iter().map(String::as_str));
+    say(true, "web", &names.collect::<Vec<_>>().join("; "));
+    let found = skills::now(&setting.surroundings, &workspace);
+    say(found.problems().is_empty(), "skills", &format!("{} can be used", found.list().count()));
+    for problem in found.problems().iter().take(SHOWN) {
+        out(&format!("         {}", plain(&problem.to_string())));
+    }
+    let servers = mcp::found(&setting.surroundings, &config, &workspace, &found);
+    say(true, "mcp", &format!("{} servers can be started", servers.definitions.len()));
+    for notice in servers.notices.iter().take(SHOWN) {
+        out(&format!("         {}", plain(notice)));
+    }
     setup::notices(&config);
     Ok(u8::from(wrong > 0))
 }

@@ -1,8 +1,10 @@
 //! `tasks`, `show`, `events`, `result`, `inbox`: reading only.
 
+use std::collections::BTreeMap;
+
 use windlass_coordinator::{Compaction, Update};
 use windlass_core::event::Event;
-use windlass_core::id::TaskId;
+use windlass_core::id::{CallId, TaskId};
 use windlass_store::{Filter, Which};
 
 use super::Setting;
@@ -23,7 +25,11 @@ pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
         rows.push((row, driven));
     }
     if args.json {
-        rows.iter().for_each(|(row, driven)| out(&pages::task_json(row, *driven).to_string()));
+        for (row, driven) in &rows {
+            let mut shown = pages::task_json(row, *driven);
+            shown["background"] = serde_json::json!(background(setting, row.id, *driven)?);
+            out(&shown.to_string());
+        }
     } else if rows.is_empty() && args.status.is_empty() {
         show::note("no tasks; start one with `windlass run \"…\"`");
     } else if rows.is_empty() {
@@ -32,8 +38,29 @@ pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
         let now = setting.coordinator.now();
         let table = pages::task_table(&rows, now, setting.look.results);
         table.iter().for_each(|line| out(line));
+        for (row, driven) in &rows {
+            for (call, command) in background(setting, row.id, *driven)? {
+                out(&format!(
+                    "  in the background of {}: {} ({call})",
+                    row.id,
+                    show::plain(&command)
+                ));
+            }
+        }
     }
     Ok(0)
+}
+
+/// Commands that a task has left running; they end with whoever drives it (MS-124).
+fn background(
+    setting: &Setting,
+    task: TaskId,
+    driven: Option<u32>,
+) -> Result<BTreeMap<CallId, String>, Failure> {
+    match driven {
+        Some(_) => Ok(setting.coordinator.state(task)?.background),
+        None => Ok(BTreeMap::new()),
+    }
 }
 
 pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {

@@ -47,7 +47,7 @@ pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {
     let state = coordinator.state(task)?;
     let workspace = std::path::Path::new(&state.created.workspace);
     let text = args.text.clone();
-    let text = skills::expanded(&setting.surroundings, workspace, &state.axes, text)?;
+    let text = skills::message(&setting.surroundings, workspace, &state.axes, text)?;
     setting.runtime.block_on(coordinator.send(task, &text, &setting.surroundings.user()))?;
     show::note(&format!("sent to {task}"));
     tell_who_drives(setting, task)

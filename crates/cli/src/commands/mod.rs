@@ -11,6 +11,9 @@ mod mail;
 mod gate;
 mod setup;
 mod doctor;
+mod skills;
+mod eval;
+mod mcp;
 mod help;
 
 use tokio::runtime::Runtime;
@@ -59,6 +62,8 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Models(models) => return setup::models(&surroundings, &models),
         Command::Trust(trust) => return setup::trust(&surroundings, &trust),
         Command::Explain(explain) => return gate::explain(&surroundings, &explain),
+        Command::Skills(args) => return skills::skills(&surroundings, &args, hooks),
+        Command::Mcp(args) => return mcp::mcp(&surroundings, &args),
         _ => {}
     }
     let setting = Setting::open(surroundings, hooks)?;
@@ -90,6 +95,8 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         | Command::Config(_)
         | Command::Models(_)
         | Command::Explain(_)
+        | Command::Skills(_)
+        | Command::Mcp(_)
         | Command::Trust(_) => unreachable!("carried out above"),
     }
 }

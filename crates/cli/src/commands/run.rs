@@ -18,7 +18,7 @@ use crate::args::{Headless, How, Printing, Resume};
 use crate::config::{Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
 use crate::show::{Screen, note, pages, plain};
-use crate::wiring::{Surroundings, models, skills};
+use crate::wiring::{Surroundings, mcp, models, skills};
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
@@ -88,6 +88,9 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     let config = surroundings.config(&args.workspace)?;
     if args.printing.shows_progress() {
         tell(&config);
+        let skills = skills::now(&surroundings, &args.workspace);
+        let found = mcp::found(&surroundings, &config, &args.workspace, &skills);
+        found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
     }
     let config = config.for_task(&wishes)?;
     config.permits(axes.permission_profile)?;
@@ -99,7 +102,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     let budget = budget(&config, choice, args.budget)?;
     let goal = read_goal(goal)?;
     Ok(Draft {
-        goal: skills::expanded(&setting.surroundings, &args.workspace, &axes, goal)?,
+        goal: skills::goal(&setting.surroundings, &args.workspace, &axes, goal)?,
         constraints: args.constraint.clone(),
         workspace: args.workspace.clone(),
         share: if args.share { Share::Allowed } else { Share::Alone },

@@ -1,7 +1,6 @@
 //! `config`, `models`, `trust`: what is configured, whether it works, what a project may set.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -9,13 +8,14 @@ use serde_json::json;
 use windlass_core::axes::ModelMode;
 use windlass_core::message::{Message, Prelude};
 use windlass_model::Options;
+use windlass_skills::Scope;
 
 use super::ask;
 use crate::args;
 use crate::config::{self, Config, File, ModelChoice, Trust};
 use crate::failure::Failure;
 use crate::show::{Look, Table, note, out, pages, plain};
-use crate::wiring::{self, Surroundings, models, trust};
+use crate::wiring::{self, Surroundings, mcp, models, trust};
 
 /// Enough for one word, with room for a model that thinks first.
 const TEST_OUTPUT_TOKENS: u32 = 256;
@@ -118,20 +118,82 @@ async fn tested(config: &Config, choice: &ModelChoice) -> Result<String, String>
     Ok(format!("`{said}` in {latency} ms, {tokens} tokens, {cost}"))
 }
 
+/// Shows what a project's files would be allowed to do, and approves them as they are now: its settings,
+/// its MCP servers, and skills that bring servers or hooks along (§15.13).
 pub(super) fn trust(surroundings: &Surroundings, args: &args::Trust) -> Result<u8, Failure> {
-    let path = config::read::project_file(&args.workspace);
-    let file = File { text: text(&path)?, path };
-    if trust::of(&surroundings.data, &file) == Trust::Approved {
-        note(&format!("`{}` is approved already, as it is now", file.path.display()));
+    let files = approvable(surroundings, &args.workspace)?;
+    let names = |files: &[File]| {
+        let names: Vec<_> = files.iter().map(|file| format!("`{}`", file.path.display())).collect();
+        names.join(", ")
+    };
+    if files.is_empty() {
+        let path = config::read::project_file(&args.workspace);
+        return Err(Failure::usage(
+            format!("there is no `{}`", path.display()),
+            "a project without that file, MCP servers or skills with hooks needs no approval",
+        ));
+    }
+    let unknown = |file: &File| trust::of(&surroundings.data, file) == Trust::Unknown;
+    let (files, known): (Vec<_>, Vec<_>) = files.into_iter().partition(unknown);
+    if files.is_empty() {
+        note(&format!("approved already, as it is now: {}", names(&known)));
         return Ok(0);
     }
+    let names = names(&files);
+    for file in &files {
+        if file.path == config::read::project_file(&args.workspace) {
+            show_settings(surroundings, &args.workspace, file)?;
+        } else {
+            out(&format!("{}:", file.path.display()));
+            out(&plain(&file.text));
+        }
+    }
+    if !args.yes && !Look::here().can_ask {
+        return Err(Failure::usage(
+            format!("{names} not approved: nobody is there to ask"),
+            "read what it says, then run `windlass trust --yes`",
+        ));
+    }
+    if !args.yes && !ask::confirmed(&format!("Approve {names}, as shown?")) {
+        note("not approved");
+        return Ok(1);
+    }
+    for file in &files {
+        trust::approve(&surroundings.data, file)
+            .with_context(|| format!("`{}` cannot be written to", surroundings.data.display()))?;
+        note(&format!("approved `{}`, until it changes", file.path.display()));
+    }
+    Ok(0)
+}
+
+/// Files of a project that do nothing, or not all they say, before a person has approved them.
+fn approvable(surroundings: &Surroundings, workspace: &Path) -> Result<Vec<File>, Failure> {
+    let skills = wiring::skills::now(surroundings, workspace);
+    let of_project = |scope: Scope| scope == Scope::Project;
+    let servers = mcp::skill_files(&skills).into_iter().filter(|(_, scope)| of_project(*scope));
+    let hooked =
+        skills.list().filter(|skill| of_project(skill.scope) && skill.meta.hooks.is_some());
+    let paths = [config::read::project_file(workspace), mcp::project_file(workspace)]
+        .into_iter()
+        .chain(servers.map(|(path, _)| path))
+        .chain(hooked.map(|skill| skill.path.clone()));
+    let mut files = Vec::new();
+    for path in paths {
+        let file =
+            mcp::open(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
+        files.extend(file);
+    }
+    Ok(files)
+}
+
+fn show_settings(
+    surroundings: &Surroundings,
+    workspace: &Path,
+    file: &File,
+) -> Result<(), Failure> {
     let approve = |_: &File| Trust::Approved;
-    let config = config::read::load(
-        &args.workspace,
-        surroundings.env.clone(),
-        surroundings.flags.clone(),
-        &approve,
-    )?;
+    let (env, flags) = (surroundings.env.clone(), surroundings.flags.clone());
+    let config = config::read::load(workspace, env, flags, &approve)?;
     let place = format!("{}:", file.path.display());
     let mut table = Table::new(&["SETTING", "VALUE", "FROM"], &[]);
     for row in config.rows().into_iter().filter(|row| row.source.contains(&place)) {
@@ -140,37 +202,7 @@ pub(super) fn trust(surroundings: &Surroundings, args: &args::Trust) -> Result<u
     }
     print(&table);
     notices(&config);
-    let asked = format!("Approve these settings of `{}`?", file.path.display());
-    if !args.yes && !Look::here().can_ask {
-        return Err(Failure::usage(
-            format!("`{}` is not approved: nobody is there to ask", file.path.display()),
-            "read what it sets, then run `windlass trust --yes`",
-        ));
-    }
-    if !args.yes && !ask::confirmed(&asked) {
-        note("not approved");
-        return Ok(1);
-    }
-    trust::approve(&surroundings.data, &file)
-        .with_context(|| format!("`{}` cannot be written to", surroundings.data.display()))?;
-    note(&format!("approved `{}`, until it changes", file.path.display()));
-    Ok(0)
-}
-
-fn text(path: &Path) -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = std::fs::File::open(path)
-        .and_then(|file| file.take(config::read::MAX_FILE_BYTES).read_to_string(&mut text));
-    match read {
-        Ok(_) => Ok(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Failure::usage(
-            format!("there is no `{}`", path.display()),
-            "a project without that file needs no approval",
-        )),
-        Err(error) => Err(anyhow::Error::new(error)
-            .context(format!("`{}` cannot be read", path.display()))
-            .into()),
-    }
+    Ok(())
 }
 
 /// What the person should know about their configuration.
@@ -180,7 +212,7 @@ pub(super) fn notices(config: &Config) {
     }
 }
 
-fn print(table: &Table) {
+pub(super) fn print(table: &Table) {
     let paint = Look::here().results;
     for (number, line) in table.lines().iter().enumerate() {
         out(&if number == 0 { paint.dim(line) } else { line.clone() });

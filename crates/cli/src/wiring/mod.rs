@@ -1,6 +1,7 @@
 //! Puts the parts together: which store, which models, what an agent gets to work with.
 
 pub mod gate;
+pub mod mcp;
 pub mod models;
 pub mod sandbox;
 pub mod skills;

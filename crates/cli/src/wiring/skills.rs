@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use windlass_core::axes::Axes;
-use windlass_skills::{Merged, Scope, Shelf, Skills, Viewer, invoke, places};
+use windlass_skills::{Invocation, Merged, Scope, Shelf, Skills, Viewer, invoke, places};
 
 use super::Surroundings;
 use crate::failure::Failure;
@@ -59,15 +59,36 @@ pub fn now(surroundings: &Surroundings, workspace: &Path) -> Skills {
     Skills::load(&directories(surroundings, workspace))
 }
 
-/// A goal or message as the agent is to read it: `/name …` becomes the skill's instructions (AX-114).
-pub fn expanded(
+/// A goal as the agent is to read it: `/name …` becomes the skill's instructions (AX-114).
+pub fn goal(
     surroundings: &Surroundings,
     workspace: &Path,
     axes: &Axes,
     text: String,
 ) -> Result<String, Failure> {
+    let called = called(surroundings, workspace, axes, &text)?;
+    Ok(called.map_or(text, |invocation| invocation.text))
+}
+
+/// The same for a message to an agent at work, which lets a sub-agent follow a skill that forks.
+pub fn message(
+    surroundings: &Surroundings,
+    workspace: &Path,
+    axes: &Axes,
+    text: String,
+) -> Result<String, Failure> {
+    let called = called(surroundings, workspace, axes, &text)?;
+    Ok(called.map_or(text, |invocation| invocation.message))
+}
+
+fn called(
+    surroundings: &Surroundings,
+    workspace: &Path,
+    axes: &Axes,
+    text: &str,
+) -> Result<Option<Invocation>, Failure> {
     if !text.trim_start().starts_with('/') {
-        return Ok(text);
+        return Ok(None);
     }
     let skills = now(surroundings, workspace);
     let refused = |error| {
@@ -76,14 +97,14 @@ pub fn expanded(
             "`windlass skills list` shows what each skill needs; see `--mode` and `--permission-profile`",
         )
     };
-    match invoke(&text, &skills, Viewer::of(axes)) {
-        Some(invocation) => Ok(invocation.map_err(refused)?.text),
-        None if is_command(&text) => {
-            let name = first_word(&text);
+    match invoke(text, &skills, Viewer::of(axes)) {
+        Some(invocation) => invocation.map(Some).map_err(refused),
+        None if is_command(text) => {
+            let name = first_word(text);
             let message = format!("there is no skill `{name}`");
             Err(Failure::usage(message, "see what there is with `windlass skills list`"))
         }
-        None => Ok(text),
+        None => Ok(None),
     }
 }
 

@@ -18,7 +18,7 @@ use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{News, Registry, Shell, World};
 
-use super::{Surroundings, gate, models, sandbox, skills, web};
+use super::{Surroundings, gate, mcp, models, sandbox, skills, web};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
@@ -64,16 +64,24 @@ impl Workbench {
             max_timeout: config.agent.bash_max_timeout_seconds,
             shown_bytes: shown_bytes(settings.tool_output_max_tokens),
         };
+        let news = News::default();
+        let mut registry = registry(&config).map_err(|error| unequipped(&error))?;
+        let found = mcp::found(&self.surroundings, &config, directory, &shelf.current());
+        if !found.definitions.is_empty() || !found.notices.is_empty() {
+            let ground =
+                mcp::ground(&self.surroundings, &config, directory, &sandbox, news.clone());
+            mcp::equip(&mut registry, found, &ground.map_err(|error| unequipped(&error))?).await;
+        }
         let gate = gate::context(&self.surroundings, &config, &sandbox.footing());
         let (store, clock) = (self.store.clone(), Arc::new(Timestamp::now));
         let world = World {
             workspace: Arc::new(workspace),
             skills: shelf,
-            news: News::default(),
+            news,
             embeddings: embeddings(&config)?,
             shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits, gate)),
         };
-        let registry = Arc::new(registry(&config).map_err(|error| unequipped(&error))?);
+        let registry = Arc::new(registry);
         let memory = Some(memory(&config, &self.store)?);
         let tree = None;
         Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
@@ -184,7 +192,7 @@ fn settings(
         deny: gate::denylist(config),
         allow: gate::allowlist(config),
         container: format!("{:?}", footing.kind).to_lowercase(),
-        footing: footing.facts.join(" "),
+        footing: footing.warnings.join(" "),
         workspace: footing.workspace.display().to_string(),
         instructions: crate::instructions::load(Path::new(&task.created.workspace)),
         sub_agent_timeout: config.subagents.default_timeout_seconds,

@@ -13,6 +13,7 @@ mod long_compaction;
 mod long_memory;
 mod skills;
 mod web;
+mod mcp;
 mod gate;
 mod litellm;
 mod screen;

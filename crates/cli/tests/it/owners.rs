@@ -77,3 +77,23 @@ fn ctrl_c_pauses_and_says_how_to_go_on() {
     assert!(ran.stderr.contains("windlass resume task_"), "{ran:?}");
     program.windlass(&["resume", &program.task(), "--json"]).expect(0);
 }
+
+/// MS-124: a command left running is listed with its task while somebody drives it.
+#[test]
+fn background_commands_are_listed_with_their_task() {
+    let server = ModelServer::start("replies: [{bash: {command: sleep 600, background: true}}]");
+    let gate = Gate::new();
+    let program = Program::with(server);
+    program.server.answer_with(move |request| {
+        (request.replies == 1).then(|| Answer::script("say: done").gated(0, &gate))
+    });
+    let mut child = program.start(&["run", "wait", "--json"]);
+    program.server.requests_reach_blocking(2);
+    let listed = program.windlass(&["tasks"]).expect(0);
+    assert!(listed.stdout.contains("in the background of task_"), "{listed:?}");
+    assert!(listed.stdout.contains("sleep 600"), "{listed:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let listed = program.windlass(&["tasks"]).expect(0);
+    assert!(!listed.stdout.contains("in the background"), "they end with the task: {listed:?}");
+}

@@ -136,3 +136,217 @@ fn a_running_task_sees_a_skill_appear_change_break_mend_and_go_within_a_turn() {
     let answered = &sent[5][sent[5].len() - 2];
     assert!(answered.contains("there is no skill `deploy`"), "{answered}");
 }
+
+fn put(program: &Program, name: &str, text: &str) {
+    let path = program.workspace().join(".windlass/skills").join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// AX-114, MS-154
+#[test]
+fn a_skill_is_called_for_by_its_name_in_a_goal_and_in_a_message() {
+    let server = ModelServer::start("replies: [{read: notes.txt}, {say: understood}]");
+    let gate = Gate::new();
+    server.next(Answer::script("read: notes.txt").gated(0, &gate));
+    let program = Program::with(server);
+    put(&program, "deploy.md", &skill("Deploy $ARGUMENTS carefully."));
+    put(&program, "quiet.md", "---\ndescription: x\nuser-invocable: false\n---\nx\n");
+    let child = program.start(&["run", "/deploy the shop", "--json"]);
+    gate.reached_blocking();
+    let first = contents(&program.server.requests()[0]);
+    assert!(first[1].contains("Deploy the shop carefully."), "{}", first[1]);
+    // What has changed meanwhile counts at once.
+    put(&program, "deploy.md", &skill("Deploy $ARGUMENTS at night."));
+    program.windlass(&["send", &program.task(), "/deploy the blog"]).expect(0);
+    gate.open();
+    let ran: Ran = child.wait_with_output().unwrap().into();
+    ran.expect(0);
+    let second = contents(&program.server.requests()[1]);
+    let said = second.iter().find(|text| text.starts_with("User says: Follow the skill"));
+    assert!(said.unwrap().contains("Deploy the blog at night."), "{second:?}");
+
+    let refused = program.windlass(&["run", "/quiet", "--json"]).expect(2);
+    assert!(refused.stderr.contains("is not for people to call"), "{refused:?}");
+    let unknown = program.windlass(&["run", "/nope", "--json"]).expect(2);
+    assert!(unknown.stderr.contains("there is no skill `nope`"), "{unknown:?}");
+}
+
+/// AX-105…107, AX-030, MS-153, MS-156
+#[test]
+fn skills_are_listed_shown_and_checked() {
+    let program = Program::playing("replies: [{say: hello}]");
+    let home = program.data.path().join(".windlass/skills/review.md");
+    std::fs::create_dir_all(home.parent().unwrap()).unwrap();
+    std::fs::write(&home, "---\ndescription: Look closely\nauthor_type: auditor\n---\nLook.\n")
+        .unwrap();
+    put(
+        &program,
+        "ship.yaml",
+        "description: Ship it\nside-effects: production-mutation\ncontent: Push.\n",
+    );
+    let listed = program.windlass(&["skills", "list"]).expect(0);
+    insta::assert_snapshot!(listed.stdout, @"
+    SKILL   FROM     CALLED BY   ABOUT
+    review  user     agent, you  Look closely
+    ship    project  you         Ship it
+    ");
+    let shown = program.windlass(&["skills", "show", "review", "--json"]).expect(0);
+    let shown = shown.json_lines().remove(0);
+    assert_eq!(shown["author_type"], "auditor");
+    assert_eq!(shown["context"], "inline");
+    assert_eq!(shown["genesis_scope"], Value::Null);
+    std::fs::write(&home, "---\ndescription: Look closely\n---\nUpdated\n").unwrap();
+    assert!(program.windlass(&["skills", "show", "review"]).expect(0).stdout.contains("Updated"));
+    program.windlass(&["skills", "check"]).expect(0);
+
+    put(&program, "broken.md", "---\ndescription: x\ncontext: sideways\n---\n");
+    let checked = program.windlass(&["skills", "check"]).expect(1);
+    assert!(checked.stdout.contains("broken.md:3: `context` may not be `sideways`"), "{checked:?}");
+    let missing = program.windlass(&["skills", "show", "nope"]).expect(2);
+    assert!(missing.stderr.contains("the skills here are: review, ship"), "{missing:?}");
+    let broken = program.windlass(&["skills", "show", "broken"]).expect(2);
+    assert!(broken.stderr.contains("broken.md:3:"), "{broken:?}");
+}
+
+/// ES-244: the merged skills are one directory, in the sandbox and for file tools alike.
+#[test]
+fn commands_and_file_tools_see_the_same_merged_skills() {
+    let script = "
+replies:
+  - bash: ls -A /skills/deploy && cat /skills/deploy/scripts/go.sh
+  - read: /skills/deploy/SKILL.md
+  - write: {path: /skills/deploy/SKILL.md, content: mine now}
+  - say: done
+";
+    let program = Program::playing(script);
+    put(&program, "deploy/SKILL.md", &skill("Deploy it."));
+    put(&program, "deploy/scripts/go.sh", "echo going");
+    put(&program, "deploy/evals/case-1/hidden/answer", "42");
+    program.windlass(&["run", "look", "--json"]).expect(0);
+    let sent = contents(program.server.requests().last().unwrap());
+    assert!(sent.iter().any(|text| text.contains("SKILL.md\nscripts\necho going")), "{sent:?}");
+    assert!(sent.iter().any(|text| text.contains("Deploy it.")), "{sent:?}");
+    assert!(!sent.last().unwrap().contains("mine now"), "read-only: {sent:?}");
+}
+
+/// Must show 4; MS-168…171
+#[test]
+fn an_eval_tells_whether_a_skill_helps_and_keeps_what_failed() {
+    let program = Program::with(ModelServer::start_empty());
+    program.server.answer_with(|request| {
+        let sent = contents(request);
+        let has_skill = sent[0].contains("`greet`");
+        let reply = match (has_skill, request.replies) {
+            (true, 0) if sent[1].contains("politely") => "glob: '**/*'",
+            (true, 1) => "write: {path: greeting.txt, content: good morning}",
+            _ => "say: done",
+        };
+        Some(Answer::script(reply))
+    });
+    let made =
+        program.windlass(&["skills", "new", "greet", "--description", "How to greet"]).expect(0);
+    assert!(made.stdout.contains(".windlass/skills/greet"), "{made:?}");
+    let cases = ".windlass/skills/greet/evals";
+    assert!(program.workspace().join(cases).join("case-1/grader.sh").exists());
+    put(&program, "greet/evals/case-1/task.md", "Greet politely.");
+    put(&program, "greet/evals/case-1/work/names.txt", "Ada");
+    put(&program, "greet/evals/case-1/hidden/expected.txt", "good morning");
+    let grader = "test -f \"$WINDLASS_EVAL_TRACE\" || exit 9\ngrep -q COMPLETED \"$WINDLASS_EVAL_RESULT\" || exit 8\n\
+        cmp greeting.txt \"$WINDLASS_EVAL_HIDDEN/expected.txt\"\n";
+    put(&program, "greet/evals/case-1/grader.sh", grader);
+    put(&program, "greet/evals/case-2/task.md", "Greet rudely.");
+    put(&program, "greet/evals/case-2/grader.sh", "echo there is no rude greeting; exit 1\n");
+    let ran = program.windlass(&["skills", "eval", "greet"]).expect(1);
+    insta::assert_snapshot!(ran.stdout, @"
+    CASE    WITH  WITHOUT
+    case-1  1/1   0/1
+    case-2  0/1   0/1
+    ");
+    assert!(ran.stderr.contains("there is no rude greeting"), "{}", ran.stderr);
+    let kept: Vec<_> = ran.stderr.lines().filter_map(|line| line.strip_prefix("kept ")).collect();
+    assert_eq!(kept.len(), 3, "{}", ran.stderr);
+    for line in kept {
+        let directory = std::path::Path::new(line.split_once(": ").unwrap().0);
+        assert!(
+            directory.join("work").is_dir() && directory.join("trace.jsonl").is_file(),
+            "{line}"
+        );
+    }
+    // What the agent could see of the case: a copy of work/, nothing hidden, no grader, no answer.
+    let seen: Vec<_> = program.server.requests().iter().flat_map(contents).collect();
+    assert!(seen.iter().any(|text| text.contains("names.txt")));
+    for secret in ["expected.txt", "grader", "task.md"] {
+        assert!(!seen.iter().any(|text| text.contains(secret)), "{secret}");
+    }
+    assert!(!program.workspace().join("greeting.txt").exists(), "the case itself is untouched");
+    let one =
+        program.windlass(&["skills", "eval", "greet", "--case", "case-1", "--only-with"]).expect(0);
+    assert!(one.stdout.contains("case-1  1/1"), "{one:?}");
+    put(&program, "lone.md", "---\ndescription: x\n---\nx\n");
+    let none = program.windlass(&["skills", "eval", "lone"]).expect(2);
+    assert!(none.stderr.contains("has no evals"), "{none:?}");
+}
+
+/// AX-034: a task that is a skill uses only the skill's tools.
+#[test]
+fn a_skill_that_names_its_tools_is_denied_all_others() {
+    let script = "
+replies:
+  - read: notes.txt
+  - write: {path: made.txt, content: x}
+  - say: done
+";
+    let program = Program::playing(script);
+    std::fs::write(program.workspace().join("notes.txt"), "a note").unwrap();
+    put(&program, "look.md", "---\ndescription: x\nallowed-tools: Read, Grep\n---\nOnly look.\n");
+    program.windlass(&["run", "/look", "--json"]).expect(0);
+    let sent = contents(program.server.requests().last().unwrap());
+    assert!(sent.iter().any(|text| text.contains("a note")), "{sent:?}");
+    let denied = sent.last().unwrap();
+    assert!(
+        denied.starts_with("DENIED") && denied.contains("the skill `look` uses only"),
+        "{denied}"
+    );
+    assert!(!program.workspace().join("made.txt").exists());
+}
+
+/// AX-032: a skill that forks is followed in a conversation of its own.
+#[test]
+fn a_skill_that_forks_is_followed_by_a_sub_agent() {
+    let program = Program::with(ModelServer::start_empty());
+    program.server.answer_with(|request| {
+        let sent = contents(request);
+        let is_child = sent[1].contains("Follow the skill `apart`");
+        Some(Answer::script(match (is_child, request.replies) {
+            (true, _) => "say: looked at it from outside",
+            (false, 0) => "read_skill: {name: apart}",
+            (false, 1) => "spawn_agent: {task: /apart the parser}",
+            (false, _) => "say: done",
+        }))
+    });
+    put(&program, "apart.md", "---\ndescription: x\ncontext: fork\n---\nThe secret handshake.\n");
+    program.windlass(&["run", "work", "--json"]).expect(0);
+    let all: Vec<_> = program.server.requests().iter().map(contents).collect();
+    let child = all.iter().find(|sent| sent[1].contains("Follow the skill `apart`")).unwrap();
+    assert!(child[1].contains("The secret handshake.") && child[1].contains("the parser"));
+    let parent = all.last().unwrap();
+    assert!(!parent.iter().any(|text| text.contains("handshake")), "{parent:?}");
+    assert!(parent.last().unwrap().contains("looked at it from outside"), "{parent:?}");
+}
+
+/// A task that nobody drove hears of what changed meanwhile.
+#[test]
+fn a_resumed_task_hears_of_skills_that_changed_while_it_waited() {
+    let program = Program::playing("replies: [{ask_user: {question: go on?}}, {say: done}]");
+    put(&program, "deploy.md", &skill("One."));
+    program.windlass(&["run", "work", "--json"]).expect(3);
+    put(&program, "deploy.md", &skill("Two."));
+    put(&program, "fresh.md", "---\ndescription: Fresh\n---\nx\n");
+    let task = program.task();
+    program.windlass(&["answer", &task, "yes"]).expect(0);
+    program.windlass(&["resume", &task, "--json"]).expect(0);
+    let sent = contents(program.server.requests().last().unwrap());
+    let told = sent.iter().find(|text| text.starts_with("The skills have changed")).unwrap();
+    assert!(told.contains("- changed: `deploy`") && told.contains("- new: `fresh`"), "{told}");
+}

@@ -1,7 +1,7 @@
 //! Who is offered which skill, and how a person calls for one.
 
 use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
-use windlass_skills::{InvocationError, Scope, Skills, Viewer, invoke, news};
+use windlass_skills::{InvocationError, Scope, Skills, Viewer, followed, fork, invoke, news};
 
 use crate::{load, put};
 
@@ -72,6 +72,7 @@ fn a_person_calls_for_a_skill_by_its_name() {
     let narrow = invoke("/narrow", &skills, viewer).unwrap().unwrap();
     assert_eq!(narrow.allowed_tools.unwrap(), ["read", "grep"]);
     assert_eq!(narrow.genesis_scope.unwrap(), "ci");
+    insta::assert_snapshot!(invoke("/narrow x", &skills, viewer).unwrap().unwrap().message, @"Let a sub-agent follow the skill `narrow`: call `spawn_agent` with the task `/narrow x` and no other words; the instructions are put in their place. Without that tool, use `read_skill`.");
     let refused = |text: &str| invoke(text, &skills, viewer).unwrap().unwrap_err();
     assert!(matches!(refused("/background"), InvocationError::NotForPeople { .. }));
     insta::assert_snapshot!(refused("/builder now"), @"skill `builder` needs profile `trusted` or more");
@@ -104,4 +105,35 @@ fn a_running_agent_hears_what_is_new_changed_and_gone_and_only_that() {
     Read one with `read_skill` when it fits what you are doing.
     ");
     assert!(news(&now, &after, viewer).is_none());
+}
+
+/// AX-032, AX-034
+#[test]
+fn a_followed_skill_is_known_by_its_goal_and_allows_only_its_tools() {
+    let (_directory, skills) = skills();
+    let viewer = viewer(PermissionProfile::Normal, WorkMode::Build);
+    let goal = fork("/narrow the tests", &skills, viewer).unwrap();
+    assert_eq!(followed(&goal), Some("narrow"));
+    assert!(goal.contains("Apply it to: the tests"), "{goal}");
+    assert_eq!(followed("fix the build"), None);
+    assert!(
+        fork("/deploy now", &skills, viewer).is_none(),
+        "MS-161: not on a model's own initiative"
+    );
+    let narrow = skills.get("narrow").unwrap();
+    let allowed: Vec<_> = ["read", "grep", "write", "bash", "read_skill", "ask_user"]
+        .into_iter()
+        .filter(|tool| narrow.allows(tool))
+        .collect();
+    assert_eq!(allowed, ["read", "grep", "read_skill", "ask_user"]);
+    assert!(skills.get("anyone").unwrap().allows("bash"));
+    let text = "---\nname: x\ndescription: y\nallowed-tools: Bash(git:*), WebFetch, Task, mcp:time:now\n---\n";
+    let directory = tempfile::tempdir().unwrap();
+    put(&directory, "s/x.md", text);
+    let loaded = load(&directory, &[("s", Scope::User)]);
+    let other = loaded.get("x").unwrap();
+    for tool in ["bash", "bash_output", "web_fetch", "spawn_agent", "mcp__time__now"] {
+        assert!(other.allows(tool), "{tool}");
+    }
+    assert!(!other.allows("write") && !other.allows("mcp__time__later"));
 }

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
-use windlass_skills::{Context, Skill, Skills, Viewer};
+use windlass_skills::{Context, Skill, Skills};
 
 use super::{Builtin, act, looks};
 use crate::output::neutralize;
-use crate::tool::{Call, Category, Prepared, World};
+use crate::tool::{Call, Category, Facts, Prepared, World};
 
 /// How many other files of a skill are named; the rest can be listed.
 const MAX_NAMED: usize = 50;
@@ -31,15 +31,25 @@ impl Builtin for ReadSkill {
 
     fn prepare(world: World, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let reason = format!("reads skill `{}`", given.name);
-        Ok(looks(
-            reason,
-            act(move || read(&world.skills.current(), &given.name, call.facts.viewer)),
-        ))
+        Ok(looks(reason, act(move || read(&world.skills.current(), &given.name, &call.facts))))
     }
 }
 
-fn read(skills: &Skills, name: &str, viewer: Viewer) -> Outcome {
+fn read(skills: &Skills, name: &str, facts: &Facts) -> Outcome {
+    let viewer = facts.viewer;
     match skills.get(name) {
+        Some(skill)
+            if skill.is_offered_to(viewer)
+                && skill.meta.context == Context::Fork
+                && facts.may_spawn =>
+        {
+            // Its instructions belong into another conversation (AX-032).
+            Outcome::ok(format!(
+                "The skill `{name}` is followed by a sub-agent: call `spawn_agent` with the task `/{name} WHAT \
+                 IT IS APPLIED TO` and no other words. The sub-agent gets the instructions; you get what it \
+                 comes to."
+            ))
+        }
         Some(skill) if skill.is_offered_to(viewer) => Outcome::ok(shown(skill)),
         Some(skill) if skill.is_reached_by(viewer) => Outcome::error(format!(
             "Error: skill `{name}` is used only when the user calls for it. Ask the user to run /{name}."
@@ -72,11 +82,6 @@ fn shown(skill: &Skill) -> String {
     if let Some(tools) = &skill.meta.allowed_tools {
         let tools = tools.join(", ");
         text.push_str(&format!("\n[While you follow this skill, use only these tools: {tools}]\n"));
-    }
-    if skill.meta.context == Context::Fork {
-        text.push_str(
-            "\n[Follow this skill in a sub-agent (`spawn_agent`), if you have that tool.]\n",
-        );
     }
     text
 }

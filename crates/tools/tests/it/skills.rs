@@ -22,6 +22,10 @@ fn bench() -> Bench {
         "ship.md",
         "---\nname: ship\ndescription: Ship it\nside-effects: production-mutation\n---\nPush.\n",
     );
+    put(
+        "forked.md",
+        "---\nname: forked\ndescription: Apart\ncontext: fork\nallowed-tools: read\nauthor-type: executor\n---\nX.\n",
+    );
     let skills = Skills::load(&[(bench.outside.path().join("skills"), Scope::User)]);
     bench.with_skills(skills)
 }
@@ -60,4 +64,26 @@ async fn a_skill_is_read_whole_or_the_known_ones_are_named() {
     insta::assert_snapshot!(bench.error("read_skill", name("ship")).await,
         @"Error: skill `ship` is used only when the user calls for it. Ask the user to run /ship.");
     assert_eq!(bench.assessed("read_skill", name("pdf")).await, "read LOW: reads skill `pdf`");
+}
+
+/// AX-031, AX-032, AX-034, MS-157
+#[tokio::test]
+async fn a_skill_that_forks_is_not_read_into_the_conversation_that_can_spawn() {
+    let mut bench = bench();
+    let forked = json!({ "name": "forked" });
+    assert!(
+        bench.error("read_skill", forked.clone()).await.contains("there is no skill"),
+        "no role"
+    );
+    let axes = windlass_core::axes::Axes::headless();
+    bench.facts.viewer = windlass_skills::Viewer::of(&axes);
+    let inline = bench.ok("read_skill", forked.clone()).await;
+    assert!(
+        inline.contains("\nX.\n") && inline.contains("use only these tools: read]"),
+        "{inline}"
+    );
+    bench.facts.may_spawn = true;
+    let delegated = bench.ok("read_skill", forked).await;
+    assert!(delegated.contains("`spawn_agent` with the task `/forked"), "{delegated}");
+    assert!(!delegated.contains("\nX.\n"), "{delegated}");
 }

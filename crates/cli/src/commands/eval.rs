@@ -1,0 +1,274 @@
+//! `skills eval`: does a skill help? Each case with and without it, decided by its grader (MS-168…171).
+//!
+//! Invariants:
+//! - A trial has a directory, a data directory and a workspace of its own; its agent sees a copy of
+//!   `work/` and, with the skill, the skill without its evals. `hidden/` is for the grader alone.
+//! - What a passing trial leaves is removed; what a failing one leaves is kept and named.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use windlass_coordinator::{Draft, Share};
+use windlass_core::axes::Axes;
+use windlass_core::command::{ExecutionConfig, ResultStatus, TaskResult};
+use windlass_core::event::Driver;
+use windlass_skills::eval::{Case, cases};
+use windlass_skills::{Merged, Scope, Skill, Skills, Viewer, invoke};
+
+use super::setup::print;
+use super::skills::unknown;
+use crate::Hooks;
+use crate::args::Eval;
+use crate::failure::Failure;
+use crate::show::{Table, note, out, plain};
+use crate::wiring::{self, Surroundings, skills};
+
+/// How long a grader may take; it is deterministic and looks at files.
+const GRADER_TIME: Duration = Duration::from_secs(120);
+/// How much of a grader's words is kept.
+const MAX_WORDS_CHARS: usize = 200;
+
+/// Whether a trial's agent has the skill.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arm {
+    With,
+    Without,
+}
+
+/// What a trial came to.
+struct Tried {
+    passed: bool,
+    words: String,
+    rounds: u32,
+    tokens: u64,
+}
+
+pub(super) fn eval(
+    surroundings: &Surroundings,
+    workspace: &Path,
+    args: &Eval,
+    hooks: Hooks,
+) -> Result<u8, Failure> {
+    let found = skills::now(surroundings, workspace);
+    let skill = found.get(&args.name).ok_or_else(|| unknown(&found, &args.name))?;
+    let cases = chosen(skill, args)?;
+    let config = surroundings.config(workspace)?;
+    let model = args.model.clone();
+    let config = config.for_task(&ExecutionConfig { model, ..ExecutionConfig::default() })?;
+    let model = config.models.for_mode(Axes::headless().model_mode)?.to_string();
+    let examiner = Examiner { surroundings, skill, found: &found, args, model, hooks };
+    let arms: &[Arm] = if args.only_with { &[Arm::With] } else { &[Arm::With, Arm::Without] };
+    let runtime = wiring::runtime()?;
+    let mut table = Table::new(&["CASE", "WITH", "WITHOUT"], &[]);
+    let (mut all_pass, mut kept) = (true, Vec::new());
+    for case in &cases {
+        let mut cells = vec![plain(&case.name)];
+        for &arm in arms {
+            let mut passes = 0;
+            for number in 1..=args.trials {
+                let tried = runtime.block_on(examiner.trial(case, arm, number))?;
+                passes += u32::from(tried.0.passed);
+                if args.json {
+                    out(&line(case, arm, number, &tried.0, tried.1.as_deref()));
+                }
+                if let Some(directory) = tried.1 {
+                    kept.push((directory, tried.0.words));
+                }
+            }
+            all_pass &= arm == Arm::Without || passes == args.trials;
+            cells.push(format!("{passes}/{}", args.trials));
+        }
+        table.row(cells);
+    }
+    if !args.json {
+        print(&table);
+    }
+    for (directory, words) in kept {
+        note(&plain(&format!("kept {}: {words}", directory.display())));
+    }
+    Ok(u8::from(!all_pass))
+}
+
+fn chosen(skill: &Skill, args: &Eval) -> Result<Vec<Case>, Failure> {
+    let folder = skill.folder().ok_or_else(|| {
+        let message = format!("`{}` is a lone file and has no evals", skill.meta.name);
+        Failure::usage(message, "make it a folder with a `SKILL.md` and `evals/`")
+    })?;
+    let (mut found, problems) = cases(folder);
+    problems.iter().for_each(|problem| note(&plain(&problem.to_string())));
+    if let Some(wanted) = &args.case {
+        found.retain(|case| case.name == *wanted);
+    }
+    if found.is_empty() {
+        let message = format!("`{}` has no eval case to run", skill.meta.name);
+        let hint = format!(
+            "write one: {}/evals/case-1/ with task.md, a grader, and perhaps work/ and hidden/",
+            folder.display()
+        );
+        return Err(Failure::usage(message, hint));
+    }
+    Ok(found)
+}
+
+fn line(case: &Case, arm: Arm, number: u32, tried: &Tried, kept: Option<&Path>) -> String {
+    json!({
+        "case": case.name, "with_skill": arm == Arm::With, "trial": number,
+        "passed": tried.passed, "words": tried.words, "rounds": tried.rounds,
+        "tokens": tried.tokens, "kept": kept,
+    })
+    .to_string()
+}
+
+struct Examiner<'a> {
+    surroundings: &'a Surroundings,
+    skill: &'a Skill,
+    found: &'a Skills,
+    args: &'a Eval,
+    model: String,
+    hooks: Hooks,
+}
+
+impl Examiner<'_> {
+    /// One trial: what it came to, and where it is kept when it failed.
+    async fn trial(
+        &self,
+        case: &Case,
+        arm: Arm,
+        number: u32,
+    ) -> Result<(Tried, Option<PathBuf>), Failure> {
+        let directory = self.directory(case, arm, number)?;
+        let tried = self.tried(case, arm, &directory).await?;
+        if tried.passed {
+            let _ = fs::remove_dir_all(&directory);
+            return Ok((tried, None));
+        }
+        Ok((tried, Some(directory)))
+    }
+
+    fn directory(&self, case: &Case, arm: Arm, number: u32) -> Result<PathBuf, Failure> {
+        let word = if arm == Arm::With { "with" } else { "without" };
+        let stamp = jiff::Timestamp::now().as_millisecond();
+        let name = format!("{stamp}-{}-{word}-{number}", case.name);
+        let all = self.surroundings.data.join("evals").join(&self.skill.meta.name);
+        let directory = all.join(name);
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("`{}` cannot be made", directory.display()))?;
+        Ok(directory.canonicalize().unwrap_or(directory))
+    }
+
+    async fn tried(&self, case: &Case, arm: Arm, directory: &Path) -> Result<Tried, Failure> {
+        let work = directory.join("work");
+        case.stage(&work).with_context(|| format!("`{}` cannot be copied", case.name))?;
+        let result = self.run(case, arm, directory, &work).await?;
+        let trace = directory.join("data/traces").join(result.task_id.to_string());
+        let trace = trace.join(format!("{}.jsonl", result.task_id));
+        let _ = fs::copy(trace, directory.join("trace.jsonl"));
+        let text = serde_json::to_vec_pretty(&result).unwrap_or_default();
+        fs::write(directory.join("result.json"), text).context("the result cannot be kept")?;
+        let (rounds, tokens) = (result.usage.iterations, result.usage.total_tokens);
+        if result.status == ResultStatus::BlockedUser {
+            let words = "the task waits for a person, and in an eval there is none".to_owned();
+            return Ok(Tried { passed: false, words, rounds, tokens });
+        }
+        let (passed, words) = grade(case, directory, &work).await;
+        Ok(Tried { passed, words, rounds, tokens })
+    }
+
+    /// The agent's run, in a data directory of its own.
+    async fn run(
+        &self,
+        case: &Case,
+        arm: Arm,
+        directory: &Path,
+        work: &Path,
+    ) -> Result<TaskResult, Failure> {
+        let surroundings = Surroundings {
+            data: directory.join("data"),
+            skill_directories: Some(self.shelf(arm, directory)?),
+            ..self.surroundings.clone()
+        };
+        let coordinator = wiring::coordinator(&surroundings, self.hooks.store.clone())?;
+        let axes = Axes::headless();
+        let goal = self.goal(case, arm, &axes);
+        let execution_config = ExecutionConfig {
+            model: Some(self.model.clone()),
+            timeout_seconds: Some(self.args.timeout),
+            ..ExecutionConfig::default()
+        };
+        let draft = Draft {
+            goal,
+            constraints: Vec::new(),
+            workspace: work.to_owned(),
+            share: Share::Alone,
+            axes,
+            execution_config,
+            resume_context: None,
+            driver: Driver::Foreground,
+            cost_budget: None,
+            dependency_blockers: Vec::new(),
+        };
+        let task = coordinator.submit(draft).await?;
+        Ok(coordinator.drive(task, &CancellationToken::new()).await?)
+    }
+
+    /// The skill alone and without its evals, or nothing at all.
+    fn shelf(&self, arm: Arm, directory: &Path) -> Result<Vec<(PathBuf, Scope)>, Failure> {
+        if arm == Arm::Without {
+            return Ok(Vec::new());
+        }
+        let merged =
+            Merged::open(directory.join("skills")).context("the skill cannot be copied")?;
+        let problems = merged.sync(&self.found.only(&self.skill.meta.name));
+        match problems.first() {
+            Some(problem) => Err(anyhow::anyhow!("{problem}").into()),
+            None => Ok(vec![(merged.shown().to_owned(), Scope::User)]),
+        }
+    }
+
+    /// A skill that agents do not use by themselves is called for.
+    fn goal(&self, case: &Case, arm: Arm, axes: &Axes) -> String {
+        let (viewer, name) = (Viewer::of(axes), &self.skill.meta.name);
+        if arm == Arm::Without || self.skill.is_offered_to(viewer) {
+            return case.task.clone();
+        }
+        let called = invoke(&format!("/{name} {}", case.task), self.found, viewer);
+        called.and_then(Result::ok).map_or_else(|| case.task.clone(), |invocation| invocation.text)
+    }
+}
+
+/// Runs the grader in the workspace that the agent left; its exit code decides (MS-170).
+async fn grade(case: &Case, directory: &Path, work: &Path) -> (bool, String) {
+    let command = case.grader_command();
+    let Some((program, arguments)) = command.split_first() else {
+        return (false, "there is no grader".to_owned());
+    };
+    let mut grader = tokio::process::Command::new(program);
+    grader
+        .args(arguments)
+        .arg(work)
+        .current_dir(work)
+        .env("WINDLASS_EVAL_WORKSPACE", work)
+        .env("WINDLASS_EVAL_TRACE", directory.join("trace.jsonl"))
+        .env("WINDLASS_EVAL_RESULT", directory.join("result.json"))
+        .stdin(std::process::Stdio::null())
+        .kill_on_drop(true);
+    if let Some(hidden) = &case.hidden {
+        grader.env("WINDLASS_EVAL_HIDDEN", hidden);
+    }
+    let graded = match tokio::time::timeout(GRADER_TIME, grader.output()).await {
+        Ok(Ok(graded)) => graded,
+        Ok(Err(error)) => {
+            return (false, format!("`{}` does not run: {error}", program.display()));
+        }
+        Err(_) => return (false, format!("the grader took over {} s", GRADER_TIME.as_secs())),
+    };
+    let said = [graded.stdout, graded.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let words = windlass_core::text::one_line(last, MAX_WORDS_CHARS);
+    (graded.status.success(), words)
+}

@@ -1,0 +1,159 @@
+//! `mcp`: which servers a task would have, and what one of them offers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+use windlass_core::id::TaskId;
+use windlass_sandbox::Sandbox;
+use windlass_tools::mcp::{Change, Ground, Listing, McpTool, PRESETS, Server, Servers, shown_name};
+use windlass_tools::{News, Tool as _};
+
+use super::setup::print;
+use crate::args::{Mcp, McpWhat};
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::show::{Table, note, out, plain};
+use crate::wiring::{self, Surroundings, mcp, sandbox, skills};
+
+/// How much of a description stands in a list.
+const SHOWN_CHARS: usize = 60;
+
+pub(super) fn mcp(surroundings: &Surroundings, args: &Mcp) -> Result<u8, Failure> {
+    let workspace = &args.workspace;
+    match &args.what {
+        McpWhat::List { json } => list(surroundings, workspace, *json),
+        McpWhat::Test { name, pin, json, .. } => test(surroundings, workspace, name, *pin, *json),
+        McpWhat::Presets => {
+            let mut table = Table::new(&["PRESET", "RUNS", "GIVES"], &[]);
+            for preset in &PRESETS {
+                let cells = [preset.name, &preset.command_line(), preset.about];
+                table.row(cells.map(str::to_owned).into());
+            }
+            print(&table);
+            Ok(0)
+        }
+    }
+}
+
+fn list(surroundings: &Surroundings, workspace: &Path, json: bool) -> Result<u8, Failure> {
+    let config = surroundings.config(workspace)?;
+    let found = mcp::found(surroundings, &config, workspace, &skills::now(surroundings, workspace));
+    let mut table = Table::new(&["SERVER", "RUNS", "WHERE", "TRUSTED"], &[]);
+    for definition in &found.definitions {
+        let place = match definition.program() {
+            Some(_) => config.mcp.placement.as_str(),
+            None => "elsewhere",
+        };
+        let (name, runs, trusted) = (&definition.name, definition.summary(), definition.trusted);
+        if json {
+            out(&json!({ "name": name, "runs": runs, "where": place, "trusted": trusted })
+                .to_string());
+        }
+        let trusted = if trusted { "yes" } else { "no" };
+        table.row(vec![name.clone(), plain(&runs), place.to_owned(), trusted.to_owned()]);
+    }
+    if !json && !found.definitions.is_empty() {
+        print(&table);
+    }
+    if !json && found.definitions.is_empty() {
+        note("no MCP servers; name some in `.mcp.json` or under `[mcp.servers]`");
+    }
+    found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
+    Ok(0)
+}
+
+fn test(
+    surroundings: &Surroundings,
+    workspace: &Path,
+    name: &str,
+    pin: bool,
+    json: bool,
+) -> Result<u8, Failure> {
+    let config = surroundings.config(workspace)?;
+    let found = mcp::found(surroundings, &config, workspace, &skills::now(surroundings, workspace));
+    found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
+    let definition = found.definitions.into_iter().find(|definition| definition.name == name);
+    let definition = definition.ok_or_else(|| {
+        let message = format!("there is no MCP server `{name}` that can be started here");
+        Failure::usage(message, "see `windlass mcp list`")
+    })?;
+    let root = TaskId::new(jiff::Timestamp::now());
+    // The sandbox shows a task its trace, so there has to be one.
+    let trace = surroundings.data.join("traces").join(root.to_string());
+    std::fs::create_dir_all(&trace).map_err(anyhow::Error::from)?;
+    let runtime = wiring::runtime()?;
+    let outcome = runtime.block_on(async {
+        let (ground, sandbox) = ground(surroundings, &config, workspace, root).await?;
+        let servers = Servers::new(vec![definition], &ground);
+        let outcome = tested(&servers, pin, json).await;
+        servers.close().await;
+        sandbox.stop().await;
+        outcome
+    });
+    let _ = std::fs::remove_dir(&trace);
+    outcome
+}
+
+async fn ground(
+    surroundings: &Surroundings,
+    config: &Config,
+    workspace: &Path,
+    root: TaskId,
+) -> Result<(Ground, Arc<dyn Sandbox>), Failure> {
+    let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
+    let opened = sandbox::open(surroundings, config, &workspace, root).await;
+    let opened = opened.map_err(|details| {
+        Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
+    })?;
+    let ground = mcp::ground(surroundings, config, &workspace, &opened, News::default());
+    Ok((ground.map_err(anyhow::Error::from)?, opened))
+}
+
+async fn tested(servers: &Servers, pin: bool, json: bool) -> Result<u8, Failure> {
+    let Some(server) = servers.iter().next() else { return Ok(0) };
+    let (listing, changes) = match server.compare().await {
+        Ok(compared) => compared,
+        Err(why) => {
+            let message = format!("MCP server `{}` does not work: {why}", server.name());
+            let hint =
+                "see that its program runs by itself, in the sandbox: `windlass exec --test …`";
+            return Err(Failure { code: 1, ..Failure::usage(message, hint) });
+        }
+    };
+    show(server, &listing, json);
+    for change in &changes {
+        note(&match change {
+            Change::Added(tool) => format!("new since it was pinned: {}", plain(tool)),
+            Change::Changed(tool) => format!("changed since it was pinned: {}", plain(tool)),
+            Change::Removed(tool) => format!("gone since it was pinned: {}", plain(tool)),
+        });
+    }
+    if pin {
+        server.meet().await.map_err(|why| anyhow::anyhow!("{why}"))?;
+        note("pinned as it is now");
+    } else if !changes.is_empty() {
+        note("agents still see what is pinned; accept this with `--pin`");
+    }
+    Ok(u8::from(!changes.is_empty() && !pin))
+}
+
+fn show(server: &Arc<Server>, listing: &Listing, json: bool) {
+    let mut table = Table::new(&["TOOL", "CLASS", "ABOUT"], &[]);
+    for info in &listing.tools {
+        let tool = McpTool::new(Arc::clone(server), info.clone());
+        let class = tool.least().0;
+        if json {
+            out(&json!({ "tool": tool.shown_name(), "wire": tool.name(), "class": class.to_string(),
+                "description": info.description, "parameters": info.parameters })
+            .to_string());
+            continue;
+        }
+        let about = windlass_core::text::one_line(&info.description, SHOWN_CHARS);
+        let name = shown_name(server.name(), &info.name);
+        table.row(vec![plain(&name), class.to_string(), plain(&about)]);
+    }
+    if !json {
+        print(&table);
+    }
+}

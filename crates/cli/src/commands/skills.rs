@@ -1,0 +1,194 @@
+//! `skills`: which there are, one of them, a new one, what is wrong.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use windlass_skills::{Scope, SideEffects, Skill, parse_markdown};
+
+use super::eval;
+use super::setup::print;
+use crate::Hooks;
+use crate::args::{Skills, SkillsWhat};
+use crate::failure::Failure;
+use crate::show::{Table, note, out, plain};
+use crate::wiring::{Surroundings, skills};
+
+/// How much of a description stands in a list.
+const SHOWN_CHARS: usize = 60;
+
+pub(super) fn skills(
+    surroundings: &Surroundings,
+    args: &Skills,
+    hooks: Hooks,
+) -> Result<u8, Failure> {
+    let workspace = &args.workspace;
+    match &args.what {
+        SkillsWhat::List { json } => Ok(list(surroundings, workspace, *json)),
+        SkillsWhat::Show { name, json } => show(surroundings, workspace, name, *json),
+        SkillsWhat::New { name, description, user } => {
+            new(surroundings, workspace, name, description, *user)
+        }
+        SkillsWhat::Check { name } => check(surroundings, workspace, name.as_deref()),
+        SkillsWhat::Eval(args) => eval::eval(surroundings, workspace, args, hooks),
+    }
+}
+
+fn list(surroundings: &Surroundings, workspace: &Path, json: bool) -> u8 {
+    let found = skills::now(surroundings, workspace);
+    let mut table = Table::new(&["SKILL", "FROM", "CALLED BY", "ABOUT"], &[]);
+    for skill in found.list() {
+        if json {
+            out(&summary(skill).to_string());
+            continue;
+        }
+        let meta = &skill.meta;
+        let by = match (meta.model_invocable, meta.user_invocable) {
+            (true, true) => "agent, you",
+            (true, false) => "agent",
+            (false, true) => "you",
+            (false, false) => "nobody",
+        };
+        let about = windlass_core::text::one_line(&meta.description, SHOWN_CHARS);
+        let (name, from) = (plain(&meta.name), skill.scope.to_string());
+        table.row(vec![name, from, by.to_owned(), plain(&about)]);
+    }
+    if !json && found.list().next().is_some() {
+        print(&table);
+    }
+    if !json && found.list().next().is_none() {
+        note("no skills; begin one with `windlass skills new NAME`");
+    }
+    found.problems().iter().for_each(|problem| note(&plain(&problem.to_string())));
+    0
+}
+
+/// What lists and pages say of a skill (AX-030).
+fn summary(skill: &Skill) -> Value {
+    let meta = &skill.meta;
+    let side_effects = match &meta.side_effects {
+        SideEffects::None => "none",
+        SideEffects::CodeEdits => "code-edits",
+        SideEffects::ProductionMutation => "production-mutation",
+        SideEffects::Other(other) => other,
+    };
+    json!({
+        "name": meta.name, "description": meta.description, "author_type": meta.author_type,
+        "context": meta.context, "genesis_scope": meta.genesis_scope, "scope": skill.scope,
+        "user_invocable": meta.user_invocable, "model_invocable": meta.model_invocable,
+        "side_effects": side_effects, "permission_profile": meta.permission_profile,
+        "allowed_tools": meta.allowed_tools, "hooks": meta.hooks, "path": skill.path,
+        "version": skill.version,
+    })
+}
+
+fn show(
+    surroundings: &Surroundings,
+    workspace: &Path,
+    name: &str,
+    json: bool,
+) -> Result<u8, Failure> {
+    let found = skills::now(surroundings, workspace);
+    let skill = found.get(name).ok_or_else(|| unknown(&found, name))?;
+    if json {
+        let mut whole = summary(skill);
+        whole["content"] = json!(skill.content);
+        whole["body"] = json!(skill.body);
+        let files: Vec<_> = skill.resources.iter().map(|file| &file.name).collect();
+        whole["files"] = json!(files);
+        out(&whole.to_string());
+    } else {
+        out(plain(&skill.content).trim_end());
+    }
+    Ok(0)
+}
+
+pub(super) fn unknown(found: &windlass_skills::Skills, name: &str) -> Failure {
+    let broken = found.problems().iter().find(|problem| {
+        problem.path.iter().any(|part| Path::new(part).file_stem().is_some_and(|stem| stem == name))
+    });
+    match broken {
+        Some(problem) => Failure::usage(
+            format!("`{name}` cannot be used: {problem}"),
+            "mend the file, and look again",
+        ),
+        None => {
+            let names: Vec<_> = found.list().map(|skill| skill.meta.name.as_str()).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let hint = format!("the skills here are: {known}");
+            Failure::usage(format!("there is no skill `{name}`"), hint)
+        }
+    }
+}
+
+fn check(surroundings: &Surroundings, workspace: &Path, name: Option<&str>) -> Result<u8, Failure> {
+    let found = skills::now(surroundings, workspace);
+    if let Some(name) = name {
+        let skill = found.get(name).ok_or_else(|| unknown(&found, name))?;
+        let about = |problem: &&windlass_skills::Problem| problem.path.starts_with(&skill.path);
+        let problems: Vec<_> = found.problems().iter().filter(about).collect();
+        problems.iter().for_each(|problem| out(&plain(&problem.to_string())));
+        return Ok(u8::from(!problems.is_empty()));
+    }
+    for problem in found.problems() {
+        out(&plain(&problem.to_string()));
+    }
+    for skill in found.overridden() {
+        note(&plain(&format!(
+            "{}: another skill `{}` counts instead",
+            skill.path.display(),
+            skill.meta.name
+        )));
+    }
+    if found.problems().is_empty() {
+        note(&format!("{} skills, nothing wrong", found.list().count()));
+    }
+    Ok(u8::from(!found.problems().is_empty()))
+}
+
+fn new(
+    surroundings: &Surroundings,
+    workspace: &Path,
+    name: &str,
+    description: &str,
+    user: bool,
+) -> Result<u8, Failure> {
+    let scope = if user { Scope::User } else { Scope::Project };
+    let places = skills::directories(surroundings, workspace);
+    let place = places.iter().rev().find(|(_, of)| *of == scope).ok_or_else(|| {
+        Failure::usage("there is no directory for it", "run it in a project, or add `--user`")
+    })?;
+    let quoted = json!(description);
+    let text = format!(
+        "---\nname: {name}\ndescription: {quoted}\nside-effects: none\n---\n\n# {name}\n\nSay what to do, step by step.\n"
+    );
+    if let Err(error) = parse_markdown(&text, name) {
+        return Err(Failure::usage(error.reason, "such as `windlass skills new release-notes`"));
+    }
+    let folder = place.0.join(name);
+    if folder.exists() {
+        let message = format!("`{}` is there already", folder.display());
+        return Err(Failure::usage(message, "choose another name, or change what is there"));
+    }
+    let case = folder.join("evals/case-1");
+    let write = || -> std::io::Result<()> {
+        fs::create_dir_all(case.join("hidden"))?;
+        fs::create_dir_all(case.join("work"))?;
+        fs::write(folder.join("SKILL.md"), &text)?;
+        fs::write(case.join("task.md"), "Say what the agent should do, in a sentence or two.\n")?;
+        fs::write(case.join("grader.sh"), GRADER)
+    };
+    write().with_context(|| format!("`{}` cannot be written", folder.display()))?;
+    out(&folder.display().to_string());
+    note("write SKILL.md, then a task and its grader; `windlass skills eval` tries them");
+    Ok(0)
+}
+
+/// The grader of a new skill.
+const GRADER: &str = "\
+# Runs in the workspace the agent has left. Exit code 0 is a pass; what is printed last says why not.
+# WINDLASS_EVAL_HIDDEN, _TRACE and _RESULT name the hidden files, the trace and the result.
+echo 'this grader is not written yet'
+exit 1
+";

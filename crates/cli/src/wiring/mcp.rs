@@ -1,0 +1,173 @@
+//! From configuration, `.mcp.json` and skills to the MCP servers of a task.
+//!
+//! Invariant: nothing that a project brings is started before a person has approved the file that says
+//! so, as it is now (§15.13).
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use windlass_sandbox::{Host, Sandbox};
+use windlass_skills::{Scope, Skills};
+use windlass_tools::mcp::{Definition, Ground, Servers, joined, parse_file, parse_server};
+use windlass_tools::{News, Registry};
+
+use super::{Surroundings, trust};
+use crate::config::read::MAX_FILE_BYTES;
+use crate::config::types::Placement;
+use crate::config::{Config, File, Trust};
+
+/// The servers that may be started, and what the person should know of the others.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// By name.
+    pub definitions: Vec<Definition>,
+    /// Why others are not among them.
+    pub notices: Vec<String>,
+}
+
+/// A project's list of servers.
+pub fn project_file(workspace: &Path) -> PathBuf {
+    workspace.join(".mcp.json")
+}
+
+/// Where what servers say of themselves is kept.
+pub fn pins(surroundings: &Surroundings) -> PathBuf {
+    surroundings.data.join("mcp")
+}
+
+/// The servers for work in a directory: those of skills, of the project, of the configuration, the later
+/// winning by name, so that a project cannot stand in for what the user has named.
+pub fn found(
+    surroundings: &Surroundings,
+    config: &Config,
+    workspace: &Path,
+    skills: &Skills,
+) -> Found {
+    let mut notices = Vec::new();
+    let of_skills = skill_files(skills)
+        .into_iter()
+        .flat_map(|(file, scope)| read(surroundings, &file, scope, &mut notices))
+        .collect();
+    let of_project = read(surroundings, &project_file(workspace), Scope::Project, &mut notices);
+    let mut of_config = Vec::new();
+    for (name, table) in &config.mcp.servers.0 {
+        match parse_server(name, table, &surroundings.env) {
+            Ok(definition) => of_config.extend(definition),
+            Err(error) => notices.push(error.to_string()),
+        }
+    }
+    let mut definitions = joined([of_skills, of_project, of_config]);
+    definitions.retain(|definition| match missing(definition, &surroundings.env) {
+        None => true,
+        Some(program) => {
+            notices.push(format!(
+                "MCP server `{}` is not available: its program `{program}` is not installed",
+                definition.name
+            ));
+            false
+        }
+    });
+    Found { definitions, notices }
+}
+
+/// The `mcp.json` of each skill that has one (MS-151).
+pub fn skill_files(skills: &Skills) -> Vec<(PathBuf, Scope)> {
+    let file = |skill: &windlass_skills::Skill| {
+        let path = skill.folder()?.join("mcp.json");
+        path.is_file().then_some((path, skill.scope))
+    };
+    skills.list().filter_map(file).collect()
+}
+
+fn read(
+    surroundings: &Surroundings,
+    path: &Path,
+    scope: Scope,
+    notices: &mut Vec<String>,
+) -> Vec<Definition> {
+    let file = match open(path) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Vec::new(),
+        Err(error) => {
+            notices.push(format!("`{}` cannot be read: {error}", path.display()));
+            return Vec::new();
+        }
+    };
+    if scope == Scope::Project && trust::of(&surroundings.data, &file) == Trust::Unknown {
+        notices.push(format!(
+            "`{}` is not approved, so its MCP servers do not start; look at it with `windlass trust`",
+            path.display()
+        ));
+        return Vec::new();
+    }
+    let (definitions, errors) = parse_file(&file.text, &surroundings.env);
+    notices.extend(errors.iter().map(|error| format!("`{}`: {error}", path.display())));
+    definitions
+}
+
+/// A file's text, if it is there.
+pub fn open(path: &Path) -> std::io::Result<Option<File>> {
+    let opened = match std::fs::File::open(path) {
+        Err(error) if gone(&error) => return Ok(None),
+        opened => opened?,
+    };
+    let mut text = String::new();
+    opened.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
+    Ok(Some(File { path: path.to_owned(), text }))
+}
+
+fn gone(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+}
+
+/// The program that a server needs and that is not here (WF-034).
+pub fn missing(definition: &Definition, env: &BTreeMap<String, String>) -> Option<String> {
+    let program = definition.program()?;
+    let found = if program.contains('/') {
+        // A relative path is one of the workspace, which only the sandbox knows.
+        !program.starts_with('/') || Path::new(program).exists()
+    } else {
+        let path = env.get("PATH").map(String::as_str).unwrap_or_default();
+        std::env::split_paths(path).any(|directory| directory.join(program).is_file())
+    };
+    (!found).then(|| program.to_owned())
+}
+
+/// Where servers over stdio run: in the task's sandbox, or beside us where the user says so.
+pub fn ground(
+    surroundings: &Surroundings,
+    config: &Config,
+    workspace: &Path,
+    sandbox: &Arc<dyn Sandbox>,
+    news: News,
+) -> Result<Ground, windlass_sandbox::Error> {
+    let sandbox: Arc<dyn Sandbox> = match config.mcp.placement {
+        Placement::Sandbox => Arc::clone(sandbox),
+        Placement::Host => {
+            let env: Vec<_> = surroundings.env.clone().into_iter().collect();
+            let (data, workspace) = (surroundings.data.clone(), workspace.to_owned());
+            Arc::new(Host::new(data, workspace, &env, &[])?)
+        }
+    };
+    Ok(Ground { sandbox, pins: pins(surroundings), news })
+}
+
+/// Adds every server's tools to a task's. What cannot be had is told, and costs nothing else (WF-035).
+pub async fn equip(registry: &mut Registry, found: Found, ground: &Ground) {
+    for notice in &found.notices {
+        tracing::warn!("{notice}");
+    }
+    let servers = Servers::new(found.definitions, ground);
+    let (tools, mut missing) = servers.tools().await;
+    for tool in tools {
+        if let Err(error) = registry.add(tool) {
+            missing.push(error.to_string());
+        }
+    }
+    for why in missing {
+        tracing::warn!("{why}");
+        ground.news.tell(why);
+    }
+}

@@ -1,0 +1,166 @@
+//! MCP servers as a task meets them: a real server in the real sandbox.
+
+use serde_json::{Value, json};
+
+use crate::program::Program;
+
+/// The server's program, which `scripts/test` installs.
+fn server() -> String {
+    std::env::var("WINDLASS_TEST_MCP_FILESYSTEM").expect(
+        "WINDLASS_TEST_MCP_FILESYSTEM names the reference file system server's index.js; run the tests \
+         with `scripts/test`, or source `scripts/lib/mcp.sh` and call `need_mcp`",
+    )
+}
+
+fn user_config(program: &Program, text: &str) {
+    let path = program.data.path().join(".config/windlass/config.toml");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// The user's configuration names the server and shows its package to the sandbox.
+fn with_server(script: &str, trusted: bool) -> Program {
+    let program = Program::playing(script);
+    let index = server();
+    let package = index.split("/node_modules/").next().unwrap();
+    let config = format!(
+        "[sandbox]\nread_only = ['{package}']\n[mcp.servers.files]\ncommand = 'node'\n\
+         args = ['{index}', '/workspace']\ntrusted = {trusted}\n"
+    );
+    user_config(&program, &config);
+    std::fs::write(program.workspace().join("note.txt"), "from the workspace").unwrap();
+    program
+}
+
+fn tools(program: &Program) -> Vec<String> {
+    let body = program.server.requests()[0].json();
+    let tools = body["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn sent(program: &Program) -> Vec<String> {
+    let body = program.server.requests().last().unwrap().json();
+    let messages = body["messages"].as_array().unwrap().clone();
+    let text = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
+    messages.iter().map(text).collect()
+}
+
+/// Must show 2: a scripted agent lists and calls, in the sandbox.
+#[test]
+fn an_agent_uses_a_real_servers_tools_in_its_sandbox() {
+    let script = "
+replies:
+  - mcp__files__read_text_file: {path: /workspace/note.txt}
+  - mcp__files__write_file: {path: /workspace/made.txt, content: by the server}
+  - mcp__files__read_text_file: {path: /etc/hostname}
+  - say: done
+";
+    let program = with_server(script, false);
+    let ran = program.windlass(&["run", "work", "--json"]).expect(0);
+    assert!(tools(&program).contains(&"mcp__files__read_text_file".to_owned()));
+    assert_eq!(program.file("made.txt"), "by the server");
+    let sent = sent(&program);
+    assert!(sent.iter().any(|text| text == "from the workspace"), "{sent:?}");
+    assert!(sent.last().unwrap().to_lowercase().contains("access denied"), "{sent:?}");
+    let checks: Vec<_> =
+        ran.json_lines().into_iter().filter(|line| line["event_type"] == "risk_check").collect();
+    let check = &checks[0]["data"];
+    let reason = check["reason"].as_str().unwrap();
+    assert!(reason.ends_with("calls mcp:files:read_text_file"), "{check}");
+    assert_eq!((&check["class"], &check["risk"]), (&json!("build"), &json!("MEDIUM")));
+}
+
+/// Must show 2: a write is denied under `restricted`, a read of a trusted server is not.
+#[test]
+fn a_write_tool_is_denied_under_restricted_even_when_it_is_called_unasked() {
+    let script = "
+replies:
+  - mcp__files__read_text_file: {path: /workspace/note.txt}
+  - mcp__files__write_file: {path: /workspace/made.txt, content: by the server}
+  - say: done
+";
+    let program = with_server(script, true);
+    program.windlass(&["run", "work", "--json", "--permission-profile", "restricted"]).expect(0);
+    let names = tools(&program);
+    assert!(names.contains(&"mcp__files__read_text_file".to_owned()), "{names:?}");
+    assert!(!names.contains(&"mcp__files__write_file".to_owned()), "{names:?}");
+    let sent = sent(&program);
+    assert!(sent.iter().any(|text| text == "from the workspace"), "{sent:?}");
+    assert!(sent.last().unwrap().starts_with("DENIED: This action is not permitted."), "{sent:?}");
+    assert!(!program.workspace().join("made.txt").exists());
+}
+
+/// §15.13: a project's file starts nothing before a person has approved it, as it is.
+#[test]
+fn a_projects_servers_start_only_after_trust_and_not_after_a_change() {
+    let program = Program::playing("replies: [{say: done}]");
+    let index = server();
+    let package = index.split("/node_modules/").next().unwrap();
+    user_config(&program, &format!("[sandbox]\nread_only = ['{package}']\n"));
+    let file = |extra: &str| {
+        let server = json!({ "command": "node", "args": [index, "${DIR:-/workspace}"] });
+        let text = json!({ "mcpServers": { "files": server } }).to_string() + extra;
+        std::fs::write(program.workspace().join(".mcp.json"), text).unwrap();
+    };
+    let offered = || {
+        program.windlass(&["run", "look", "--quiet"]).expect(0);
+        let body = program.server.requests().last().unwrap().json();
+        body["tools"].to_string().contains("mcp__files__read_text_file")
+    };
+    file("");
+    assert!(!offered(), "not approved");
+    let listed = program.windlass(&["mcp", "list"]).expect(0);
+    assert!(listed.stderr.contains("is not approved"), "{listed:?}");
+    let told = program.windlass(&["run", "look"]).expect(0);
+    assert!(told.stderr.contains("its MCP servers do not start"), "{told:?}");
+    let refused = program.windlass(&["trust"]).expect(2);
+    assert!(refused.stderr.contains("windlass trust --yes"), "{refused:?}");
+    program.windlass(&["trust", "--yes"]).expect(0);
+    assert!(offered(), "approved");
+    file("\n");
+    assert!(!offered(), "changed since");
+}
+
+/// WF-034…037
+#[test]
+fn presets_and_missing_programs_are_named() {
+    let program = Program::playing("replies: [{say: done}]");
+    let presets = program.windlass(&["mcp", "presets"]).expect(0).stdout;
+    for name in ["filesystem", "puppeteer", "github"] {
+        assert!(
+            presets.contains(&format!("npx -y @modelcontextprotocol/server-{name}")),
+            "{presets}"
+        );
+    }
+    user_config(
+        &program,
+        "[mcp.servers.absent]\ncommand = 'no-such-program'\n[mcp.servers.hub]\npreset = 'github'\n",
+    );
+    let ran = program.windlass(&["run", "look"]).expect(0);
+    let absent =
+        "MCP server `absent` is not available: its program `no-such-program` is not installed";
+    assert!(ran.stderr.contains(absent), "{ran:?}");
+    let keyless = "MCP server `hub`: the variable `GITHUB_PERSONAL_ACCESS_TOKEN` is not set";
+    assert!(ran.stderr.contains(keyless), "{ran:?}");
+}
+
+#[test]
+fn a_server_is_tested_and_what_it_says_is_pinned() {
+    let program = with_server("replies: [{say: done}]", true);
+    let listed = program.windlass(&["mcp", "list", "--json"]).expect(0).json_lines();
+    assert_eq!(listed[0]["name"], "files");
+    assert_eq!(listed[0]["where"], "sandbox");
+    let tested = program.windlass(&["mcp", "test", "files", "--pin"]).expect(0);
+    let row = tested.stdout.lines().find(|line| line.starts_with("mcp:files:read_text_file"));
+    assert!(row.unwrap().contains("  read  "), "{tested:?}");
+    let pins = program.data_directory().join("mcp");
+    let pin = std::fs::read_dir(pins).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(&pin).unwrap();
+    let first: Value = serde_json::from_str(&text).unwrap();
+    let words = first["tools"][0]["description"].as_str().unwrap();
+    std::fs::write(&pin, text.replace(&words[..20], "Yesterday's words: ")).unwrap();
+    let changed = program.windlass(&["mcp", "test", "files"]).expect(1);
+    assert!(changed.stderr.contains("changed since it was pinned"), "{changed:?}");
+    let unknown = program.windlass(&["mcp", "test", "nope"]).expect(2);
+    assert!(unknown.stderr.contains("there is no MCP server `nope`"), "{unknown:?}");
+}
