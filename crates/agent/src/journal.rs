@@ -1,13 +1,16 @@
-//! One task's journal as its agent holds it: commit first, then know.
+//! One task's journal as its agent holds it: commit first, then act.
 //!
 //! Invariants:
 //! - One writer: a `Journal` is not `Clone` and is moved to the agent that drives the task.
-//! - State and context change by committed events alone, so recovery is the same code as running.
+//! - State and context change by events alone, in the order and at the times they are committed with, so
+//!   recovery is the same code as running.
+//! - A noted event is committed with the next one, in one transaction, before anything is asked, run,
+//!   shown or waited for. A crash in between is a crash before the event.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use windlass_core::event::{Event, Record, StatusChanged};
+use windlass_core::event::{Event, StatusChanged};
 use windlass_core::id::TaskId;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -32,6 +35,8 @@ pub struct Journal {
     context: Context,
     trace: Trace,
     clock: Clock,
+    /// Taken in and not yet committed.
+    noted: Vec<(Timestamp, Event)>,
     /// How full the context was when surfaces were last told, in steps.
     shown: Option<u64>,
 }
@@ -50,7 +55,8 @@ impl Journal {
         }
         let traces = stream.store().dir().traces().join(stream.root().to_string());
         let trace = Trace::catch_up(&traces.join(format!("{task}.jsonl")), &records)?;
-        Ok(Self { stream, state, context, trace, clock, shown: None })
+        let noted = Vec::new();
+        Ok(Self { stream, state, context, trace, clock, noted, shown: None })
     }
 
     /// What is known of the task.
@@ -88,16 +94,46 @@ impl Journal {
         self.stream.store()
     }
 
-    /// Commits events, then takes them in.
+    /// Takes events in that need not be committed by themselves: something follows at once that does.
+    pub fn note(&mut self, events: Vec<Event>) -> Result<(), Error> {
+        let now = self.now();
+        for event in events {
+            self.take_in(now, &event)?;
+            self.noted.push((now, event));
+        }
+        Ok(())
+    }
+
+    /// Commits what was noted and these events, then takes them in.
     pub async fn commit(&mut self, events: Vec<Event>, level: Level) -> Result<(), Error> {
-        let records = self.stream.append(self.now(), events, level).await?;
-        self.take_in(&records)
+        let (now, known) = (self.now(), self.noted.len());
+        let mut all = std::mem::take(&mut self.noted);
+        all.extend(events.into_iter().map(|event| (now, event)));
+        if all.is_empty() {
+            return Ok(());
+        }
+        let records = self.stream.append_dated(all, level).await?;
+        for (place, record) in records.iter().enumerate() {
+            if place >= known {
+                self.take_in(record.at, &record.event)?;
+            }
+            log::line(record.task, &record.event, &self.state);
+        }
+        Ok(self.trace.append(&records)?)
     }
 
     /// Takes what waits in the mailbox into the journal; cheap when nothing does.
     pub async fn drain(&mut self) -> Result<(), Error> {
+        if !self.store().has_mail(self.task())? {
+            return Ok(());
+        }
+        self.commit(Vec::new(), Level::Written).await?;
         let records = self.stream.drain(self.now()).await?;
-        self.take_in(&records)
+        for record in &records {
+            self.take_in(record.at, &record.event)?;
+            log::line(record.task, &record.event, &self.state);
+        }
+        Ok(self.trace.append(&records)?)
     }
 
     /// Tells surfaces how full the context is, when that has changed enough to be seen.
@@ -116,14 +152,10 @@ impl Journal {
         (from != to).then_some(moved)
     }
 
-    fn take_in(&mut self, records: &[Record]) -> Result<(), Error> {
-        for Record { at, event, .. } in records {
-            let task = self.state.id();
-            self.state.apply(*at, event).map_err(|source| Error::Corrupt { task, source })?;
-            self.context.apply(event);
-            log::line(task, event, &self.state);
-        }
-        self.trace.append(records)?;
+    fn take_in(&mut self, at: Timestamp, event: &Event) -> Result<(), Error> {
+        let task = self.state.id();
+        self.state.apply(at, event).map_err(|source| Error::Corrupt { task, source })?;
+        self.context.apply(event);
         Ok(())
     }
 }

@@ -347,6 +347,10 @@ impl Agent {
         let (messages, hash) =
             task.transcript().map_or((0, String::new()), |sent| (sent.len(), sent.hash()));
         let tokens = task.estimated_tokens();
+        if self.tree.as_ref().is_some_and(|tree| tree.budget().is_bounded()) {
+            // Others of the tree may have to settle first, and nothing noted waits that long.
+            task.commit(Vec::new(), Level::Written).await?;
+        }
         let reserved = match self.afford(task, self.settings.price, tokens).await {
             Ok(reserved) => reserved,
             Err(_) => return Ok(Some(Ending::OverBudget)),
@@ -381,7 +385,7 @@ impl Agent {
             Ok(reply) => {
                 let response = self.response(task, reply);
                 let usage = response.usage;
-                task.commit(vec![Event::LlmResponse(response)], Level::Written).await?;
+                task.note(vec![Event::LlmResponse(response)])?;
                 self.paid(task, reserved, &usage, 1).await?;
                 Ok(None)
             }

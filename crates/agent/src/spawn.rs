@@ -160,9 +160,7 @@ impl Agent {
             }
             members.push(Member { open, spawn, refused });
         }
-        if !started.is_empty() {
-            task.commit(started, Level::Synced).await?;
-        }
+        task.commit(started, Level::Synced).await?;
         Ok(members)
     }
 

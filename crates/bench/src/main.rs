@@ -139,6 +139,14 @@ impl Part {
     }
 }
 
+/// What the figures depend on: cores, and who else uses them.
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default().to_owned();
+    format!("{cores} cores, load {load} before it began")
+}
+
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "its figures are what it prints")]
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -155,6 +163,9 @@ fn main() -> ExitCode {
         [] => Part::value_variants(),
         only => only,
     };
+    if !args.json {
+        println!("{}\n", machine());
+    }
     let (mut all, mut failed) = (Vec::new(), false);
     for part in parts {
         match part.measure(args.effort) {
@@ -171,7 +182,7 @@ fn main() -> ExitCode {
         }
     }
     if args.json {
-        println!("{}", serde_json::json!({ "figures": all }));
+        println!("{}", serde_json::json!({ "machine": machine(), "figures": all }));
     } else {
         let over = all.iter().filter(|figure| !figure.is_met()).count();
         println!("\n{} figures, {over} over their aim", all.len());

@@ -238,21 +238,16 @@ impl OutputWriter {
         Ok(output)
     }
 
-    /// Ends two outputs of one command and writes their rows together.
-    pub async fn finish_both(
-        self,
-        other: Self,
-        at: Timestamp,
-    ) -> Result<(TruncatedOutput, TruncatedOutput), Error> {
+    /// Ends two outputs of one command and has their rows written together. They are there before
+    /// whatever is written next, and not waited for: a store that fails says so to who writes next.
+    pub async fn finish_both(self, other: Self, at: Timestamp) -> Result<(), Error> {
         let store = self.store.clone();
-        let ((row, output), (other_row, other_output)) = (self.settle()?, other.settle()?);
-        store
-            .write(Level::Written, move |tx| {
-                row.insert(tx, at)?;
-                other_row.insert(tx, at)
-            })
-            .await?;
-        Ok((output, other_output))
+        let ((row, _), (other_row, _)) = (self.settle()?, other.settle()?);
+        let insert = move |tx: &Connection| {
+            row.insert(tx, at)?;
+            other_row.insert(tx, at)
+        };
+        store.inner.writer.queue(Level::Written, insert).await.map(drop)
     }
 
     /// Ends the file, if there is one, and gives the row to write.

@@ -135,7 +135,8 @@ impl Owner {
         events: Vec<Event>,
         level: Level,
     ) -> Result<Vec<Record>, Error> {
-        self.lease.append(task, at, events, level).await
+        let events = events.into_iter().map(|event| (at, event)).collect();
+        self.lease.append(task, events, level).await
     }
 
     /// Creates a child in the tree, synced; a repeated `command_id` creates nothing.
@@ -176,7 +177,16 @@ impl Stream {
         events: Vec<Event>,
         level: Level,
     ) -> Result<Vec<Record>, Error> {
-        self.lease.append(self.task, at, events, level).await
+        self.append_dated(events.into_iter().map(|event| (at, event)).collect(), level).await
+    }
+
+    /// Appends events that happened at different times, all or none.
+    pub async fn append_dated(
+        &mut self,
+        events: Vec<(Timestamp, Event)>,
+        level: Level,
+    ) -> Result<Vec<Record>, Error> {
+        self.lease.append(self.task, events, level).await
     }
 
     /// Takes everything that waits in the task's mailbox into the journal, in order and in one
@@ -228,8 +238,7 @@ impl Lease {
     async fn append(
         &self,
         task: TaskId,
-        at: Timestamp,
-        events: Vec<Event>,
+        events: Vec<(Timestamp, Event)>,
         level: Level,
     ) -> Result<Vec<Record>, Error> {
         let (root, epoch) = (self.root, self.epoch);
@@ -237,7 +246,8 @@ impl Lease {
             .write(level, move |tx| {
                 check_epoch(tx, root, epoch)?;
                 let mut standing = Standing::of(tx, task, root)?;
-                events.into_iter().map(|event| standing.append(tx, task, at, event)).collect()
+                let append = |(at, event)| standing.append(tx, task, at, event);
+                events.into_iter().map(append).collect()
             })
             .await
     }

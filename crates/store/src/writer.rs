@@ -68,6 +68,9 @@ pub(crate) struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// What became of queued work.
+pub(crate) type Outcome<T> = oneshot::Receiver<Result<T, Error>>;
+
 enum Message {
     Work(Box<dyn Work>),
     /// Somebody began to listen for changes.
@@ -152,12 +155,21 @@ impl Writer {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
         T: Send + 'static,
     {
+        self.queue(level, work).await?.await.map_err(|_| Error::Stopped)?
+    }
+
+    /// Queues `work` behind everything queued before; the receiver hears what became of it.
+    pub(crate) async fn queue<T, F>(&self, level: Level, work: F) -> Result<Outcome<T>, Error>
+    where
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        T: Send + 'static,
+    {
         let room = self.room.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
         let (reply, answer) = oneshot::channel();
         let work = Some(work);
         let pending = Pending { level, work, result: None, reply, _room: room };
         self.send(Message::Work(Box::new(pending)))?;
-        answer.await.map_err(|_| Error::Stopped)?
+        Ok(answer)
     }
 
     /// Makes the thread look for other processes' commits from now on.

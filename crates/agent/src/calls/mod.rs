@@ -106,7 +106,7 @@ impl Agent {
                 let check = check.map(Event::RiskCheck);
                 let result = result(&open, outcome, 0);
                 let events = check.into_iter().chain(result).collect();
-                task.commit(events, Level::Written).await?;
+                task.note(events)?;
                 Ok(None)
             }
             Plan::Ask { check, question } => {

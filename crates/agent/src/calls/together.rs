@@ -44,9 +44,7 @@ impl Agent {
             }
             running.push((open, prepared));
         }
-        if !started.is_empty() {
-            task.commit(started, level).await?;
-        }
+        task.commit(started, level).await?;
         let watch = Watch::over(task, self.settings.timeout, stop);
         let calls =
             join_all(running.into_iter().map(|(open, prepared)| self.perform(open, prepared)));
@@ -62,7 +60,7 @@ impl Agent {
             }
         };
         let events = results.into_iter().flat_map(|(open, outcome, ms)| result(&open, outcome, ms));
-        task.commit(events.collect(), Level::Written).await?;
+        task.note(events.collect())?;
         Ok(match interrupt {
             Some(Interrupt::Timeout) => Some(Ending::Failed(self.timed_out())),
             Some(Interrupt::Cancel | Interrupt::Shutdown) | None => None,

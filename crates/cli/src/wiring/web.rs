@@ -15,11 +15,8 @@ pub fn tools(config: &Config) -> (Vec<Arc<dyn Tool>>, Vec<String>) {
         let why = "`web_fetch` and `web_search` are not offered: `sandbox.network` is `none`";
         return (Vec::new(), vec![why.to_owned()]);
     }
-    let (mut tools, mut missing): (Vec<Arc<dyn Tool>>, _) = (Vec::new(), Vec::new());
-    match WebFetch::new(reach(config)) {
-        Ok(tool) => tools.push(Arc::new(tool)),
-        Err(error) => missing.push(format!("`web_fetch` is not offered: {error}")),
-    }
+    let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(WebFetch::new(reach(config)))];
+    let mut missing = Vec::new();
     match search(config).map(WebSearch::new) {
         None => {
             missing.push("`web_search` is not offered: `web.search_provider` is not set".into())

@@ -48,7 +48,7 @@ impl Collector {
 
     /// Writes the rows that people read.
     pub(super) async fn keep(self, at: Timestamp) -> Result<(), windlass_store::Error> {
-        self.stdout.finish_both(self.stderr, at).await.map(drop)
+        self.stdout.finish_both(self.stderr, at).await
     }
 
     /// Writes the rows that people read, and gives the text that the model reads.

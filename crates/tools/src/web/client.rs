@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -81,12 +81,21 @@ pub(super) struct Refused {
 /// Fetches pages through the rules.
 #[derive(Clone)]
 pub(super) struct Fetcher {
-    client: Client,
+    /// Made for the first page: it reads every certificate that the system trusts, which takes longer
+    /// than the rest of a start.
+    client: Arc<OnceLock<Client>>,
     reach: Reach,
 }
 
 impl Fetcher {
-    pub fn new(reach: Reach) -> Result<Self, reqwest::Error> {
+    pub fn new(reach: Reach) -> Self {
+        Self { client: Arc::default(), reach }
+    }
+
+    fn client(&self) -> Result<&Client, Error> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
         install_tls();
         let client = Client::builder()
             .connect_timeout(CONNECT)
@@ -94,9 +103,10 @@ impl Fetcher {
             .redirect(redirect::Policy::none())
             .no_proxy()
             .user_agent(AGENT)
-            .dns_resolver(Arc::new(Judging(reach.clone())))
-            .build()?;
-        Ok(Self { client, reach })
+            .dns_resolver(Arc::new(Judging(self.reach.clone())))
+            .build()
+            .map_err(|error| Error::Unreachable(error.to_string()))?;
+        Ok(self.client.get_or_init(|| client))
     }
 
     /// The page at an address, wherever it redirects to.
@@ -141,7 +151,8 @@ impl Fetcher {
     async fn get(&self, url: &Url) -> Result<Response, Error> {
         let accept =
             "text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.8,*/*;q=0.5";
-        let send = || self.client.get(url.clone()).header(ACCEPT, accept).send();
+        let client = self.client()?;
+        let send = || client.get(url.clone()).header(ACCEPT, accept).send();
         let pause = match send().await {
             Ok(response) if !is_passing(response.status()) => return checked(response),
             Ok(response) => retry_after(&response),

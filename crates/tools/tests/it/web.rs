@@ -41,7 +41,7 @@ fn reach(allowed: &[&str]) -> Reach {
 
 fn fetching(reach: Reach) -> Bench {
     let mut bench = Bench::new();
-    bench.registry.add(Arc::new(WebFetch::new(reach).unwrap())).unwrap();
+    bench.registry.add(Arc::new(WebFetch::new(reach))).unwrap();
     bench
 }
 
