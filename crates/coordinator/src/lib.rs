@@ -9,6 +9,7 @@ pub mod mailbox;
 pub mod watch;
 pub mod compactions;
 pub mod memory;
+pub mod bus;
 mod error;
 
 use std::sync::Arc;

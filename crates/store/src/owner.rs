@@ -20,7 +20,7 @@ use crate::create::{self, Created};
 use crate::error::Fault;
 use crate::journal::{self, End};
 use crate::lock::{Lock, Refused};
-use crate::{Error, Level, Store, mailbox, row, runtime};
+use crate::{Error, Level, Store, mailbox, outbox, row, runtime};
 
 /// The right to drive a task and its children.
 pub struct Owner {
@@ -247,7 +247,9 @@ impl Lease {
                 check_epoch(tx, root, epoch)?;
                 let mut standing = Standing::of(tx, task, root)?;
                 let append = |(at, event)| standing.append(tx, task, at, event);
-                events.into_iter().map(append).collect()
+                let records = events.into_iter().map(append).collect::<Result<Vec<_>, _>>()?;
+                outbox::note(tx, task, &records)?;
+                Ok(records)
             })
             .await
     }

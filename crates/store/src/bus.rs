@@ -1,0 +1,247 @@
+//! Rows of the embedded bus: streams that one group reads, and keys that may expire.
+//!
+//! Invariants:
+//! - An entry is given to one consumer at a time; one that was not acknowledged can be claimed by another.
+//! - A key is changed only by who may: a lease by its owner, or by anybody once it has run out.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::error::Fault;
+use crate::{Error, Level, Store, row};
+
+/// One entry of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BusEntry {
+    /// Its place; later entries have larger ones.
+    pub id: i64,
+    /// The stream.
+    pub stream: String,
+    /// What makes a repetition of it harmless.
+    pub key: Option<String>,
+    /// What it says.
+    pub body: String,
+}
+
+/// Who reads which streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BusRead {
+    /// The streams.
+    pub streams: Vec<String>,
+    /// The consumer that entries are given to.
+    pub consumer: String,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A change of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyChange {
+    /// It has this value from now on.
+    Set(String),
+    /// The same, unless it has another value that has not run out; it runs out at the given time.
+    Hold {
+        /// The value.
+        value: String,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// It is gone, provided it has this value.
+    Release(String),
+    /// It is gone.
+    Remove,
+}
+
+impl Store {
+    /// Adds an entry to a stream, synced. Of more than `keep` entries the oldest are forgotten; an entry
+    /// whose key the stream has is dropped.
+    pub async fn bus_publish(
+        &self,
+        stream: &str,
+        key: Option<String>,
+        body: String,
+        keep: Option<usize>,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let stream = stream.to_owned();
+        self.write(Level::Synced, move |tx| {
+            tx.prepare_cached(
+                "INSERT INTO bus_entries (stream, key, body, at) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (stream, key) DO NOTHING",
+            )?
+            .execute((&stream, key, body, row::instant(at)))?;
+            match keep {
+                Some(keep) => trim(tx, &stream, keep),
+                None => Ok(()),
+            }
+        })
+        .await
+    }
+
+    /// Whether a stream has entries that nobody has taken.
+    pub fn bus_has_new(&self, streams: &[String]) -> Result<bool, Error> {
+        self.read(|tx| {
+            let sql = format!(
+                "SELECT EXISTS (SELECT 1 FROM bus_entries
+                 WHERE stream IN ({}) AND done = 0 AND consumer IS NULL)",
+                places(streams.len())
+            );
+            let values = rusqlite::params_from_iter(streams);
+            Ok(tx.prepare_cached(&sql)?.query_row(values, |row| row.get(0))?)
+        })
+    }
+
+    /// Gives entries that nobody has taken to a consumer, oldest first.
+    pub async fn bus_take(&self, read: BusRead, at: Timestamp) -> Result<Vec<BusEntry>, Error> {
+        self.write(Level::Written, move |tx| give(tx, &read, "consumer IS NULL", None, at)).await
+    }
+
+    /// Gives entries to a consumer that another took before `since` and did not acknowledge.
+    pub async fn bus_claim(
+        &self,
+        read: BusRead,
+        since: Timestamp,
+        at: Timestamp,
+    ) -> Result<Vec<BusEntry>, Error> {
+        let idle = "consumer IS NOT NULL AND taken_at <= ?";
+        self.write(Level::Written, move |tx| give(tx, &read, idle, Some(since), at)).await
+    }
+
+    /// Says that an entry was dealt with; `forget` drops it from the stream as well.
+    pub async fn bus_acknowledge(&self, id: i64, forget: bool) -> Result<(), Error> {
+        self.write(Level::Written, move |tx| {
+            let sql = match forget {
+                true => "DELETE FROM bus_entries WHERE id = ?1",
+                false => "UPDATE bus_entries SET done = 1 WHERE id = ?1",
+            };
+            tx.prepare_cached(sql)?.execute([id])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Up to `limit` entries of a stream after `id`, taken or not.
+    pub fn bus_read(&self, stream: &str, id: i64, limit: usize) -> Result<Vec<BusEntry>, Error> {
+        self.read(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT id, stream, key, body FROM bus_entries
+                 WHERE stream = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+            )?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let rows = statement.query_map((stream, id, limit), entry)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// A key's value, unless it has run out.
+    pub fn bus_key(&self, name: &str, now: Timestamp) -> Result<Option<String>, Error> {
+        self.read(|tx| Ok(value(tx, name, now)?))
+    }
+
+    /// The keys that begin with `prefix`, with their values.
+    pub fn bus_keys(&self, prefix: &str, now: Timestamp) -> Result<Vec<(String, String)>, Error> {
+        self.read(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT name, value FROM bus_keys WHERE substr(name, 1, length(?1)) = ?1
+                 AND (expires_at IS NULL OR expires_at > ?2) ORDER BY name",
+            )?;
+            let rows = statement
+                .query_map((prefix, row::instant(now)), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Changes a key; says whether it was this caller's to change.
+    pub async fn bus_change(
+        &self,
+        name: String,
+        change: KeyChange,
+        now: Timestamp,
+    ) -> Result<bool, Error> {
+        self.write(Level::Synced, move |tx| {
+            let held = value(tx, &name, now)?;
+            match change {
+                KeyChange::Set(value) => set(tx, &name, &value, None)?,
+                KeyChange::Hold { value, until } => {
+                    if held.is_some_and(|held| held != value) {
+                        return Ok(false);
+                    }
+                    set(tx, &name, &value, Some(until))?;
+                }
+                KeyChange::Release(value) => {
+                    if held != Some(value) {
+                        return Ok(false);
+                    }
+                    remove(tx, &name)?;
+                }
+                KeyChange::Remove => remove(tx, &name)?,
+            }
+            Ok(true)
+        })
+        .await
+    }
+}
+
+fn give(
+    tx: &Connection,
+    read: &BusRead,
+    condition: &str,
+    since: Option<Timestamp>,
+    at: Timestamp,
+) -> Result<Vec<BusEntry>, Fault> {
+    let sql = format!(
+        "UPDATE bus_entries SET consumer = ?, taken_at = ? WHERE id IN (
+             SELECT id FROM bus_entries
+             WHERE stream IN ({}) AND done = 0 AND {condition} ORDER BY id LIMIT {}
+         ) RETURNING id, stream, key, body",
+        places(read.streams.len()),
+        read.limit,
+    );
+    let values = [read.consumer.clone(), row::instant(at)].into_iter();
+    let values = values.chain(read.streams.iter().cloned()).chain(since.map(row::instant));
+    let mut statement = tx.prepare_cached(&sql)?;
+    let rows = statement.query_map(rusqlite::params_from_iter(values), entry)?;
+    let mut entries = rows.collect::<Result<Vec<_>, _>>()?;
+    // `RETURNING` promises no order.
+    entries.sort_by_key(|entry| entry.id);
+    Ok(entries)
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<BusEntry> {
+    Ok(BusEntry { id: row.get(0)?, stream: row.get(1)?, key: row.get(2)?, body: row.get(3)? })
+}
+
+fn trim(tx: &Connection, stream: &str, keep: usize) -> Result<(), Fault> {
+    let keep = i64::try_from(keep).unwrap_or(i64::MAX);
+    tx.prepare_cached(
+        "DELETE FROM bus_entries WHERE stream = ?1 AND id <= (
+             SELECT id FROM bus_entries WHERE stream = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+    )?
+    .execute((stream, keep))?;
+    Ok(())
+}
+
+fn value(tx: &Connection, name: &str, now: Timestamp) -> rusqlite::Result<Option<String>> {
+    tx.prepare_cached(
+        "SELECT value FROM bus_keys WHERE name = ?1 AND (expires_at IS NULL OR expires_at > ?2)",
+    )?
+    .query_row((name, row::instant(now)), |row| row.get(0))
+    .optional()
+}
+
+fn set(tx: &Connection, name: &str, value: &str, until: Option<Timestamp>) -> Result<(), Fault> {
+    tx.prepare_cached(
+        "INSERT OR REPLACE INTO bus_keys (name, value, expires_at) VALUES (?1, ?2, ?3)",
+    )?
+    .execute((name, value, until.map(row::instant)))?;
+    Ok(())
+}
+
+fn remove(tx: &Connection, name: &str) -> Result<(), Fault> {
+    tx.prepare_cached("DELETE FROM bus_keys WHERE name = ?1")?.execute([name])?;
+    Ok(())
+}
+
+fn places(count: usize) -> String {
+    vec!["?"; count].join(", ")
+}
