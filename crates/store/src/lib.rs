@@ -23,6 +23,8 @@ mod questions;
 mod find;
 mod runtime;
 mod sessions;
+mod leases;
+mod triggers;
 mod rebuild;
 mod memories;
 pub mod outputs;
@@ -48,7 +50,8 @@ pub use rebuild::Difference;
 pub use runtime::Runtime;
 pub use schema::{BUSY_WAIT, SCHEMA_VERSION};
 pub use sessions::SessionRow;
-pub use tasks::{DeadlineAction, Filter, TaskRow, Transition};
+pub use tasks::{Filter, TaskRow, Transition};
+pub use windlass_core::schedule::DeadlineAction;
 pub use writer::{CommitHook, CommitPoint, Level, Phase};
 
 use changes::Ticks;
