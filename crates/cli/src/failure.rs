@@ -80,6 +80,13 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::Equipment { details, .. } => {
             details.hint.clone().unwrap_or_else(|| "see `windlass config`".into())
         }
+        Coordinated::TooManySessions { .. } => {
+            "let one of their tasks end, or raise `coordinator.max_sessions`".into()
+        }
+        Coordinated::SessionBusy { .. } => "try again in a moment".into(),
+        Coordinated::NothingActive { .. } => "name a task; see `windlass tasks`".into(),
+        Coordinated::BadTrigger { .. } => "see `docs/bus.md` for what it should look like".into(),
+        Coordinated::Bus(_) => "see that Redis runs and that `REDIS_URL` names it".into(),
         Coordinated::Agent(_) => {
             "the task is kept as it is; `windlass show` tells where it stands".into()
         }

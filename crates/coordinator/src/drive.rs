@@ -9,7 +9,7 @@ use windlass_agent::{Agent, Journal, Preview, Tree, tree};
 use windlass_core::command::TaskResult;
 use windlass_core::error::ErrorDetails;
 use windlass_core::event::{Event, StatusChanged};
-use windlass_core::id::TaskId;
+use windlass_core::id::{SessionId, TaskId};
 use windlass_core::state::{Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{Level, Runtime};
@@ -70,6 +70,7 @@ impl Coordinator {
         let (to, detail) = match &state.signal {
             Some(Signal::Cancel(reason)) => (TaskStatus::Cancelled, reason.clone()),
             Some(Signal::Pause) => (TaskStatus::Paused, None),
+            Some(Signal::Expired(..)) => return Ok(state.status),
             None => return Ok(state.status),
         };
         if state.status == to {
@@ -108,6 +109,13 @@ impl Coordinator {
     /// The task that a person talks to: itself, or the one at the top of its tree.
     pub fn root(&self, task: TaskId) -> Result<TaskId, Error> {
         Ok(self.store.task(task)?.map_or(task, |row| row.root_id))
+    }
+
+    /// The conversation that a task belongs to.
+    pub(crate) fn session_of(&self, task: TaskId) -> Result<SessionId, Error> {
+        let row = self.store.task(task)?;
+        let unknown = || windlass_store::Error::UnknownTask(task.to_string());
+        Ok(row.ok_or_else(unknown)?.session_id)
     }
 
     /// A task's state, as its journal says.

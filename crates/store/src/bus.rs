@@ -1,11 +1,11 @@
-//! Rows of the embedded bus: streams that one group reads, and keys that may expire.
+//! Rows of the embedded bus: streams that one group reads, and the control flags of tasks.
 //!
-//! Invariants:
-//! - An entry is given to one consumer at a time; one that was not acknowledged can be claimed by another.
-//! - A key is changed only by who may: a lease by its owner, or by anybody once it has run out.
+//! Invariant: an entry is given to one consumer at a time; one that was not acknowledged can be claimed by
+//! another.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
+use windlass_core::id::TaskId;
 
 use crate::error::Fault;
 use crate::{Error, Level, Store, row};
@@ -32,24 +32,6 @@ pub struct BusRead {
     pub consumer: String,
     /// At most so many.
     pub limit: usize,
-}
-
-/// A change of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum KeyChange {
-    /// It has this value from now on.
-    Set(String),
-    /// The same, unless it has another value that has not run out; it runs out at the given time.
-    Hold {
-        /// The value.
-        value: String,
-        /// Until when.
-        until: Timestamp,
-    },
-    /// It is gone, provided it has this value.
-    Release(String),
-    /// It is gone.
-    Remove,
 }
 
 impl Store {
@@ -83,7 +65,7 @@ impl Store {
         self.read(|tx| {
             let sql = format!(
                 "SELECT EXISTS (SELECT 1 FROM bus_entries
-                 WHERE stream IN ({}) AND done = 0 AND consumer IS NULL)",
+                 WHERE stream IN ({}) AND consumer IS NULL)",
                 places(streams.len())
             );
             let values = rusqlite::params_from_iter(streams);
@@ -107,14 +89,10 @@ impl Store {
         self.write(Level::Written, move |tx| give(tx, &read, idle, Some(since), at)).await
     }
 
-    /// Says that an entry was dealt with; `forget` drops it from the stream as well.
-    pub async fn bus_acknowledge(&self, id: i64, forget: bool) -> Result<(), Error> {
+    /// Says that an entry was dealt with; it is gone then.
+    pub async fn bus_acknowledge(&self, id: i64) -> Result<(), Error> {
         self.write(Level::Written, move |tx| {
-            let sql = match forget {
-                true => "DELETE FROM bus_entries WHERE id = ?1",
-                false => "UPDATE bus_entries SET done = 1 WHERE id = ?1",
-            };
-            tx.prepare_cached(sql)?.execute([id])?;
+            tx.prepare_cached("DELETE FROM bus_entries WHERE id = ?1")?.execute([id])?;
             Ok(())
         })
         .await
@@ -133,50 +111,33 @@ impl Store {
         })
     }
 
-    /// A key's value, unless it has run out.
-    pub fn bus_key(&self, name: &str, now: Timestamp) -> Result<Option<String>, Error> {
-        self.read(|tx| Ok(value(tx, name, now)?))
-    }
-
-    /// The keys that begin with `prefix`, with their values.
-    pub fn bus_keys(&self, prefix: &str, now: Timestamp) -> Result<Vec<(String, String)>, Error> {
+    /// The control flags of all tasks that have one.
+    pub fn task_flags(&self) -> Result<Vec<(TaskId, String)>, Error> {
         self.read(|tx| {
-            let mut statement = tx.prepare_cached(
-                "SELECT name, value FROM bus_keys WHERE substr(name, 1, length(?1)) = ?1
-                 AND (expires_at IS NULL OR expires_at > ?2) ORDER BY name",
-            )?;
-            let rows = statement
-                .query_map((prefix, row::instant(now)), |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(rows.collect::<Result<_, _>>()?)
+            let mut statement = tx.prepare_cached("SELECT task_id, flag FROM task_flags")?;
+            let mut rows = statement.query([])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.push((row::parse("task_flags", &row.get::<_, String>(0)?)?, row.get(1)?));
+            }
+            Ok(found)
         })
     }
 
-    /// Changes a key; says whether it was this caller's to change.
-    pub async fn bus_change(
-        &self,
-        name: String,
-        change: KeyChange,
-        now: Timestamp,
-    ) -> Result<bool, Error> {
+    /// Sets a task's control flag, synced, or takes it away.
+    pub async fn set_task_flag(&self, task: TaskId, flag: Option<String>) -> Result<(), Error> {
         self.write(Level::Synced, move |tx| {
-            let held = value(tx, &name, now)?;
-            match change {
-                KeyChange::Set(value) => set(tx, &name, &value, None)?,
-                KeyChange::Hold { value, until } => {
-                    if held.is_some_and(|held| held != value) {
-                        return Ok(false);
-                    }
-                    set(tx, &name, &value, Some(until))?;
-                }
-                KeyChange::Release(value) => {
-                    if held != Some(value) {
-                        return Ok(false);
-                    }
-                    remove(tx, &name)?;
-                }
-                KeyChange::Remove => remove(tx, &name)?,
-            }
-            Ok(true)
+            match flag {
+                Some(flag) => tx
+                    .prepare_cached(
+                        "INSERT OR REPLACE INTO task_flags (task_id, flag) VALUES (?1, ?2)",
+                    )?
+                    .execute((task.to_string(), flag))?,
+                None => tx
+                    .prepare_cached("DELETE FROM task_flags WHERE task_id = ?1")?
+                    .execute([task.to_string()])?,
+            };
+            Ok(())
         })
         .await
     }
@@ -192,7 +153,7 @@ fn give(
     let sql = format!(
         "UPDATE bus_entries SET consumer = ?, taken_at = ? WHERE id IN (
              SELECT id FROM bus_entries
-             WHERE stream IN ({}) AND done = 0 AND {condition} ORDER BY id LIMIT {}
+             WHERE stream IN ({}) AND {condition} ORDER BY id LIMIT {}
          ) RETURNING id, stream, key, body",
         places(read.streams.len()),
         read.limit,
@@ -218,27 +179,6 @@ fn trim(tx: &Connection, stream: &str, keep: usize) -> Result<(), Fault> {
              SELECT id FROM bus_entries WHERE stream = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
     )?
     .execute((stream, keep))?;
-    Ok(())
-}
-
-fn value(tx: &Connection, name: &str, now: Timestamp) -> rusqlite::Result<Option<String>> {
-    tx.prepare_cached(
-        "SELECT value FROM bus_keys WHERE name = ?1 AND (expires_at IS NULL OR expires_at > ?2)",
-    )?
-    .query_row((name, row::instant(now)), |row| row.get(0))
-    .optional()
-}
-
-fn set(tx: &Connection, name: &str, value: &str, until: Option<Timestamp>) -> Result<(), Fault> {
-    tx.prepare_cached(
-        "INSERT OR REPLACE INTO bus_keys (name, value, expires_at) VALUES (?1, ?2, ?3)",
-    )?
-    .execute((name, value, until.map(row::instant)))?;
-    Ok(())
-}
-
-fn remove(tx: &Connection, name: &str) -> Result<(), Fault> {
-    tx.prepare_cached("DELETE FROM bus_keys WHERE name = ?1")?.execute([name])?;
     Ok(())
 }
 

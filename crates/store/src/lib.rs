@@ -26,6 +26,8 @@ mod due;
 mod outbox;
 mod bus;
 mod sessions;
+mod leases;
+mod triggers;
 mod rebuild;
 mod memories;
 pub mod outputs;
@@ -38,7 +40,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use rusqlite::Connection;
 
-pub use bus::{BusEntry, BusRead, KeyChange};
+pub use bus::{BusEntry, BusRead};
 pub use changes::Changes;
 pub use create::Created;
 pub use dir::DataDir;
@@ -53,7 +55,8 @@ pub use rebuild::Difference;
 pub use runtime::Runtime;
 pub use schema::{BUSY_WAIT, SCHEMA_VERSION};
 pub use sessions::SessionRow;
-pub use tasks::{DeadlineAction, Filter, TaskRow, Transition};
+pub use tasks::{Filter, TaskRow, Transition};
+pub use windlass_core::schedule::DeadlineAction;
 pub use writer::{CommitHook, CommitPoint, Level, Phase};
 
 use changes::Ticks;

@@ -14,6 +14,7 @@ use windlass_core::event::{Driver, Event, Record, StatusChanged};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::question::Question;
 use windlass_core::status::StatusReason;
+use windlass_core::trigger::UserMessageCommand;
 use windlass_core::words;
 
 use crate::error::Fault;
@@ -171,15 +172,16 @@ impl About {
             return Ok(());
         }
         let detail = moved.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
-        let body = serde_json::json!({
-            "command_id": self.command_id,
-            "session_id": self.session_id,
-            "task_id": self.task,
-            "kind": "status",
-            "status": moved.to.as_str(),
-            "reason": moved.reason.as_str(),
-            "text": format!("{} is {}{detail}", self.task, moved.to),
-        });
+        let message = UserMessageCommand {
+            message_id: self.key(record),
+            session_id: self.session_id,
+            task_id: Some(self.task),
+            request_id: None,
+            message: format!("{} is {}{detail}", self.task, moved.to),
+        };
+        let mut body = serde_json::to_value(message).unwrap_or_default();
+        body["status"] = moved.to.as_str().into();
+        body["reason"] = moved.reason.as_str().into();
         self.put(tx, record, OutStream::UserMessage, &body.to_string())
     }
 
@@ -227,9 +229,12 @@ impl About {
         body: &str,
     ) -> Result<(), Fault> {
         let command = self.command_id.to_string();
-        // A task may end several segments, so the command alone does not name one result.
-        let key = format!("{command}/{}", record.pos);
-        put(tx, record.at, stream, &key, Some(&command), body)
+        put(tx, record.at, stream, &self.key(record), Some(&command), body)
+    }
+
+    /// A task may end several segments, so the command alone does not name one result.
+    fn key(&self, record: &Record) -> String {
+        format!("{}/{}", self.command_id, record.pos)
     }
 }
 
@@ -250,7 +255,7 @@ fn hands_back(reason: StatusReason) -> bool {
     }
 }
 
-fn put(
+pub(crate) fn put(
     tx: &Connection,
     at: Timestamp,
     stream: OutStream,

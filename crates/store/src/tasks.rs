@@ -8,24 +8,12 @@ use windlass_core::error::ErrorDetails;
 use windlass_core::event::{Driver, Record};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::plan::WorkingPlan;
+use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_core::words;
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
 use crate::{Error, Store, journal};
-
-words! {
-    /// What happens when a task's deadline passes.
-    DeadlineAction ("deadline action") {
-        /// It fails.
-        Fail = "fail",
-        /// It ends with what it has.
-        CompletePartial = "complete_partial",
-        /// It is parked and a person is told.
-        PauseAndNotify = "pause_and_notify",
-    }
-}
 
 /// A task as lists and pages show it. The journal has the rest.
 #[derive(Clone, Debug, PartialEq)]

@@ -75,6 +75,7 @@ impl Stage {
             resume_context: None,
             driver: Driver::Foreground,
             cost_budget: None,
+            deadline: None,
             dependency_blockers: Vec::new(),
         };
         self.coordinator.submit(draft).await.expect("the goal is taken")

@@ -2,16 +2,18 @@
 //!
 //! An injection goes straight into the mailbox, which is the list; so there is never one to be taken over.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_agent::journal::Clock;
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::injection::Injection;
-use windlass_store::{BusEntry, BusRead, KeyChange, Outgoing, Store};
+use windlass_store::{BusEntry, BusRead, Outgoing, Store};
 
-use super::{Bus, Entry, Error, Flag, InStream, KEPT_ENTRIES, Listed, Reader, flag_key, lease_key};
-use crate::BoxFuture;
+use super::{Bus, Entry, Error, Flag, InStream, KEPT_ENTRIES, Listed, Reader};
+use crate::lease::Rows;
+use crate::{BoxFuture, Lease};
 
 /// Commits come by the thousand; looking after each would cost more than the wait.
 const LOOK: Duration = Duration::from_millis(10);
@@ -20,12 +22,14 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct Embedded {
     store: Store,
     clock: Clock,
+    leases: Rows,
 }
 
 impl Embedded {
     /// The bus of a store.
     pub fn new(store: Store, clock: Clock) -> Self {
-        Self { store, clock }
+        let leases = Rows { store: store.clone(), clock: clock.clone() };
+        Self { store, clock, leases }
     }
 
     fn now(&self) -> Timestamp {
@@ -101,7 +105,7 @@ impl Bus for Embedded {
     fn acknowledge<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let id = entry.id.parse().unwrap_or_default();
-            Ok(self.store.bus_acknowledge(id, entry.stream.is_ours_alone()).await?)
+            Ok(self.store.bus_acknowledge(id).await?)
         })
     }
 
@@ -129,12 +133,8 @@ impl Bus for Embedded {
         tasks: &'a [TaskId],
     ) -> BoxFuture<'a, Result<Vec<(TaskId, Flag)>, Error>> {
         Box::pin(async move {
-            let set = self.store.bus_keys("task:status:", self.now())?;
-            let of = |task: &TaskId| {
-                let name = flag_key(*task);
-                let found = set.iter().find(|(key, _)| *key == name)?;
-                Some((*task, found.1.parse().ok()?))
-            };
+            let set: HashMap<_, _> = self.store.task_flags()?.into_iter().collect();
+            let of = |task: &TaskId| Some((*task, set.get(task)?.parse().ok()?));
             Ok(tasks.iter().filter_map(of).collect())
         })
     }
@@ -145,38 +145,27 @@ impl Bus for Embedded {
         flag: Option<Flag>,
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            let change = match flag {
-                Some(flag) => KeyChange::Set(flag.to_string()),
-                None => KeyChange::Remove,
-            };
-            self.store.bus_change(flag_key(task), change, self.now()).await?;
-            Ok(())
+            Ok(self.store.set_task_flag(task, flag.map(|flag| flag.to_string())).await?)
         })
     }
+}
 
-    fn hold<'a>(
+impl Lease for Embedded {
+    fn take<'a>(
         &'a self,
         session: SessionId,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<bool, Error>> {
-        Box::pin(async move {
-            let ttl = SignedDuration::try_from(ttl).unwrap_or(SignedDuration::MAX);
-            let until = self.now().checked_add(ttl).unwrap_or(Timestamp::MAX);
-            let change = KeyChange::Hold { value: owner.to_owned(), until };
-            Ok(self.store.bus_change(lease_key(session), change, self.now()).await?)
-        })
+    ) -> BoxFuture<'a, Result<bool, crate::Error>> {
+        self.leases.take(session, owner, ttl)
     }
 
-    fn release<'a>(
+    fn give_back<'a>(
         &'a self,
         session: SessionId,
         owner: &'a str,
-    ) -> BoxFuture<'a, Result<bool, Error>> {
-        Box::pin(async move {
-            let change = KeyChange::Release(owner.to_owned());
-            Ok(self.store.bus_change(lease_key(session), change, self.now()).await?)
-        })
+    ) -> BoxFuture<'a, Result<(), crate::Error>> {
+        self.leases.give_back(session, owner)
     }
 }
 

@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::injection::Injection;
+use windlass_core::trigger::TriggerStream;
 use windlass_core::words;
 use windlass_store::Outgoing;
 
-use crate::BoxFuture;
+use crate::{BoxFuture, Lease};
 
 pub use embedded::Embedded;
 pub use redis::Redis;
@@ -37,8 +38,8 @@ words! {
         TaskCommand = "task-command",
         /// A person said something in a session.
         UserMessage = "user-message-received",
-        /// A task's segment ended; our own results come back here.
-        TaskResult = "task-result",
+        /// A task's segment ended.
+        TaskResult = "task-result-received",
         /// A person answered a question.
         HitlResponse = "hitl-response-received",
         /// A schedule says that it is time.
@@ -50,17 +51,26 @@ words! {
     }
 }
 
+impl From<Error> for crate::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Store(error) => Self::Store(error),
+            error => Self::Bus(Box::new(error)),
+        }
+    }
+}
+
 impl InStream {
-    /// Whether nobody but us reads it, so that what was dealt with can go.
-    pub const fn is_ours_alone(self) -> bool {
+    /// The trigger that arrives there; `None` for whole commands.
+    pub const fn trigger(self) -> Option<TriggerStream> {
         match self {
-            Self::TaskResult => false,
-            Self::TaskCommand
-            | Self::UserMessage
-            | Self::HitlResponse
-            | Self::Scheduled
-            | Self::ExternalEvent
-            | Self::TaskControl => true,
+            Self::TaskCommand => None,
+            Self::UserMessage => Some(TriggerStream::UserMessageReceived),
+            Self::TaskResult => Some(TriggerStream::TaskResultReceived),
+            Self::HitlResponse => Some(TriggerStream::HitlResponseReceived),
+            Self::Scheduled => Some(TriggerStream::ScheduledTrigger),
+            Self::ExternalEvent => Some(TriggerStream::ExternalEventReceived),
+            Self::TaskControl => Some(TriggerStream::TaskControlReceived),
         }
     }
 }
@@ -132,8 +142,8 @@ pub enum Error {
     Store(#[from] windlass_store::Error),
 }
 
-/// What workers and the coordinator need of a bus.
-pub trait Bus: Send + Sync {
+/// What workers and the coordinator need of a bus; it keeps the leases of sessions too.
+pub trait Bus: Lease {
     /// What it is and where, for people.
     fn place(&self) -> String;
 
@@ -187,21 +197,6 @@ pub trait Bus: Send + Sync {
     /// Sets a task's control flag, or takes it away.
     fn set_flag<'a>(&'a self, task: TaskId, flag: Option<Flag>)
     -> BoxFuture<'a, Result<(), Error>>;
-
-    /// Takes or renews the lease of a session; false while another owner has it.
-    fn hold<'a>(
-        &'a self,
-        session: SessionId,
-        owner: &'a str,
-        ttl: Duration,
-    ) -> BoxFuture<'a, Result<bool, Error>>;
-
-    /// Gives a lease back; false when it is not this owner's any more.
-    fn release<'a>(
-        &'a self,
-        session: SessionId,
-        owner: &'a str,
-    ) -> BoxFuture<'a, Result<bool, Error>>;
 }
 
 /// The list of a task's injections (ES-390).

@@ -19,7 +19,7 @@ use super::{
     Bus, Entry, Error, Flag, GROUP, INJECTIONS_AT_ONCE, InStream, KEPT_ENTRIES, Listed, Reader,
     flag_key, injections_key, lease_key,
 };
-use crate::BoxFuture;
+use crate::{BoxFuture, Lease};
 
 /// The field of an entry that holds its JSON.
 const DATA: &str = "data";
@@ -210,9 +210,8 @@ impl Bus for Redis {
         let stream = entry.stream.as_str();
         let mut both = pipe();
         both.atomic().cmd("XACK").arg(stream).arg(GROUP).arg(&entry.id).ignore();
-        if entry.stream.is_ours_alone() {
-            both.cmd("XDEL").arg(stream).arg(&entry.id).ignore();
-        }
+        // Nobody but us reads it, and the store has it.
+        both.cmd("XDEL").arg(stream).arg(&entry.id).ignore();
         Box::pin(async move { self.commands.run_all(&both).await })
     }
 
@@ -287,26 +286,28 @@ impl Bus for Redis {
         };
         Box::pin(async move { self.commands.run::<Value>(&command).await.map(drop) })
     }
+}
 
-    fn hold<'a>(
+impl Lease for Redis {
+    fn take<'a>(
         &'a self,
         session: SessionId,
         owner: &'a str,
         ttl: Duration,
-    ) -> BoxFuture<'a, Result<bool, Error>> {
+    ) -> BoxFuture<'a, Result<bool, crate::Error>> {
         let mut hold = cmd("EVAL");
         hold.arg(HOLD).arg(1).arg(lease_key(session)).arg(owner).arg(ttl.as_millis() as u64);
-        Box::pin(async move { self.commands.run(&hold).await })
+        Box::pin(async move { Ok(self.commands.run(&hold).await?) })
     }
 
-    fn release<'a>(
+    fn give_back<'a>(
         &'a self,
         session: SessionId,
         owner: &'a str,
-    ) -> BoxFuture<'a, Result<bool, Error>> {
+    ) -> BoxFuture<'a, Result<(), crate::Error>> {
         let mut release = cmd("EVAL");
         release.arg(RELEASE).arg(1).arg(lease_key(session)).arg(owner);
-        Box::pin(async move { self.commands.run(&release).await })
+        Box::pin(async move { Ok(self.commands.run::<u64>(&release).await.map(drop)?) })
     }
 }
 

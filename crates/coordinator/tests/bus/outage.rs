@@ -19,11 +19,11 @@ async fn streams_lists_and_keys_have_the_names_and_types_of_the_contract() {
     let session = SessionId::new(Timestamp::now());
     let server = place.redis.as_ref().unwrap();
     bus.submit(InStream::TaskCommand, None, "{}").await.unwrap();
-    bus.take(&reader("ada"), LONG).await.unwrap();
+    Bus::take(&*bus, &reader("ada"), LONG).await.unwrap();
     let id = InjectionId::new(Timestamp::now());
     bus.push(task, &Injection::message(id, "hello")).await.unwrap();
     bus.set_flag(task, Some(Flag::Paused)).await.unwrap();
-    bus.hold(session, "ada", LONG).await.unwrap();
+    windlass_coordinator::Lease::take(&*bus, session, "ada", LONG).await.unwrap();
 
     assert!(server.cli(&["XINFO", "GROUPS", "task-command"]).contains("windlass"));
     let list = format!("injection:{task}");
@@ -48,20 +48,20 @@ async fn a_restart_loses_nothing_that_was_acknowledged() {
     }
     let mut reader = reader("ada");
     reader.limit = 2;
-    let taken = bus.take(&reader, LONG).await.unwrap();
+    let taken = Bus::take(&*bus, &reader, LONG).await.unwrap();
     bus.acknowledge(&taken[0]).await.unwrap();
     let id = InjectionId::new(Timestamp::now());
     bus.push(task, &Injection::message(id, "hello")).await.unwrap();
 
     place.redis.as_mut().unwrap().kill();
     assert!(matches!(bus.listed(&[task]).await, Err(Error::Unreachable { .. })));
-    assert!(bus.take(&reader, LONG).await.is_err());
+    assert!(Bus::take(&*bus, &reader, LONG).await.is_err());
     place.redis.as_mut().unwrap().restart();
 
     assert_eq!(bus.listed(&[task]).await.unwrap().len(), 1);
     let mut seen = Vec::new();
     while seen.len() < 3 {
-        for entry in bus.take(&reader, LONG).await.unwrap() {
+        for entry in Bus::take(&*bus, &reader, LONG).await.unwrap() {
             bus.acknowledge(&entry).await.unwrap();
             seen.push(entry.body);
         }
@@ -74,15 +74,15 @@ async fn a_restart_loses_nothing_that_was_acknowledged() {
 async fn a_partition_is_noticed_and_loses_nothing() {
     let place = Place::redis();
     let server = place.redis.as_ref().unwrap();
-    let bus = Redis::new(&server.url()).unwrap();
+    let bus = Box::new(Redis::new(&server.url()).unwrap());
     bus.submit(InStream::TaskCommand, None, "before").await.unwrap();
-    let before = bus.take(&reader("ada"), LONG).await.unwrap();
+    let before = Bus::take(&*bus, &reader("ada"), LONG).await.unwrap();
     server.freeze();
     // Both connections notice by themselves, side by side.
     let name = reader("ada");
     let (submitted, taken) = tokio::join!(
         bus.submit(InStream::TaskCommand, None, "during"),
-        bus.take(&name, Duration::from_millis(100)),
+        Bus::take(&*bus, &name, Duration::from_millis(100)),
     );
     assert!(matches!(submitted, Err(Error::Unreachable { .. })), "{submitted:?}");
     assert!(matches!(taken, Err(Error::Unreachable { .. })), "{taken:?}");
@@ -91,7 +91,7 @@ async fn a_partition_is_noticed_and_loses_nothing() {
     bus.submit(InStream::TaskCommand, None, "after").await.unwrap();
     let mut seen: Vec<Entry> = Vec::new();
     while !seen.iter().any(|entry| entry.body == "after") {
-        seen.extend(bus.take(&reader("ada"), LONG).await.unwrap());
+        seen.extend(Bus::take(&*bus, &reader("ada"), LONG).await.unwrap());
         // What was given to a connection that is gone is still ours.
         seen.extend(bus.claim(&reader("ada"), Duration::ZERO).await.unwrap());
     }
@@ -104,9 +104,9 @@ async fn a_server_without_its_data_is_used_all_the_same() {
     let place = Place::redis();
     let bus = place.bus();
     bus.submit(InStream::TaskCommand, None, "old").await.unwrap();
-    bus.take(&reader("ada"), LONG).await.unwrap();
+    Bus::take(&*bus, &reader("ada"), LONG).await.unwrap();
     place.redis.as_ref().unwrap().cli(&["FLUSHALL"]);
     bus.submit(InStream::TaskCommand, None, "new").await.unwrap();
-    let taken = bus.take(&reader("ada"), LONG).await.unwrap();
+    let taken = Bus::take(&*bus, &reader("ada"), LONG).await.unwrap();
     assert_eq!(taken[0].body, "new");
 }

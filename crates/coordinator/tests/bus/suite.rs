@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tempfile::TempDir;
+use windlass_coordinator::Lease;
 use windlass_coordinator::bus::{Bus, Embedded, Entry, Flag, InStream, Reader, Redis};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, TaskCommand};
@@ -67,6 +68,8 @@ impl Place {
             dependency_blockers: Vec::new(),
             max_retries: 3,
             cost_budget: None,
+            user_id: None,
+            deadline: None,
         };
         self.store.create_task(now, created).await.unwrap().task()
     }
@@ -137,17 +140,17 @@ async fn each_entry_goes_to_one_consumer_and_comes_in_order(place: Place) {
     for number in 0..20 {
         bus.submit(InStream::TaskCommand, None, &number.to_string()).await.unwrap();
     }
-    let first = bus.take(&reader("ada"), LONG).await.unwrap();
-    let second = other.take(&reader("bob"), LONG).await.unwrap();
+    let first = Bus::take(&*bus, &reader("ada"), LONG).await.unwrap();
+    let second = Bus::take(&*other, &reader("bob"), LONG).await.unwrap();
     assert_eq!(bodies(&first), ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
     assert_eq!(bodies(&second), ["10", "11", "12", "13", "14", "15", "16", "17", "18", "19"]);
     for entry in first.iter().chain(&second) {
         bus.acknowledge(entry).await.unwrap();
     }
-    assert!(bus.take(&reader("ada"), Duration::ZERO).await.unwrap().is_empty());
+    assert!(Bus::take(&*bus, &reader("ada"), Duration::ZERO).await.unwrap().is_empty());
     assert!(bus.claim(&reader("ada"), Duration::ZERO).await.unwrap().is_empty());
     bus.submit(InStream::TaskControl, None, "later").await.unwrap();
-    let later = bus.take(&reader("ada"), LONG).await.unwrap();
+    let later = Bus::take(&*bus, &reader("ada"), LONG).await.unwrap();
     assert_eq!((later[0].stream, later[0].body.as_str()), (InStream::TaskControl, "later"));
 }
 
@@ -155,9 +158,12 @@ async fn entries_of_a_dead_consumer_are_claimed_by_another(place: Place) {
     let bus = place.bus();
     bus.submit(InStream::TaskCommand, None, "half done").await.unwrap();
     let dead = place.bus();
-    assert_eq!(dead.take(&reader("dead"), LONG).await.unwrap().len(), 1);
+    assert_eq!(Bus::take(&*dead, &reader("dead"), LONG).await.unwrap().len(), 1);
     drop(dead);
-    assert!(bus.take(&reader("ada"), Duration::ZERO).await.unwrap().is_empty(), "it is not new");
+    assert!(
+        Bus::take(&*bus, &reader("ada"), Duration::ZERO).await.unwrap().is_empty(),
+        "it is not new"
+    );
     assert!(bus.claim(&reader("ada"), LONG).await.unwrap().is_empty(), "it was taken just now");
     let claimed = bus.claim(&reader("ada"), Duration::ZERO).await.unwrap();
     assert_eq!(bodies(&claimed), ["half done"]);
@@ -218,21 +224,32 @@ async fn a_control_flag_is_seen_until_it_is_taken_away(place: Place) {
 
 async fn a_lease_is_held_by_one_owner_and_released_by_no_other(place: Place) {
     let (bus, session) = (place.bus(), SessionId::new(Timestamp::now()));
-    assert!(bus.hold(session, "ada", LONG).await.unwrap());
-    assert!(!bus.hold(session, "bob", LONG).await.unwrap());
-    assert!(bus.hold(session, "ada", LONG).await.unwrap(), "renewed");
-    assert!(!bus.release(session, "bob").await.unwrap());
-    assert!(!bus.hold(session, "bob", LONG).await.unwrap(), "still hers");
-    assert!(bus.release(session, "ada").await.unwrap());
-    assert!(bus.hold(session, "bob", LONG).await.unwrap());
+    assert!(bus.lease(session, "ada", LONG).await);
+    assert!(!bus.lease(session, "bob", LONG).await);
+    assert!(bus.lease(session, "ada", LONG).await, "renewed");
+    bus.give_back(session, "bob").await.unwrap();
+    assert!(!bus.lease(session, "bob", LONG).await, "still hers");
+    bus.give_back(session, "ada").await.unwrap();
+    assert!(bus.lease(session, "bob", LONG).await);
 }
 
 async fn a_lease_that_ran_out_is_free(place: Place) {
     let (bus, session) = (place.bus(), SessionId::new(Timestamp::now()));
-    assert!(bus.hold(session, "dead", Duration::from_millis(1)).await.unwrap());
-    while !bus.hold(session, "ada", LONG).await.unwrap() {
+    assert!(bus.lease(session, "dead", Duration::from_millis(1)).await);
+    while !bus.lease(session, "ada", LONG).await {
         tokio::task::yield_now().await;
     }
-    assert!(!bus.release(session, "dead").await.unwrap());
-    assert!(!bus.hold(session, "dead", LONG).await.unwrap());
+    bus.give_back(session, "dead").await.unwrap();
+    assert!(!bus.lease(session, "dead", LONG).await);
+}
+
+/// Both a bus and its leases have a `take`.
+trait Leasing {
+    async fn lease(&self, session: SessionId, owner: &str, ttl: Duration) -> bool;
+}
+
+impl Leasing for Box<dyn Bus> {
+    async fn lease(&self, session: SessionId, owner: &str, ttl: Duration) -> bool {
+        Lease::take(&**self, session, owner, ttl).await.unwrap()
+    }
 }

@@ -12,8 +12,8 @@ CREATE TABLE outbox (
     created_at TEXT NOT NULL
 );
 
--- Streams of the embedded bus. One group reads each: `consumer` has taken an entry, `done` says that it
--- was acknowledged. A publisher's `key` makes a repetition harmless.
+-- Streams of the embedded bus. One group reads each: `consumer` has taken an entry, which goes when it is
+-- acknowledged. A sender's `key` makes a repetition harmless.
 CREATE TABLE bus_entries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     stream TEXT NOT NULL,
@@ -22,17 +22,14 @@ CREATE TABLE bus_entries (
     at TEXT NOT NULL,
     consumer TEXT,
     taken_at TEXT,
-    done INTEGER NOT NULL DEFAULT 0,
     UNIQUE (stream, key)
 );
 CREATE INDEX bus_entries_by_stream ON bus_entries (stream, id);
-CREATE INDEX bus_entries_open ON bus_entries (stream, id) WHERE done = 0;
 
--- Keys of the embedded bus: control flags and leases.
-CREATE TABLE bus_keys (
-    name TEXT PRIMARY KEY,
-    value TEXT NOT NULL,
-    expires_at TEXT
+-- Control flags of the embedded bus.
+CREATE TABLE task_flags (
+    task_id TEXT PRIMARY KEY,
+    flag TEXT NOT NULL
 ) WITHOUT ROWID;
 
 -- What a worker looks through for something to do.

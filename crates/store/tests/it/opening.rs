@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-use windlass_store::{Error, Level, Options, SCHEMA_VERSION, Store};
+use windlass_store::{Error, Level, Options, Store};
 
 use crate::process::{Other, command_of};
 use crate::world::{World, at, created, reply};
@@ -91,8 +91,9 @@ fn a_newer_database_is_refused_and_both_versions_named() {
     assert_eq!(
         error_of(world.dir.path()).to_string(),
         format!(
-            "database `{}` has version 99, and this program knows versions up to {SCHEMA_VERSION}",
-            path.display()
+            "database `{}` has version 99, and this program knows versions up to {}",
+            path.display(),
+            windlass_store::SCHEMA_VERSION
         )
     );
 }
