@@ -16,6 +16,9 @@ pub mod watch;
 pub mod compactions;
 pub mod memory;
 pub mod bus;
+pub mod service;
+mod worker;
+mod outbox;
 mod error;
 
 use std::sync::Arc;
@@ -31,6 +34,7 @@ pub use error::Error;
 pub use lease::Lease;
 pub use limits::Limits;
 pub use mailbox::Steered;
+pub use service::Service;
 pub use submit::{Draft, Manner, Share, Submitted};
 pub use triggers::Handled;
 pub use watch::Update;

@@ -1,6 +1,8 @@
 //! Which tasks of the service somebody should drive now. Workers ask this; the kernel lock of each task
 //! decides who does.
 
+use std::collections::HashSet;
+
 use windlass_core::id::TaskId;
 
 use crate::{Coordinator, Error};
@@ -9,7 +11,7 @@ impl Coordinator {
     /// Tasks that a service should drive now and nobody drives: begun ones that were interrupted, then
     /// parked ones that have mail to go on with and new ones for which there is a place.
     pub fn ready(&self) -> Result<Vec<TaskId>, Error> {
-        let mut ready = self.interrupted()?;
+        let mut ready = self.interrupted(&HashSet::new())?;
         ready.extend(self.waiting(usize::MAX)?);
         Ok(ready)
     }
@@ -19,11 +21,11 @@ impl Coordinator {
         Ok(self.store.ready_tasks(self.limits.tasks_per_session, limit)?)
     }
 
-    /// Tasks that should be running and have lost their process: one look at the lock of each.
-    pub(crate) fn interrupted(&self) -> Result<Vec<TaskId>, Error> {
+    /// Tasks that should be running and have lost their process: one look at the lock of each but `ours`.
+    pub(crate) fn interrupted(&self, ours: &HashSet<TaskId>) -> Result<Vec<TaskId>, Error> {
         let mut lost = Vec::new();
         for task in self.store.running_tasks()? {
-            if self.store.driven(task)?.is_none() {
+            if !ours.contains(&task) && self.store.driven(task)?.is_none() {
                 lost.push(task);
             }
         }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row};
 use windlass_core::id::TaskId;
 
 use crate::error::Fault;
-use crate::{Error, Level, Store, row};
+use crate::{Error, Level, Outgoing, Store, row};
 
 /// One entry of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,27 +35,31 @@ pub struct BusRead {
 }
 
 impl Store {
-    /// Adds an entry to a stream, synced. Of more than `keep` entries the oldest are forgotten; an entry
-    /// whose key the stream has is dropped.
-    pub async fn bus_publish(
+    /// Adds an entry to a stream, synced; one whose key the stream has is dropped.
+    pub async fn bus_submit(
         &self,
         stream: &str,
         key: Option<String>,
         body: String,
-        keep: Option<usize>,
         at: Timestamp,
     ) -> Result<(), Error> {
         let stream = stream.to_owned();
+        self.write(Level::Synced, move |tx| add(tx, &stream, key.as_deref(), &body, at)).await
+    }
+
+    /// Moves messages from the outbox into their streams, where the newest `keep` of each stay.
+    pub async fn bus_publish(
+        &self,
+        messages: Vec<Outgoing>,
+        keep: usize,
+        at: Timestamp,
+    ) -> Result<(), Error> {
         self.write(Level::Synced, move |tx| {
-            tx.prepare_cached(
-                "INSERT INTO bus_entries (stream, key, body, at) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT (stream, key) DO NOTHING",
-            )?
-            .execute((&stream, key, body, row::instant(at)))?;
-            match keep {
-                Some(keep) => trim(tx, &stream, keep),
-                None => Ok(()),
+            for message in &messages {
+                add(tx, message.stream.as_str(), Some(&message.key), &message.body, at)?;
+                trim(tx, message.stream.as_str(), keep)?;
             }
+            Ok(())
         })
         .await
     }
@@ -166,6 +170,21 @@ fn give(
     // `RETURNING` promises no order.
     entries.sort_by_key(|entry| entry.id);
     Ok(entries)
+}
+
+fn add(
+    tx: &Connection,
+    stream: &str,
+    key: Option<&str>,
+    body: &str,
+    at: Timestamp,
+) -> Result<(), Fault> {
+    tx.prepare_cached(
+        "INSERT INTO bus_entries (stream, key, body, at) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (stream, key) DO NOTHING",
+    )?
+    .execute((stream, key, body, row::instant(at)))?;
+    Ok(())
 }
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<BusEntry> {

@@ -49,7 +49,7 @@ pub use journal::MAX_EVENT_BYTES;
 pub use mailbox::{Accepted, MAX_WAITING, RESERVED_WAITING};
 pub use memories::{Memory, NewMemory};
 pub use outbox::{OutStream, Outgoing};
-pub use owner::{Owner, Stream};
+pub use owner::{Duty, Owner, Stream};
 pub use questions::{QuestionRow, QuestionState, Which};
 pub use rebuild::Difference;
 pub use runtime::Runtime;

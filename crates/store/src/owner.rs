@@ -92,6 +92,23 @@ impl Store {
     }
 }
 
+/// A duty that one process of a data directory has at a time; it ends with the value or the process.
+pub struct Duty {
+    _lock: Lock,
+}
+
+impl Store {
+    /// Takes up a duty, unless another process has it.
+    pub fn take_duty(&self, name: &'static str) -> Result<Option<Duty>, Error> {
+        let path = self.dir().locks().join(format!("{name}.duty"));
+        match Lock::take(&path) {
+            Ok(lock) => Ok(Some(Duty { _lock: lock })),
+            Err(Refused::Held(_)) => Ok(None),
+            Err(Refused::Failed(source)) => Err(Error::file(&path, source)),
+        }
+    }
+}
+
 impl Owner {
     /// The root of the tree.
     pub fn root(&self) -> TaskId {

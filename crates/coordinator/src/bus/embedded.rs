@@ -54,11 +54,9 @@ impl Bus for Embedded {
         format!("embedded in {}", self.store.dir().root().display())
     }
 
-    fn publish<'a>(&'a self, message: &'a Outgoing) -> BoxFuture<'a, Result<(), Error>> {
+    fn publish<'a>(&'a self, messages: &'a [Outgoing]) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            let (key, body) = (Some(message.key.clone()), message.body.clone());
-            let stream = message.stream.as_str();
-            Ok(self.store.bus_publish(stream, key, body, Some(KEPT_ENTRIES), self.now()).await?)
+            Ok(self.store.bus_publish(messages.to_vec(), KEPT_ENTRIES, self.now()).await?)
         })
     }
 
@@ -70,7 +68,7 @@ impl Bus for Embedded {
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let (key, body) = (key.map(str::to_owned), body.to_owned());
-            Ok(self.store.bus_publish(stream.as_str(), key, body, None, self.now()).await?)
+            Ok(self.store.bus_submit(stream.as_str(), key, body, self.now()).await?)
         })
     }
 

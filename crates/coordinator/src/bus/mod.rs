@@ -82,6 +82,8 @@ words! {
         Paused = "paused",
         /// It is to stop for good.
         Cancelled = "cancelled",
+        /// It is to go on.
+        Running = "running",
     }
 }
 
@@ -147,8 +149,9 @@ pub trait Bus: Lease {
     /// What it is and where, for people.
     fn place(&self) -> String;
 
-    /// Publishes a message to the stream it is meant for, behind what was published before.
-    fn publish<'a>(&'a self, message: &'a Outgoing) -> BoxFuture<'a, Result<(), Error>>;
+    /// Publishes messages to the streams they are meant for, in order and behind what was published before:
+    /// all of them, or, with an error, perhaps all.
+    fn publish<'a>(&'a self, messages: &'a [Outgoing]) -> BoxFuture<'a, Result<(), Error>>;
 
     /// Adds an entry to a stream that we read. A key makes a repetition harmless where the bus can tell.
     fn submit<'a>(

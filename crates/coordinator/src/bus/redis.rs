@@ -158,15 +158,18 @@ impl Bus for Redis {
         format!("redis at {}", self.commands.place())
     }
 
-    fn publish<'a>(&'a self, message: &'a Outgoing) -> BoxFuture<'a, Result<(), Error>> {
-        let mut add = cmd("XADD");
-        add.arg(message.stream.as_str()).arg("MAXLEN").arg("~").arg(KEPT_ENTRIES).arg("*");
-        add.arg("key").arg(&message.key);
-        if let Some(command_id) = &message.command_id {
-            add.arg("command_id").arg(command_id);
+    fn publish<'a>(&'a self, messages: &'a [Outgoing]) -> BoxFuture<'a, Result<(), Error>> {
+        let mut all = pipe();
+        all.atomic();
+        for message in messages {
+            let add = all.cmd("XADD").arg(message.stream.as_str());
+            add.arg("MAXLEN").arg("~").arg(KEPT_ENTRIES).arg("*").arg("key").arg(&message.key);
+            if let Some(command_id) = &message.command_id {
+                add.arg("command_id").arg(command_id);
+            }
+            add.arg(DATA).arg(&message.body).ignore();
         }
-        add.arg(DATA).arg(&message.body);
-        Box::pin(async move { self.commands.run::<String>(&add).await.map(drop) })
+        Box::pin(async move { self.commands.run_all(&all).await })
     }
 
     fn submit<'a>(

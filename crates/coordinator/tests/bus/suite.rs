@@ -182,8 +182,8 @@ async fn what_is_published_stands_in_its_stream(place: Place) {
                 stream: *stream,
                 body: "{}".to_owned(),
             };
-            bus.publish(&message).await.unwrap();
-            bus.publish(&message).await.unwrap();
+            bus.publish(std::slice::from_ref(&message)).await.unwrap();
+            bus.publish(&[message]).await.unwrap();
         }
         let seen = place.published(*stream);
         // At least once: a repetition has the same key.
