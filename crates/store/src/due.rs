@@ -5,6 +5,7 @@
 //! journal already because a process died after it had taken it in. One that says it runs may have lost
 //! its process; its lock tells.
 
+use jiff::Timestamp;
 use windlass_core::id::TaskId;
 
 use crate::error::Fault;
@@ -76,6 +77,23 @@ impl Store {
     /// Every task of a service that has not ended, without those below it.
     pub fn service_tasks(&self) -> Result<Vec<TaskId>, Error> {
         self.listed("?2 > 0", usize::MAX, usize::MAX)
+    }
+
+    /// The tasks of a service that ended after `since`.
+    pub fn ended_tasks(&self, since: Timestamp) -> Result<Vec<TaskId>, Error> {
+        self.read(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT id FROM tasks
+                 WHERE driver = 'service' AND parent_id IS NULL AND completed_at IS NOT NULL
+                     AND completed_at > ?1 ORDER BY completed_at",
+            )?;
+            let mut rows = statement.query([row::instant(since)])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.push(row::parse("tasks", &row.get::<_, String>(0)?)?);
+            }
+            Ok(found)
+        })
     }
 
     fn listed(

@@ -122,6 +122,26 @@ async fn injections_of_the_list_are_drained_in_order_and_once() {
     assert!(told.iter().any(refused), "{told:?}");
 }
 
+/// Whoever speaks to a task that has ended is told so, and nothing is left lying.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_injection_for_a_task_that_has_ended_is_refused() {
+    let world = World::new(On::Redis, ModelServer::start("replies: [{say: done}]"));
+    let _serve = world.start(&["serve"]);
+    let task = world.submit("wait").await.task;
+    world.until_status(task, TaskStatus::Done).await;
+    let late = Injection::message(InjectionId::new(Timestamp::now()), "too late");
+    world.bus().push(task, &late).await.unwrap();
+    let list = format!("injection:{task}");
+    while world.redis.as_ref().unwrap().cli(&["LLEN", &list]) != "0" {}
+    let told = || {
+        let told = world.published(OutStream::UserMessage);
+        told.into_iter()
+            .find(|one| one["message"].as_str().is_some_and(|it| it.contains("refused")))
+    };
+    let told = world.until("the sender is told", told).await;
+    assert!(told["message"].as_str().unwrap().contains("done"), "{told}");
+}
+
 /// ES-098: an answer that was given already is refused, and the second giver told.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_answer_is_refused() {

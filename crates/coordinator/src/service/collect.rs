@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Control, Injection};
@@ -21,6 +22,12 @@ use crate::{Coordinator, Error};
 /// How often lists and flags are looked at: soon enough to be in effect within a turn, seldom enough for a
 /// thousand tasks.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Looks at the living between two at those that ended.
+const SELDOM: u32 = 25;
+
+/// For how long it is looked whether somebody still speaks to a task that has ended; to be told so.
+const AFTERWARDS: SignedDuration = SignedDuration::from_mins(10);
 
 /// The duty's name.
 const DUTY: &str = "collector";
@@ -46,10 +53,12 @@ async fn go_on(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
         }
     };
     let mut backoff = Backoff::new();
+    let mut looks = 0;
     loop {
-        match pass(coordinator, bus).await {
+        match pass(coordinator, bus, looks % SELDOM == 0).await {
             Ok(()) => {
                 backoff = Backoff::new();
+                looks += 1;
                 tokio::time::sleep(LOOK).await;
             }
             Err(error) if error.is_transient() => backoff.wait("collecting", &error).await,
@@ -58,9 +67,15 @@ async fn go_on(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
     }
 }
 
-async fn pass(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
-    let tasks = coordinator.store().service_tasks()?;
-    for listed in bus.listed(&tasks).await? {
+async fn pass(coordinator: &Coordinator, bus: &dyn Bus, seldom: bool) -> Result<(), Error> {
+    let store = coordinator.store();
+    let tasks = store.service_tasks()?;
+    let mut spoken_to = tasks.clone();
+    if seldom {
+        let since = coordinator.now().checked_sub(AFTERWARDS).unwrap_or(Timestamp::MIN);
+        spoken_to.extend(store.ended_tasks(since)?);
+    }
+    for listed in bus.listed(&spoken_to).await? {
         deliver(coordinator, &listed).await?;
         bus.remove(&listed).await?;
     }

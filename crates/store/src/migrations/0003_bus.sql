@@ -35,3 +35,6 @@ CREATE TABLE task_flags (
 -- What a worker looks through for something to do.
 CREATE INDEX tasks_of_service ON tasks (status, created_at)
     WHERE driver = 'service' AND parent_id IS NULL AND status NOT IN ('done', 'failed', 'cancelled');
+-- Tasks that ended a short while ago may still be spoken to.
+CREATE INDEX tasks_ended ON tasks (completed_at)
+    WHERE driver = 'service' AND parent_id IS NULL AND completed_at IS NOT NULL;
