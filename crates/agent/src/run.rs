@@ -210,7 +210,7 @@ impl Agent {
     fn reason_not_to_start(&self, task: &Journal) -> Option<Ending> {
         match (&task.state().signal, task.state().next()) {
             (Some(Signal::Cancel(reason)), _) => Some(Ending::Cancelled(reason.clone())),
-            (Some(Signal::Expired(action, why)), _) => Some(expired(*action, why)),
+            (Some(Signal::Expired(action, why)), _) => Some(expired(task.state(), *action, why)),
             (_, Next::Wait(_)) => Some(Ending::Blocked),
             // A unit that waited for a person to look at it, and nothing was said against it.
             (_, Next::Finish(_)) if task.state().reason == StatusReason::AwaitingMessage => {
@@ -322,7 +322,7 @@ impl Agent {
         match &state.signal {
             Some(Signal::Cancel(reason)) => return Some(Ending::Cancelled(reason.clone())),
             Some(Signal::Pause) => return Some(Ending::Paused(StatusReason::User)),
-            Some(Signal::Expired(action, why)) => return Some(expired(*action, why)),
+            Some(Signal::Expired(action, why)) => return Some(expired(state, *action, why)),
             None => {}
         }
         if stop.is_cancelled() {
@@ -519,11 +519,13 @@ impl Agent {
     }
 }
 
-/// What becomes of a task whose time is up.
-fn expired(action: Expiry, why: &str) -> Ending {
+/// What becomes of a task whose time is up. One that has never begun has nothing to be done with.
+fn expired(state: &TaskState, action: Expiry, why: &str) -> Ending {
     match action {
-        Expiry::Fail => Ending::Failed(ErrorDetails::new(ErrorType::Deadline, why)),
-        Expiry::Complete => Ending::Partial(why.to_owned()),
+        Expiry::Complete if state.started => Ending::Partial(why.to_owned()),
+        Expiry::Fail | Expiry::Complete => {
+            Ending::Failed(ErrorDetails::new(ErrorType::Deadline, why))
+        }
         Expiry::Pause => Ending::Paused(StatusReason::Deadline),
     }
 }

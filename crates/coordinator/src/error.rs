@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use windlass_core::error::ErrorDetails;
-use windlass_core::id::{QuestionId, SessionId, TaskId};
+use windlass_core::id::{QuestionId, ScheduleId, SessionId, TaskId};
 use windlass_core::status::TaskStatus;
 use windlass_core::trigger::TriggerStream;
 
@@ -105,6 +105,18 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A schedule that cannot be kept.
+    #[error("the schedule cannot be kept: {problem}")]
+    BadSchedule {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The schedule has ended.
+    #[error("schedule `{schedule}` has ended")]
+    ScheduleEnded {
+        /// The schedule.
+        schedule: ScheduleId,
+    },
     /// The bus does not answer.
     #[error("the bus does not answer")]
     Bus(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -148,7 +160,9 @@ impl Error {
             | Self::TooManySessions { .. }
             | Self::NothingActive { .. }
             | Self::BadTrigger { .. }
-            | Self::Job(_) => false,
+            | Self::Job(_)
+            | Self::BadSchedule { .. }
+            | Self::ScheduleEnded { .. } => false,
         }
     }
 }

@@ -6,7 +6,14 @@
 pub mod submit;
 pub mod triggers;
 mod route;
-mod schedule;
+pub mod decision;
+mod slash;
+pub mod sessions;
+pub mod schedule;
+mod due;
+mod deadline;
+mod hang;
+mod scheduler;
 pub mod lease;
 pub mod limits;
 mod ready;
@@ -29,12 +36,15 @@ use windlass_agent::journal::Clock;
 use windlass_store::Store;
 
 pub use compactions::Compaction;
+pub use decision::Decision;
 pub use drive::{BoxFuture, Equip};
 pub use error::Error;
 pub use lease::Lease;
 pub use limits::Limits;
 pub use mailbox::Steered;
+pub use schedule::Ticked;
 pub use service::Service;
+pub use sessions::{EntryStatus, SessionState, TaskEntry};
 pub use submit::{Draft, Manner, Share, Submitted};
 pub use triggers::Handled;
 pub use watch::Update;
@@ -52,6 +62,7 @@ pub struct Coordinator {
     leases: Arc<dyn Lease>,
     limits: Limits,
     woken: Arc<Notify>,
+    watched: hang::Watched,
 }
 
 impl Coordinator {
@@ -66,6 +77,7 @@ impl Coordinator {
             leases: Arc::new(leases),
             limits: Limits::default(),
             woken: Arc::default(),
+            watched: hang::Watched::default(),
         }
     }
 

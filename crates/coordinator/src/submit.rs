@@ -124,6 +124,9 @@ impl Coordinator {
         };
         let created = self.store.create_task(now, created).await?;
         let task = created.task();
+        if created == Created::New(task) {
+            self.store.queue_task(task, now, manner.deadline.map(|deadline| deadline.at)).await?;
+        }
         self.wake();
         Ok(Submitted { task, new: matches!(created, Created::New(_)), place: self.place(task)? })
     }

@@ -187,11 +187,7 @@ impl Coordinator {
             TaskAction::Pause => Control::Pause,
             TaskAction::Resume => Control::Resume,
             TaskAction::Cancel => Control::Cancel { reason: trigger.reason.clone() },
-            TaskAction::Retry => {
-                self.retry(task).await?;
-                self.wake();
-                return Ok(Handled::Steered { task, words: "will be tried again".to_owned() });
-            }
+            TaskAction::Retry => return self.tried_again(trigger).await,
             TaskAction::Steer => {
                 let Some(words) = trigger.reason.as_deref().filter(|words| !words.is_empty())
                 else {
@@ -204,9 +200,36 @@ impl Coordinator {
                 return Ok(Handled::Injected { task });
             }
         };
-        let steered = self.steer_as(id, task, control, by).await?;
+        let handled = self.steered(id, task, control, by).await?;
         self.wake();
-        Ok(Handled::Steered { task, words: steered.to_string() })
+        Ok(handled)
+    }
+
+    /// Retries a task once per command: one that comes again finds that the try it asked for was made.
+    async fn tried_again(&self, trigger: &TaskControlReceived) -> Result<Handled, Error> {
+        let (task, stream) = (trigger.task_id, TriggerStream::TaskControlReceived.as_str());
+        let retries = self.state(task)?.retries;
+        let before = match &trigger.command_id {
+            Some(id) => self.store.decide(stream, id, retries.to_string(), self.now()).await?,
+            None => retries.to_string(),
+        };
+        if before == retries.to_string() {
+            self.retry(task).await?;
+            self.wake();
+        }
+        Ok(Handled::Steered { task, words: "will be tried again".to_owned() })
+    }
+
+    /// Steers a task by an id of the sender's.
+    pub(crate) async fn steered(
+        &self,
+        id: InjectionId,
+        task: TaskId,
+        control: Control,
+        by: &str,
+    ) -> Result<Handled, Error> {
+        let words = self.steer_as(id, task, control, by).await?.to_string();
+        Ok(Handled::Steered { task, words })
     }
 
     /// An id that a repeated delivery has again.

@@ -54,6 +54,8 @@ pub struct TaskRow {
     pub plan: Option<WorkingPlan>,
     /// The model it talks to.
     pub model: Option<String>,
+    /// The container it runs in, if it does in one.
+    pub container_id: Option<String>,
     /// Model replies so far.
     pub turns: u32,
     /// Events in its journal.
@@ -280,6 +282,7 @@ fn task_row(row: &Row<'_>) -> Result<TaskRow, Fault> {
         usage: of.json("usage")?.unwrap_or_default(),
         plan: of.json("plan")?,
         model: of.raw("model")?,
+        container_id: of.raw("container_id")?,
         turns: of.raw("turns")?,
         last_seq: of.raw::<i64>("last_seq")?.unsigned_abs(),
         dependency_blockers: of.json("dependency_blockers")?.unwrap_or_default(),
