@@ -2,6 +2,7 @@
 
 pub mod run;
 pub mod calls;
+pub mod hooks;
 pub mod spawn;
 pub mod tree;
 pub mod budget;
@@ -17,6 +18,7 @@ pub mod prompt;
 pub mod report;
 
 pub use compaction::Summarizer;
+pub use hooks::Trusted;
 pub use journal::Journal;
 pub use memory::Memory;
 pub use run::{Agent, Error, Preview, Settings};

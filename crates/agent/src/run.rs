@@ -36,6 +36,7 @@ use windlass_tools::{Registry, World};
 
 use crate::budget::{self, Reservation};
 use crate::compaction::{Room, Summarizer};
+use crate::hooks::Trusted;
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
 use crate::memory::{Memory, Recalled};
@@ -58,6 +59,8 @@ pub struct Agent {
     pub settings: Settings,
     /// Where it learns what is remembered from earlier work.
     pub memory: Option<Memory>,
+    /// Which skills' hooks may run.
+    pub trusted: Trusted,
     /// Where previews go; they are not journaled.
     pub previews: broadcast::Sender<Preview>,
     /// The agents it belongs to; given by who drives the task. Without, it cannot start others.

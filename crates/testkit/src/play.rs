@@ -20,7 +20,7 @@ use windlass_core::state::TaskState;
 use windlass_core::text::one_line;
 use windlass_model::{Dialect, Models, Provider};
 use windlass_sandbox::Host;
-use windlass_skills::{Shelf, Skills};
+use windlass_skills::{Shelf, Skill, Skills};
 use windlass_store::{Options, Store};
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
@@ -187,7 +187,8 @@ impl Props {
         let summarizer = Summarizer { model: model.clone(), window: 128_000, price: None };
         let registry = Arc::new(Registry::builtin());
         let (memory, tree) = (None, None);
-        Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
+        let trusted = Arc::new(|_: &Skill| true);
+        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
     }
 
     fn shell(&self, directory: &Path, task: TaskId) -> Result<Shell, windlass_sandbox::Error> {

@@ -24,6 +24,8 @@ use windlass_skills::Viewer;
 use windlass_store::Level;
 use windlass_tools::{Call, Facts, Kind, Prepared};
 
+use crate::hooks::refused;
+use crate::interrupt::Watch;
 use crate::journal::Journal;
 use crate::prompt::ANSWERED;
 use crate::run::{Agent, Ending, Error};
@@ -52,10 +54,13 @@ impl Agent {
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<Option<Ending>, Error> {
+        let hooked = self.hooked(task);
+        // A refusal must not hold up the others of its batch.
+        let most = if hooked.is_some() { 1 } else { MAX_CONCURRENT_CALLS };
         let mut batch = Vec::new();
         // Cancelled for these calls alone: a cancel or the time limit ends them, the loop goes on.
         let end_calls = CancellationToken::new();
-        for open in task.state().open_calls.clone().into_iter().take(MAX_CONCURRENT_CALLS) {
+        for open in task.state().open_calls.clone().into_iter().take(most) {
             let plan = self.plan(task, &open, &end_calls).await;
             let company = Company::of(&plan);
             if batch.last().is_some_and(|(_, before)| !company.joins(Company::of(before))) {
@@ -67,7 +72,20 @@ impl Agent {
             return self.run_spawns(task, stop, batch).await;
         }
         if batch.len() == 1 {
-            let (open, plan) = batch.remove(0);
+            let (open, mut plan) = batch.remove(0);
+            if let Some(skill) = &hooked
+                && let Plan::Run { check: Some(check), .. } = &plan
+            {
+                let watch = Watch::over(task, self.settings.timeout, stop);
+                let refusal = tokio::select! {
+                    refusal = self.refusal(skill, task.task(), &open) => refusal,
+                    // The loop finds out what it was; the call has not begun.
+                    found = watch.interrupted() => return found.map(|_| None),
+                };
+                if let Some(reason) = refusal {
+                    plan = refused(check, reason);
+                }
+            }
             return self.carry_out(task, stop, &end_calls, open, plan).await;
         }
         self.run_together(task, stop, &end_calls, batch).await

@@ -84,7 +84,8 @@ impl Workbench {
         let registry = Arc::new(registry);
         let memory = Some(memory(&config, &self.store)?);
         let tree = None;
-        Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
+        let trusted = super::skills::hooks_trusted(self.surroundings.data.clone());
+        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
     }
 
     /// The model, its replies written down where that was asked for.
