@@ -63,9 +63,9 @@ impl Stage {
         self.root.path().join("workspace")
     }
 
-    /// Hands the goal in.
-    pub async fn submit(&self) -> TaskId {
-        let draft = Draft {
+    /// The goal, before it is handed in.
+    pub fn draft(&self) -> Draft {
+        Draft {
             goal: self.goal.clone(),
             constraints: Vec::new(),
             workspace: self.workspace(),
@@ -76,8 +76,12 @@ impl Stage {
             driver: Driver::Foreground,
             cost_budget: None,
             dependency_blockers: Vec::new(),
-        };
-        self.coordinator.submit(draft).await.expect("the goal is taken")
+        }
+    }
+
+    /// Hands the goal in.
+    pub async fn submit(&self) -> TaskId {
+        self.coordinator.submit(self.draft()).await.expect("the goal is taken")
     }
 
     /// Drives a task until its segment ends.

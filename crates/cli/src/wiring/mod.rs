@@ -21,6 +21,7 @@ use windlass_store::Store;
 
 use crate::config::{self, Config, Flag};
 use crate::failure::Failure;
+use crate::show::Look;
 use workbench::Workbench;
 
 /// Where the program finds itself: its environment, the flags that are settings, its data directory.
@@ -98,7 +99,10 @@ pub fn runtime() -> Result<Runtime, Failure> {
 pub fn log_to_stderr(format: &str) {
     use tracing_subscriber::EnvFilter;
     let Ok(filter) = EnvFilter::try_from_default_env() else { return };
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(Look::here().notes.on);
     // A second subscriber in one process (a test) is no reason to stop.
     let _ = match format {
         "json" => lines.json().try_init(),
