@@ -190,6 +190,9 @@ impl Agent {
                 Next::AskModel => match self.room(task) {
                     Room::Enough => self.ask(task, stop).await?,
                     Room::SaveNotes => self.save_notes(task).await?,
+                    Room::Needed(_) if self.yields(task) => {
+                        return Ok(Ending::Paused(StatusReason::ContextFull));
+                    }
                     Room::Needed(trigger) => self.begin_compaction(task, trigger).await?,
                 },
                 Next::Compact => self.compact(task, stop).await?,

@@ -282,6 +282,36 @@ fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
     assert_eq!(rows.json_lines().len(), events(&ran, "compaction_end").len());
 }
 
+/// PL-035, C-22: with a person at the wheel a full context is handed back once its notes are saved.
+#[test]
+fn with_a_person_at_the_wheel_a_full_context_is_handed_back_before_it_is_compacted() {
+    let program = Program::with(ModelServer::start_empty());
+    notes(&program, 50, 20);
+    let windowed = Windowed::new(16_000);
+    let summary = |request: &Request| reply(request, &format!("say: {}", quoted(SUMMARY)));
+    windowed.serve(&program.server, summary, move |turn, request| match turn {
+        30 => reply(request, "say: Done."),
+        turn => reply(request, &format!("read: notes-{}.txt", turn % 50)),
+    });
+    let run = ["run", "count", "--json", "--control", "assisted", "--context-window", "16000"];
+    let ran = program.windlass(&run).expect(4);
+    assert_eq!(events(&ran, "status_changed").last().unwrap()["reason"], "context_full");
+    assert_eq!(events(&ran, "memory_flush").len(), 1, "notes are saved first");
+    assert!(events(&ran, "compaction_start").is_empty());
+    let mut resumes = 0;
+    let task = program.task();
+    let ended = loop {
+        let resumed = program.windlass(&["resume", &task, "--json"]);
+        resumes += 1;
+        assert_eq!(events(&resumed, "compaction_end").len(), 1, "resuming goes on with it");
+        if resumed.result()["final_message"] == "Done." {
+            break resumed.expect(4);
+        }
+        assert!(resumes < 30, "{resumed:?}");
+    };
+    assert_eq!(events(&ended, "status_changed").last().unwrap()["reason"], "awaiting_message");
+}
+
 /// ES-154
 #[test]
 fn without_a_flush_there_is_none() {
