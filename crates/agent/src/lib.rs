@@ -13,6 +13,7 @@ pub mod context;
 pub mod compaction;
 pub mod trace;
 pub mod log;
+pub mod spans;
 pub mod interrupt;
 pub mod prompt;
 pub mod report;

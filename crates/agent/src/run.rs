@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use windlass_core::axes::RunControl;
 use windlass_core::command::{CompactionOverrides, HitlRequest, ResultStatus, TaskResult};
 use windlass_core::compaction::Trigger;
@@ -42,6 +43,7 @@ use crate::journal::Journal;
 use crate::memory::{Memory, Recalled};
 use crate::prompt::{self, Surroundings};
 use crate::report;
+use crate::spans;
 use crate::spend::stopped_at_budget;
 use crate::tree::{self, Tree};
 
@@ -156,6 +158,17 @@ pub(crate) enum Ending {
 impl Agent {
     /// Works on the task until the segment ends, and journals how.
     pub async fn run(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+    ) -> Result<TaskResult, Error> {
+        let span = spans::agent(task.task(), &self.model.name().to_string());
+        let result = self.segment(task, stop).instrument(span.clone()).await?;
+        span.record("windlass.status", result.status.to_string());
+        Ok(result)
+    }
+
+    async fn segment(
         &self,
         task: &mut Journal,
         stop: &CancellationToken,
@@ -383,14 +396,17 @@ impl Agent {
             let _ = previews.send(Preview { task: id, live });
         };
         let options = Options::default();
+        let span = spans::chat(id, &self.model.name().to_string());
         let reply = tokio::select! {
-            reply = self.model.reply(transcript, &options, &mut live) => reply,
+            reply = self.model.reply(transcript, &options, &mut live).instrument(span.clone()) => reply,
             interrupt = watch.interrupted() => return self.interrupted(interrupt?),
         };
         match reply {
             Ok(reply) => {
                 let response = self.response(task, reply);
                 let usage = response.usage;
+                span.record("gen_ai.usage.input_tokens", usage.input_tokens);
+                span.record("gen_ai.usage.output_tokens", usage.output_tokens);
                 task.note(vec![Event::LlmResponse(response)])?;
                 self.paid(task, reserved, &usage, 1).await?;
                 Ok(None)

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use windlass_core::event::Event;
 use windlass_core::id::TaskId;
 use windlass_core::outcome::Outcome;
@@ -16,6 +17,7 @@ use super::{Plan, result};
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
 use crate::run::{Agent, Ending, Error};
+use crate::spans;
 
 impl Agent {
     /// Runs calls side by side and journals their results in the order of the reply.
@@ -79,7 +81,8 @@ impl Agent {
         hooks: Option<(&Skill, TaskId, &CancellationToken)>,
     ) -> (OpenCall, Outcome, u64) {
         let begun = Instant::now();
-        let mut outcome = (prepared.act)().await;
+        let span = spans::tool(&open.request.name, open.request.id);
+        let mut outcome = (prepared.act)().instrument(span).await;
         if let Some((skill, task, end_calls)) = hooks {
             let remarks = tokio::select! {
                 remarks = self.remarks(skill, task, &open, &outcome) => remarks,
