@@ -62,13 +62,13 @@ impl Agent {
         let end_calls = CancellationToken::new();
         for open in task.state().open_calls.clone().into_iter().take(most) {
             let plan = self.plan(task, &open, &end_calls).await;
-            let company = Company::of(&plan);
-            if batch.last().is_some_and(|(_, before)| !company.joins(Company::of(before))) {
+            let company = self.company(&plan);
+            if batch.last().is_some_and(|(_, before)| !company.joins(self.company(before))) {
                 break;
             }
             batch.push((open, plan));
         }
-        if batch.first().is_some_and(|(_, plan)| Company::of(plan) == Company::Spawns) {
+        if batch.first().is_some_and(|(_, plan)| self.company(plan) == Company::Spawns) {
             return self.run_spawns(task, stop, batch).await;
         }
         if batch.len() == 1 {
@@ -173,6 +173,19 @@ impl Agent {
         tool.prepare(&self.world, call).await
     }
 
+    fn company(&self, plan: &Plan) -> Company {
+        match plan {
+            Plan::Run { call, prepared, .. } => {
+                let looks = prepared.assessment.class == Class::Read;
+                let alone = self.registry.get(&call.tool).is_none_or(|tool| tool.runs_alone());
+                let harmless = looks && !prepared.recovery.has_effects() && !alone;
+                if harmless { Company::Readers } else { Company::Alone }
+            }
+            Plan::Spawn { .. } => Company::Spawns,
+            Plan::Settled { .. } | Plan::Ask { .. } | Plan::AskUser { .. } => Company::Alone,
+        }
+    }
+
     fn kind(&self, name: &str) -> Kind {
         self.registry.get(name).map_or(Kind::Plain, |tool| tool.kind())
     }
@@ -190,19 +203,6 @@ enum Company {
 }
 
 impl Company {
-    /// Commands are alone even where they only look: one leaves the directory in which the next begins.
-    fn of(plan: &Plan) -> Self {
-        match plan {
-            Plan::Run { call, prepared, .. } => {
-                let looks = prepared.assessment.class == Class::Read;
-                let harmless = looks && !prepared.recovery.has_effects() && call.tool != "bash";
-                if harmless { Self::Readers } else { Self::Alone }
-            }
-            Plan::Spawn { .. } => Self::Spawns,
-            Plan::Settled { .. } | Plan::Ask { .. } | Plan::AskUser { .. } => Self::Alone,
-        }
-    }
-
     fn joins(self, other: Self) -> bool {
         self == other && self != Self::Alone
     }
