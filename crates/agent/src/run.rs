@@ -27,6 +27,7 @@ use windlass_core::injection::Injection;
 use windlass_core::message::{Prelude, ToolRequest};
 use windlass_core::policy::allow::DenyRule;
 use windlass_core::policy::pattern::Pattern;
+use windlass_core::schedule::Expiry;
 use windlass_core::state::{FoldError, Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Fault, Live, Model, Options, Price, Reply};
@@ -147,6 +148,8 @@ pub(crate) enum Ending {
     Blocked,
     /// Nothing is left to spend.
     OverBudget,
+    /// By its deadline or its monitor's patience, with what it has.
+    Partial(String),
     /// By a person, a schedule or the end of the process.
     Paused(StatusReason),
     /// For good, by a person.
@@ -226,6 +229,7 @@ impl Agent {
     fn reason_not_to_start(&self, task: &Journal) -> Option<Ending> {
         match (&task.state().signal, task.state().next()) {
             (Some(Signal::Cancel(reason)), _) => Some(Ending::Cancelled(reason.clone())),
+            (Some(Signal::Expired(action, why)), _) => Some(expired(task.state(), *action, why)),
             (_, Next::Wait(_)) => Some(Ending::Blocked),
             // A unit that waited for a person to look at it, and nothing was said against it.
             (_, Next::Finish(_)) if task.state().reason == StatusReason::AwaitingMessage => {
@@ -237,6 +241,9 @@ impl Agent {
 
     /// A final reply ends the task; with assisted control a person looks first (MS-047).
     fn finished(&self, task: &Journal) -> Ending {
+        if task.state().waits_for_schedule() {
+            return Ending::Paused(StatusReason::Schedule);
+        }
         match task.state().axes.run_control {
             RunControl::Assisted if task.state().created.depth == 0 => {
                 Ending::Paused(StatusReason::AwaitingMessage)
@@ -334,6 +341,7 @@ impl Agent {
         match &state.signal {
             Some(Signal::Cancel(reason)) => return Some(Ending::Cancelled(reason.clone())),
             Some(Signal::Pause) => return Some(Ending::Paused(StatusReason::User)),
+            Some(Signal::Expired(action, why)) => return Some(expired(state, *action, why)),
             None => {}
         }
         if stop.is_cancelled() {
@@ -494,6 +502,7 @@ impl Agent {
             }
             Ending::Blocked => (TaskStatus::Blocked, StatusReason::Question, None, None),
             Ending::OverBudget => (TaskStatus::Blocked, StatusReason::Budget, None, None),
+            Ending::Partial(why) => (TaskStatus::Done, StatusReason::Deadline, Some(why), None),
             Ending::Paused(reason) => (TaskStatus::Paused, reason, None, None),
             Ending::Cancelled(why) => (TaskStatus::Cancelled, StatusReason::User, why, None),
             Ending::Failed(error) => {
@@ -529,6 +538,17 @@ impl Agent {
         events.push(Event::AgentEnd(Box::new(result.clone())));
         task.commit(events, Level::Synced).await?;
         Ok(result)
+    }
+}
+
+/// What becomes of a task whose time is up. One that has never begun has nothing to be done with.
+fn expired(state: &TaskState, action: Expiry, why: &str) -> Ending {
+    match action {
+        Expiry::Complete if state.started => Ending::Partial(why.to_owned()),
+        Expiry::Fail | Expiry::Complete => {
+            Ending::Failed(ErrorDetails::new(ErrorType::Deadline, why))
+        }
+        Expiry::Pause => Ending::Paused(StatusReason::Deadline),
     }
 }
 

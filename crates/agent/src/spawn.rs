@@ -335,6 +335,8 @@ fn created(parent: &TaskState, member: &Member) -> TaskCreated {
         dependency_blockers: Vec::new(),
         max_retries: 0,
         cost_budget: None,
+        user_id: None,
+        deadline: None,
     }
 }
 

@@ -2,10 +2,10 @@
 //! out. One function knows the API, so that a refactoring touches it and not a hundred tests.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use windlass_agent::{Agent, Preview, Settings, Summarizer, budget, tree};
@@ -18,7 +18,7 @@ use windlass_core::id::TaskId;
 use windlass_core::policy::command::Context;
 use windlass_core::state::TaskState;
 use windlass_core::text::one_line;
-use windlass_model::{Dialect, Models, Provider};
+use windlass_model::{Dialect, Model, Models, Provider, Retry};
 use windlass_sandbox::Host;
 use windlass_skills::{Shelf, Skill, Skills};
 use windlass_store::{Options, Store};
@@ -42,6 +42,7 @@ pub struct Stage {
     pub coordinator: Coordinator,
     root: tempfile::TempDir,
     goal: String,
+    clock: Arc<Mutex<Option<Timestamp>>>,
 }
 
 impl Stage {
@@ -54,8 +55,24 @@ impl Stage {
         let store =
             Store::open(root.path().join("data"), Options::default()).expect("a fresh store");
         let equip = Props { base: server.base(), store: store.clone() };
-        let coordinator = Coordinator::new(store, Arc::new(equip), Arc::new(Timestamp::now));
-        Self { server, coordinator, root, goal }
+        let clock: Arc<Mutex<Option<Timestamp>>> = Arc::default();
+        let shown = clock.clone();
+        let now = move || {
+            let set = *shown.lock().unwrap_or_else(PoisonError::into_inner);
+            set.unwrap_or_else(Timestamp::now)
+        };
+        let coordinator = Coordinator::new(store, Arc::new(equip), Arc::new(now));
+        Self { server, coordinator, root, goal, clock }
+    }
+
+    /// Stops the coordinator's clock at an instant; it stands there until it is set again.
+    pub fn set_clock(&self, at: Timestamp) {
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+    }
+
+    /// Moves a clock that was set forward.
+    pub fn advance(&self, by: SignedDuration) {
+        self.set_clock(self.coordinator.now() + by);
     }
 
     /// The workspace.
@@ -75,6 +92,7 @@ impl Stage {
             resume_context: None,
             driver: Driver::Foreground,
             cost_budget: None,
+            deadline: None,
             dependency_blockers: Vec::new(),
         }
     }
@@ -156,11 +174,7 @@ impl Props {
         let broken = |error: &dyn std::fmt::Display| {
             ErrorDetails::new(ErrorType::Internal, error.to_string())
         };
-        let provider = Provider { dialect: Dialect::OpenAi, base: self.base.clone(), key: None };
-        let providers = [("openai".to_owned(), provider)].into();
-        let models = Models::new(windlass_model::Settings { providers, ..Default::default() });
-        let name = "openai/scripted".parse().map_err(|error| broken(&error))?;
-        let model = models.open(&name).map_err(|error| broken(&error))?;
+        let model = self.model("openai/scripted", Retry::default())?;
         let directory = Path::new(&task.created.workspace);
         let workspace =
             Workspace::open(directory, Places::default()).map_err(|error| broken(&error))?;
@@ -195,6 +209,17 @@ impl Props {
         Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
     }
 
+    fn model(&self, name: &str, retry: Retry) -> Result<Arc<dyn Model>, ErrorDetails> {
+        let broken = |error: &dyn std::fmt::Display| {
+            ErrorDetails::new(ErrorType::Internal, error.to_string())
+        };
+        let provider = Provider { dialect: Dialect::OpenAi, base: self.base.clone(), key: None };
+        let providers = [("openai".to_owned(), provider)].into();
+        let settings = windlass_model::Settings { providers, retry, ..Default::default() };
+        let name = name.parse().map_err(|error| broken(&error))?;
+        Models::new(settings).open(&name).map_err(|error| broken(&error))
+    }
+
     fn shell(&self, directory: &Path, task: TaskId) -> Result<Shell, windlass_sandbox::Error> {
         let environment: Vec<_> = std::env::vars().collect();
         let data = self.store.dir().root().to_owned();
@@ -217,5 +242,11 @@ impl Equip for Props {
         previews: broadcast::Sender<Preview>,
     ) -> BoxFuture<'a, Result<Agent, ErrorDetails>> {
         Box::pin(std::future::ready(self.agent(task, previews)))
+    }
+
+    fn router(&self) -> BoxFuture<'_, Result<Arc<dyn Model>, ErrorDetails>> {
+        Box::pin(std::future::ready(
+            self.model("openai/router", Retry { max_retries: 0, ..Retry::default() }),
+        ))
     }
 }
