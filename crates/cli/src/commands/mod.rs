@@ -2,6 +2,8 @@
 
 mod run;
 mod ask;
+mod serve;
+mod worker;
 mod demo;
 mod look;
 mod cost;
@@ -73,6 +75,8 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Headless(headless) => run::headless(&setting, headless),
         Command::Resume(resume) => run::resume(&setting, &resume),
         Command::Retry(resume) => run::retry(&setting, &resume),
+        Command::Serve(args) => serve::serve(&setting, &args),
+        Command::Worker(args) => worker::worker(&setting, &args),
         Command::Tasks(tasks) => look::tasks(&setting, &tasks),
         Command::Show(one) => look::show(&setting, &one),
         Command::Events(events) => look::events(&setting, &events),

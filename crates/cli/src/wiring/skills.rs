@@ -36,12 +36,24 @@ pub fn shelf(surroundings: &Surroundings, workspace: &Path) -> io::Result<Shelf>
     let key: String = key.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let root = all.join(key);
     let merged = Merged::open(root.clone())?;
-    std::fs::write(root.join(PROJECT), real(workspace).as_os_str().as_encoded_bytes())?;
+    name_project(&root, &real(workspace))?;
     Ok(Shelf::open(places, Some(merged)).watched())
 }
 
 /// Names the project that a merged directory is for.
 const PROJECT: &str = "project";
+
+/// Whole at every moment: a name that is half written would be that of a project that is no more.
+fn name_project(root: &Path, project: &Path) -> io::Result<()> {
+    let (path, name) = (root.join(PROJECT), project.as_os_str().as_encoded_bytes());
+    if std::fs::read(&path).is_ok_and(|there| there == name) {
+        return Ok(());
+    }
+    let mut new = tempfile::NamedTempFile::new_in(root)?;
+    io::Write::write_all(&mut new, name)?;
+    new.persist(path)?;
+    Ok(())
+}
 
 /// Removes what was merged for projects that are no more.
 fn forget_gone(all: &Path) {
