@@ -29,7 +29,8 @@ impl Agent {
     fn event(&self, news: News) -> Event {
         match news {
             News::Started { what } => {
-                let kind = self.settings.container.clone();
+                let kind = format!("{:?}", self.world.shell.sandbox().footing().kind);
+                let kind = kind.to_lowercase();
                 Event::SandboxStarted(SandboxStarted { kind, footing: what })
             }
             News::Lost { why } => {

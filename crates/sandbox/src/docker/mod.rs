@@ -20,8 +20,8 @@ mod spec;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::channel::Channel;
@@ -32,6 +32,7 @@ use crate::seam::{BoxFuture, Command, Fatal, Footing, Kind, News, Sandbox};
 use crate::{Error, Running};
 
 pub use engine::{Engine, Image};
+use orphans::Claim;
 pub use orphans::remove_orphans;
 use plain::Plain;
 use spec::HOME;
@@ -90,6 +91,7 @@ pub struct Docker {
     plainly: AtomicBool,
     news: Mutex<Vec<News>>,
     state: tokio::sync::Mutex<State>,
+    _claim: Arc<Claim>,
 }
 
 #[derive(Debug, Default)]
@@ -121,7 +123,8 @@ impl Docker {
         let identity = identity(&config.data)?;
         let image = engine.image(&config.image).await?;
         let image = image.ok_or_else(|| Error::ImageMissing { image: config.image.clone() })?;
-        orphans::remove_of_task(&engine, &identity, &config.task).await?;
+        let claim = Claim::take(&config.data, &config.task)?;
+        orphans::make_way(&engine, &config.data, &identity, &config.task).await?;
         let owner = owner(&config.workspace)?;
         prepare_workspace(&config.workspace, config.trace.is_some(), owner)?;
         refuse_links(&config)?;
@@ -137,6 +140,7 @@ impl Docker {
             identity,
             engine,
             config,
+            _claim: claim,
             plainly: AtomicBool::new(false),
             news: Mutex::default(),
             state: tokio::sync::Mutex::default(),

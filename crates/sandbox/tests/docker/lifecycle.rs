@@ -176,7 +176,8 @@ fn what_cannot_start_is_tried_three_times_and_then_said() {
         let error = docker.start(script(&docker, "true")).await.unwrap_err();
         assert!(matches!(error, Error::NoContainer { attempts: 3, .. }), "{error:?}");
         assert_eq!(docker.container().await, None);
-        let found = remove_orphans(&engine().await, &place.data, |_| false).await.unwrap();
+        drop(docker);
+        let found = remove_orphans(&engine().await, &place.data).await.unwrap();
         assert_eq!(found, 0, "an attempt that failed left a container");
     });
 }
@@ -243,29 +244,31 @@ fn a_fork_bomb_and_a_memory_hog_end_named_while_another_task_goes_on() {
 fn orphans_are_found_by_label_and_those_of_others_are_left_alone() {
     everyone!(|who| async move {
         let (mine, other) = (Place::new(who), Place::new(who));
-        let mut left = Vec::new();
-        for (place, task) in [(&mine, "task_dead"), (&mine, "task_alive"), (&other, "task_dead")] {
+        let open = async |place: &Place, task: &str| {
             let mut config = place.docker_config(place.config());
             config.task = task.to_owned();
             let docker = Docker::open(engine().await, config).await.unwrap();
             run(&docker, "true").await.ok();
-            left.push(docker.container().await.unwrap());
-            // As a process does that is killed.
-            drop(docker);
-        }
+            let id = docker.container().await.unwrap();
+            (docker, id)
+        };
+        let (alive, alive_id) = open(&mine, "task_alive").await;
+        // As a process does that is killed: its claims end, its containers do not.
+        let (_, dead_id) = open(&mine, "task_dead").await;
+        let (_, foreign_id) = open(&other, "task_dead").await;
         let engine: Engine = engine().await;
-        let removed = remove_orphans(&engine, &mine.data, |task| task == "task_alive").await;
-        assert_eq!(removed.unwrap(), 1);
-        assert!(!exists(&left[0]).await && exists(&left[1]).await && exists(&left[2]).await);
+        assert_eq!(remove_orphans(&engine, &mine.data).await.unwrap(), 1);
+        assert!(exists(&alive_id).await && !exists(&dead_id).await && exists(&foreign_id).await);
 
-        // A task that is taken up again first ends what is left of it.
-        let mut config = mine.docker_config(mine.config());
-        config.task = "task_alive".to_owned();
-        let again = Docker::open(engine.clone(), config).await.unwrap();
-        assert!(!exists(&left[1]).await && exists(&left[2]).await);
-        run(&again, "true").await.ok();
+        // A task that is taken up again first ends what is left of it, and of others.
+        let (_, left_id) = open(&mine, "task_left").await;
+        drop(alive);
+        let (again, again_id) = open(&mine, "task_alive").await;
+        assert!(!exists(&alive_id).await && !exists(&left_id).await && exists(&again_id).await);
+        assert!(exists(&foreign_id).await);
         again.stop().await;
-        assert_eq!(remove_orphans(&engine, &other.data, |_| false).await.unwrap(), 1);
+        assert_eq!(remove_orphans(&engine, &mine.data).await.unwrap(), 0);
+        assert_eq!(remove_orphans(&engine, &other.data).await.unwrap(), 1);
     });
 }
 
@@ -298,7 +301,7 @@ fn nothing_runs_on_in_the_container_of_an_owner_that_is_gone() {
         assert!(marked(&mark).len() >= 2);
         drop(docker);
         until(|| marked(&mark).is_empty()).await;
-        let found = remove_orphans(&engine().await, &place.data, |_| false).await.unwrap();
+        let found = remove_orphans(&engine().await, &place.data).await.unwrap();
         assert_eq!(found, 1);
     });
 }
