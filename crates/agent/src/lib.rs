@@ -9,6 +9,7 @@ pub mod budget;
 mod spend;
 pub mod memory;
 pub mod journal;
+mod place;
 pub mod context;
 pub mod compaction;
 pub mod trace;

@@ -199,6 +199,9 @@ impl Agent {
             task.drain().await?;
             self.report_exits(task).await?;
             self.report_news(task).await?;
+            if let Some(ending) = self.report_place(task).await? {
+                return Ok(ending);
+            }
             if let Some(ending) = self.signalled(task, stop) {
                 return Ok(ending);
             }
