@@ -160,9 +160,9 @@ impl Error {
             | Self::TooManySessions { .. }
             | Self::NothingActive { .. }
             | Self::BadTrigger { .. }
-            | Self::Job(_)
             | Self::BadSchedule { .. }
-            | Self::ScheduleEnded { .. } => false,
+            | Self::ScheduleEnded { .. }
+            | Self::Job(_) => false,
         }
     }
 }

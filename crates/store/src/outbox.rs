@@ -251,6 +251,7 @@ fn hands_back(reason: StatusReason) -> bool {
         | StatusReason::Error
         | StatusReason::Dependency
         | StatusReason::MergeConflict
+        | StatusReason::ContextFull
         | StatusReason::Storage => false,
     }
 }

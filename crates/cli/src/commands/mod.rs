@@ -25,6 +25,7 @@ use crate::Hooks;
 use crate::args::{Args, Command};
 use crate::failure::Failure;
 use crate::show::Look;
+use crate::wiring::telemetry::Telemetry;
 use crate::wiring::{self, Surroundings};
 
 /// What every command that deals with tasks works with.
@@ -48,7 +49,7 @@ impl Setting {
 
 /// Carries out a command line; the number is the exit code.
 pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
-    wiring::log_to_stderr(&args.log_format);
+    let _telemetry = Telemetry::begin(&args.log_format);
     // These need no data directory, and must not make one.
     match args.command {
         Command::Completions(completions) => return Ok(help::completions(&completions)),

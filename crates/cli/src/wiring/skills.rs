@@ -2,12 +2,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
+use windlass_agent::Trusted;
 use windlass_core::axes::Axes;
-use windlass_skills::{Invocation, Merged, Scope, Shelf, Skills, Viewer, invoke, places};
+use windlass_skills::{Invocation, Merged, Scope, Shelf, Skill, Skills, Viewer, invoke, places};
 
-use super::Surroundings;
+use super::{Surroundings, trust};
+use crate::config::{File, Trust};
 use crate::failure::Failure;
 
 /// Where skills for work in a directory are looked for, the one that wins last.
@@ -69,6 +72,14 @@ fn real(workspace: &Path) -> PathBuf {
 /// The skills as they are at this moment.
 pub fn now(surroundings: &Surroundings, workspace: &Path) -> Skills {
     Skills::load(&directories(surroundings, workspace))
+}
+
+/// Whether a skill's hooks may run: a project's only as a person has approved them (§15.13).
+pub fn hooks_trusted(data: PathBuf) -> Trusted {
+    Arc::new(move |skill: &Skill| {
+        let file = || File { path: skill.path.clone(), text: skill.content.clone() };
+        skill.scope != Scope::Project || trust::of(&data, &file()) == Trust::Approved
+    })
 }
 
 /// A goal as the agent is to read it: `/name …` becomes the skill's instructions (AX-114).
