@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use windlass_core::axes::RunControl;
 use windlass_core::command::{CompactionOverrides, HitlRequest, ResultStatus, TaskResult};
 use windlass_core::compaction::Trigger;
@@ -37,11 +38,13 @@ use windlass_tools::{Registry, World};
 
 use crate::budget::{self, Reservation};
 use crate::compaction::{Room, Summarizer};
+use crate::hooks::Trusted;
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
 use crate::memory::{Memory, Recalled};
 use crate::prompt::{self, Surroundings};
 use crate::report;
+use crate::spans;
 use crate::spend::stopped_at_budget;
 use crate::tree::{self, Tree};
 
@@ -59,6 +62,8 @@ pub struct Agent {
     pub settings: Settings,
     /// Where it learns what is remembered from earlier work.
     pub memory: Option<Memory>,
+    /// Which skills' hooks may run.
+    pub trusted: Trusted,
     /// Where previews go; they are not journaled.
     pub previews: broadcast::Sender<Preview>,
     /// The agents it belongs to; given by who drives the task. Without, it cannot start others.
@@ -160,6 +165,17 @@ impl Agent {
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<TaskResult, Error> {
+        let span = spans::agent(task.task(), &self.model.name().to_string());
+        let result = self.segment(task, stop).instrument(span.clone()).await?;
+        span.record("windlass.status", result.status.to_string());
+        Ok(result)
+    }
+
+    async fn segment(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+    ) -> Result<TaskResult, Error> {
         task.drain().await?;
         if let Some(tree) = &self.tree {
             // Sub-agents may spend what a person has just granted, before this agent asks again.
@@ -183,6 +199,9 @@ impl Agent {
             task.drain().await?;
             self.report_exits(task).await?;
             self.report_news(task).await?;
+            if let Some(ending) = self.report_place(task).await? {
+                return Ok(ending);
+            }
             if let Some(ending) = self.signalled(task, stop) {
                 return Ok(ending);
             }
@@ -190,6 +209,9 @@ impl Agent {
                 Next::AskModel => match self.room(task) {
                     Room::Enough => self.ask(task, stop).await?,
                     Room::SaveNotes => self.save_notes(task).await?,
+                    Room::Needed(_) if self.yields(task) => {
+                        return Ok(Ending::Paused(StatusReason::ContextFull));
+                    }
                     Room::Needed(trigger) => self.begin_compaction(task, trigger).await?,
                 },
                 Next::Compact => self.compact(task, stop).await?,
@@ -385,14 +407,17 @@ impl Agent {
             let _ = previews.send(Preview { task: id, live });
         };
         let options = Options::default();
+        let span = spans::chat(id, &self.model.name().to_string());
         let reply = tokio::select! {
-            reply = self.model.reply(transcript, &options, &mut live) => reply,
+            reply = self.model.reply(transcript, &options, &mut live).instrument(span.clone()) => reply,
             interrupt = watch.interrupted() => return self.interrupted(interrupt?),
         };
         match reply {
             Ok(reply) => {
                 let response = self.response(task, reply);
                 let usage = response.usage;
+                span.record("gen_ai.usage.input_tokens", usage.input_tokens);
+                span.record("gen_ai.usage.output_tokens", usage.output_tokens);
                 task.note(vec![Event::LlmResponse(response)])?;
                 self.paid(task, reserved, &usage, 1).await?;
                 Ok(None)

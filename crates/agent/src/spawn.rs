@@ -252,6 +252,7 @@ impl Agent {
                 ..self.settings.clone()
             },
             memory: None,
+            trusted: self.trusted.clone(),
             previews: self.previews.clone(),
             tree: self.tree.clone(),
         }

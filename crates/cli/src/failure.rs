@@ -92,6 +92,9 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::Agent(_) => {
             "the task is kept as it is; `windlass show` tells where it stands".into()
         }
+        Coordinated::Job(_) => {
+            "this is a defect of windlass; start it again, and it goes on".into()
+        }
         Coordinated::Store(error) => store_hint(error),
     }
 }

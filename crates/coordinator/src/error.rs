@@ -120,6 +120,9 @@ pub enum Error {
     /// The bus does not answer.
     #[error("the bus does not answer")]
     Bus(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A part of the service failed in a way that nobody foresaw.
+    #[error("a job of the service failed: {0}")]
+    Job(String),
     /// The journal could not be read or written.
     #[error(transparent)]
     Store(#[from] windlass_store::Error),
@@ -158,7 +161,8 @@ impl Error {
             | Self::NothingActive { .. }
             | Self::BadTrigger { .. }
             | Self::BadSchedule { .. }
-            | Self::ScheduleEnded { .. } => false,
+            | Self::ScheduleEnded { .. }
+            | Self::Job(_) => false,
         }
     }
 }

@@ -22,6 +22,10 @@ pub mod mailbox;
 pub mod watch;
 pub mod compactions;
 pub mod memory;
+pub mod bus;
+pub mod service;
+mod worker;
+mod outbox;
 mod error;
 
 use std::sync::Arc;
@@ -39,6 +43,7 @@ pub use lease::Lease;
 pub use limits::Limits;
 pub use mailbox::Steered;
 pub use schedule::Ticked;
+pub use service::Service;
 pub use sessions::{EntryStatus, SessionState, TaskEntry};
 pub use submit::{Draft, Manner, Share, Submitted};
 pub use triggers::Handled;

@@ -236,6 +236,7 @@ impl TaskState {
                 }
                 self.status = moved.to;
                 self.reason = moved.reason;
+                self.cycle.yielded |= moved.reason == StatusReason::ContextFull;
                 self.error = moved.error.clone();
                 self.clear_signal();
             }

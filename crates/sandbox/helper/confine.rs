@@ -170,7 +170,7 @@ fn landlock_rules(setup: &Setup, version: u32, proxy_port: u16) -> io::Result<Ow
     let rules = unsafe { OwnedFd::from_raw_fd(fd as i32) };
     let allow = |path: &str, access: u64| allow_below(&rules, Path::new(path), access & all);
 
-    if setup.isolation == Isolation::Namespaces {
+    if matches!(setup.isolation, Isolation::Namespaces | Isolation::Container) {
         // What lies outside is not there at all; here only the read-only mounts are doubled.
         allow("/", READ)?;
         for path in

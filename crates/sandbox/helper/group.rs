@@ -29,6 +29,28 @@ impl Group {
         Self { directories: Vec::new(), bounded, counter: None }
     }
 
+    /// The group of the container around us, which its engine made.
+    pub fn around(memory: u64, processes: u64) -> Self {
+        let mut group = Self::none();
+        let within = |files: [&str; 2], bound: u64| {
+            let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
+            texts.filter_map(|text| text.trim().parse::<u64>().ok()).any(|limit| limit <= bound)
+        };
+        group.bounded = Bounded {
+            memory: within(
+                ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"],
+                memory,
+            ),
+            processes: within(
+                ["/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max"],
+                processes,
+            ),
+        };
+        let counters = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
+        group.counter = counters.iter().find_map(|path| File::open(path).ok());
+        group
+    }
+
     /// Makes a group with these bounds, as far as the system lets us.
     pub fn make(name: &str, memory: u64, processes: u64) -> Self {
         let mut group = Self::none();

@@ -107,7 +107,7 @@ impl<'a> Inner<'a> {
         let _ = sys::set_process(sys::PR_SET_DUMPABLE, 0);
         let listener = match (setup.isolation, setup.reach) {
             (Isolation::Host, _) | (_, Reach::Nothing | Reach::Everything) => None,
-            (Isolation::Namespaces | Isolation::Landlock, Reach::Proxy) => {
+            (Isolation::Namespaces | Isolation::Landlock | Isolation::Container, Reach::Proxy) => {
                 let listener = TcpListener::bind("127.0.0.1:0").map_err(fail("open the proxy"))?;
                 listener.set_nonblocking(true).map_err(fail("open the proxy"))?;
                 Some(listener)
@@ -119,7 +119,7 @@ impl<'a> Inner<'a> {
             .map_or(0, |address| address.port());
         let confinement = match setup.isolation {
             Isolation::Host => None,
-            Isolation::Namespaces | Isolation::Landlock => {
+            Isolation::Namespaces | Isolation::Landlock | Isolation::Container => {
                 confine::bar_capabilities();
                 Some(
                     Confinement::prepare(setup, group.bounded, proxy_port)

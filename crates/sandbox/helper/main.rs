@@ -14,6 +14,7 @@ mod command;
 mod confine;
 mod connection;
 mod group;
+mod hold;
 mod inner;
 mod minder;
 mod output;
@@ -36,6 +37,9 @@ use protocol::{Isolation, Order, Reach, Report, Setup};
 const FAREWELL: Duration = Duration::from_secs(3);
 
 fn main() {
+    if std::env::args_os().nth(1).is_some_and(|word| word == "hold") {
+        hold::hold();
+    }
     sys::close_from(3, false);
     sys::setsid();
     sys::umask(0o022);
@@ -98,7 +102,16 @@ impl Outer {
         sys::block(&[sys::SIGCHLD]);
         let signals = sys::signals(&[sys::SIGCHLD])?;
         sys::set_process(sys::PR_SET_CHILD_SUBREAPER, 1)?;
-        let mut group = Group::make(&setup.control_group, setup.memory_bytes, setup.processes);
+        let mut group = match setup.isolation {
+            Isolation::Container => {
+                // What another helper in this container left behind ends before this one speaks.
+                sys::kill(-1, sys::SIGKILL);
+                Group::around(setup.memory_bytes, setup.processes)
+            }
+            Isolation::Host | Isolation::Namespaces | Isolation::Landlock => {
+                Group::make(&setup.control_group, setup.memory_bytes, setup.processes)
+            }
+        };
         let (go, may_go) = sys::pipe(0)?;
         match sys::fork(namespaces(setup)) {
             Err(error) => {

@@ -456,7 +456,7 @@ fn walk(of: i32, children: impl Fn(i32) -> Vec<i32>) -> Vec<i32> {
 }
 
 /// The children of all threads of a process, as the kernel lists them; none where it keeps no lists.
-fn children(of: i32) -> Vec<i32> {
+pub fn children(of: i32) -> Vec<i32> {
     let Ok(threads) = fs::read_dir(format!("/proc/{of}/task")) else { return Vec::new() };
     threads
         .flatten()

@@ -277,6 +277,11 @@ pub fn wait_for(pid: i32) {
 }
 
 /// Waits for any of `fds`, at most `timeout_ms` (negative: for ever).
+/// What to wait for in order to read.
+pub fn readable(fd: &impl AsRawFd) -> PollFd {
+    PollFd { fd: fd.as_raw_fd(), events: POLLIN, revents: 0 }
+}
+
 pub fn wait(fds: &mut [PollFd], timeout_ms: i32) {
     // SAFETY: the slice is as long as said.
     if unsafe { poll(fds.as_mut_ptr(), fds.len() as c_ulong, timeout_ms) } < 0 {

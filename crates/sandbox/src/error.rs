@@ -86,7 +86,65 @@ pub enum Error {
         /// The most there may be.
         limit: usize,
     },
+    /// No container engine answers.
+    #[error("no container engine answers at `{engine}`")]
+    Unreachable {
+        /// Where it should be.
+        engine: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The engine lacks the image.
+    #[error("image `{image}` is not on this engine")]
+    ImageMissing {
+        /// Its name.
+        image: String,
+    },
+    /// The engine said no.
+    #[error("the container engine cannot {doing}")]
+    Engine {
+        /// What it was asked.
+        doing: String,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The container did not come up, tried again as often as it makes sense (ES-380).
+    #[error("the container did not start in {attempts} attempts")]
+    NoContainer {
+        /// How often it was tried.
+        attempts: usize,
+        /// Why the last one failed.
+        source: Box<Error>,
+    },
+    /// The container itself, not just a command in it, was ended for its use of memory (ES-381).
+    #[error(
+        "OOM: the container was ended because its memory limit of {} MiB was reached",
+        limit_bytes >> 20
+    )]
+    ContainerOutOfMemory {
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// The engine's disk is full.
+    #[error("the disk is full: the container engine cannot {doing}")]
+    DiskFull {
+        /// What it was asked.
+        doing: String,
+    },
     /// The sandbox ended before the command started.
     #[error("the sandbox is gone")]
     Lost,
+}
+
+impl Error {
+    /// The whole story in one line: what happened, and why.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(cause) = source {
+            text = format!("{text}: {cause}");
+            source = cause.source();
+        }
+        text
+    }
 }

@@ -11,7 +11,7 @@ use std::io;
 use crate::wire::{Frame, Reader, bad, frame};
 
 /// Changes whenever a message changes its bytes or meaning.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Unacknowledged bytes one flow (a command's output, its input, one direction of a connection) may
 /// have under way: enough to keep a pipe busy, small enough for hundreds of flows.
@@ -41,6 +41,8 @@ pub enum Isolation {
     Namespaces = 1,
     /// File rules, system-call filter and limits on the real root.
     Landlock = 2,
+    /// A container stands around the helper already; everything `Landlock` does, as far as it can be had.
+    Container = 3,
 }
 
 /// What commands may reach.
@@ -348,6 +350,7 @@ impl Order {
                         0 => Isolation::Host,
                         1 => Isolation::Namespaces,
                         2 => Isolation::Landlock,
+                        3 => Isolation::Container,
                         _ => return Err(bad("isolation")),
                     },
                     reach: match r.u8()? {

@@ -22,6 +22,43 @@ pub trait Sandbox: Send + Sync {
 
     /// Ends everything that runs here; returns when nothing is left.
     fn stop(&self) -> BoxFuture<'_, ()>;
+
+    /// What became of the sandbox itself since it was last asked, in order; each is told once. Few: one for
+    /// each time it was made or lost.
+    fn take_news(&self) -> Vec<News> {
+        Vec::new()
+    }
+}
+
+/// What a task cannot go on without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fatal {
+    /// Memory: the whole sandbox was ended for it.
+    Memory,
+    /// Whoever makes the sandbox: gone, out of disk, or refusing.
+    Engine,
+}
+
+/// What became of a sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// It stands, and is ready for commands.
+    Started {
+        /// What it is, in a sentence.
+        what: String,
+    },
+    /// It was lost, and with it everything that ran in it.
+    Lost {
+        /// Why, in a sentence.
+        why: String,
+    },
+    /// It cannot be had any more: no command will run, and the task cannot go on.
+    Failed {
+        /// For want of what.
+        cause: Fatal,
+        /// Why, in a sentence.
+        why: String,
+    },
 }
 
 /// What to run.

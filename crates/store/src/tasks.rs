@@ -211,7 +211,7 @@ impl Store {
     }
 }
 
-fn task(tx: &Connection, id: TaskId) -> Result<Option<TaskRow>, Fault> {
+pub(crate) fn task(tx: &Connection, id: TaskId) -> Result<Option<TaskRow>, Fault> {
     let mut statement = tx.prepare_cached("SELECT * FROM tasks WHERE id = ?1")?;
     let mut rows = statement.query([id.to_string()])?;
     rows.next()?.map(task_row).transpose()
@@ -304,7 +304,7 @@ fn task_row(row: &Row<'_>) -> Result<TaskRow, Fault> {
     })
 }
 
-fn deliverables(tx: &Connection, task: TaskId) -> Result<Vec<Deliverable>, Fault> {
+pub(crate) fn deliverables(tx: &Connection, task: TaskId) -> Result<Vec<Deliverable>, Fault> {
     let mut statement =
         tx.prepare_cached("SELECT * FROM deliverables WHERE task_id = ?1 ORDER BY filepath")?;
     let mut rows = statement.query([task.to_string()])?;

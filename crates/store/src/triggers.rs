@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::OptionalExtension;
 use windlass_core::trigger::UserMessageCommand;
 
-use crate::{Error, Level, Store, row};
+use crate::{Error, Level, OutStream, Store, outbox, row};
 
 /// How long a trigger is remembered; whoever delivers one again does so much sooner.
 const KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -51,17 +51,7 @@ impl Store {
     pub async fn say(&self, message: &UserMessageCommand, at: Timestamp) -> Result<(), Error> {
         let (id, body) = (message.message_id.clone(), row::json(message));
         self.write(Level::Synced, move |tx| {
-            tx.prepare_cached(
-                "INSERT INTO outbox (command_id, topic, body, created_at) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO NOTHING",
-            )?
-            .execute((
-                id,
-                windlass_core::trigger::USER_MESSAGE_STREAM,
-                body,
-                row::instant(at),
-            ))?;
-            Ok(())
+            outbox::put(tx, at, OutStream::UserMessage, &id, None, &body)
         })
         .await
     }

@@ -20,7 +20,7 @@ use windlass_core::state::TaskState;
 use windlass_core::text::one_line;
 use windlass_model::{Dialect, Model, Models, Provider, Retry};
 use windlass_sandbox::Host;
-use windlass_skills::{Shelf, Skills};
+use windlass_skills::{Shelf, Skill, Skills};
 use windlass_store::{Options, Store};
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
@@ -80,9 +80,9 @@ impl Stage {
         self.root.path().join("workspace")
     }
 
-    /// Hands the goal in.
-    pub async fn submit(&self) -> TaskId {
-        let draft = Draft {
+    /// The goal, before it is handed in.
+    pub fn draft(&self) -> Draft {
+        Draft {
             goal: self.goal.clone(),
             constraints: Vec::new(),
             workspace: self.workspace(),
@@ -94,8 +94,12 @@ impl Stage {
             cost_budget: None,
             deadline: None,
             dependency_blockers: Vec::new(),
-        };
-        self.coordinator.submit(draft).await.expect("the goal is taken")
+        }
+    }
+
+    /// Hands the goal in.
+    pub async fn submit(&self) -> TaskId {
+        self.coordinator.submit(self.draft()).await.expect("the goal is taken")
     }
 
     /// Drives a task until its segment ends.
@@ -201,7 +205,8 @@ impl Props {
         let summarizer = Summarizer { model: model.clone(), window: 128_000, price: None };
         let registry = Arc::new(Registry::builtin());
         let (memory, tree) = (None, None);
-        Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
+        let trusted = Arc::new(|_: &Skill| true);
+        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
     }
 
     fn model(&self, name: &str, retry: Retry) -> Result<Arc<dyn Model>, ErrorDetails> {

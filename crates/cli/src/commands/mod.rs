@@ -2,6 +2,8 @@
 
 mod run;
 mod ask;
+mod serve;
+mod worker;
 mod demo;
 mod look;
 mod overview;
@@ -26,6 +28,7 @@ use crate::Hooks;
 use crate::args::{Args, Command};
 use crate::failure::Failure;
 use crate::show::Look;
+use crate::wiring::telemetry::Telemetry;
 use crate::wiring::{self, Surroundings};
 
 /// What every command that deals with tasks works with.
@@ -49,7 +52,7 @@ impl Setting {
 
 /// Carries out a command line; the number is the exit code.
 pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
-    wiring::log_to_stderr(&args.log_format);
+    let _telemetry = Telemetry::begin(&args.log_format);
     // These need no data directory, and must not make one.
     match args.command {
         Command::Completions(completions) => return Ok(help::completions(&completions)),
@@ -80,6 +83,8 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Sessions(args) => events::sessions(&setting, &args),
         Command::Schedule(args) => schedule::schedule(&setting, args),
         Command::Event(args) => events::event(&setting, &args),
+        Command::Serve(args) => serve::serve(&setting, &args),
+        Command::Worker(args) => worker::worker(&setting, &args),
         Command::Show(one) => look::show(&setting, &one),
         Command::Events(events) => look::events(&setting, &events),
         Command::Result(one) => look::result(&setting, &one),

@@ -337,6 +337,12 @@ section! {
         router_timeout_seconds: Duration = seconds(1, 600), "20", User;
         /// How long a task that a service drives may give no sign of life before it is failed.
         hang_seconds: Duration = seconds(60, 604_800), "1200", User;
+        /// Tasks that one `serve` or `worker` runs at once.
+        worker_tasks: u32 = Kind::Whole(1, 10_000), "50", User;
+        /// How long tasks may take to come to a turn boundary when a service stops.
+        drain_seconds: Duration = seconds(1, 86_400), "30", User;
+        /// How long what a dead worker took from the bus waits before another claims it.
+        claim_after_ms: Duration = milliseconds(100, 3_600_000), "30000", User;
         /// Where tasks come from and results go; in this process where unset.
         redis_url: Option<Base> = Kind::Url(&["redis", "rediss"]), "", User, "REDIS_URL";
         /// Where memories are kept; in the data directory where unset.

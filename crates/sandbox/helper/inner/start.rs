@@ -69,7 +69,7 @@ impl Inner<'_> {
     fn fork(&self, what: What<'_>, streams: [OwnedFd; 3], control: OwnedFd) -> io::Result<i32> {
         let flags = match self.setup.isolation {
             Isolation::Namespaces => sys::CLONE_NEWPID | sys::CLONE_NEWNS,
-            Isolation::Host | Isolation::Landlock => 0,
+            Isolation::Host | Isolation::Landlock | Isolation::Container => 0,
         };
         match sys::fork(flags)? {
             0 => {

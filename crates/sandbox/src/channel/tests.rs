@@ -52,7 +52,8 @@ async fn a_helper_of_another_version_is_refused_by_name() {
     let mut bytes = bytes_of(&[Report::Ready(ready())]);
     bytes[5..9].copy_from_slice(&(VERSION + 1).to_le_bytes());
     let Err(Refused::Broken(error)) = open_to(&bytes).await.0 else { panic!("it was taken") };
-    assert_eq!(error.to_string(), "the helper speaks another protocol than version 1");
+    let expected = format!("the helper speaks another protocol than version {VERSION}");
+    assert_eq!(error.to_string(), expected);
 }
 
 #[tokio::test]

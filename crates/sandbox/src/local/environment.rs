@@ -61,6 +61,51 @@ pub fn allowed(environment: &[(String, String)], names: &[String]) -> Vec<(Strin
     allowed
 }
 
+/// What a container gets of windlass's own environment: how to speak, and what was asked for by name. Where
+/// things are is the image's to say.
+pub(crate) fn for_container(
+    environment: &[(String, String)],
+    names: &[String],
+    image: &[String],
+) -> Vec<(String, String)> {
+    const SPOKEN: [&str; 4] = ["LANG", "LANGUAGE", "TZ", "COLORTERM"];
+    let own = environment.iter().filter(|(name, _)| {
+        SPOKEN.contains(&name.as_str())
+            || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+            || names.contains(name)
+    });
+    let image = image.iter().filter_map(|entry| entry.split_once('='));
+    let mut joined: Vec<(String, String)> =
+        image.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    for (name, value) in own {
+        joined.retain(|(known, _)| known != name);
+        joined.push((name.clone(), value.clone()));
+    }
+    // All of it is wanted; the usual defaults are added.
+    let all: Vec<String> = joined.iter().map(|(name, _)| name.clone()).collect();
+    allowed(&joined, &all)
+}
+
+/// How programs are told of the proxy.
+pub(crate) fn proxies(port: u16) -> Vec<(String, String)> {
+    let mut told = Vec::new();
+    if port == 0 {
+        return told;
+    }
+    let address = format!("127.0.0.1:{port}");
+    for (name, scheme) in
+        [("http_proxy", "http"), ("https_proxy", "http"), ("all_proxy", "socks5h")]
+    {
+        let value = format!("{scheme}://{address}");
+        told.push((name.to_ascii_uppercase(), value.clone()));
+        told.push((name.to_owned(), value));
+    }
+    for name in ["no_proxy", "NO_PROXY"] {
+        told.push((name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
+    }
+    told
+}
+
 /// One environment of several, later ones winning, as programs take it.
 pub(crate) fn joined(
     base: &[(String, String)],

@@ -26,7 +26,7 @@ pub use shown::TOOLCHAINS;
 use granted::Granted;
 
 /// Where the agent finds its workspace.
-const WORKSPACE: &str = "/workspace";
+pub(crate) const WORKSPACE: &str = "/workspace";
 
 /// Directories every workspace has from the first effect on (ES-038, ES-039).
 const WORKSPACE_DIRECTORIES: [&str; 2] = [".scratch", "output"];
@@ -208,7 +208,7 @@ impl Local {
     fn setup(&self) -> Result<Setup, Error> {
         let config = &self.config;
         let owner = self.owner()?;
-        self.prepare_workspace(owner)?;
+        prepare_workspace(&config.workspace, config.trace.is_some(), owner)?;
         self.refuse_what_cannot_be_hidden()?;
         let mut binds = Vec::new();
         let mut hidden = vec![config.data.clone()];
@@ -282,20 +282,6 @@ impl Local {
             }),
             Some(_) | None => Ok(()),
         }
-    }
-
-    fn prepare_workspace(&self, (uid, gid): (u32, u32)) -> Result<(), Error> {
-        let trace = self.config.trace.as_ref().map(|_| ".trace");
-        for name in WORKSPACE_DIRECTORIES.into_iter().chain(trace) {
-            let path = self.config.workspace.join(name);
-            let made = match fs::create_dir(&path) {
-                Ok(()) => lchown(&path, Some(uid), Some(gid)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                Err(error) => Err(error),
-            };
-            made.map_err(|source| Error::Path { path, source })?;
-        }
-        Ok(())
     }
 
     /// A home for commands that see the real root, in the one place everyone can reach.
@@ -395,24 +381,30 @@ impl Local {
             let home = self.scratch.as_ref().unwrap_or(&self.config.home);
             own.push(("npm_config_cache".to_owned(), text(&home.join(".cache/npm"))));
         }
-        if ready.proxy_port != 0 {
-            let address = format!("127.0.0.1:{}", ready.proxy_port);
-            for (name, scheme) in
-                [("http_proxy", "http"), ("https_proxy", "http"), ("all_proxy", "socks5h")]
-            {
-                let value = format!("{scheme}://{address}");
-                own.push((name.to_ascii_uppercase(), value.clone()));
-                own.push((name.to_owned(), value));
-            }
-            for name in ["no_proxy", "NO_PROXY"] {
-                own.push((name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
-            }
-        }
+        own.extend(environment::proxies(ready.proxy_port));
         own
     }
 }
 
-fn reach(network: &Network) -> Reach {
+/// Makes the directories every workspace has; `.trace` as the place where the trace will be shown.
+pub(crate) fn prepare_workspace(
+    workspace: &Path,
+    traced: bool,
+    (uid, gid): (u32, u32),
+) -> Result<(), Error> {
+    for name in WORKSPACE_DIRECTORIES.into_iter().chain(traced.then_some(".trace")) {
+        let path = workspace.join(name);
+        let made = match fs::create_dir(&path) {
+            Ok(()) => lchown(&path, Some(uid), Some(gid)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        };
+        made.map_err(|source| Error::Path { path, source })?;
+    }
+    Ok(())
+}
+
+pub(crate) fn reach(network: &Network) -> Reach {
     match network {
         Network::Restricted(_) => Reach::Proxy,
         Network::None => Reach::Nothing,

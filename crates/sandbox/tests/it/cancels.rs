@@ -123,7 +123,7 @@ fn a_thousand_cancels_leave_no_survivor_and_no_later_write() {
         let (in_local, on_host) = if alone { (700, 300) } else { (234, 100) };
         // Any seed will do, and the one that failed is printed.
         let seed = u64::from(std::process::id()) * 1_000_000;
-        cancels(&place, Arc::new(place.local().await), in_local, seed).await;
+        cancels(&place, Arc::new(place.sandbox().await), in_local, seed).await;
         cancels(&place, Arc::new(place.host()), on_host, seed + 10_000).await;
     });
 }

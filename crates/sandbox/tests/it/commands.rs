@@ -13,7 +13,7 @@ use crate::support::{Place, finish, run, script};
 fn a_script_runs_in_the_workspace_and_writes_there() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let said = run(&local, "pwd; echo hello > made; cat made").await.ok();
         assert_eq!(said, "/workspace\nhello\n");
         assert_eq!(std::fs::read_to_string(place.workspace.join("made")).unwrap(), "hello\n");
@@ -25,7 +25,7 @@ fn a_script_runs_in_the_workspace_and_writes_there() {
 fn the_workspace_has_its_directories_from_the_first_command_on() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         run(&local, "echo x > output/a && echo x > .scratch/b").await.ok();
     });
 }
@@ -34,7 +34,7 @@ fn the_workspace_has_its_directories_from_the_first_command_on() {
 fn output_of_both_streams_comes_in_written_order() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let text = "for i in $(seq 200); do echo out $i; echo err $i >&2; done";
         let expected: String = (1..=200).map(|i| format!("out {i}\nerr {i}\n")).collect();
         let outcome = run(&local, text).await;
@@ -48,7 +48,7 @@ fn output_of_both_streams_comes_in_written_order() {
 fn streams_opened_by_name_reach_the_right_stream() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let outcome = run(&local, "echo a > /dev/stderr; echo b > /dev/stdout").await;
         assert_eq!((outcome.out.as_str(), outcome.err.as_str()), ("b\n", "a\n"));
     });
@@ -58,7 +58,7 @@ fn streams_opened_by_name_reach_the_right_stream() {
 fn codes_and_signals_are_told_apart() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         for (text, exit) in [
             ("true", Exit::Code(0)),
             ("exit 3", Exit::Code(3)),
@@ -76,7 +76,7 @@ fn codes_and_signals_are_told_apart() {
 fn the_last_working_directory_comes_back_however_the_script_ends() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         run(&local, "mkdir -p a/b 'with space'").await.ok();
         for (text, cwd) in [
             ("cd a", Some("/workspace/a")),
@@ -99,7 +99,7 @@ fn the_last_working_directory_comes_back_however_the_script_ends() {
 fn a_command_starts_where_it_is_told_and_says_when_it_cannot() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         run(&local, "mkdir sub").await.ok();
         let here = Command::script("a", "pwd", "/workspace/sub");
         assert_eq!(finish(local.start(here).await.unwrap()).await.both, "/workspace/sub\n");
@@ -117,7 +117,7 @@ fn a_command_starts_where_it_is_told_and_says_when_it_cannot() {
 fn a_program_gets_its_arguments_as_they_are_and_the_environment_it_is_given() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let argv = ["printf", "%s|", "a b", "$HOME", "*"].map(str::to_owned).to_vec();
         let outcome =
             local.start(Command { argv: Some(argv), ..script(&local, "") }).await.unwrap();
@@ -132,7 +132,7 @@ fn a_program_gets_its_arguments_as_they_are_and_the_environment_it_is_given() {
 fn standard_input_is_closed_or_carried() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         assert_eq!(run(&local, "cat; echo end").await.ok(), "end\n");
         let command = Command { stdin: Stdin::Piped, ..script(&local, "sha256sum") };
         let mut running = local.start(command).await.unwrap();
@@ -150,7 +150,7 @@ fn standard_input_is_closed_or_carried() {
 fn a_timeout_ends_the_whole_tree_and_says_so() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let mut command = script(&local, "trap '' TERM; (trap '' TERM; sleep 1000) & sleep 1000");
         command.timeout = Some(Duration::from_millis(50));
         command.grace = Duration::from_millis(50);
@@ -164,7 +164,7 @@ fn a_timeout_ends_the_whole_tree_and_says_so() {
 fn a_killed_command_is_asked_first_and_its_work_stays() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let text = "trap 'echo asked > asked; exit' TERM; echo ready; while :; do sleep 0.01; done";
         let mut running = local.start(script(&local, text)).await.unwrap();
         running.next().await.unwrap();
@@ -178,7 +178,7 @@ fn a_killed_command_is_asked_first_and_its_work_stays() {
 fn a_slow_reader_makes_the_command_wait_and_loses_nothing() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let text = "head -c 20000000 /dev/zero; echo done > done";
         let mut running = local.start(script(&local, text)).await.unwrap();
         let first = running.next().await.unwrap();
@@ -196,7 +196,7 @@ fn a_slow_reader_makes_the_command_wait_and_loses_nothing() {
 fn any_bytes_come_through_unchanged() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let text = r"for i in $(seq 0 255); do printf '\\x%02x' $i; done | xargs -0 printf";
         let mut running = local.start(script(&local, text)).await.unwrap();
         let mut bytes = Vec::new();
@@ -211,7 +211,7 @@ fn any_bytes_come_through_unchanged() {
 fn a_grandchild_that_holds_the_output_open_does_not_hold_the_result_back() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let text = "echo first; setsid nohup sleep 100000 & echo last";
         assert_eq!(run(&local, text).await.ok(), "first\nlast\n");
         // A filter that only needs a moment gets it.
@@ -224,7 +224,7 @@ fn a_grandchild_that_holds_the_output_open_does_not_hold_the_result_back() {
 fn a_background_command_outlives_its_handle_and_ends_with_the_sandbox() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let text = "(while :; do date +%s%N > beat; sleep 0.01; done) & echo started";
         let command = Command { background: true, ..script(&local, text) };
         let mut running = local.start(command).await.unwrap();
@@ -243,7 +243,7 @@ fn a_background_command_outlives_its_handle_and_ends_with_the_sandbox() {
 fn a_script_too_long_for_a_program_is_refused_by_size() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let error = local.start(script(&local, &"x".repeat(200_000))).await.unwrap_err();
         assert!(matches!(error, Error::TooLong { bytes: 200_000, .. }), "{error}");
         run(&local, &format!("true {}", "x".repeat(120_000))).await.ok();
@@ -254,7 +254,7 @@ fn a_script_too_long_for_a_program_is_refused_by_size() {
 fn a_hundred_commands_run_at_once() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let mut running = Vec::new();
         for i in 0..100 {
             let text = format!("until [ -e go ]; do sleep 0.05; done; echo {i}");

@@ -17,3 +17,6 @@ mod cancels;
 mod owner;
 mod network;
 mod toolchains;
+
+/// What the tests that other binaries share run in here.
+const SANDBOX: support::Tested = support::Tested::Local;

@@ -10,11 +10,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::runtime::Handle;
+use windlass_sandbox::docker::{self, Engine};
 use windlass_sandbox::local::{Config, Limits, Namespaces};
 use windlass_sandbox::network::{AddressRules, HostRules};
 use windlass_sandbox::{
-    Chunk, Command, Connection, Egress, Ended, Exit, Host, Local, Network, Running, Sandbox, Stream,
+    BoxFuture, Chunk, Command, Connection, Docker, Egress, Ended, Error, Exit, Footing, Host,
+    Local, Network, News, Running, Sandbox, Stream,
 };
+
+use crate::SANDBOX;
 
 /// A user nobody has; ordinary in every way.
 pub const STRANGER: u32 = 54_321;
@@ -32,6 +37,15 @@ pub enum Who {
     User,
 }
 
+/// What the tests of this binary run in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tested {
+    /// The local sandbox.
+    Local,
+    /// Containers of the engine that `scripts/test` found or started.
+    Docker,
+}
+
 /// Runs a test for everyone: twice as root, and once more as an ordinary user in a process of its own.
 #[macro_export]
 macro_rules! everyone {
@@ -46,7 +60,10 @@ pub fn everyone(place: &str, body: impl Fn(Who) -> Pin<Box<dyn Future<Output = (
     if !is_root() {
         return block_on(body(Who::User));
     }
-    block_on(body(Who::Root));
+    if SANDBOX == Tested::Local {
+        // A workspace of root's makes no difference to an engine that is root itself.
+        block_on(body(Who::Root));
+    }
     block_on(body(Who::RootForStranger));
     again_as_user(place);
 }
@@ -194,7 +211,45 @@ impl Place {
         }
     }
 
-    /// A local sandbox with the plain configuration.
+    /// The sandbox under test with the plain configuration.
+    pub async fn sandbox(&self) -> Any {
+        self.open(self.config()).await.unwrap()
+    }
+
+    /// The sandbox under test with what of a configuration concerns it.
+    pub async fn open(&self, config: Config) -> Result<Any, Error> {
+        Ok(Any(match SANDBOX {
+            Tested::Local => Arc::new(Local::open(config).await?),
+            Tested::Docker => Arc::new(self.docker(config).await?),
+        }))
+    }
+
+    /// A container.
+    pub async fn docker(&self, config: Config) -> Result<Docker, Error> {
+        Docker::open(engine().await, self.docker_config(config)).await
+    }
+
+    /// What of a configuration concerns containers.
+    pub fn docker_config(&self, config: Config) -> docker::Config {
+        docker::Config {
+            data: config.data,
+            workspace: config.workspace,
+            task: format!("task_{}", self.top.path().file_name().unwrap().to_str().unwrap()),
+            image: needed("WINDLASS_TEST_IMAGE"),
+            environment: config.environment,
+            environment_names: config.environment_names,
+            hidden: config.hidden,
+            skills: config.skills,
+            trace: config.trace,
+            network: config.network,
+            limits: config.limits,
+            nano_cpus: 2_000_000_000,
+            engine_patience: Duration::from_secs(30),
+        }
+    }
+
+    /// A local sandbox with the plain configuration, for what only that has.
+    #[allow(dead_code, reason = "not every binary has tests of the local sandbox alone")]
     pub async fn local(&self) -> Local {
         Local::open(self.config()).await.unwrap()
     }
@@ -210,6 +265,46 @@ impl Place {
         let environment = [("PATH".to_owned(), std::env::var("PATH").unwrap())];
         Host::new(self.data.clone(), self.workspace.clone(), &environment, &[]).unwrap()
     }
+}
+
+/// The sandbox under test, whichever it is. A container is removed with it.
+pub struct Any(pub Arc<dyn Sandbox>);
+
+impl Sandbox for Any {
+    fn start(&self, command: Command) -> BoxFuture<'_, Result<Running, Error>> {
+        self.0.start(command)
+    }
+
+    fn footing(&self) -> Footing {
+        self.0.footing()
+    }
+
+    fn stop(&self) -> BoxFuture<'_, ()> {
+        self.0.stop()
+    }
+
+    fn take_news(&self) -> Vec<News> {
+        self.0.take_news()
+    }
+}
+
+impl Drop for Any {
+    fn drop(&mut self) {
+        if SANDBOX == Tested::Docker {
+            let sandbox = self.0.clone();
+            tokio::task::block_in_place(|| Handle::current().block_on(sandbox.stop()));
+        }
+    }
+}
+
+/// What `scripts/test` provides.
+pub fn needed(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| panic!("no {variable}: run this by `scripts/test`"))
+}
+
+/// The engine that `scripts/test` found or started.
+pub async fn engine() -> Engine {
+    Engine::at(&needed("WINDLASS_TEST_DOCKER")).await.unwrap()
 }
 
 /// Everything a command did that can be seen.

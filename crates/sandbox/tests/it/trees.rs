@@ -35,7 +35,7 @@ const TREES: &[(&str, &str)] = &[
 fn every_kind_of_tree_ends_when_it_is_killed() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let (local, host) = (place.local().await, place.host());
+        let (local, host) = (place.sandbox().await, place.host());
         let weaker = place.landlock().await;
         let sandboxes: [&dyn Sandbox; 3] = [&local, &weaker, &host];
         for sandbox in sandboxes {
@@ -60,7 +60,7 @@ fn every_kind_of_tree_ends_when_it_is_killed() {
 fn what_a_command_leaves_behind_ends_with_it() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let (local, host) = (place.local().await, place.host());
+        let (local, host) = (place.sandbox().await, place.host());
         let weaker = place.landlock().await;
         let sandboxes: [&dyn Sandbox; 3] = [&local, &weaker, &host];
         for sandbox in sandboxes {
@@ -79,8 +79,8 @@ fn what_a_command_leaves_behind_ends_with_it() {
 fn a_command_that_stops_the_one_who_minds_it_still_has_an_end() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let (weaker, host) = (place.landlock().await, place.host());
-        let sandboxes: [&dyn Sandbox; 2] = [&weaker, &host];
+        let (tested, weaker, host) = (place.sandbox().await, place.landlock().await, place.host());
+        let sandboxes: [&dyn Sandbox; 3] = [&tested, &weaker, &host];
         for sandbox in sandboxes {
             let outcome = run(sandbox, "kill -STOP $PPID; exit 3").await;
             assert_eq!(outcome.ended.exit, Exit::Code(3));
@@ -92,7 +92,7 @@ fn a_command_that_stops_the_one_who_minds_it_still_has_an_end() {
 fn a_dropped_foreground_command_ends() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.local().await;
+        let local = place.sandbox().await;
         let mark = mark();
         let text = format!("echo ready; setsid sleep {mark} & sleep {mark}");
         let mut running = local.start(script(&local, &text)).await.unwrap();
@@ -108,7 +108,7 @@ fn a_fork_bomb_hits_its_bound_and_dies() {
         let place = Place::new(who);
         let mut config = place.config();
         config.limits.processes = 200;
-        let local = windlass_sandbox::Local::open(config).await.unwrap();
+        let local = place.open(config).await.unwrap();
         if who != Who::User && local.footing().facts.iter().all(|fact| !fact.contains("processes"))
         {
             // Root's processes have no bound without a control group, and this machine's are others' too.

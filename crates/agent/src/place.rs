@@ -1,0 +1,58 @@
+//! What became of the place where effects happen: journaled, told to the agent, the end of the task where
+//! there is no going on without it.
+
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::event::{Event, SandboxLost, SandboxStarted};
+use windlass_sandbox::{Fatal, News};
+use windlass_store::Level;
+
+use crate::journal::Journal;
+use crate::run::{Agent, Ending, Error};
+
+impl Agent {
+    /// Journals what became of the sandbox since the last look; how the task ends, if it has to (ES-381,
+    /// ES-385).
+    pub(crate) async fn report_place(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
+        let news = self.world.shell.sandbox().take_news();
+        if news.is_empty() {
+            return Ok(None);
+        }
+        let failed = news.iter().rev().find_map(|one| match one {
+            News::Failed { cause, why } => Some(Ending::Failed(details(*cause, why))),
+            News::Started { .. } | News::Lost { .. } => None,
+        });
+        let events = news.into_iter().map(|one| self.event(one)).collect();
+        task.commit(events, Level::Written).await?;
+        Ok(failed)
+    }
+
+    fn event(&self, news: News) -> Event {
+        match news {
+            News::Started { what } => {
+                let kind = format!("{:?}", self.world.shell.sandbox().footing().kind);
+                let kind = kind.to_lowercase();
+                Event::SandboxStarted(SandboxStarted { kind, footing: what })
+            }
+            News::Lost { why } => {
+                let message = format!(
+                    "The sandbox was lost: {why}. The workspace is as it was; nothing else is sure to \
+                     be, and no background command goes on."
+                );
+                Event::SandboxLost(SandboxLost { reason: why, message })
+            }
+            News::Failed { why, .. } => {
+                Event::SandboxLost(SandboxLost { reason: why, message: String::new() })
+            }
+        }
+    }
+}
+
+fn details(cause: Fatal, why: &str) -> ErrorDetails {
+    match cause {
+        Fatal::Memory => ErrorDetails::new(ErrorType::SandboxOutOfMemory, why).hinted(
+            "raise `sandbox.memory` (`CONTAINER_MEMORY`), or have it work in smaller pieces",
+        ),
+        Fatal::Engine => ErrorDetails::new(ErrorType::SandboxUnavailable, why)
+            .hinted("see that the engine runs and has room, or add `--sandbox local`"),
+    }
+}

@@ -1,0 +1,279 @@
+//! A container's life: brought up, linked to, found again, made anew, cleaned up.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::engine::{Condition, Engine};
+use super::plain::Plain;
+use super::spec::{self, HELPER, HOME, Main, Wanted};
+use super::{Docker, Link, State};
+use crate::Error;
+use crate::channel::{Channel, Refused};
+use crate::local::{WORKSPACE, reach};
+use crate::network::Network;
+use crate::process;
+use crate::protocol::{Isolation, Setup};
+use crate::seam::News;
+
+/// How often a container is tried to be brought up: once, and twice again (ES-380).
+const ATTEMPTS: usize = 3;
+
+/// Between two attempts, doubled each time: a busy engine gets a moment, a person no wait worth the name.
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(250);
+
+/// Between two looks for an engine that is away, at most.
+const ENGINE_LOOK: Duration = Duration::from_secs(2);
+
+/// How long an engine may be away when all that is left to do is to clean up.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+impl Docker {
+    /// The way to start commands: the one there is, else a new one into the same container, else into a
+    /// new container.
+    pub(super) async fn linked<'a>(&self, state: &'a mut State) -> Result<&'a Link, Error> {
+        if let Some(Link::Helper(channel)) = state.link.take_if(|link| !link.is_open()) {
+            channel.close().await;
+        }
+        if state.link.is_none()
+            && let Some(id) = state.container.clone()
+        {
+            let again = self.linked_again(&id).await;
+            // While the engine is away, nobody knows what became of it.
+            if !matches!(&again, Ok(Some(_)) | Err(Error::Unreachable { .. })) {
+                state.container = None;
+            }
+            state.link = again?;
+        }
+        if state.link.is_none() {
+            let (id, link) = self.provision().await?;
+            state.container = Some(id);
+            state.link = Some(link);
+        }
+        state.link.as_ref().ok_or(Error::Lost)
+    }
+
+    /// A new link into a container that was there before; `None` when it is no more. (ES-382: it is not
+    /// the container that is tried again.)
+    async fn linked_again(&self, id: &str) -> Result<Option<Link>, Error> {
+        let mut patience = Patience::new(self.config.engine_patience);
+        let why = loop {
+            let condition = match self.engine.condition(id).await {
+                Ok(condition) => condition,
+                Err(error) => {
+                    patience.wait_for(&self.engine, error).await?;
+                    continue;
+                }
+            };
+            match condition {
+                Condition::Running => match self.link(id).await {
+                    Ok(link) => {
+                        let why =
+                            "the link to the container broke; everything that ran in it ended";
+                        self.tell(News::Lost { why: why.to_owned() });
+                        return Ok(Some(link));
+                    }
+                    Err(error) if is_away(&error) => {
+                        patience.wait_for(&self.engine, error).await?;
+                    }
+                    Err(error) => break error.to_string(),
+                },
+                Condition::OutOfMemory => {
+                    let limit_bytes = self.config.limits.memory_bytes;
+                    let error = Error::ContainerOutOfMemory { limit_bytes };
+                    self.tell(News::Lost { why: error.to_string() });
+                    let _ = self.engine.remove(id).await;
+                    return Err(error);
+                }
+                Condition::Ended(why) => break why,
+                Condition::Gone => break "it was removed".to_owned(),
+            }
+        };
+        let _ = self.engine.remove(id).await;
+        let why = format!("the container is gone ({why}); everything that ran in it ended");
+        self.tell(News::Lost { why });
+        Ok(None)
+    }
+
+    /// A new container with a link into it, tried as often as it makes sense (ES-278, ES-380).
+    async fn provision(&self) -> Result<(String, Link), Error> {
+        let mut patience = Patience::new(self.config.engine_patience);
+        let mut pause = BETWEEN_ATTEMPTS;
+        let mut attempts = 0;
+        loop {
+            match self.bring_up().await {
+                Ok((id, link)) => {
+                    let what = format!("container {} of `{}`", short(&id), self.config.image);
+                    self.tell(News::Started { what });
+                    return Ok((id, link));
+                }
+                Err(error @ Error::DiskFull { .. }) => return Err(error),
+                Err(error) if is_away(&error) => {
+                    patience.wait_for(&self.engine, error).await?;
+                }
+                Err(error) if attempts + 1 == ATTEMPTS => {
+                    let attempts = ATTEMPTS;
+                    return Err(Error::NoContainer { attempts, source: Box::new(error) });
+                }
+                Err(_) => {
+                    attempts += 1;
+                    sleep(pause).await;
+                    pause *= 2;
+                }
+            }
+        }
+    }
+
+    async fn bring_up(&self) -> Result<(String, Link), Error> {
+        let main = match self.is_plain() {
+            true => Main::Shell,
+            false => Main::Helper,
+        };
+        let body = spec::body(&Wanted {
+            config: &self.config,
+            about: &self.engine.about,
+            program: &self.program,
+            owner: self.owner,
+            identity: &self.identity,
+            main,
+        })?;
+        let name = process::uniquely(&format!("windlass-{}", self.config.task));
+        let id = self.engine.create(&name, body).await?;
+        let up = async {
+            self.engine.start(&id).await?;
+            self.link(&id).await
+        };
+        match up.await {
+            Ok(link) => Ok((id, link)),
+            Err(error) => {
+                // One that holds the container open does not end so soon, unless it is none.
+                let ended = self.engine.condition(&id).await;
+                let ended = matches!(ended, Ok(Condition::Ended(_)));
+                let _ = self.engine.remove(&id).await;
+                if main == Main::Helper && (ended || cannot_run(&error)) {
+                    // Another architecture, or a file system whose programs may not be run.
+                    self.plainly.store(true, std::sync::atomic::Ordering::Relaxed);
+                    return Box::pin(self.bring_up()).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Has a helper in a running container, which first ends what an earlier one left.
+    async fn link(&self, id: &str) -> Result<Link, Error> {
+        if self.is_plain() {
+            return Ok(Link::Plain(Plain::new(self.engine.clone(), id.to_owned())));
+        }
+        let (from, to, _) = self.engine.attach(id, vec![HELPER.to_owned()]).await?;
+        let egress = match &self.config.network {
+            Network::Restricted(egress) => Some(egress.clone()),
+            Network::None | Network::Open => None,
+        };
+        match Channel::open(from, to, self.setup(), egress).await {
+            Ok(channel) => Ok(Link::Helper(channel)),
+            Err(Refused::Failed { stage, source }) => Err(Error::Setup { stage, source }),
+            Err(Refused::Broken(error)) => Err(error),
+        }
+    }
+
+    fn setup(&self) -> Setup {
+        let limits = &self.config.limits;
+        let (uid, gid) = spec::inside(&self.engine.about, self.owner);
+        Setup {
+            isolation: Isolation::Container,
+            reach: reach(&self.config.network),
+            uid,
+            gid,
+            workspace: WORKSPACE.to_owned(),
+            home: HOME.to_owned(),
+            binds: Vec::new(),
+            hidden: Vec::new(),
+            memory_bytes: limits.memory_bytes,
+            processes: limits.processes,
+            open_files: limits.open_files,
+            file_bytes: limits.file_bytes,
+            scratch_bytes: limits.scratch_bytes,
+            control_group: String::new(),
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        self.plainly.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Ends everything and removes the container (ES-281). One that cannot be removed now is found by its
+    /// labels at the next start, and has ended by itself until then.
+    pub(super) async fn clean_up(&self) {
+        let mut state = self.state.lock().await;
+        match state.link.take() {
+            Some(Link::Helper(channel)) => channel.close().await,
+            Some(Link::Plain(plain)) => plain.close().await,
+            None => {}
+        }
+        if let Some(id) = state.container.take() {
+            let mut patience = Patience::new(FAREWELL);
+            while let Err(error) = self.engine.remove(&id).await {
+                if patience.wait_for(&self.engine, error).await.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// How long an engine that is away is still waited for.
+struct Patience {
+    until: Instant,
+    pause: Duration,
+}
+
+impl Patience {
+    fn new(patience: Duration) -> Self {
+        Self { until: Instant::now() + patience, pause: Duration::from_millis(50) }
+    }
+
+    /// Waits until the engine answers again; the error itself when that is not what is wrong, or when it
+    /// takes too long.
+    async fn wait_for(&mut self, engine: &Engine, error: Error) -> Result<(), Error> {
+        if !is_away(&error) {
+            return Err(error);
+        }
+        loop {
+            if Instant::now() >= self.until {
+                return Err(error);
+            }
+            sleep(self.pause).await;
+            self.pause = (self.pause * 2).min(ENGINE_LOOK);
+            if engine.answers().await {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn is_away(error: &Error) -> bool {
+    matches!(error, Error::Unreachable { .. })
+}
+
+impl Link {
+    fn is_open(&self) -> bool {
+        match self {
+            Self::Helper(channel) => channel.is_open(),
+            Self::Plain(_) => true,
+        }
+    }
+}
+
+/// Whether the engine could not run the helper at all, rather than the helper being unhappy.
+fn cannot_run(error: &Error) -> bool {
+    let Error::Engine { source, .. } = error else { return false };
+    let text = source.to_string();
+    text.contains("exec format error")
+        || text.contains("permission denied") && text.contains(HELPER)
+}
+
+/// An id as people see it.
+fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}

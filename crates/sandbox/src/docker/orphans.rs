@@ -1,0 +1,110 @@
+//! Whose a container is, and what becomes of those that outlived their process.
+//!
+//! Invariants:
+//! - Who has a container for a task holds the kernel's lock on a file for it, which dies with the process.
+//! - Only containers of this very data directory are touched, and of those only the ones that nobody claims.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::engine::Engine;
+use super::spec::{LABEL_DATA, LABEL_TASK};
+use super::{canonical, identity};
+use crate::Error;
+
+/// The right to a task's container, for as long as it lives.
+#[derive(Debug)]
+pub(super) struct Claim {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Claim {
+    /// Claims a task's container. One process may do so several times: what it does to it is one thing.
+    pub(super) fn take(data: &Path, task: &str) -> Result<Arc<Self>, Error> {
+        static HELD: Mutex<Option<HashMap<PathBuf, Weak<Claim>>>> = Mutex::new(None);
+        let path = path(data, task);
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = held.get_or_insert_default();
+        held.retain(|_, claim| claim.strong_count() > 0);
+        if let Some(claim) = held.get(&path).and_then(Weak::upgrade) {
+            return Ok(claim);
+        }
+        let lock = || -> io::Result<File> {
+            fs::create_dir_all(path.parent().unwrap_or(data))?;
+            let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            Ok(file)
+        };
+        let file = lock().map_err(|source| Error::Setup {
+            stage: format!("claim the container of `{task}`"),
+            source,
+        })?;
+        let claim = Arc::new(Self { path: path.clone(), _file: file });
+        held.insert(path, Arc::downgrade(&claim));
+        Ok(claim)
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn path(data: &Path, task: &str) -> PathBuf {
+    // A label may hold anything; a file's name may not.
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' };
+    let name: String = task.chars().map(plain).collect();
+    data.join("locks").join(format!("{name}.container"))
+}
+
+fn is_claimed(data: &Path, task: &str) -> bool {
+    // One that cannot be looked at is somebody's for all we know.
+    match File::options().write(true).open(path(data, task)) {
+        Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_err(),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
+/// Removes the containers of this data directory that no process claims. Returns how many.
+pub async fn remove_orphans(engine: &Engine, data: &Path) -> Result<usize, Error> {
+    let data = canonical(data)?;
+    let identity = identity(&data)?;
+    let mut removed = 0;
+    for (id, task) in containers(engine, &identity).await? {
+        if !is_claimed(&data, &task) {
+            engine.remove(&id).await?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Ends what an earlier process left of a task; its commands die before anyone goes on (`DESIGN.md` §15.7).
+/// What is left of other tasks is removed on the way.
+pub(super) async fn make_way(
+    engine: &Engine,
+    data: &Path,
+    identity: &str,
+    own: &str,
+) -> Result<(), Error> {
+    for (id, task) in containers(engine, identity).await? {
+        if task == own {
+            engine.remove(&id).await?;
+        } else if !is_claimed(data, &task) {
+            // It has ended already, or will by itself: no reason not to begin.
+            let _ = engine.remove(&id).await;
+        }
+    }
+    Ok(())
+}
+
+async fn containers(engine: &Engine, identity: &str) -> Result<Vec<(String, String)>, Error> {
+    engine.labelled(&[format!("{LABEL_DATA}={identity}")], LABEL_TASK).await
+}

@@ -1,0 +1,184 @@
+//! What is asked of the engine for one task's container. Data in, data out.
+//!
+//! Invariants:
+//! - Nothing of the host is shown but the workspace, the skills, the trace and the helper, and of those only
+//!   the workspace can be written to. Never the engine's own socket.
+//! - The root is read-only; what programs need to write to is in memory, bounded, and gone with the container.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use bollard::models::{
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountTmpfsOptions,
+    MountType, ResourcesUlimits,
+};
+
+use super::Config;
+use super::engine::{About, text};
+use crate::local::WORKSPACE;
+use crate::network::Network;
+use crate::{Error, local};
+
+/// Where the helper is seen.
+pub(super) const HELPER: &str = "/.windlass/helper";
+
+/// The home of whoever commands run as. The image's own users have no say.
+pub(super) const HOME: &str = "/home/agent";
+
+/// Names the data directory a container belongs to.
+pub(super) const LABEL_DATA: &str = "windlass.data";
+
+/// Names the task a container belongs to.
+pub(super) const LABEL_TASK: &str = "windlass.task";
+
+/// Who holds the container open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Main {
+    /// The helper, which ends when nobody speaks to it.
+    Helper,
+    /// A shell, where the helper cannot run.
+    Shell,
+}
+
+/// What differs from one container to the next.
+pub(super) struct Wanted<'a> {
+    pub config: &'a Config,
+    pub about: &'a About,
+    /// The helper on the host.
+    pub program: &'a Path,
+    /// Whom commands run as on the host.
+    pub owner: (u32, u32),
+    /// The data directory, as labels name it.
+    pub identity: &'a str,
+    pub main: Main,
+}
+
+/// The container's description.
+pub(super) fn body(wanted: &Wanted<'_>) -> Result<ContainerCreateBody, Error> {
+    let Wanted { config, about, .. } = *wanted;
+    let (uid, gid) = inside(about, wanted.owner);
+    let labels = HashMap::from([
+        (LABEL_DATA.to_owned(), wanted.identity.to_owned()),
+        (LABEL_TASK.to_owned(), config.task.clone()),
+    ]);
+    let (entrypoint, cmd) = match wanted.main {
+        Main::Helper => (HELPER, vec!["hold".to_owned()]),
+        Main::Shell => {
+            let wait = "trap 'exit 0' TERM; while :; do sleep 60 & wait $!; done";
+            ("sh", vec!["-c".to_owned(), wait.to_owned()])
+        }
+    };
+    Ok(ContainerCreateBody {
+        image: Some(config.image.clone()),
+        user: Some(format!("{uid}:{gid}")),
+        hostname: Some("windlass".to_owned()),
+        working_dir: Some(WORKSPACE.to_owned()),
+        entrypoint: Some(vec![entrypoint.to_owned()]),
+        cmd: Some(cmd),
+        labels: Some(labels),
+        // An image's own idea of health would start a program every now and then.
+        healthcheck: Some(HealthConfig {
+            test: Some(vec!["NONE".to_owned()]),
+            ..Default::default()
+        }),
+        host_config: Some(host_config(wanted, (uid, gid))?),
+        ..Default::default()
+    })
+}
+
+fn host_config(wanted: &Wanted<'_>, owner: (u32, u32)) -> Result<HostConfig, Error> {
+    let Wanted { config, about, .. } = *wanted;
+    let limits = &config.limits;
+    let memory = signed(limits.memory_bytes);
+    let network = match config.network {
+        // Loopback only; the helper's proxy carries what is permitted.
+        Network::Restricted(_) | Network::None => "none",
+        Network::Open => "bridge",
+    };
+    Ok(HostConfig {
+        memory: Some(memory),
+        // The sum of both: no swap.
+        memory_swap: Some(memory),
+        nano_cpus: about.cpus.then_some(signed(config.nano_cpus)),
+        pids_limit: Some(signed(limits.processes)),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        readonly_rootfs: Some(true),
+        tmpfs: Some(scratch(limits, owner)),
+        mounts: Some(mounts(wanted)?),
+        network_mode: Some(network.to_owned()),
+        ipc_mode: Some("private".to_owned()),
+        shm_size: Some(signed(limits.scratch_bytes)),
+        userns_mode: (about.remapped && !about.rootless).then(|| "host".to_owned()),
+        // Output reaches windlass by the attached helper; the engine is to keep none of it.
+        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+        ulimits: Some(vec![ResourcesUlimits {
+            name: Some("core".to_owned()),
+            soft: Some(0),
+            hard: Some(0),
+        }]),
+        ..Default::default()
+    })
+}
+
+/// Whom commands run as in the container, so that files come out as the owner's.
+pub(super) fn inside(about: &About, owner: (u32, u32)) -> (u32, u32) {
+    // An engine of an ordinary user has that user as root of its containers.
+    if about.rootless { (0, 0) } else { owner }
+}
+
+/// Directories that can be written to. Each may fill its bound; the container's memory bounds them all.
+fn scratch(limits: &local::Limits, (uid, gid): (u32, u32)) -> HashMap<String, String> {
+    let size = limits.scratch_bytes;
+    let common = format!("rw,exec,nosuid,nodev,size={size}");
+    let own = format!("{common},uid={uid},gid={gid},mode=0755");
+    let shared = format!("{common},mode=1777");
+    [("/tmp", &shared), ("/var/tmp", &shared), ("/run", &own), (HOME, &own)]
+        .map(|(path, options)| (path.to_owned(), options.clone()))
+        .into()
+}
+
+fn mounts(wanted: &Wanted<'_>) -> Result<Vec<Mount>, Error> {
+    let config = wanted.config;
+    let bind = |source: &Path, target: &str, read_only: bool| -> Result<Mount, Error> {
+        Ok(Mount {
+            typ: Some(MountType::BIND),
+            source: Some(text(source)?),
+            target: Some(target.to_owned()),
+            read_only: Some(read_only),
+            ..Default::default()
+        })
+    };
+    let mut mounts = vec![bind(&config.workspace, WORKSPACE, false)?];
+    if wanted.main == Main::Helper {
+        mounts.push(bind(wanted.program, HELPER, true)?);
+    }
+    if let Some(skills) = &config.skills {
+        mounts.push(bind(skills, "/skills", true)?);
+    }
+    if let Some(trace) = &config.trace {
+        mounts.push(bind(trace, "/workspace/.trace", true)?);
+    }
+    // What lies in the workspace and is not the agent's to see is covered.
+    for hidden in config.hidden.iter().chain([&config.data]) {
+        if let Ok(below) = hidden.strip_prefix(&config.workspace) {
+            mounts.push(Mount {
+                typ: Some(MountType::TMPFS),
+                target: Some(text(&Path::new(WORKSPACE).join(below))?),
+                read_only: Some(true),
+                tmpfs_options: Some(MountTmpfsOptions {
+                    size_bytes: Some(4096),
+                    mode: Some(0o555),
+                    options: None,
+                }),
+                ..Default::default()
+            });
+        }
+    }
+    Ok(mounts)
+}
+
+/// The engine counts in signed numbers; what does not fit is no bound at all.
+fn signed(number: u64) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
