@@ -10,6 +10,7 @@ mod place;
 mod memory;
 mod turns;
 mod many;
+mod service;
 mod helper;
 mod gate;
 
@@ -65,6 +66,8 @@ enum Part {
     Memory,
     /// Many tasks at work.
     Many,
+    /// Many tasks of one service.
+    Service,
     /// Many tasks that wait.
     Idle,
     /// The sandbox's helper.
@@ -132,6 +135,7 @@ impl Part {
             Self::Turns => each(turns::turns),
             Self::Memory => each(turns::peak_memory),
             Self::Many => many::throughput(effort, turns::COMMANDS[0].1),
+            Self::Service => service::figures(effort),
             Self::Idle => many::idle(effort),
             Self::Helper => tokio::runtime::Runtime::new()?.block_on(helper::figures(effort)),
             Self::Gate => gate::figures(),

@@ -7,6 +7,7 @@ pub mod wiring;
 pub mod instructions;
 pub mod commands;
 pub mod show;
+mod times;
 pub mod failure;
 
 use std::ffi::OsString;

@@ -1,10 +1,17 @@
 //! Tasks whose time is up: by their deadline (ES-079…081) or by a monitor's patience (ES-286).
 
+use std::future::pending;
+use std::time::Duration;
+
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::schedule::{DeadlineAction, Expiry};
+use windlass_core::state::TaskState;
 
 use crate::{Coordinator, Error, Handled};
+
+/// The longest sleep before a deadline is looked at again.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
 /// Under which name a deadline is remembered as acted on; the store knows it too.
 const DEADLINE: &str = "deadline";
@@ -33,6 +40,25 @@ impl Coordinator {
         }
         self.store.decide(DEADLINE, &name, action.to_string(), now).await?;
         Ok(handled)
+    }
+
+    /// Waits for the deadline of a task that is driven here, and acts on it; whether or not anybody keeps
+    /// the time of all tasks. Never resolves: the loop finds what it is told.
+    pub(crate) async fn mind_deadline(&self, state: &TaskState) {
+        let Some(deadline) = state.created.deadline else { return pending().await };
+        loop {
+            let left = deadline.at.duration_since(self.now());
+            let Ok(left) = Duration::try_from(left) else { break };
+            if left.is_zero() {
+                break;
+            }
+            // In pieces: a clock may be set.
+            tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+        }
+        if let Err(error) = self.deadline_passed(state.id()).await {
+            tracing::error!(task_id = %state.id(), %error, "deadline not acted on");
+        }
+        pending().await
     }
 
     /// Ends or parks a task whose time is up, whether or not somebody drives it.

@@ -69,6 +69,7 @@ impl Coordinator {
         let result = tokio::select! {
             result = agent.run(&mut journal, stop) => Some(result),
             () = evicted.token.cancelled() => None,
+            () = self.mind_deadline(&state) => None,
         };
         agent.world.shell.close().await;
         let Some(result) = result else {

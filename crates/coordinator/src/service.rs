@@ -48,6 +48,13 @@ impl Service {
         let (with, by, until) = (coordinator.clone(), bus.clone(), serving.clone());
         let reader = self.clone();
         jobs.spawn(async move { intake::take_in(reader, with, by, until).await });
+        if self.streams.contains(&InStream::Scheduled) {
+            let (with, until) = (coordinator.clone(), serving.clone());
+            jobs.spawn(async move {
+                with.keep_time(&until).await;
+                Ok(())
+            });
+        }
         jobs.spawn(collect::collect(coordinator.clone(), bus.clone(), serving.clone()));
         let (with, until) = (coordinator.clone(), serving.clone());
         let pool = worker::Pool::new(with, self.tasks, self.drain);

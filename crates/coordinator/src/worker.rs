@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
+use windlass_agent::report;
 use windlass_core::command::TaskResult;
 use windlass_core::error::ErrorDetails;
 use windlass_core::event::{Event, StatusChanged};
@@ -151,7 +152,6 @@ impl Pool {
                 self.rest(task);
             }
         }
-        self.coordinator.wake();
         Ok(())
     }
 
@@ -216,15 +216,18 @@ impl Coordinator {
     /// Fails a task that nobody drives, with the reason.
     pub(crate) async fn fail(&self, task: TaskId, error: ErrorDetails) -> Result<(), Error> {
         let owner = self.store.own(task).await?;
-        let from = self.state(task)?.status;
+        let state = self.state(task)?;
+        let from = state.status;
         if from.is_terminal() {
             return Ok(());
         }
         let (to, reason) = (TaskStatus::Failed, StatusReason::Error);
-        let detail = Some(error.message.clone());
-        let moved = StatusChanged { from, to, reason, detail, error: Some(error) };
-        owner.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
-        Ok(())
+        let (detail, error) = (Some(error.message.clone()), Some(error));
+        let result = report::result_of(&state, self.now(), to, reason, error.clone());
+        let moved = StatusChanged { from, to, reason, detail, error };
+        let events = vec![Event::StatusChanged(moved), Event::AgentEnd(Box::new(result))];
+        owner.append(self.now(), events, Level::Synced).await?;
+        self.after_the_end(task).await
     }
 }
 

@@ -70,6 +70,38 @@ Examples:
   windlass tasks --status blocked            what is stuck
   windlass tasks --all --json | jq .goal     everything, for programs";
 
+/// Of `status`.
+pub const STATUS: &str = "\
+Examples:
+  windlass status
+  windlass status --json | jq .limits";
+
+/// Of `sessions`.
+pub const SESSIONS: &str = "\
+Examples:
+  windlass sessions                          the newest, with their active tasks
+  windlass sessions 7K2M --json              one with all of its tasks";
+
+/// Of `schedule`.
+pub const SCHEDULE: &str = "\
+Examples:
+  windlass schedule add --task 7K2M --check \"is the build green?\" --every 10m --until 8h
+  windlass schedule add --start \"write the weekly report\" --cron \"30 9 * * 1\" --zone Europe/Berlin
+  windlass schedule add --task 7K2M --message \"wrap up\" --at \"2026-12-24 18:00\"
+  windlass schedule list
+  windlass schedule pause 9QX4               and `resume`, and `remove`
+
+A running `windlass serve` keeps the time. A task that is checked on is parked in between and costs
+nothing. Where clocks skip an hour in spring, `--cron` skips times within it and `--daily` takes the
+moment after it.";
+
+/// Of `event`.
+pub const EVENT: &str = "\
+Examples:
+  windlass event 7K2M '{\"build\":\"green\"}'
+  windlass event ses_7K2M \"the parcel has arrived\" --source mail
+  curl -s https://ci.example/last | windlass event 7K2M - --id build-317";
+
 /// Of `show`.
 pub const SHOW: &str = "\
 Examples:

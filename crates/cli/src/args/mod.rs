@@ -2,6 +2,7 @@
 
 pub mod examples;
 mod tasks;
+mod clock;
 mod tools;
 mod gate;
 mod reach;
@@ -14,6 +15,9 @@ use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 
 use crate::config::types::SandboxMode;
 
+pub use clock::{
+    Action, ExternalEvent, Rhythm, Schedule, ScheduleAdd, ScheduleWhat, Sessions, Until,
+};
 pub use gate::{Explain, Permissions};
 pub use reach::{Eval, Mcp, McpWhat, Skills, SkillsWhat};
 pub use serve::Serve;
@@ -64,6 +68,18 @@ pub enum Command {
     /// List tasks, newest first
     #[command(after_help = examples::TASKS)]
     Tasks(Tasks),
+    /// Show how much goes on, and how much may
+    #[command(after_help = examples::STATUS)]
+    Status(Listing),
+    /// List sessions, or one with its tasks
+    #[command(after_help = examples::SESSIONS)]
+    Sessions(Sessions),
+    /// Let things happen by themselves: checks, messages, tasks
+    #[command(after_help = examples::SCHEDULE)]
+    Schedule(Schedule),
+    /// Tell a task what happened elsewhere
+    #[command(after_help = examples::EVENT)]
+    Event(ExternalEvent),
     /// Show one task: where it stands, its plan, deliverables and questions
     #[command(after_help = examples::SHOW)]
     Show(Show),
@@ -207,6 +223,9 @@ pub struct How {
     /// Work in a directory where another task is at work
     #[arg(long)]
     pub share: bool,
+    /// When it must be finished
+    #[command(flatten)]
+    pub until: Until,
     /// Where effects happen
     #[command(flatten)]
     pub place: Place,

@@ -121,7 +121,7 @@ pub struct Answer {
 /// Arguments of `send`.
 #[derive(Debug, ClapArgs)]
 pub struct Send {
-    /// The task: its id or any unique suffix of it
+    /// The task, its id or any unique suffix of it; or a session, whose router decides what is meant
     pub task: String,
     /// What to tell it
     pub text: String,

@@ -136,6 +136,7 @@ fn how(args: &Demo, workspace: &Path, script: &Path) -> How {
         permission_profile: None,
         share: false,
         place: Place { sandbox: None },
+        until: Default::default(),
         printing: args.printing.clone(),
     }
 }

@@ -1,67 +1,14 @@
-//! `tasks`, `show`, `events`, `result`, `inbox`: reading only.
-
-use std::collections::BTreeMap;
+//! `show`, `events`, `result`, `inbox`: reading only.
 
 use windlass_coordinator::{Compaction, Update};
 use windlass_core::event::Event;
-use windlass_core::id::{CallId, TaskId};
-use windlass_store::{Filter, Which};
+use windlass_core::id::TaskId;
+use windlass_store::Which;
 
 use super::Setting;
-use crate::args::{Events, Listing, One, Show, Tasks};
+use crate::args::{Events, Listing, One, Show};
 use crate::failure::Failure;
 use crate::show::{self, out, pages};
-
-pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
-    let store = setting.coordinator.store();
-    let filter = Filter {
-        statuses: args.status.clone(),
-        limit: (!args.all).then_some(args.limit),
-        ..Filter::default()
-    };
-    let mut rows = Vec::new();
-    for row in store.tasks(&filter)? {
-        let driven = store.driven(row.id)?;
-        rows.push((row, driven));
-    }
-    if args.json {
-        for (row, driven) in &rows {
-            let mut shown = pages::task_json(row, *driven);
-            shown["background"] = serde_json::json!(background(setting, row.id, *driven)?);
-            out(&shown.to_string());
-        }
-    } else if rows.is_empty() && args.status.is_empty() {
-        show::note("no tasks; start one with `windlass run \"…\"`");
-    } else if rows.is_empty() {
-        show::note("no such tasks; see all with `windlass tasks`");
-    } else {
-        let now = setting.coordinator.now();
-        let table = pages::task_table(&rows, now, setting.look.results);
-        table.iter().for_each(|line| out(line));
-        for (row, driven) in &rows {
-            for (call, command) in background(setting, row.id, *driven)? {
-                out(&format!(
-                    "  in the background of {}: {} ({call})",
-                    row.id,
-                    show::plain(&command)
-                ));
-            }
-        }
-    }
-    Ok(0)
-}
-
-/// Commands that a task has left running; they end with whoever drives it (MS-124).
-fn background(
-    setting: &Setting,
-    task: TaskId,
-    driven: Option<u32>,
-) -> Result<BTreeMap<CallId, String>, Failure> {
-    match driven {
-        Some(_) => Ok(setting.coordinator.state(task)?.background),
-        None => Ok(BTreeMap::new()),
-    }
-}
 
 pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;

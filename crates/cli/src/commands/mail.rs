@@ -1,14 +1,16 @@
 //! `answer`, `send`, `pause`, `cancel`: messages for tasks, whoever drives them.
 
-use windlass_core::id::{QuestionId, TaskId};
+use windlass_coordinator::Handled;
+use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::injection::Control;
+use windlass_core::trigger::UserMessageReceived;
 use windlass_store::QuestionState;
 
 use super::{Setting, run};
 use crate::args::{Answer, Cancel, One, Send};
 use crate::failure::Failure;
 use crate::show;
-use crate::wiring::skills;
+use crate::wiring::{self, skills};
 
 pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
@@ -40,10 +42,13 @@ fn find(setting: &Setting, text: &str) -> Result<QuestionId, Failure> {
 
 pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
-    let task = coordinator.store().find_task(&args.task)?;
     if args.text.trim().is_empty() {
         return Err(Failure::usage("the message is empty", "say what the task should know"));
     }
+    if args.task.starts_with(SessionId::PREFIX) {
+        return say(setting, args);
+    }
+    let task = coordinator.store().find_task(&args.task)?;
     let state = coordinator.state(task)?;
     let workspace = std::path::Path::new(&state.created.workspace);
     let text = args.text.clone();
@@ -51,6 +56,43 @@ pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {
     setting.runtime.block_on(coordinator.send(task, &text, &setting.surroundings.user()))?;
     show::note(&format!("sent to {task}"));
     tell_who_drives(setting, task)
+}
+
+/// Says something in a session: the router decides which of its tasks hears it, or what else it means.
+fn say(setting: &Setting, args: &Send) -> Result<u8, Failure> {
+    let known = setting.coordinator.store().find_session(&args.task)?;
+    let session_id = match known {
+        Some(session) => session,
+        // A whole id that nobody has used yet begins a conversation.
+        None => args.task.parse::<SessionId>().map_err(|_| {
+            let hint = "list them with `windlass sessions`";
+            Failure::usage(format!("there is no session `{}`", args.task), hint)
+        })?,
+    };
+    let config = setting.surroundings.config(std::path::Path::new("."))?;
+    let coordinator = setting.coordinator.clone().with_limits(wiring::limits(&config));
+    let message = UserMessageReceived {
+        session_id,
+        user_id: setting.surroundings.user(),
+        request_id: None,
+        message: args.text.clone(),
+        deadline: None,
+        deadline_action: None,
+    };
+    match setting.runtime.block_on(coordinator.user_message_received(message))? {
+        Handled::Said { message } => show::out(&show::plain(&message)),
+        Handled::Started { task, place } => {
+            let place = place.map(|place| format!(", number {place} in line")).unwrap_or_default();
+            show::note(&format!("{task} is queued for `windlass serve`{place}"));
+        }
+        Handled::Injected { task } => {
+            show::note(&format!("sent to {task}"));
+            return tell_who_drives(setting, task);
+        }
+        Handled::Steered { task, words } => show::note(&format!("{task} {words}")),
+        Handled::Nothing { reason } => show::note(&reason),
+    }
+    Ok(0)
 }
 
 pub(super) fn pause(setting: &Setting, args: &One) -> Result<u8, Failure> {
@@ -71,7 +113,7 @@ fn control(setting: &Setting, task: &str, control: Control) -> Result<u8, Failur
 }
 
 /// A message to a task that nobody drives waits; the person should know.
-fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<u8, Failure> {
+pub(super) fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<u8, Failure> {
     if setting.coordinator.store().driven(task)?.is_none() {
         show::note(&format!("nobody drives it now; go on with `windlass resume {task}`"));
     }

@@ -6,6 +6,9 @@ mod serve;
 mod worker;
 mod demo;
 mod look;
+mod overview;
+mod schedule;
+mod events;
 mod cost;
 mod outputs;
 mod exec;
@@ -75,9 +78,13 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Headless(headless) => run::headless(&setting, headless),
         Command::Resume(resume) => run::resume(&setting, &resume),
         Command::Retry(resume) => run::retry(&setting, &resume),
+        Command::Tasks(tasks) => overview::tasks(&setting, &tasks),
+        Command::Status(listing) => overview::status(&setting, &listing),
+        Command::Sessions(args) => events::sessions(&setting, &args),
+        Command::Schedule(args) => schedule::schedule(&setting, args),
+        Command::Event(args) => events::event(&setting, &args),
         Command::Serve(args) => serve::serve(&setting, &args),
         Command::Worker(args) => worker::worker(&setting, &args),
-        Command::Tasks(tasks) => look::tasks(&setting, &tasks),
         Command::Show(one) => look::show(&setting, &one),
         Command::Events(events) => look::events(&setting, &events),
         Command::Result(one) => look::result(&setting, &one),

@@ -9,15 +9,17 @@ use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Share, Update};
 use windlass_core::axes::{Axes, RunControl};
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, ResultStatus, TaskResult};
-use windlass_core::event::Driver;
+use windlass_core::event::{Deadline, Driver};
 use windlass_core::id::TaskId;
+use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::StatusReason;
 
 use super::{Setting, ask};
-use crate::args::{Headless, How, Printing, Resume};
+use crate::args::{Headless, How, Printing, Resume, Until};
 use crate::config::{Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
 use crate::show::{Screen, note, pages, plain};
+use crate::times;
 use crate::wiring::{Surroundings, mcp, models, skills};
 
 /// The largest goal taken from a file or standard input.
@@ -111,9 +113,23 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         resume_context: None,
         driver: Driver::Foreground,
         cost_budget: budget,
-        deadline: None,
+        deadline: deadline(setting, &args.until)?,
         dependency_blockers: Vec::new(),
     })
+}
+
+/// When the task must be finished.
+fn deadline(setting: &Setting, until: &Until) -> Result<Option<Deadline>, Failure> {
+    let Some(text) = &until.deadline else { return Ok(None) };
+    let now = setting.coordinator.now();
+    let at = times::moment(text, now, &jiff::tz::TimeZone::system())?;
+    if at <= now {
+        return Err(Failure::usage(
+            format!("the deadline `{text}` has passed already"),
+            "name a later time",
+        ));
+    }
+    Ok(Some(Deadline { at, action: until.deadline_action.unwrap_or(DeadlineAction::Fail) }))
 }
 
 /// What the task may cost. Without a price nobody could tell when that is spent.

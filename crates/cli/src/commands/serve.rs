@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::bus::{Bus, Embedded, InStream, Redis};
-use windlass_coordinator::{Coordinator, Lease, Limits, Service};
+use windlass_coordinator::{Coordinator, Lease, Service};
 use windlass_core::id::CommandId;
 
 use super::Setting;
@@ -17,6 +17,7 @@ use crate::args::Serve;
 use crate::config::Config;
 use crate::failure::{self, Failure};
 use crate::show::{note, plain};
+use crate::wiring;
 
 /// What a service is there for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -56,7 +57,7 @@ pub(super) fn run(setting: &Setting, args: &Serve, part: Part) -> Result<u8, Fai
         let coordinator = setting
             .coordinator
             .clone()
-            .with_limits(limits(&config, setting.coordinator.limits()))
+            .with_limits(wiring::limits(&config))
             .with_leases(bus.clone() as Arc<dyn Lease>);
         let tasks = args.tasks.unwrap_or(config.coordinator.worker_tasks as usize).max(1);
         let service = Service {
@@ -116,15 +117,6 @@ async fn bus(config: &Config, coordinator: &Coordinator) -> Result<Arc<dyn Bus>,
         note(&format!("notice: {}; it is tried again until it does", plain(&error.to_string())));
     }
     Ok(Arc::new(redis))
-}
-
-fn limits(config: &Config, base: Limits) -> Limits {
-    Limits {
-        tasks_per_session: config.coordinator.max_concurrent_tasks as usize,
-        sessions_per_user: config.coordinator.max_sessions as usize,
-        session_lease: config.coordinator.session_lease_ttl_ms,
-        ..base
-    }
 }
 
 /// Another name for every process that ever was.

@@ -331,6 +331,12 @@ section! {
         max_sessions: u32 = Kind::Whole(1, 10_000), "5", User;
         /// How long a worker holds a session without renewing it.
         session_lease_ttl_ms: Duration = milliseconds(1_000, 3_600_000), "30000", User;
+        /// The model that routes messages; the fast one where unset.
+        router_model: Option<ModelChoice> = Kind::Model, "", User;
+        /// How long routing a message may take; then it goes to the active task, or is a new one.
+        router_timeout_seconds: Duration = seconds(1, 600), "20", User;
+        /// How long a task that a service drives may give no sign of life before it is failed.
+        hang_seconds: Duration = seconds(60, 604_800), "1200", User;
         /// Tasks that one `serve` or `worker` runs at once.
         worker_tasks: u32 = Kind::Whole(1, 10_000), "50", User;
         /// How long tasks may take to come to a turn boundary when a service stops.

@@ -125,6 +125,9 @@ fn every_setting_has_the_designed_default() {
     coordinator.max_concurrent_tasks           3                                default
     coordinator.max_sessions                   5                                default
     coordinator.session_lease_ttl_ms           30000                            default
+    coordinator.router_model                   -                                default
+    coordinator.router_timeout_seconds         20                               default
+    coordinator.hang_seconds                   1200                             default
     coordinator.worker_tasks                   50                               default
     coordinator.drain_seconds                  30                               default
     coordinator.claim_after_ms                 30000                            default

@@ -8,16 +8,14 @@ use windlass_core::status::TaskStatus;
 use windlass_core::text::one_line;
 use windlass_store::{QuestionRow, TaskRow};
 
-use super::meter::{count, money};
-use super::{Gauge, Paint, Table, plain};
+use super::meter::money;
+use super::{Gauge, Paint, plain};
 
 pub use super::meter::{clock, count as short_count, money as dollars};
 pub use super::screen::{FRAME, answer_with, question_lines};
 
 /// How wide a line of a page gets.
 const WIDTH: usize = 100;
-/// How wide a goal gets in a list.
-const GOAL_WIDTH: usize = 60;
 
 /// One line for an event, in `events`.
 pub fn event_line(record: &Record) -> String {
@@ -31,25 +29,6 @@ pub fn status_words(status: TaskStatus, driven: Option<u32>) -> &'static str {
         (TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Retrying, None) => "interrupted",
         (status, _) => status.as_str(),
     }
-}
-
-/// Tasks in columns, in `tasks`.
-pub fn task_table(rows: &[(TaskRow, Option<u32>)], now: Timestamp, paint: Paint) -> Vec<String> {
-    let mut table = Table::new(&["TASK", "STATUS", "AGE", "TOKENS", "GOAL"], &[2, 3]);
-    for (row, driven) in rows {
-        table.row(vec![
-            row.id.to_string(),
-            status_words(row.status, *driven).to_owned(),
-            age(row.created_at, now),
-            count(row.usage.total_tokens),
-            one_line(&plain(&row.goal), GOAL_WIDTH),
-        ]);
-    }
-    let mut lines = table.lines();
-    if let Some(headings) = lines.first_mut() {
-        *headings = paint.dim(headings);
-    }
-    lines
 }
 
 /// How long ago, in its largest unit.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
-use windlass_coordinator::Coordinator;
+use windlass_coordinator::{Coordinator, Limits};
 use windlass_store::Store;
 
 use crate::config::{self, Config, Flag};
@@ -87,6 +87,19 @@ pub fn coordinator(
     let store = Store::open(&surroundings.data, options)?;
     let workbench = Workbench::new(surroundings.clone(), store.clone());
     Ok(Coordinator::new(store, Arc::new(workbench), Arc::new(Timestamp::now)))
+}
+
+/// The limits that the configuration sets for a service.
+pub fn limits(config: &Config) -> Limits {
+    let set = &config.coordinator;
+    Limits {
+        tasks_per_session: set.max_concurrent_tasks as usize,
+        sessions_per_user: set.max_sessions as usize,
+        session_lease: set.session_lease_ttl_ms,
+        // A lease that ends while a message is being routed would let another in.
+        router: set.router_timeout_seconds.min(set.session_lease_ttl_ms * 2 / 3),
+        hang: set.hang_seconds,
+    }
 }
 
 /// The runtime that everything runs on.

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::broadcast;
 use windlass_agent::{Agent, Memory, Preview, Settings, Summarizer, budget, tree};
 use windlass_coordinator::{BoxFuture, Equip};
+use windlass_core::axes::ModelMode;
 use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::state::TaskState;
@@ -88,6 +89,19 @@ impl Workbench {
         Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
     }
 
+    /// The model that routes messages: its own, else the fast one.
+    fn routing_model(&self) -> Result<Arc<dyn Model>, ErrorDetails> {
+        let config = self.surroundings.config(Path::new(".")).map_err(misconfigured)?;
+        let choice = match &config.coordinator.router_model {
+            Some(choice) => choice,
+            None => config
+                .models
+                .for_mode(ModelMode::Fast)
+                .map_err(|errors| misconfigured(errors.into()))?,
+        };
+        models::open(&config, choice)
+    }
+
     /// The model, its replies written down where that was asked for.
     fn recorded(&self, model: Arc<dyn Model>) -> Result<Arc<dyn Model>, ErrorDetails> {
         let Some(path) = &self.surroundings.record else { return Ok(model) };
@@ -126,6 +140,10 @@ impl Equip for Workbench {
         previews: broadcast::Sender<Preview>,
     ) -> BoxFuture<'a, Result<Agent, ErrorDetails>> {
         Box::pin(self.agent(task, previews))
+    }
+
+    fn router(&self) -> BoxFuture<'_, Result<Arc<dyn Model>, ErrorDetails>> {
+        Box::pin(std::future::ready(self.routing_model()))
     }
 }
 

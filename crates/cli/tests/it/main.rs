@@ -23,3 +23,4 @@ mod setup;
 mod demo;
 mod instructions;
 mod log_lines;
+mod clock;

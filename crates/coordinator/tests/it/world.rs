@@ -7,6 +7,7 @@ use windlass_core::event::{Event, Record};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::status::TaskStatus;
 use windlass_core::trigger::UserMessageReceived;
+use windlass_store::OutStream;
 use windlass_testkit::{Answer, Request, Stage};
 
 /// Where the clock stands when a test begins.
@@ -116,13 +117,14 @@ impl World {
 
     /// Words for people, as they go out.
     pub fn told(&self) -> Vec<String> {
-        let database = self.coordinator().store().dir().database();
-        let connection = rusqlite::Connection::open(database).unwrap();
-        let sql = "SELECT body ->> '$.message' FROM outbox
-                   WHERE topic = 'user-message-command' ORDER BY id";
-        let mut statement = connection.prepare(sql).unwrap();
-        let rows = statement.query_map([], |row| row.get(0)).unwrap();
-        rows.map(Result::unwrap).collect()
+        let waiting = self.coordinator().store().outgoing(10_000).unwrap().into_iter();
+        let words = waiting.filter(|one| one.stream == OutStream::UserMessage).filter_map(|one| {
+            let body: serde_json::Value = serde_json::from_str(&one.body).unwrap();
+            // Updates of a task's status say which.
+            let said = body.get("status").is_none();
+            said.then(|| body["message"].as_str().unwrap().to_owned())
+        });
+        words.collect()
     }
 }
 

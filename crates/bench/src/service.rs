@@ -1,0 +1,195 @@
+//! Many tasks at once through one `serve`: how long until all results are published, beside the time that
+//! the model's own latency takes.
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use jiff::Timestamp;
+use rustix::process::{Pid, Signal, kill_process};
+use windlass_coordinator::bus::{Bus, Embedded, InStream};
+use windlass_core::command::{ResultStatus, TaskCommand};
+use windlass_core::id::{CommandId, SessionId, TaskId};
+use windlass_core::message::Usage;
+use windlass_model::script::{Scripted, ScriptedCall};
+use windlass_store::{Options, OutStream, Store};
+use windlass_testkit::{Answer, ModelServer};
+
+use crate::Effort;
+use crate::figures::{Figure, Unit};
+use crate::place::{self, Place, Started};
+
+/// Tool rounds of each task; the final reply comes on top.
+const TURNS: usize = 20;
+
+/// How long the model takes for each reply.
+const LATENCY: Duration = Duration::from_millis(50);
+
+/// The longest that all tasks may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How often it is looked whether they are done.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Results read at once.
+const PAGE: usize = 1000;
+
+/// What the tasks of one measurement call in each turn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    /// A tool that only reads, in the process of the service.
+    Glob,
+    /// A command, in the sandbox of each task.
+    Bash,
+}
+
+/// Time of so many tasks beside the ideal.
+pub fn figures(effort: Effort) -> Result<Vec<Figure>> {
+    let crowds: &[(usize, Calls)] = match effort {
+        Effort::Quick => &[(200, Calls::Glob)],
+        Effort::Full => &[(200, Calls::Glob), (200, Calls::Bash), (1000, Calls::Glob)],
+    };
+    let runtime = tokio::runtime::Runtime::new()?;
+    crowds
+        .iter()
+        .map(|&(count, calls)| {
+            let measured = runtime.block_on(crowd(count, calls));
+            measured.with_context(|| format!("{count} tasks of a service"))
+        })
+        .collect()
+}
+
+async fn crowd(count: usize, calls: Calls) -> Result<Figure> {
+    let place = Place::new()?;
+    let server = ModelServer::start_empty();
+    server.forget_bodies();
+    server.answer_with(move |request| {
+        Some(Answer::reply(reply(request.replies, calls)).delayed(LATENCY))
+    });
+    let store = Store::open(place.data(), Options::default())?;
+    let bus = Embedded::new(store.clone(), Arc::new(Timestamp::now));
+    let serve = serve(&place, &server, count)?;
+    // All of them wait when the service begins to count: they are handed in at once.
+    let commands: Vec<_> = (0..count).map(|_| command()).collect::<Result<_>>()?;
+    let begun = Instant::now();
+    let submitted = commands.iter().map(|body| bus.submit(InStream::TaskCommand, None, body));
+    futures_util::future::try_join_all(submitted).await?;
+    let process = serve.child.id();
+    done(&store, count, begun).await?;
+    let took = begun.elapsed();
+    let (megabytes, cpu) = (peak_megabytes(process), cpu_seconds(process));
+    stop(serve)?;
+    let ideal = LATENCY * (TURNS as u32 + 1);
+    let turns = count * (TURNS + 1);
+    let what = match calls {
+        Calls::Glob => "reads",
+        Calls::Bash => "commands",
+    };
+    let detail = format!(
+        "{:.1} s, ideal {:.2} s; {:.0} turns/s, ideal {:.0}; peak {megabytes:.0} MB, {cpu:.1} s of CPU",
+        took.as_secs_f64(),
+        ideal.as_secs_f64(),
+        turns as f64 / took.as_secs_f64(),
+        turns as f64 / ideal.as_secs_f64(),
+    );
+    let name =
+        format!("serve: {count} tasks of {TURNS} {what}, {} ms latency", LATENCY.as_millis());
+    let slower = took.as_secs_f64() / ideal.as_secs_f64();
+    Ok(Figure::new(name, slower, Unit::Times).from(detail))
+}
+
+fn serve(place: &Place, server: &ModelServer, tasks: usize) -> Result<Started> {
+    let mut command = Command::new(place::program("windlass")?);
+    command
+        .args(["serve", "--sandbox", "local", "--tasks", &tasks.to_string(), "--data"])
+        .arg(place.data())
+        .env_clear()
+        .env("PATH", std::env::var("PATH").unwrap_or_default())
+        .env("HOME", place.path("home"))
+        .env("LITELLM_API_BASE", server.base())
+        .env("LITELLM_MODEL", "scripted")
+        .stderr(Stdio::null());
+    place::start(command)
+}
+
+fn command() -> Result<String> {
+    let now = Timestamp::now();
+    Ok(serde_json::to_string(&TaskCommand {
+        command_id: CommandId::new(now),
+        session_id: SessionId::new(now),
+        task_id: TaskId::new(now),
+        goal: "measure".to_owned(),
+        constraints: Vec::new(),
+        execution_config: Default::default(),
+        resume_context: None,
+    })?)
+}
+
+fn reply(turn: usize, calls: Calls) -> Scripted {
+    let (name, arguments) = match calls {
+        // Another pattern each time: a call that is repeated without effect is a loop.
+        Calls::Glob => ("glob", serde_json::json!({ "pattern": format!("note-{turn}-*") })),
+        Calls::Bash => ("bash", serde_json::json!({ "command": format!("echo {turn} >> notes") })),
+    };
+    let call = ScriptedCall { id: None, name: name.to_owned(), arguments: arguments.to_string() };
+    let last = turn >= TURNS;
+    Scripted {
+        turn,
+        task: None,
+        text: if last { "done".to_owned() } else { String::new() },
+        calls: if last { Vec::new() } else { vec![call] },
+        finish: None,
+        usage: Some(Usage {
+            input_tokens: 100,
+            output_tokens: 10,
+            cached_tokens: 0,
+            cost_usd: None,
+        }),
+        expect: Vec::new(),
+        delay: Duration::ZERO,
+    }
+}
+
+/// Waits until so many results are published, each of a task that is done.
+async fn done(store: &Store, count: usize, begun: Instant) -> Result<()> {
+    let (mut seen, mut last) = (0, 0);
+    while seen < count {
+        for entry in store.bus_read(OutStream::TaskResult.as_str(), last, PAGE)? {
+            let result: windlass_core::command::TaskResult = serde_json::from_str(&entry.body)?;
+            ensure!(result.status == ResultStatus::Completed, "{:?}", result.error_details);
+            seen += 1;
+            last = entry.id;
+        }
+        if begun.elapsed() > PATIENCE {
+            bail!("{seen} of {count} tasks were done in time");
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+fn stop(mut serve: Started) -> Result<()> {
+    let pid = i32::try_from(serve.child.id()).ok().and_then(Pid::from_raw).context("a pid")?;
+    kill_process(pid, Signal::TERM)?;
+    let ended = serve.child.wait()?;
+    ensure!(ended.success(), "the service ended with {ended}");
+    Ok(())
+}
+
+/// The most that was ever resident, as the kernel keeps it.
+fn peak_megabytes(process: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
+}
+
+/// Time on processors, its own and that of what it has waited for.
+fn cpu_seconds(process: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(11).take(4);
+    let ticks: f64 = ticks.filter_map(|field| field.parse::<f64>().ok()).sum();
+    ticks / rustix::param::clock_ticks_per_second() as f64
+}
