@@ -16,7 +16,7 @@ use crate::config::types::SandboxMode;
 pub use gate::{Explain, Permissions};
 pub use reach::{Eval, Mcp, McpWhat, Skills, SkillsWhat};
 pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Show, Tasks, Trace};
-pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Models, Trust};
+pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Image, ImageWhat, Models, Trust};
 
 /// Runs AI agents on long tasks: durable, sandboxed, steerable.
 #[derive(Debug, Parser)]
@@ -107,6 +107,9 @@ pub enum Command {
     /// List and test MCP servers
     #[command(after_help = examples::MCP)]
     Mcp(Mcp),
+    /// Make the image that containers are of, and see whether it will do
+    #[command(after_help = examples::IMAGE)]
+    Image(Image),
     /// Say what a command would do and whether it would be allowed
     #[command(after_help = examples::EXPLAIN)]
     Explain(Explain),

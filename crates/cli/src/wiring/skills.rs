@@ -33,12 +33,24 @@ pub fn shelf(surroundings: &Surroundings, workspace: &Path) -> io::Result<Shelf>
     let key: String = key.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let root = all.join(key);
     let merged = Merged::open(root.clone())?;
-    std::fs::write(root.join(PROJECT), real(workspace).as_os_str().as_encoded_bytes())?;
+    name_project(&root, real(workspace).as_os_str().as_encoded_bytes())?;
     Ok(Shelf::open(places, Some(merged)).watched())
 }
 
 /// Names the project that a merged directory is for.
 const PROJECT: &str = "project";
+
+/// Names it whole or not at all: another process that reads half a name takes the project for gone.
+fn name_project(root: &Path, name: &[u8]) -> io::Result<()> {
+    let path = root.join(PROJECT);
+    if std::fs::read(&path).is_ok_and(|known| known == name) {
+        return Ok(());
+    }
+    let mut new = tempfile::NamedTempFile::new_in(root)?;
+    io::Write::write_all(&mut new, name)?;
+    new.persist(path)?;
+    Ok(())
+}
 
 /// Removes what was merged for projects that are no more.
 fn forget_gone(all: &Path) {

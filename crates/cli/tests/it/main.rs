@@ -23,3 +23,6 @@ mod setup;
 mod demo;
 mod instructions;
 mod log_lines;
+
+/// Where the tests that other binaries share run their tasks.
+const SANDBOX: program::Tested = program::Tested::Local;
