@@ -11,6 +11,7 @@ mod memory;
 mod turns;
 mod many;
 mod helper;
+mod docker;
 mod gate;
 
 use std::process::ExitCode;
@@ -69,6 +70,8 @@ enum Part {
     Idle,
     /// The sandbox's helper.
     Helper,
+    /// Containers.
+    Docker,
     /// The gate.
     Gate,
 }
@@ -112,6 +115,22 @@ impl Effort {
         }
     }
 
+    /// Containers brought up one after the other.
+    const fn containers(self) -> usize {
+        match self {
+            Self::Quick => 5,
+            Self::Full => 20,
+        }
+    }
+
+    /// Commands by the engine's own exec.
+    const fn execs(self) -> usize {
+        match self {
+            Self::Quick => 20,
+            Self::Full => 100,
+        }
+    }
+
     /// Commands through the helper.
     const fn commands(self) -> usize {
         match self {
@@ -134,6 +153,7 @@ impl Part {
             Self::Many => many::throughput(effort, turns::COMMANDS[0].1),
             Self::Idle => many::idle(effort),
             Self::Helper => tokio::runtime::Runtime::new()?.block_on(helper::figures(effort)),
+            Self::Docker => tokio::runtime::Runtime::new()?.block_on(docker::figures(effort)),
             Self::Gate => gate::figures(),
         }
     }
