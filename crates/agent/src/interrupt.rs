@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
+use windlass_core::schedule::Expiry;
 use windlass_store::Store;
 
 use crate::journal::Journal;
@@ -14,7 +15,7 @@ use crate::run::Error;
 /// Why a wait was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupt {
-    /// A cancel waits in the mailbox; the loop will find it there.
+    /// A cancel or the end of its time waits in the mailbox; the loop will find it there.
     Cancel,
     /// Active time is used up.
     Timeout,
@@ -59,11 +60,19 @@ impl Watch {
 
     /// Resolves when a pause waits in the mailbox.
     pub async fn paused(&self) -> Result<(), Error> {
-        self.told(|control| matches!(control, Control::Pause)).await
+        let park = |control: &Control| {
+            matches!(control, Control::Pause | Control::Expire { action: Expiry::Pause })
+        };
+        self.told(park).await
     }
 
     async fn cancelled(&self) -> Result<(), Error> {
-        self.told(|control| matches!(control, Control::Cancel { .. })).await
+        let end = |control: &Control| match control {
+            Control::Cancel { .. } => true,
+            Control::Expire { action } => *action != Expiry::Pause,
+            _ => false,
+        };
+        self.told(end).await
     }
 
     async fn told(&self, wanted: impl Fn(&Control) -> bool) -> Result<(), Error> {

@@ -2,6 +2,7 @@
 
 pub mod run;
 pub mod calls;
+pub mod hooks;
 pub mod spawn;
 pub mod tree;
 pub mod budget;
@@ -13,11 +14,13 @@ pub mod context;
 pub mod compaction;
 pub mod trace;
 pub mod log;
+pub mod spans;
 pub mod interrupt;
 pub mod prompt;
 pub mod report;
 
 pub use compaction::Summarizer;
+pub use hooks::Trusted;
 pub use journal::Journal;
 pub use memory::Memory;
 pub use run::{Agent, Error, Preview, Settings};

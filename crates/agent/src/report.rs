@@ -1,5 +1,6 @@
 //! What a segment hands back: the `TaskResult`, its evidence, and errors in words a person can act on.
 
+use jiff::Timestamp;
 use windlass_core::command::{
     DeliverableType, EvidenceRef, EvidenceType, ResultStatus, TaskResult, UsageMetrics,
 };
@@ -17,7 +18,17 @@ pub fn result(
     reason: StatusReason,
     error: Option<ErrorDetails>,
 ) -> TaskResult {
-    let state = task.state();
+    result_of(task.state(), task.now(), status, reason, error)
+}
+
+/// The same for a task that nobody drives.
+pub fn result_of(
+    state: &TaskState,
+    now: Timestamp,
+    status: TaskStatus,
+    reason: StatusReason,
+    error: Option<ErrorDetails>,
+) -> TaskResult {
     let status = ResultStatus::of(status, reason).unwrap_or(ResultStatus::Failed);
     let blocked = status == ResultStatus::BlockedUser;
     TaskResult {
@@ -31,7 +42,7 @@ pub fn result(
             Next::AskModel | Next::Compact | Next::RunCalls | Next::Wait(_) => None,
         },
         evidence_refs: evidence(state),
-        usage: UsageMetrics { duration_ms: state.active_ms(task.now()), ..state.usage },
+        usage: UsageMetrics { duration_ms: state.active_ms(now), ..state.usage },
         error_details: error,
         hitl_request: blocked.then(|| state.hitl_request()).flatten(),
     }

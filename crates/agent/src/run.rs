@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use windlass_core::axes::RunControl;
 use windlass_core::command::{CompactionOverrides, HitlRequest, ResultStatus, TaskResult};
 use windlass_core::compaction::Trigger;
@@ -26,6 +27,7 @@ use windlass_core::injection::Injection;
 use windlass_core::message::{Prelude, ToolRequest};
 use windlass_core::policy::allow::DenyRule;
 use windlass_core::policy::pattern::Pattern;
+use windlass_core::schedule::Expiry;
 use windlass_core::state::{FoldError, Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Fault, Live, Model, Options, Price, Reply};
@@ -36,11 +38,13 @@ use windlass_tools::{Registry, World};
 
 use crate::budget::{self, Reservation};
 use crate::compaction::{Room, Summarizer};
+use crate::hooks::Trusted;
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
 use crate::memory::{Memory, Recalled};
 use crate::prompt::{self, Surroundings};
 use crate::report;
+use crate::spans;
 use crate::spend::stopped_at_budget;
 use crate::tree::{self, Tree};
 
@@ -58,6 +62,8 @@ pub struct Agent {
     pub settings: Settings,
     /// Where it learns what is remembered from earlier work.
     pub memory: Option<Memory>,
+    /// Which skills' hooks may run.
+    pub trusted: Trusted,
     /// Where previews go; they are not journaled.
     pub previews: broadcast::Sender<Preview>,
     /// The agents it belongs to; given by who drives the task. Without, it cannot start others.
@@ -142,6 +148,8 @@ pub(crate) enum Ending {
     Blocked,
     /// Nothing is left to spend.
     OverBudget,
+    /// By its deadline or its monitor's patience, with what it has.
+    Partial(String),
     /// By a person, a schedule or the end of the process.
     Paused(StatusReason),
     /// For good, by a person.
@@ -153,6 +161,17 @@ pub(crate) enum Ending {
 impl Agent {
     /// Works on the task until the segment ends, and journals how.
     pub async fn run(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+    ) -> Result<TaskResult, Error> {
+        let span = spans::agent(task.task(), &self.model.name().to_string());
+        let result = self.segment(task, stop).instrument(span.clone()).await?;
+        span.record("windlass.status", result.status.to_string());
+        Ok(result)
+    }
+
+    async fn segment(
         &self,
         task: &mut Journal,
         stop: &CancellationToken,
@@ -190,6 +209,9 @@ impl Agent {
                 Next::AskModel => match self.room(task) {
                     Room::Enough => self.ask(task, stop).await?,
                     Room::SaveNotes => self.save_notes(task).await?,
+                    Room::Needed(_) if self.yields(task) => {
+                        return Ok(Ending::Paused(StatusReason::ContextFull));
+                    }
                     Room::Needed(trigger) => self.begin_compaction(task, trigger).await?,
                 },
                 Next::Compact => self.compact(task, stop).await?,
@@ -210,6 +232,7 @@ impl Agent {
     fn reason_not_to_start(&self, task: &Journal) -> Option<Ending> {
         match (&task.state().signal, task.state().next()) {
             (Some(Signal::Cancel(reason)), _) => Some(Ending::Cancelled(reason.clone())),
+            (Some(Signal::Expired(action, why)), _) => Some(expired(task.state(), *action, why)),
             (_, Next::Wait(_)) => Some(Ending::Blocked),
             // A unit that waited for a person to look at it, and nothing was said against it.
             (_, Next::Finish(_)) if task.state().reason == StatusReason::AwaitingMessage => {
@@ -221,6 +244,9 @@ impl Agent {
 
     /// A final reply ends the task; with assisted control a person looks first (MS-047).
     fn finished(&self, task: &Journal) -> Ending {
+        if task.state().waits_for_schedule() {
+            return Ending::Paused(StatusReason::Schedule);
+        }
         match task.state().axes.run_control {
             RunControl::Assisted if task.state().created.depth == 0 => {
                 Ending::Paused(StatusReason::AwaitingMessage)
@@ -318,6 +344,7 @@ impl Agent {
         match &state.signal {
             Some(Signal::Cancel(reason)) => return Some(Ending::Cancelled(reason.clone())),
             Some(Signal::Pause) => return Some(Ending::Paused(StatusReason::User)),
+            Some(Signal::Expired(action, why)) => return Some(expired(state, *action, why)),
             None => {}
         }
         if stop.is_cancelled() {
@@ -380,14 +407,17 @@ impl Agent {
             let _ = previews.send(Preview { task: id, live });
         };
         let options = Options::default();
+        let span = spans::chat(id, &self.model.name().to_string());
         let reply = tokio::select! {
-            reply = self.model.reply(transcript, &options, &mut live) => reply,
+            reply = self.model.reply(transcript, &options, &mut live).instrument(span.clone()) => reply,
             interrupt = watch.interrupted() => return self.interrupted(interrupt?),
         };
         match reply {
             Ok(reply) => {
                 let response = self.response(task, reply);
                 let usage = response.usage;
+                span.record("gen_ai.usage.input_tokens", usage.input_tokens);
+                span.record("gen_ai.usage.output_tokens", usage.output_tokens);
                 task.note(vec![Event::LlmResponse(response)])?;
                 self.paid(task, reserved, &usage, 1).await?;
                 Ok(None)
@@ -475,6 +505,7 @@ impl Agent {
             }
             Ending::Blocked => (TaskStatus::Blocked, StatusReason::Question, None, None),
             Ending::OverBudget => (TaskStatus::Blocked, StatusReason::Budget, None, None),
+            Ending::Partial(why) => (TaskStatus::Done, StatusReason::Deadline, Some(why), None),
             Ending::Paused(reason) => (TaskStatus::Paused, reason, None, None),
             Ending::Cancelled(why) => (TaskStatus::Cancelled, StatusReason::User, why, None),
             Ending::Failed(error) => {
@@ -510,6 +541,17 @@ impl Agent {
         events.push(Event::AgentEnd(Box::new(result.clone())));
         task.commit(events, Level::Synced).await?;
         Ok(result)
+    }
+}
+
+/// What becomes of a task whose time is up. One that has never begun has nothing to be done with.
+fn expired(state: &TaskState, action: Expiry, why: &str) -> Ending {
+    match action {
+        Expiry::Complete if state.started => Ending::Partial(why.to_owned()),
+        Expiry::Fail | Expiry::Complete => {
+            Ending::Failed(ErrorDetails::new(ErrorType::Deadline, why))
+        }
+        Expiry::Pause => Ending::Paused(StatusReason::Deadline),
     }
 }
 

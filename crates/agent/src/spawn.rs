@@ -252,6 +252,7 @@ impl Agent {
                 ..self.settings.clone()
             },
             memory: None,
+            trusted: self.trusted.clone(),
             previews: self.previews.clone(),
             tree: self.tree.clone(),
         }
@@ -334,6 +335,8 @@ fn created(parent: &TaskState, member: &Member) -> TaskCreated {
         dependency_blockers: Vec::new(),
         max_retries: 0,
         cost_budget: None,
+        user_id: None,
+        deadline: None,
     }
 }
 

@@ -89,6 +89,7 @@ fn draft(workspace: PathBuf) -> Draft {
         resume_context: None,
         driver: Driver::Foreground,
         cost_budget: None,
+        deadline: None,
         dependency_blockers: Vec::new(),
     }
 }

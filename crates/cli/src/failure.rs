@@ -80,8 +80,20 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::Equipment { details, .. } => {
             details.hint.clone().unwrap_or_else(|| "see `windlass config`".into())
         }
+        Coordinated::TooManySessions { .. } => {
+            "let one of their tasks end, or raise `coordinator.max_sessions`".into()
+        }
+        Coordinated::SessionBusy { .. } => "try again in a moment".into(),
+        Coordinated::NothingActive { .. } => "name a task; see `windlass tasks`".into(),
+        Coordinated::BadTrigger { .. } => "see `docs/bus.md` for what it should look like".into(),
+        Coordinated::BadSchedule { .. } => "see `windlass schedule add --help`".into(),
+        Coordinated::ScheduleEnded { .. } => "see `windlass schedule list`".into(),
+        Coordinated::Bus(_) => "see that Redis runs and that `REDIS_URL` names it".into(),
         Coordinated::Agent(_) => {
             "the task is kept as it is; `windlass show` tells where it stands".into()
+        }
+        Coordinated::Job(_) => {
+            "this is a defect of windlass; start it again, and it goes on".into()
         }
         Coordinated::Store(error) => store_hint(error),
     }
@@ -110,6 +122,10 @@ fn store_hint(error: &windlass_store::Error) -> String {
         | Error::Malformed { .. } => "`windlass doctor` looks into it; nothing was changed".into(),
         Error::Stopped => "the program is ending; run the command again".into(),
         Error::UnknownTask(_) => "list tasks with `windlass tasks`".into(),
+        Error::UnknownSchedule(_) => "list them with `windlass schedule list`".into(),
+        Error::TooManySchedules { .. } => {
+            "remove some with `windlass schedule remove`; see `windlass schedule list`".into()
+        }
         Error::UnknownQuestion(_) | Error::QuestionClosed { .. } => {
             "see what waits for you with `windlass inbox`".into()
         }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use windlass_agent::{Agent, Journal, Preview, Tree, tree};
+use windlass_agent::{Agent, Journal, Preview, Tree, report, tree};
 use windlass_core::command::TaskResult;
-use windlass_core::error::ErrorDetails;
+use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{Event, StatusChanged};
-use windlass_core::id::TaskId;
+use windlass_core::id::{SessionId, TaskId};
+use windlass_core::schedule::Expiry;
 use windlass_core::state::{Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_model::Model;
 use windlass_store::{Level, Runtime};
 
 use crate::{Coordinator, Error};
@@ -27,6 +29,12 @@ pub trait Equip: Send + Sync {
         task: &'a TaskState,
         previews: broadcast::Sender<Preview>,
     ) -> BoxFuture<'a, Result<Agent, ErrorDetails>>;
+
+    /// The model that routes messages; without one the fallback decides.
+    fn router(&self) -> BoxFuture<'_, Result<Arc<dyn Model>, ErrorDetails>> {
+        let error = ErrorDetails::new(ErrorType::ModelUnavailable, "there is no router");
+        Box::pin(std::future::ready(Err(error)))
+    }
 }
 
 impl Coordinator {
@@ -55,10 +63,21 @@ impl Coordinator {
             last_heartbeat_at: self.now(),
         };
         self.store.set_runtime(task, runtime).await?;
-        let result = agent.run(&mut journal, stop).await;
+        self.begun(&state).await?;
+        let evicted = self.watched(task);
+        // A loop that was given up from outside is left where it hangs.
+        let result = tokio::select! {
+            result = agent.run(&mut journal, stop) => Some(result),
+            () = evicted.token.cancelled() => None,
+        };
         agent.world.shell.close().await;
+        let Some(result) = result else {
+            return Err(windlass_store::Error::Superseded { task }.into());
+        };
         self.store.clear_runtime(task).await?;
-        Ok(result?)
+        let result = result?;
+        self.segment_over(&state, &result).await?;
+        Ok(result)
     }
 
     /// Carries out the signals of a task that nobody drives; returns the status it then has.
@@ -67,21 +86,42 @@ impl Coordinator {
         let mut stream = owner.stream(task)?;
         stream.drain(self.now()).await?;
         let state = self.state(task)?;
-        let (to, detail) = match &state.signal {
-            Some(Signal::Cancel(reason)) => (TaskStatus::Cancelled, reason.clone()),
-            Some(Signal::Pause) => (TaskStatus::Paused, None),
+        let (to, reason, detail, error) = match &state.signal {
+            Some(Signal::Cancel(why)) => {
+                (TaskStatus::Cancelled, StatusReason::User, why.clone(), None)
+            }
+            Some(Signal::Pause) => (TaskStatus::Paused, StatusReason::User, None, None),
+            Some(Signal::Expired(action, why)) => {
+                let reason = StatusReason::Deadline;
+                match action {
+                    Expiry::Pause => (TaskStatus::Paused, reason, Some(why.clone()), None),
+                    Expiry::Complete if state.started => {
+                        (TaskStatus::Done, reason, Some(why.clone()), None)
+                    }
+                    // One that has never begun has nothing to be done with.
+                    Expiry::Fail | Expiry::Complete => {
+                        let error = ErrorDetails::new(ErrorType::Deadline, why);
+                        (TaskStatus::Failed, reason, Some(why.clone()), Some(error))
+                    }
+                }
+            }
             None => return Ok(state.status),
         };
         if state.status == to {
             return Ok(to);
         }
-        let (from, reason) = (state.status, StatusReason::User);
-        let moved = StatusChanged { from, to, reason, detail, error: None };
-        stream.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
+        let moved = StatusChanged { from: state.status, to, reason, detail, error: error.clone() };
+        let mut events = vec![Event::StatusChanged(moved)];
+        if to.is_terminal() {
+            let result = report::result_of(&state, self.now(), to, reason, error);
+            events.push(Event::AgentEnd(Box::new(result)));
+        }
+        stream.append(self.now(), events, Level::Synced).await?;
         drop(stream);
-        if to == TaskStatus::Cancelled {
-            let why = "the agent above it was cancelled";
-            tree::cancel_below(&owner, &self.store, self.now(), task, why).await?;
+        if to.is_terminal() {
+            let why = format!("the agent above it is {to}");
+            tree::cancel_below(&owner, &self.store, self.now(), task, &why).await?;
+            self.after_the_end(task).await?;
         }
         Ok(to)
     }
@@ -108,6 +148,13 @@ impl Coordinator {
     /// The task that a person talks to: itself, or the one at the top of its tree.
     pub fn root(&self, task: TaskId) -> Result<TaskId, Error> {
         Ok(self.store.task(task)?.map_or(task, |row| row.root_id))
+    }
+
+    /// The conversation that a task belongs to.
+    pub(crate) fn session_of(&self, task: TaskId) -> Result<SessionId, Error> {
+        let row = self.store.task(task)?;
+        let unknown = || windlass_store::Error::UnknownTask(task.to_string());
+        Ok(row.ok_or_else(unknown)?.session_id)
     }
 
     /// A task's state, as its journal says.

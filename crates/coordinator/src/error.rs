@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use windlass_core::error::ErrorDetails;
-use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::id::{QuestionId, ScheduleId, SessionId, TaskId};
 use windlass_core::status::TaskStatus;
+use windlass_core::trigger::TriggerStream;
 
 /// Why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -76,10 +77,92 @@ pub enum Error {
         /// Why.
         details: Box<ErrorDetails>,
     },
+    /// A user has as many sessions with live tasks as one may have (ES-091).
+    #[error("`{user}` has {limit} sessions with live tasks already")]
+    TooManySessions {
+        /// The user.
+        user: String,
+        /// How many one may have.
+        limit: usize,
+    },
+    /// Somebody else serves the session, and goes on doing so.
+    #[error("`{session}` is being served elsewhere")]
+    SessionBusy {
+        /// The session.
+        session: SessionId,
+    },
+    /// A session was named where a task was meant, and it has none.
+    #[error("`{session}` has no active task")]
+    NothingActive {
+        /// The session.
+        session: SessionId,
+    },
+    /// A trigger that makes no sense; it will not make more sense later.
+    #[error("`{stream}` makes no sense: {problem}")]
+    BadTrigger {
+        /// Where it arrived.
+        stream: TriggerStream,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A schedule that cannot be kept.
+    #[error("the schedule cannot be kept: {problem}")]
+    BadSchedule {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The schedule has ended.
+    #[error("schedule `{schedule}` has ended")]
+    ScheduleEnded {
+        /// The schedule.
+        schedule: ScheduleId,
+    },
+    /// The bus does not answer.
+    #[error("the bus does not answer")]
+    Bus(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A part of the service failed in a way that nobody foresaw.
+    #[error("a job of the service failed: {0}")]
+    Job(String),
     /// The journal could not be read or written.
     #[error(transparent)]
     Store(#[from] windlass_store::Error),
     /// The loop could not go on.
     #[error(transparent)]
     Agent(#[from] windlass_agent::Error),
+}
+
+impl Error {
+    /// Whether the same again may work later. What may not is answered once and not delivered again.
+    pub fn is_transient(&self) -> bool {
+        use windlass_store::Error as Stored;
+        match self {
+            Self::SessionBusy { .. } | Self::Bus(_) => true,
+            Self::Store(error) => matches!(
+                error,
+                Stored::Full { .. }
+                    | Stored::Busy { .. }
+                    | Stored::Database { .. }
+                    | Stored::File { .. }
+                    | Stored::Stopped
+                    | Stored::Driven { .. }
+                    | Stored::Superseded { .. }
+                    | Stored::MailboxFull { .. }
+            ),
+            Self::Agent(_) | Self::Dependencies { .. } => true,
+            Self::Equipment { details, .. } => details.retryable,
+            Self::EmptyGoal
+            | Self::SubAgent { .. }
+            | Self::Workspace { .. }
+            | Self::WorkspaceTaken { .. }
+            | Self::Ended { .. }
+            | Self::QuestionClosed { .. }
+            | Self::NotAnOption { .. }
+            | Self::TooManySessions { .. }
+            | Self::NothingActive { .. }
+            | Self::BadTrigger { .. }
+            | Self::BadSchedule { .. }
+            | Self::ScheduleEnded { .. }
+            | Self::Job(_) => false,
+        }
+    }
 }

@@ -4,25 +4,49 @@
 //! holds a `Coordinator` and nothing below it, so what one can do, all can.
 
 pub mod submit;
+pub mod triggers;
+mod route;
+pub mod decision;
+mod slash;
+pub mod sessions;
+pub mod schedule;
+mod due;
+mod deadline;
+mod hang;
+mod scheduler;
+pub mod lease;
+pub mod limits;
+mod ready;
 pub mod drive;
 pub mod mailbox;
 pub mod watch;
 pub mod compactions;
 pub mod memory;
+pub mod bus;
+pub mod service;
+mod worker;
+mod outbox;
 mod error;
 
 use std::sync::Arc;
 
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use windlass_agent::Preview;
 use windlass_agent::journal::Clock;
 use windlass_store::Store;
 
 pub use compactions::Compaction;
+pub use decision::Decision;
 pub use drive::{BoxFuture, Equip};
 pub use error::Error;
+pub use lease::Lease;
+pub use limits::Limits;
 pub use mailbox::Steered;
-pub use submit::{Draft, Share};
+pub use schedule::Ticked;
+pub use service::Service;
+pub use sessions::{EntryStatus, SessionState, TaskEntry};
+pub use submit::{Draft, Manner, Share, Submitted};
+pub use triggers::Handled;
 pub use watch::Update;
 
 /// Previews a slow surface may fall behind by before it misses some; they are only previews.
@@ -35,12 +59,37 @@ pub struct Coordinator {
     equip: Arc<dyn Equip>,
     clock: Clock,
     previews: broadcast::Sender<Preview>,
+    leases: Arc<dyn Lease>,
+    limits: Limits,
+    woken: Arc<Notify>,
+    watched: hang::Watched,
 }
 
 impl Coordinator {
     /// A coordinator over a store; `equip` says what an agent gets to work with.
     pub fn new(store: Store, equip: Arc<dyn Equip>, clock: Clock) -> Self {
-        Self { store, equip, clock, previews: broadcast::channel(PREVIEW_BACKLOG).0 }
+        let leases = lease::Rows { store: store.clone(), clock: clock.clone() };
+        Self {
+            store,
+            equip,
+            clock,
+            previews: broadcast::channel(PREVIEW_BACKLOG).0,
+            leases: Arc::new(leases),
+            limits: Limits::default(),
+            woken: Arc::default(),
+            watched: hang::Watched::default(),
+        }
+    }
+
+    /// Says that something may be ready to be driven now.
+    pub fn wake(&self) {
+        self.woken.notify_waiters();
+    }
+
+    /// Resolves when this process has something new to drive. Other processes' doings are seen through
+    /// the store's changes.
+    pub async fn woken(&self) {
+        self.woken.notified().await;
     }
 
     /// The store, for reading. Everything that changes a task goes through methods here.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use windlass_core::event::Driver;
 use windlass_core::id::{InjectionId, QuestionId, TaskId};
 use windlass_core::injection::{Control, Injection, InjectionType};
 use windlass_core::question::QuestionKind;
@@ -26,8 +27,23 @@ impl Coordinator {
 
     /// Steers a task, whether or not somebody drives it; returns what became of it.
     pub async fn steer(&self, task: TaskId, control: Control, by: &str) -> Result<Steered, Error> {
-        let id = InjectionId::new(self.now());
+        self.steer_as(InjectionId::new(self.now()), task, control, by).await
+    }
+
+    /// The same by an id of the sender's, so that a repeated delivery has no further effect.
+    pub(crate) async fn steer_as(
+        &self,
+        id: InjectionId,
+        task: TaskId,
+        control: Control,
+        by: &str,
+    ) -> Result<Steered, Error> {
         self.inject(task, Injection::control(id, control.clone()).from(by)).await?;
+        // What lets a task of the service go on waits for the worker that takes it.
+        let row = self.store.task(task)?;
+        if control == Control::Resume && row.is_some_and(|row| row.driver == Driver::Service) {
+            return Ok(Steered::Soon(control));
+        }
         match self.settle(task).await {
             Ok(status) => Ok(Steered::Now(status)),
             // Its driver will find the signal.
@@ -39,6 +55,17 @@ impl Coordinator {
     /// Answers a question, once; returns the task that waits for it.
     pub async fn answer(
         &self,
+        question: QuestionId,
+        text: &str,
+        by: &str,
+    ) -> Result<TaskId, Error> {
+        self.answer_as(InjectionId::new(self.now()), question, text, by).await
+    }
+
+    /// The same by an id of the sender's, so that a repeated delivery has no further effect.
+    pub(crate) async fn answer_as(
+        &self,
+        id: InjectionId,
         question: QuestionId,
         text: &str,
         by: &str,
@@ -55,7 +82,6 @@ impl Coordinator {
             let (given, options) = (text.to_owned(), row.question.options);
             return Err(Error::NotAnOption { question, given, options });
         }
-        let id = InjectionId::new(self.now());
         self.inject(row.task, Injection::answer(id, question, text).from(by)).await?;
         Ok(row.task)
     }
@@ -91,6 +117,9 @@ impl fmt::Display for Steered {
             Self::Soon(Control::Cancel { .. }) => f.write_str("is being cancelled"),
             Self::Soon(Control::Resume) => f.write_str("goes on"),
             Self::Soon(Control::Revoke { .. }) => f.write_str("will ask again"),
+            Self::Soon(Control::Watch { .. }) => f.write_str("will be checked on"),
+            Self::Soon(Control::Unwatch { .. }) => f.write_str("will not be checked on any more"),
+            Self::Soon(Control::Expire { .. }) => f.write_str("is out of time"),
         }
     }
 }

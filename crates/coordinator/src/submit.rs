@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, ResumeContext, TaskCommand};
-use windlass_core::event::{Driver, TaskCreated};
+use windlass_core::event::{Deadline, Driver, TaskCreated};
 use windlass_core::id::{CommandId, SessionId, TaskId};
-use windlass_store::Filter;
+use windlass_store::{Created, Filter};
 
 use crate::{Coordinator, Error};
 
@@ -34,6 +34,8 @@ pub struct Draft {
     pub driver: Driver,
     /// What it may cost.
     pub cost_budget: Option<f64>,
+    /// When it must be finished.
+    pub deadline: Option<Deadline>,
     /// Tasks that must be done first.
     pub dependency_blockers: Vec<TaskId>,
 }
@@ -47,7 +49,97 @@ pub enum Share {
     Allowed,
 }
 
+/// How a whole command is carried out, beside what it says itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manner {
+    /// Whose it is; counts against the limit of sessions.
+    pub user_id: Option<String>,
+    /// The axes to start with.
+    pub axes: Axes,
+    /// The directory to work in; without, `workspaces/<task>` of the data directory is made.
+    pub workspace: Option<PathBuf>,
+    /// What it may cost.
+    pub cost_budget: Option<f64>,
+    /// When it must be finished.
+    pub deadline: Option<Deadline>,
+}
+
+impl Default for Manner {
+    /// As a command from a stream is: headless, in a directory of its own.
+    fn default() -> Self {
+        Self {
+            user_id: None,
+            axes: Axes::headless(),
+            workspace: None,
+            cost_budget: None,
+            deadline: None,
+        }
+    }
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submitted {
+    /// The task that stands for it.
+    pub task: TaskId,
+    /// Whether it is new; a repeated command starts nothing.
+    pub new: bool,
+    /// Its place in the session's queue, from 1; `None` when it may start at once.
+    pub place: Option<usize>,
+}
+
 impl Coordinator {
+    /// Makes a task of a whole command, for the service to drive. Repeated, it names the same task.
+    pub async fn submit_command(
+        &self,
+        command: TaskCommand,
+        manner: Manner,
+    ) -> Result<Submitted, Error> {
+        let now = self.now();
+        if command.goal.trim().is_empty() {
+            return Err(Error::EmptyGoal);
+        }
+        let (task_id, session) = (command.task_id, command.session_id);
+        let known = self.store.task(task_id)?.is_some();
+        if let Some(user) = manner.user_id.as_deref().filter(|_| !known) {
+            self.check_sessions(user, session)?;
+        }
+        let workspace = match &manner.workspace {
+            Some(workspace) => usable(workspace)?,
+            None => self.own_workspace(task_id)?,
+        };
+        let created = TaskCreated {
+            command,
+            parent: None,
+            root: task_id,
+            depth: 0,
+            axes: manner.axes,
+            workspace: workspace.display().to_string(),
+            driver: Driver::Service,
+            dependency_blockers: Vec::new(),
+            max_retries: MAX_RETRIES,
+            cost_budget: manner.cost_budget,
+            user_id: manner.user_id,
+            deadline: manner.deadline,
+        };
+        let created = self.store.create_task(now, created).await?;
+        let task = created.task();
+        if created == Created::New(task) {
+            self.store.queue_task(task, now, manner.deadline.map(|deadline| deadline.at)).await?;
+        }
+        self.wake();
+        Ok(Submitted { task, new: matches!(created, Created::New(_)), place: self.place(task)? })
+    }
+
+    fn own_workspace(&self, task: TaskId) -> Result<PathBuf, Error> {
+        let path = self.store.dir().workspaces().join(task.to_string());
+        std::fs::create_dir_all(&path).map_err(|error| Error::Workspace {
+            path: path.clone(),
+            problem: format!("cannot be made: {error}"),
+        })?;
+        usable(&path)
+    }
+
     /// Makes a task of a goal. It is durable when this returns.
     pub async fn submit(&self, draft: Draft) -> Result<TaskId, Error> {
         let now = self.now();
@@ -79,6 +171,8 @@ impl Coordinator {
             dependency_blockers: draft.dependency_blockers,
             max_retries: MAX_RETRIES,
             cost_budget: draft.cost_budget,
+            user_id: None,
+            deadline: draft.deadline,
         };
         Ok(self.store.create_task(now, created).await?.task())
     }

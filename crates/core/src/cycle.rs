@@ -43,6 +43,8 @@ pub struct Cycle {
     pub forced: bool,
     /// Whether the last reply finished a step of the plan.
     pub step_finished: bool,
+    /// Whether the task was handed back to a person before its context is compacted.
+    pub yielded: bool,
 }
 
 impl Cycle {

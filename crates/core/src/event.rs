@@ -20,6 +20,7 @@ use crate::outcome::{Outcome, Recovery};
 use crate::plan::WorkingPlan;
 use crate::policy::{Class, Decision, Risk};
 use crate::question::{Answer, Question};
+use crate::schedule::DeadlineAction;
 use crate::status::{StatusReason, TaskStatus};
 use crate::words;
 
@@ -130,6 +131,21 @@ pub struct TaskCreated {
     /// What it may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_budget: Option<f64>,
+    /// Whose it is, when somebody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// When it must be finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
+}
+
+/// When a task must be finished, and what happens if it is not (ES-078).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadline {
+    /// When.
+    pub at: Timestamp,
+    /// What happens then.
+    pub action: DeadlineAction,
 }
 
 /// The status moved.

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{InjectionId, QuestionId};
+use crate::id::{InjectionId, QuestionId, ScheduleId};
 use crate::policy::allow::AllowRule;
+use crate::schedule::Expiry;
 use crate::words;
 
 /// An injection's text is cut here; a larger one is refused at the door.
@@ -46,6 +48,24 @@ pub enum Control {
         /// Why, in the person's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+    },
+    /// A schedule looks after the task: with nothing to do, it is parked until then (ES-282).
+    Watch {
+        /// The schedule.
+        schedule: ScheduleId,
+        /// When it speaks next; `None` when this was the last time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Zoned>,
+    },
+    /// A schedule looks after the task no more.
+    Unwatch {
+        /// The schedule.
+        schedule: ScheduleId,
+    },
+    /// Its time is up.
+    Expire {
+        /// What becomes of it.
+        action: Expiry,
     },
 }
 
@@ -101,9 +121,18 @@ impl Injection {
             Control::Resume => "Task resumed by user".to_owned(),
             Control::Revoke { rule } => format!("revoke: {rule}"),
             Control::Cancel { reason } => reason.clone().unwrap_or_else(|| "cancel".to_owned()),
+            Control::Watch { .. } => "watch".to_owned(),
+            Control::Unwatch { .. } => "unwatch".to_owned(),
+            Control::Expire { .. } => "its time is up".to_owned(),
         };
         let control = Some(control);
         Self { control, ..Self::new(id, InjectionType::SystemControl, content) }
+    }
+
+    /// The same, saying why in these words.
+    pub fn because(mut self, words: impl Into<String>) -> Self {
+        self.content = words.into();
+        self
     }
 
     /// The harness tells the agent what changed around it; `skills` are those it knows now.
@@ -140,9 +169,18 @@ impl Injection {
             (InjectionType::ExternalEvent, _) => Some(format!("Event received: {content}")),
             (
                 InjectionType::SystemControl,
-                Some(Control::Pause | Control::Cancel { .. } | Control::Revoke { .. }),
+                Some(
+                    Control::Pause
+                    | Control::Cancel { .. }
+                    | Control::Revoke { .. }
+                    | Control::Unwatch { .. }
+                    | Control::Expire { .. },
+                ),
             ) => None,
-            (InjectionType::SystemControl, Some(Control::Resume) | None) => Some(content.clone()),
+            (
+                InjectionType::SystemControl,
+                Some(Control::Resume | Control::Watch { .. }) | None,
+            ) => Some(content.clone()),
         }
     }
 }

@@ -18,13 +18,14 @@ use crate::event::{
     Event, LlmResponse, SubAgentComplete, SubAgentSpawn, TaskCreated, ToolCall, ToolResult,
 };
 use crate::guard::Guard;
-use crate::id::{CallId, QuestionId, TaskId};
+use crate::id::{CallId, QuestionId, ScheduleId, TaskId};
 use crate::injection::{Control, Injection};
 use crate::message::{ToolRequest, Usage};
 use crate::outcome::{Ending, Fact};
 use crate::plan::WorkingPlan;
 use crate::policy::allow::AllowRule;
 use crate::question::{Answer, Permission, Question, QuestionKind};
+use crate::schedule::{Expiry, MONITORING_COMPLETE};
 use crate::spending::Spending;
 use crate::status::{IllegalMove, StatusReason, TaskStatus};
 
@@ -94,6 +95,8 @@ pub enum Signal {
     Cancel(Option<String>),
     /// Park.
     Pause,
+    /// Its time is up, and why.
+    Expired(Expiry, String),
 }
 
 /// Everything that is known of a task.
@@ -157,6 +160,8 @@ pub struct TaskState {
     pub spending: Spending,
     /// Sub-agents that were started and have not ended, by the call that asked for each.
     pub sub_agents: BTreeMap<CallId, SubAgentSpawn>,
+    /// Schedules that look after it: with nothing to do, it is parked and not done.
+    pub schedules: BTreeSet<ScheduleId>,
     /// When the running segment began and when it was last heard of.
     segment: Option<(Timestamp, Timestamp)>,
 }
@@ -198,6 +203,7 @@ impl TaskState {
             cycle: Cycle::default(),
             spending: Spending::default(),
             sub_agents: BTreeMap::new(),
+            schedules: BTreeSet::new(),
             segment: None,
         })
     }
@@ -230,6 +236,7 @@ impl TaskState {
                 }
                 self.status = moved.to;
                 self.reason = moved.reason;
+                self.cycle.yielded |= moved.reason == StatusReason::ContextFull;
                 self.error = moved.error.clone();
                 self.clear_signal();
             }
@@ -319,6 +326,12 @@ impl TaskState {
             (None, None) if self.cycle.compacting.is_some() => Next::Compact,
             (None, None) => Next::AskModel,
         }
+    }
+
+    /// Whether the last words mean that there is nothing to do until a schedule speaks again (ES-287).
+    pub fn waits_for_schedule(&self) -> bool {
+        let ended = |text: &String| text.trim_start().starts_with(MONITORING_COMPLETE);
+        !self.schedules.is_empty() && !self.final_text.as_ref().is_some_and(ended)
     }
 
     /// The task's id.
@@ -443,12 +456,21 @@ impl TaskState {
         match &injection.control {
             Some(Control::Cancel { reason }) => self.signal = Some(Signal::Cancel(reason.clone())),
             // A cancel that waits is not softened by a pause that follows it.
-            Some(Control::Pause) if !matches!(self.signal, Some(Signal::Cancel(_))) => {
+            Some(Control::Pause) if matches!(self.signal, None | Some(Signal::Pause)) => {
                 self.signal = Some(Signal::Pause);
             }
             Some(Control::Resume) if self.signal == Some(Signal::Pause) => self.signal = None,
             Some(Control::Revoke { rule }) => self.allow_rules.retain(|given| given != rule),
-            Some(Control::Pause | Control::Resume) | None => {}
+            Some(Control::Watch { schedule, next }) => match next {
+                Some(_) => drop(self.schedules.insert(*schedule)),
+                None => drop(self.schedules.remove(schedule)),
+            },
+            Some(Control::Unwatch { schedule }) => drop(self.schedules.remove(schedule)),
+            // What a person said first stands.
+            Some(Control::Expire { action }) if self.signal.is_none() => {
+                self.signal = Some(Signal::Expired(*action, injection.content.clone()));
+            }
+            Some(Control::Pause | Control::Resume | Control::Expire { .. }) | None => {}
         }
         if let Some(told) = injection.told_skills() {
             self.told_skills = told;
@@ -461,7 +483,10 @@ impl TaskState {
     fn clear_signal(&mut self) {
         let obeyed = match self.signal {
             Some(Signal::Cancel(_)) => self.status.is_terminal(),
-            Some(Signal::Pause) => self.status == TaskStatus::Paused || self.status.is_terminal(),
+            Some(Signal::Pause | Signal::Expired(Expiry::Pause, _)) => {
+                self.status == TaskStatus::Paused || self.status.is_terminal()
+            }
+            Some(Signal::Expired(Expiry::Fail | Expiry::Complete, _)) => self.status.is_terminal(),
             None => false,
         };
         if obeyed {

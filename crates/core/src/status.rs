@@ -53,6 +53,8 @@ words! {
         MergeConflict = "merge_conflict",
         /// A chat waits for the next message.
         AwaitingMessage = "awaiting_message",
+        /// The context is full and its notes are saved; a person decides whether to go on.
+        ContextFull = "context_full",
         /// The process is shutting down.
         Shutdown = "shutdown",
         /// The disk would not take more.

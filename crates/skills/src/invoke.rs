@@ -113,7 +113,7 @@ impl Skill {
     }
 }
 
-fn names(written: &str, tool: &str) -> bool {
+pub(crate) fn names(written: &str, tool: &str) -> bool {
     let plain = |text: &str| -> String {
         let name = text.split('(').next().unwrap_or_default();
         let fits = |c: &char| c.is_ascii_alphanumeric();

@@ -16,6 +16,7 @@ mod shelf;
 mod watch;
 mod merged;
 mod news;
+mod hooks;
 mod invoke;
 pub mod eval;
 
@@ -24,6 +25,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use hooks::When;
 pub use invoke::{Invocation, InvocationError, followed, fork, invoke};
 pub use merged::Merged;
 pub use news::{Told, news};
@@ -111,6 +113,11 @@ impl Skills {
     /// The one of this name.
     pub fn get(&self, name: &str) -> Option<&Skill> {
         self.by_name.get(name).map(AsRef::as_ref)
+    }
+
+    /// The same, to be kept while skills change.
+    pub fn shared(&self, name: &str) -> Option<Arc<Skill>> {
+        self.by_name.get(name).cloned()
     }
 
     /// The set with this one alone.

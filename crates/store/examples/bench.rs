@@ -104,6 +104,8 @@ async fn owner(store: &Store) -> Owner {
         dependency_blockers: Vec::new(),
         max_retries: 3,
         cost_budget: None,
+        user_id: None,
+        deadline: None,
     };
     store.create_task(at, created).await.unwrap();
     store.own(task_id).await.unwrap()

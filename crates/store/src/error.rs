@@ -169,6 +169,15 @@ pub enum Error {
         limit: usize,
     },
 
+    /// No schedule is or ends with that.
+    #[error("there is no schedule `{0}`")]
+    UnknownSchedule(String),
+    /// There are as many schedules as there may be.
+    #[error("there are {limit} schedules already")]
+    TooManySchedules {
+        /// How many there may be.
+        limit: u32,
+    },
     /// The task has ended and takes no more messages.
     #[error("task `{task}` is `{status}`")]
     TaskEnded {

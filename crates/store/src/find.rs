@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use rusqlite::Connection;
-use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::id::{QuestionId, ScheduleId, SessionId, TaskId};
 
 use crate::error::Fault;
 use crate::{Error, Store, row};
@@ -27,6 +27,18 @@ impl Store {
         let unknown = || Error::UnknownQuestion(text.to_owned());
         self.read(|tx| find(tx, "questions", QuestionId::PREFIX, text))
             .and_then(|id| id.ok_or_else(unknown))
+    }
+
+    /// The same for a schedule.
+    pub fn find_schedule(&self, text: &str) -> Result<ScheduleId, Error> {
+        let unknown = || Error::UnknownSchedule(text.to_owned());
+        self.read(|tx| find(tx, "schedules", ScheduleId::PREFIX, text))
+            .and_then(|id| id.ok_or_else(unknown))
+    }
+
+    /// The same for a session; `None` when there is none.
+    pub fn find_session(&self, text: &str) -> Result<Option<SessionId>, Error> {
+        self.read(|tx| find(tx, "sessions", SessionId::PREFIX, text))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::create::{self, Created};
 use crate::error::Fault;
 use crate::journal::{self, End};
 use crate::lock::{Lock, Refused};
-use crate::{Error, Level, Store, mailbox, row, runtime};
+use crate::{Error, Level, Store, mailbox, outbox, row, runtime};
 
 /// The right to drive a task and its children.
 pub struct Owner {
@@ -89,6 +89,23 @@ impl Store {
 
     fn lock_path(&self, root: TaskId) -> std::path::PathBuf {
         self.dir().locks().join(format!("{root}.lock"))
+    }
+}
+
+/// A duty that one process of a data directory has at a time; it ends with the value or the process.
+pub struct Duty {
+    _lock: Lock,
+}
+
+impl Store {
+    /// Takes up a duty, unless another process has it.
+    pub fn take_duty(&self, name: &'static str) -> Result<Option<Duty>, Error> {
+        let path = self.dir().locks().join(format!("{name}.duty"));
+        match Lock::take(&path) {
+            Ok(lock) => Ok(Some(Duty { _lock: lock })),
+            Err(Refused::Held(_)) => Ok(None),
+            Err(Refused::Failed(source)) => Err(Error::file(&path, source)),
+        }
     }
 }
 
@@ -247,7 +264,9 @@ impl Lease {
                 check_epoch(tx, root, epoch)?;
                 let mut standing = Standing::of(tx, task, root)?;
                 let append = |(at, event)| standing.append(tx, task, at, event);
-                events.into_iter().map(append).collect()
+                let records = events.into_iter().map(append).collect::<Result<Vec<_>, _>>()?;
+                outbox::note(tx, task, &records)?;
+                Ok(records)
             })
             .await
     }

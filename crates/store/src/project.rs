@@ -11,8 +11,10 @@ use windlass_core::command::{Deliverable, TaskResult, UsageMetrics};
 use windlass_core::event::{
     Event, ModeChanged, QuestionAnswered, QuestionClosed, Record, StatusChanged, TaskCreated,
 };
+use windlass_core::injection::{Control, Injection, InjectionType};
 use windlass_core::message::Usage;
 use windlass_core::question::Question;
+use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::{StatusReason, TaskStatus};
 
 use crate::error::Fault;
@@ -40,11 +42,11 @@ pub(crate) fn project(tx: &Connection, record: &Record) -> Result<(), Fault> {
         Event::DeliverablePublished(deliverable) => published(tx, record, deliverable)?,
         Event::ModeChanged(changed) => changed_mode(tx, record, changed)?,
         Event::AgentEnd(result) => ended_segment(tx, record, result)?,
+        Event::InjectionReceived(injection) => injected(tx, record, injection)?,
         Event::LlmRequest(_)
         | Event::RiskCheck(_)
         | Event::ToolCall(_)
         | Event::ToolResult(_)
-        | Event::InjectionReceived(_)
         | Event::DoomLoopDetected(_)
         | Event::MemoryFlush(_)
         | Event::CompactionStart(_)
@@ -68,8 +70,9 @@ fn created_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Resu
     let Axes { work_mode, run_control, permission_profile, model_mode, surface } = created.axes;
     tx.prepare_cached(
         "INSERT INTO sessions (id, work_mode, run_control, permission_profile, model_mode, surface,
-                               created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) ON CONFLICT (id) DO NOTHING",
+                               created_at, updated_at, user_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8)
+         ON CONFLICT (id) DO UPDATE SET user_id = coalesce(user_id, ?8)",
     )?
     .execute((
         &session,
@@ -79,6 +82,7 @@ fn created_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Resu
         model_mode.as_str(),
         surface.as_str(),
         &at,
+        &created.user_id,
     ))?;
     if created.parent.is_none() {
         tx.prepare_cached(
@@ -86,6 +90,7 @@ fn created_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Resu
         )?
         .execute((&session, record.task.to_string(), &at))?;
     }
+    let deadline_action = created.deadline.map_or(DeadlineAction::Fail, |deadline| deadline.action);
     let blockers = match created.dependency_blockers.is_empty() {
         true => None,
         false => Some(json(&created.dependency_blockers)),
@@ -94,11 +99,11 @@ fn created_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Resu
         "INSERT INTO tasks (id, work_mode, run_control, permission_profile, model_mode, surface,
                             status, status_reason, dependency_blockers, max_retries, cost_budget,
                             created_at, updated_at, session_id, command_id, parent_id, root_id,
-                            depth, driver, goal, workspace, usage)
+                            depth, driver, goal, workspace, usage, deadline, deadline_action)
          VALUES (:id, :work_mode, :run_control, :permission_profile, :model_mode, :surface,
                  :status, :reason, :blockers, :max_retries, :cost_budget,
                  :at, :at, :session, :command, :parent, :root,
-                 :depth, :driver, :goal, :workspace, :usage)",
+                 :depth, :driver, :goal, :workspace, :usage, :deadline, :deadline_action)",
     )?
     .execute(rusqlite::named_params! {
         ":id": record.task.to_string(),
@@ -122,6 +127,8 @@ fn created_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Resu
         ":goal": command.goal,
         ":workspace": created.workspace,
         ":usage": json(&UsageMetrics::default()),
+        ":deadline": created.deadline.map(|deadline| instant(deadline.at)),
+        ":deadline_action": deadline_action.as_str(),
     })?;
     Ok(())
 }
@@ -156,11 +163,38 @@ fn moved_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Resu
     )?
     .execute((record.pos, &task, from, to, reason, &at))?;
     if moved.to.is_terminal() {
+        // The newest task that still lives takes its place.
         tx.prepare_cached(
-            "UPDATE sessions SET active_task_id = NULL, updated_at = ?2 WHERE active_task_id = ?1",
+            "UPDATE sessions SET updated_at = ?2, active_task_id =
+                 (SELECT id FROM tasks WHERE session_id = sessions.id AND parent_id IS NULL
+                  AND status NOT IN ('done', 'failed', 'cancelled')
+                  ORDER BY created_at DESC, id DESC LIMIT 1)
+             WHERE active_task_id = ?1",
         )?
         .execute((&task, &at))?;
     }
+    Ok(())
+}
+
+/// A task that a person speaks to has the focus; one that a schedule looks after says when.
+fn injected(tx: &Connection, record: &Record, injection: &Injection) -> Result<(), Fault> {
+    let task = record.task.to_string();
+    let spoken = injection.injection_type == InjectionType::UserMessage
+        || injection.control == Some(Control::Resume);
+    if spoken {
+        tx.prepare_cached(
+            "UPDATE sessions SET active_task_id = ?1, updated_at = ?2
+             WHERE id = (SELECT session_id FROM tasks WHERE id = ?1 AND parent_id IS NULL)",
+        )?
+        .execute((&task, instant(record.at)))?;
+    }
+    let next = match &injection.control {
+        Some(Control::Watch { next, .. }) => next.as_ref().map(ToString::to_string),
+        Some(Control::Unwatch { .. }) => None,
+        _ => return Ok(()),
+    };
+    tx.prepare_cached("UPDATE tasks SET next_action_at = ?2 WHERE id = ?1")?
+        .execute((&task, next))?;
     Ok(())
 }
 

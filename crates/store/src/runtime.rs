@@ -57,6 +57,20 @@ impl Store {
         .await
     }
 
+    /// Gives a sign of life of several tasks at once, in one transaction.
+    pub async fn heartbeats(&self, tasks: Vec<TaskId>, at: Timestamp) -> Result<(), Error> {
+        self.write(Level::Written, move |tx| {
+            let mut beat = tx.prepare_cached(
+                "UPDATE task_runtime SET last_heartbeat_at = ?2 WHERE task_id = ?1",
+            )?;
+            for task in tasks {
+                beat.execute((task.to_string(), row::instant(at)))?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
     /// Says how full a task's context is; nothing happens for a task that does not run.
     pub async fn set_context_usage(&self, task: TaskId, percent: f64) -> Result<(), Error> {
         self.write(Level::Written, move |tx| {

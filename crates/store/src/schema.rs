@@ -17,7 +17,11 @@ use crate::error::Fault;
 use crate::{Error, Options};
 
 /// Migrations in order; the first is number 1. A published one is never edited.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_journal.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_journal.sql"),
+    include_str!("migrations/0002_routing.sql"),
+    include_str!("migrations/0003_bus.sql"),
+];
 
 /// The newest database that this program reads.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;

@@ -8,24 +8,12 @@ use windlass_core::error::ErrorDetails;
 use windlass_core::event::{Driver, Record};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::plan::WorkingPlan;
+use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_core::words;
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
 use crate::{Error, Store, journal};
-
-words! {
-    /// What happens when a task's deadline passes.
-    DeadlineAction ("deadline action") {
-        /// It fails.
-        Fail = "fail",
-        /// It ends with what it has.
-        CompletePartial = "complete_partial",
-        /// It is parked and a person is told.
-        PauseAndNotify = "pause_and_notify",
-    }
-}
 
 /// A task as lists and pages show it. The journal has the rest.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +54,8 @@ pub struct TaskRow {
     pub plan: Option<WorkingPlan>,
     /// The model it talks to.
     pub model: Option<String>,
+    /// The container it runs in, if it does in one.
+    pub container_id: Option<String>,
     /// Model replies so far.
     pub turns: u32,
     /// Events in its journal.
@@ -221,7 +211,7 @@ impl Store {
     }
 }
 
-fn task(tx: &Connection, id: TaskId) -> Result<Option<TaskRow>, Fault> {
+pub(crate) fn task(tx: &Connection, id: TaskId) -> Result<Option<TaskRow>, Fault> {
     let mut statement = tx.prepare_cached("SELECT * FROM tasks WHERE id = ?1")?;
     let mut rows = statement.query([id.to_string()])?;
     rows.next()?.map(task_row).transpose()
@@ -292,6 +282,7 @@ fn task_row(row: &Row<'_>) -> Result<TaskRow, Fault> {
         usage: of.json("usage")?.unwrap_or_default(),
         plan: of.json("plan")?,
         model: of.raw("model")?,
+        container_id: of.raw("container_id")?,
         turns: of.raw("turns")?,
         last_seq: of.raw::<i64>("last_seq")?.unsigned_abs(),
         dependency_blockers: of.json("dependency_blockers")?.unwrap_or_default(),
@@ -313,7 +304,7 @@ fn task_row(row: &Row<'_>) -> Result<TaskRow, Fault> {
     })
 }
 
-fn deliverables(tx: &Connection, task: TaskId) -> Result<Vec<Deliverable>, Fault> {
+pub(crate) fn deliverables(tx: &Connection, task: TaskId) -> Result<Vec<Deliverable>, Fault> {
     let mut statement =
         tx.prepare_cached("SELECT * FROM deliverables WHERE task_id = ?1 ORDER BY filepath")?;
     let mut rows = statement.query([task.to_string()])?;

@@ -4,7 +4,9 @@ mod signal;
 mod model_server;
 mod messages;
 mod play;
+mod redis;
 
 pub use messages::{RawMessage, assert_extends, messages, messages_array};
 pub use model_server::{Answer, Gate, ModelServer, Request, TlsServer};
 pub use play::{Stage, play};
+pub use redis::RedisServer;

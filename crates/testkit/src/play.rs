@@ -2,10 +2,10 @@
 //! out. One function knows the API, so that a refactoring touches it and not a hundred tests.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use windlass_agent::{Agent, Preview, Settings, Summarizer, budget, tree};
@@ -18,9 +18,9 @@ use windlass_core::id::TaskId;
 use windlass_core::policy::command::Context;
 use windlass_core::state::TaskState;
 use windlass_core::text::one_line;
-use windlass_model::{Dialect, Models, Provider};
+use windlass_model::{Dialect, Model, Models, Provider, Retry};
 use windlass_sandbox::Host;
-use windlass_skills::{Shelf, Skills};
+use windlass_skills::{Shelf, Skill, Skills};
 use windlass_store::{Options, Store};
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
@@ -42,6 +42,7 @@ pub struct Stage {
     pub coordinator: Coordinator,
     root: tempfile::TempDir,
     goal: String,
+    clock: Arc<Mutex<Option<Timestamp>>>,
 }
 
 impl Stage {
@@ -54,8 +55,24 @@ impl Stage {
         let store =
             Store::open(root.path().join("data"), Options::default()).expect("a fresh store");
         let equip = Props { base: server.base(), store: store.clone() };
-        let coordinator = Coordinator::new(store, Arc::new(equip), Arc::new(Timestamp::now));
-        Self { server, coordinator, root, goal }
+        let clock: Arc<Mutex<Option<Timestamp>>> = Arc::default();
+        let shown = clock.clone();
+        let now = move || {
+            let set = *shown.lock().unwrap_or_else(PoisonError::into_inner);
+            set.unwrap_or_else(Timestamp::now)
+        };
+        let coordinator = Coordinator::new(store, Arc::new(equip), Arc::new(now));
+        Self { server, coordinator, root, goal, clock }
+    }
+
+    /// Stops the coordinator's clock at an instant; it stands there until it is set again.
+    pub fn set_clock(&self, at: Timestamp) {
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+    }
+
+    /// Moves a clock that was set forward.
+    pub fn advance(&self, by: SignedDuration) {
+        self.set_clock(self.coordinator.now() + by);
     }
 
     /// The workspace.
@@ -63,9 +80,9 @@ impl Stage {
         self.root.path().join("workspace")
     }
 
-    /// Hands the goal in.
-    pub async fn submit(&self) -> TaskId {
-        let draft = Draft {
+    /// The goal, before it is handed in.
+    pub fn draft(&self) -> Draft {
+        Draft {
             goal: self.goal.clone(),
             constraints: Vec::new(),
             workspace: self.workspace(),
@@ -75,9 +92,14 @@ impl Stage {
             resume_context: None,
             driver: Driver::Foreground,
             cost_budget: None,
+            deadline: None,
             dependency_blockers: Vec::new(),
-        };
-        self.coordinator.submit(draft).await.expect("the goal is taken")
+        }
+    }
+
+    /// Hands the goal in.
+    pub async fn submit(&self) -> TaskId {
+        self.coordinator.submit(self.draft()).await.expect("the goal is taken")
     }
 
     /// Drives a task until its segment ends.
@@ -152,11 +174,7 @@ impl Props {
         let broken = |error: &dyn std::fmt::Display| {
             ErrorDetails::new(ErrorType::Internal, error.to_string())
         };
-        let provider = Provider { dialect: Dialect::OpenAi, base: self.base.clone(), key: None };
-        let providers = [("openai".to_owned(), provider)].into();
-        let models = Models::new(windlass_model::Settings { providers, ..Default::default() });
-        let name = "openai/scripted".parse().map_err(|error| broken(&error))?;
-        let model = models.open(&name).map_err(|error| broken(&error))?;
+        let model = self.model("openai/scripted", Retry::default())?;
         let directory = Path::new(&task.created.workspace);
         let workspace =
             Workspace::open(directory, Places::default()).map_err(|error| broken(&error))?;
@@ -187,7 +205,19 @@ impl Props {
         let summarizer = Summarizer { model: model.clone(), window: 128_000, price: None };
         let registry = Arc::new(Registry::builtin());
         let (memory, tree) = (None, None);
-        Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
+        let trusted = Arc::new(|_: &Skill| true);
+        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
+    }
+
+    fn model(&self, name: &str, retry: Retry) -> Result<Arc<dyn Model>, ErrorDetails> {
+        let broken = |error: &dyn std::fmt::Display| {
+            ErrorDetails::new(ErrorType::Internal, error.to_string())
+        };
+        let provider = Provider { dialect: Dialect::OpenAi, base: self.base.clone(), key: None };
+        let providers = [("openai".to_owned(), provider)].into();
+        let settings = windlass_model::Settings { providers, retry, ..Default::default() };
+        let name = name.parse().map_err(|error| broken(&error))?;
+        Models::new(settings).open(&name).map_err(|error| broken(&error))
     }
 
     fn shell(&self, directory: &Path, task: TaskId) -> Result<Shell, windlass_sandbox::Error> {
@@ -212,5 +242,11 @@ impl Equip for Props {
         previews: broadcast::Sender<Preview>,
     ) -> BoxFuture<'a, Result<Agent, ErrorDetails>> {
         Box::pin(std::future::ready(self.agent(task, previews)))
+    }
+
+    fn router(&self) -> BoxFuture<'_, Result<Arc<dyn Model>, ErrorDetails>> {
+        Box::pin(std::future::ready(
+            self.model("openai/router", Retry { max_retries: 0, ..Retry::default() }),
+        ))
     }
 }

@@ -171,6 +171,12 @@ pub trait Tool: Send + Sync {
         Kind::Plain
     }
 
+    /// Whether its calls run one at a time even where they only look: one leaves something behind for the
+    /// next, such as the directory in which it begins.
+    fn runs_alone(&self) -> bool {
+        false
+    }
+
     /// Looks before it leaps: gathers what policy and recovery need and changes nothing. An `Err` is
     /// an outcome the model can act on; the call then never starts.
     fn prepare(&self, world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>>;

@@ -24,6 +24,8 @@ use windlass_skills::Viewer;
 use windlass_store::Level;
 use windlass_tools::{Call, Facts, Kind, Prepared};
 
+use crate::hooks::refused;
+use crate::interrupt::Watch;
 use crate::journal::Journal;
 use crate::prompt::ANSWERED;
 use crate::run::{Agent, Ending, Error};
@@ -52,22 +54,38 @@ impl Agent {
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<Option<Ending>, Error> {
+        let hooked = self.hooked(task);
+        // A refusal must not hold up the others of its batch.
+        let most = if hooked.is_some() { 1 } else { MAX_CONCURRENT_CALLS };
         let mut batch = Vec::new();
         // Cancelled for these calls alone: a cancel or the time limit ends them, the loop goes on.
         let end_calls = CancellationToken::new();
-        for open in task.state().open_calls.clone().into_iter().take(MAX_CONCURRENT_CALLS) {
+        for open in task.state().open_calls.clone().into_iter().take(most) {
             let plan = self.plan(task, &open, &end_calls).await;
-            let company = Company::of(&plan);
-            if batch.last().is_some_and(|(_, before)| !company.joins(Company::of(before))) {
+            let company = self.company(&plan);
+            if batch.last().is_some_and(|(_, before)| !company.joins(self.company(before))) {
                 break;
             }
             batch.push((open, plan));
         }
-        if batch.first().is_some_and(|(_, plan)| Company::of(plan) == Company::Spawns) {
+        if batch.first().is_some_and(|(_, plan)| self.company(plan) == Company::Spawns) {
             return self.run_spawns(task, stop, batch).await;
         }
         if batch.len() == 1 {
-            let (open, plan) = batch.remove(0);
+            let (open, mut plan) = batch.remove(0);
+            if let Some(skill) = &hooked
+                && let Plan::Run { check: Some(check), .. } = &plan
+            {
+                let watch = Watch::over(task, self.settings.timeout, stop);
+                let refusal = tokio::select! {
+                    refusal = self.refusal(skill, task.task(), &open) => refusal,
+                    // The loop finds out what it was; the call has not begun.
+                    found = watch.interrupted() => return found.map(|_| None),
+                };
+                if let Some(reason) = refusal {
+                    plan = refused(check, reason);
+                }
+            }
             return self.carry_out(task, stop, &end_calls, open, plan).await;
         }
         self.run_together(task, stop, &end_calls, batch).await
@@ -155,6 +173,19 @@ impl Agent {
         tool.prepare(&self.world, call).await
     }
 
+    fn company(&self, plan: &Plan) -> Company {
+        match plan {
+            Plan::Run { call, prepared, .. } => {
+                let looks = prepared.assessment.class == Class::Read;
+                let alone = self.registry.get(&call.tool).is_none_or(|tool| tool.runs_alone());
+                let harmless = looks && !prepared.recovery.has_effects() && !alone;
+                if harmless { Company::Readers } else { Company::Alone }
+            }
+            Plan::Spawn { .. } => Company::Spawns,
+            Plan::Settled { .. } | Plan::Ask { .. } | Plan::AskUser { .. } => Company::Alone,
+        }
+    }
+
     fn kind(&self, name: &str) -> Kind {
         self.registry.get(name).map_or(Kind::Plain, |tool| tool.kind())
     }
@@ -172,19 +203,6 @@ enum Company {
 }
 
 impl Company {
-    /// Commands are alone even where they only look: one leaves the directory in which the next begins.
-    fn of(plan: &Plan) -> Self {
-        match plan {
-            Plan::Run { call, prepared, .. } => {
-                let looks = prepared.assessment.class == Class::Read;
-                let harmless = looks && !prepared.recovery.has_effects() && call.tool != "bash";
-                if harmless { Self::Readers } else { Self::Alone }
-            }
-            Plan::Spawn { .. } => Self::Spawns,
-            Plan::Settled { .. } | Plan::Ask { .. } | Plan::AskUser { .. } => Self::Alone,
-        }
-    }
-
     fn joins(self, other: Self) -> bool {
         self == other && self != Self::Alone
     }

@@ -4,9 +4,12 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use windlass_core::event::Event;
+use windlass_core::id::TaskId;
 use windlass_core::outcome::Outcome;
 use windlass_core::state::OpenCall;
+use windlass_skills::Skill;
 use windlass_store::Level;
 use windlass_tools::{Prepared, output};
 
@@ -14,6 +17,7 @@ use super::{Plan, result};
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
 use crate::run::{Agent, Ending, Error};
+use crate::spans;
 
 impl Agent {
     /// Runs calls side by side and journals their results in the order of the reply.
@@ -46,8 +50,11 @@ impl Agent {
         }
         task.commit(started, level).await?;
         let watch = Watch::over(task, self.settings.timeout, stop);
-        let calls =
-            join_all(running.into_iter().map(|(open, prepared)| self.perform(open, prepared)));
+        let skill = self.hooked(task);
+        let hooks = skill.as_deref().map(|skill| (skill, task.task(), end_calls));
+        let calls = join_all(
+            running.into_iter().map(|(open, prepared)| self.perform(open, prepared, hooks)),
+        );
         tokio::pin!(calls);
         let mut interrupt = None;
         let results = tokio::select! {
@@ -67,9 +74,24 @@ impl Agent {
         })
     }
 
-    async fn perform(&self, open: OpenCall, prepared: Prepared) -> (OpenCall, Outcome, u64) {
+    async fn perform(
+        &self,
+        open: OpenCall,
+        prepared: Prepared,
+        hooks: Option<(&Skill, TaskId, &CancellationToken)>,
+    ) -> (OpenCall, Outcome, u64) {
         let begun = Instant::now();
-        let mut outcome = (prepared.act)().await;
+        let span = spans::tool(&open.request.name, open.request.id);
+        let mut outcome = (prepared.act)().instrument(span).await;
+        if let Some((skill, task, end_calls)) = hooks {
+            let remarks = tokio::select! {
+                remarks = self.remarks(skill, task, &open, &outcome) => remarks,
+                () = end_calls.cancelled() => Vec::new(),
+            };
+            for remark in remarks {
+                outcome.text = format!("{}\n\n{remark}", outcome.text.trim_end());
+            }
+        }
         if outcome.truncated.is_none() {
             let (id, limit) = (open.request.id, self.settings.tool_output_max_tokens);
             (outcome.text, outcome.truncated) =

@@ -14,6 +14,7 @@ mod summarize;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use windlass_core::axes::RunControl;
 use windlass_core::compaction::{Limits, Trigger};
 use windlass_core::cycle::{Compacting, Flush};
 use windlass_core::event::{CompactionEnd, CompactionStart, Event, MemoryFlush};
@@ -78,6 +79,14 @@ impl Agent {
             }
             None => Room::Enough,
         }
+    }
+
+    /// Whether a full context is handed back first: with a person at the wheel, once, when notes are saved
+    /// (C-22, PL-035). Resuming goes on with the compaction.
+    pub(crate) fn yields(&self, task: &Journal) -> bool {
+        let state = task.state();
+        let attended = state.axes.run_control != RunControl::Autonomous;
+        attended && state.created.depth == 0 && !state.cycle.yielded
     }
 
     /// Phase 1: asks the agent to save its notes (ES-158).

@@ -1,7 +1,8 @@
 //! Questions, messages and signals, as the loop meets them.
 
 use windlass_core::command::ResultStatus;
-use windlass_core::injection::Control;
+use windlass_core::injection::{Control, Injection};
+use windlass_core::message::Message;
 use windlass_testkit::Stage;
 
 const ASKING: &str = "
@@ -23,6 +24,27 @@ async fn an_answer_reaches_the_blocked_agent_as_a_message() {
     assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
     let sent = stage.server.requests()[1].json().to_string();
     assert!(sent.contains("User responded to your question: blue"), "{sent}");
+}
+
+/// ES-135, ES-297: an earlier conversation goes on with what arrived since.
+#[tokio::test]
+async fn a_task_with_an_earlier_conversation_begins_with_it() {
+    let stage = Stage::set("goal: paint\nreplies: [{say: painted}]");
+    let id = windlass_core::id::InjectionId::new(jiff::Timestamp::UNIX_EPOCH);
+    let resumed = windlass_core::command::ResumeContext {
+        previous_messages: vec![Message::user("paint the door"), Message::user("make it red")],
+        injection: Injection::message(id, "the door is open now"),
+    };
+    let mut draft = stage.draft();
+    draft.resume_context = Some(resumed);
+    let task = stage.coordinator.submit(draft).await.unwrap();
+    assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
+    let sent = stage.server.requests()[0].json();
+    let texts: Vec<_> = sent["messages"].as_array().unwrap()[1..]
+        .iter()
+        .map(|message| message["content"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(texts, ["paint the door", "make it red", "User says: the door is open now"]);
 }
 
 /// ES-108: cancel comes before pause.

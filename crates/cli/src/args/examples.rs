@@ -43,6 +43,26 @@ Examples:
   windlass resume 7K2M                       any unique end of the task's id will do
   windlass resume 7K2M --json                print what happens as JSON lines";
 
+/// Of `serve`.
+pub const SERVE: &str = "\
+Examples:
+  windlass serve                             take tasks from this data directory's own bus
+  REDIS_URL=redis://localhost windlass serve --tasks 20
+                                             take them from Redis streams
+  redis-cli XADD task-command '*' data '{\"command_id\":\"cmd_…\",…}'
+                                             hand one in; docs/bus.md has the whole contract
+
+Ctrl-C or SIGTERM once parks every task at its next turn and ends; the next start goes on with all of
+them. Twice ends at once.";
+
+/// Of `worker`.
+pub const WORKER: &str = "\
+Examples:
+  windlass worker                            help a `windlass serve` of the same data directory
+  REDIS_URL=redis://localhost windlass worker --tasks 8
+
+A worker that is stopped hands its tasks back; one that dies loses them to another within seconds.";
+
 /// Of `tasks`.
 pub const TASKS: &str = "\
 Examples:

@@ -5,6 +5,7 @@ mod tasks;
 mod tools;
 mod gate;
 mod reach;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use crate::config::types::SandboxMode;
 
 pub use gate::{Explain, Permissions};
 pub use reach::{Eval, Mcp, McpWhat, Skills, SkillsWhat};
+pub use serve::Serve;
 pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Show, Tasks, Trace};
 pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Image, ImageWhat, Models, Trust};
 
@@ -53,6 +55,12 @@ pub enum Command {
     /// Go on with a task that was paused, blocked or interrupted
     #[command(after_help = examples::RESUME)]
     Resume(Resume),
+    /// Run tasks as a service: everything that arrives on the bus, until stopped
+    #[command(after_help = examples::SERVE)]
+    Serve(Serve),
+    /// Run tasks beside a service, or beside other workers
+    #[command(after_help = examples::WORKER)]
+    Worker(Serve),
     /// List tasks, newest first
     #[command(after_help = examples::TASKS)]
     Tasks(Tasks),
@@ -259,6 +267,7 @@ impl Command {
             Self::Run(run) => run.how.place.sandbox,
             Self::Headless(run) => run.how.place.sandbox,
             Self::Resume(resume) | Self::Retry(resume) => resume.place.sandbox,
+            Self::Serve(serve) | Self::Worker(serve) => serve.place.sandbox,
             Self::Exec(exec) => exec.place.sandbox,
             Self::Doctor(doctor) => doctor.place.sandbox,
             Self::Skills(Skills { what: SkillsWhat::Eval(eval), .. }) => eval.place.sandbox,

@@ -209,6 +209,7 @@ impl Examiner<'_> {
             resume_context: None,
             driver: Driver::Foreground,
             cost_budget: None,
+            deadline: None,
             dependency_blockers: Vec::new(),
         };
         let task = coordinator.submit(draft).await?;

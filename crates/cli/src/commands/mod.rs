@@ -2,6 +2,8 @@
 
 mod run;
 mod ask;
+mod serve;
+mod worker;
 mod demo;
 mod look;
 mod cost;
@@ -24,6 +26,7 @@ use crate::Hooks;
 use crate::args::{Args, Command};
 use crate::failure::Failure;
 use crate::show::Look;
+use crate::wiring::telemetry::Telemetry;
 use crate::wiring::{self, Surroundings};
 
 /// What every command that deals with tasks works with.
@@ -47,7 +50,7 @@ impl Setting {
 
 /// Carries out a command line; the number is the exit code.
 pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
-    wiring::log_to_stderr(&args.log_format);
+    let _telemetry = Telemetry::begin(&args.log_format);
     // These need no data directory, and must not make one.
     match args.command {
         Command::Completions(completions) => return Ok(help::completions(&completions)),
@@ -74,6 +77,8 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Headless(headless) => run::headless(&setting, headless),
         Command::Resume(resume) => run::resume(&setting, &resume),
         Command::Retry(resume) => run::retry(&setting, &resume),
+        Command::Serve(args) => serve::serve(&setting, &args),
+        Command::Worker(args) => worker::worker(&setting, &args),
         Command::Tasks(tasks) => look::tasks(&setting, &tasks),
         Command::Show(one) => look::show(&setting, &one),
         Command::Events(events) => look::events(&setting, &events),

@@ -111,6 +111,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         resume_context: None,
         driver: Driver::Foreground,
         cost_budget: budget,
+        deadline: None,
         dependency_blockers: Vec::new(),
     })
 }

@@ -331,6 +331,12 @@ section! {
         max_sessions: u32 = Kind::Whole(1, 10_000), "5", User;
         /// How long a worker holds a session without renewing it.
         session_lease_ttl_ms: Duration = milliseconds(1_000, 3_600_000), "30000", User;
+        /// Tasks that one `serve` or `worker` runs at once.
+        worker_tasks: u32 = Kind::Whole(1, 10_000), "50", User;
+        /// How long tasks may take to come to a turn boundary when a service stops.
+        drain_seconds: Duration = seconds(1, 86_400), "30", User;
+        /// How long what a dead worker took from the bus waits before another claims it.
+        claim_after_ms: Duration = milliseconds(100, 3_600_000), "30000", User;
         /// Where tasks come from and results go; in this process where unset.
         redis_url: Option<Base> = Kind::Url(&["redis", "rediss"]), "", User, "REDIS_URL";
         /// Where memories are kept; in the data directory where unset.

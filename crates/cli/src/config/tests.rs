@@ -125,6 +125,9 @@ fn every_setting_has_the_designed_default() {
     coordinator.max_concurrent_tasks           3                                default
     coordinator.max_sessions                   5                                default
     coordinator.session_lease_ttl_ms           30000                            default
+    coordinator.worker_tasks                   50                               default
+    coordinator.drain_seconds                  30                               default
+    coordinator.claim_after_ms                 30000                            default
     coordinator.redis_url                      -                                default
     coordinator.context_service_url            -                                default
     web.search_provider                        -                                default

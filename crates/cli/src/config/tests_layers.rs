@@ -51,7 +51,7 @@ fn a_later_layer_wins_and_says_so() {
     insta::assert_snapshot!(rows(&task, |row| row.source.starts_with("exec")), @r"agent.max_iterations                       5                                execution_config.max_iterations");
 }
 
-/// ES-293 to ES-296, ES-369: every field, and the rest from the configuration
+/// ES-293…296, ES-369: every field, and the rest from the configuration
 #[test]
 fn a_tasks_own_wishes_win_and_are_checked() {
     let config = Config::load(&env(&[
@@ -305,7 +305,7 @@ fn what_is_denied_or_production_only_grows() {
     ");
 }
 
-/// ES-295, ES-353, MS-070 to MS-073, C-40
+/// ES-295, ES-353, MS-070…073, C-40
 #[test]
 fn models_resolve_at_load_and_visibly() {
     let cases = [

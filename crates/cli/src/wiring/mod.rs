@@ -5,6 +5,7 @@ pub mod mcp;
 pub mod models;
 pub mod sandbox;
 pub mod skills;
+pub mod telemetry;
 pub mod trust;
 pub mod web;
 mod workbench;
@@ -92,16 +93,4 @@ pub fn coordinator(
 pub fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     Ok(runtime.context("the async runtime does not start")?)
-}
-
-/// Sends log lines to stderr, those that `RUST_LOG` asks for.
-pub fn log_to_stderr(format: &str) {
-    use tracing_subscriber::EnvFilter;
-    let Ok(filter) = EnvFilter::try_from_default_env() else { return };
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A second subscriber in one process (a test) is no reason to stop.
-    let _ = match format {
-        "json" => lines.json().try_init(),
-        _ => lines.try_init(),
-    };
 }

@@ -2,12 +2,15 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
+use windlass_agent::Trusted;
 use windlass_core::axes::Axes;
-use windlass_skills::{Invocation, Merged, Scope, Shelf, Skills, Viewer, invoke, places};
+use windlass_skills::{Invocation, Merged, Scope, Shelf, Skill, Skills, Viewer, invoke, places};
 
-use super::Surroundings;
+use super::{Surroundings, trust};
+use crate::config::{File, Trust};
 use crate::failure::Failure;
 
 /// Where skills for work in a directory are looked for, the one that wins last.
@@ -33,17 +36,17 @@ pub fn shelf(surroundings: &Surroundings, workspace: &Path) -> io::Result<Shelf>
     let key: String = key.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let root = all.join(key);
     let merged = Merged::open(root.clone())?;
-    name_project(&root, real(workspace).as_os_str().as_encoded_bytes())?;
+    name_project(&root, &real(workspace))?;
     Ok(Shelf::open(places, Some(merged)).watched())
 }
 
 /// Names the project that a merged directory is for.
 const PROJECT: &str = "project";
 
-/// Names it whole or not at all: another process that reads half a name takes the project for gone.
-fn name_project(root: &Path, name: &[u8]) -> io::Result<()> {
-    let path = root.join(PROJECT);
-    if std::fs::read(&path).is_ok_and(|known| known == name) {
+/// Whole at every moment: a name that is half written would be that of a project that is no more.
+fn name_project(root: &Path, project: &Path) -> io::Result<()> {
+    let (path, name) = (root.join(PROJECT), project.as_os_str().as_encoded_bytes());
+    if std::fs::read(&path).is_ok_and(|there| there == name) {
         return Ok(());
     }
     let mut new = tempfile::NamedTempFile::new_in(root)?;
@@ -69,6 +72,14 @@ fn real(workspace: &Path) -> PathBuf {
 /// The skills as they are at this moment.
 pub fn now(surroundings: &Surroundings, workspace: &Path) -> Skills {
     Skills::load(&directories(surroundings, workspace))
+}
+
+/// Whether a skill's hooks may run: a project's only as a person has approved them (§15.13).
+pub fn hooks_trusted(data: PathBuf) -> Trusted {
+    Arc::new(move |skill: &Skill| {
+        let file = || File { path: skill.path.clone(), text: skill.content.clone() };
+        skill.scope != Scope::Project || trust::of(&data, &file()) == Trust::Approved
+    })
 }
 
 /// A goal as the agent is to read it: `/name …` becomes the skill's instructions (AX-114).

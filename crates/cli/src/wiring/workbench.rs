@@ -85,7 +85,8 @@ impl Workbench {
         let registry = Arc::new(registry);
         let memory = Some(memory(&config, &self.store)?);
         let tree = None;
-        Ok(Agent { model, summarizer, registry, world, settings, memory, previews, tree })
+        let trusted = super::skills::hooks_trusted(self.surroundings.data.clone());
+        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
     }
 
     /// The model, its replies written down where that was asked for.
@@ -157,9 +158,11 @@ fn summarizer(config: &Config, own: &ModelChoice) -> Result<Summarizer, ErrorDet
     let fast =
         config.models.fast.as_ref().filter(|fast| Some(*fast) != config.models.smart.as_ref());
     let choice = named.or(fast).unwrap_or(own);
+    // `--context-window` speaks of the agent's own model.
+    let other = config.facts(choice).context_window.filter(|_| choice != own);
     Ok(Summarizer {
         model: models::open(config, choice)?,
-        window: config.context_window(choice),
+        window: other.unwrap_or_else(|| config.context_window(choice)),
         price: models::price(config, choice),
     })
 }

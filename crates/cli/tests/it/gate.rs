@@ -57,7 +57,7 @@ fn an_allowed_call_runs_exactly_once_after_the_process_was_killed() {
     assert!(check["reason"].as_str().unwrap().contains("approved by a person"), "{check}");
 }
 
-/// Must show 3; AX-005, AX-099, AX-101: a refusal is feedback, the task goes on another way.
+/// Must show 3; AX-005, AX-025, AX-099, AX-101: a refusal is feedback, the task goes on another way.
 #[test]
 fn a_denied_call_does_not_run_and_the_task_finishes_another_way() {
     let program =
@@ -214,7 +214,7 @@ fn axes_are_independent_and_every_decision_names_all_of_them() {
     assert_eq!(start["data"]["container"], place);
 }
 
-/// AX-062…067, AX-084, ES-412: the prompt tells what to do about a denial; the rules are the profile's.
+/// AX-024, AX-062…067, AX-084, ES-412: the prompt tells what to do about a denial; the rules are the profile's.
 #[test]
 fn the_prompt_speaks_of_denials_and_of_the_rules_in_force() {
     let system = |profile: &str| {

@@ -93,3 +93,69 @@ fn metrics_have_the_names_and_labels_of_the_ledger() {
         assert!(metrics.contains(wanted), "{wanted} in\n{metrics}");
     }
 }
+
+/// ES-323: spans of a run go to a collector, where the environment names one; nowhere by default.
+#[test]
+fn spans_reach_a_collector_that_the_environment_names() {
+    let program = Program::playing("replies: [{glob: '*'}, {say: done}]");
+    let collector = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = collector.local_addr().unwrap();
+    let received = std::thread::spawn(move || one_request(&collector));
+    let mut command = program.command(&["run", "work", "--quiet"]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{address}"));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let request = received.join().unwrap();
+    let text = String::from_utf8_lossy(&request);
+    assert!(text.starts_with("POST /v1/traces"), "{text}");
+    let task = program.task();
+    for wanted in [
+        "invoke_agent",
+        "chat",
+        "execute_tool",
+        "gen_ai.operation.name",
+        "gen_ai.usage.input_tokens",
+        "gen_ai.tool.name",
+        "glob",
+        "windlass",
+        "COMPLETED",
+        &task,
+    ] {
+        assert!(text.contains(wanted), "{wanted} in\n{text}");
+    }
+}
+
+/// Spans are for looking on.
+#[test]
+fn a_collector_that_is_gone_does_not_cost_the_task() {
+    let program = Program::playing("replies: [{say: done}]");
+    let mut command = program.command(&["run", "work", "--quiet"]);
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Takes one whole HTTP request and answers it.
+fn one_request(listener: &std::net::TcpListener) -> Vec<u8> {
+    use std::io::{Read as _, Write as _};
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut request = Vec::new();
+    let mut chunk = [0; 4096];
+    loop {
+        let count = stream.read(&mut chunk).unwrap();
+        request.extend_from_slice(&chunk[..count]);
+        let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
+        let whole = text.find("\r\n\r\n").is_some_and(|end| {
+            let length = text.split("content-length: ").nth(1);
+            let length = length.and_then(|rest| rest.split("\r\n").next()?.parse().ok());
+            // Lossy text is no shorter than the bytes it stands for.
+            let head = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(end) + 4;
+            length.is_some_and(|length: usize| request.len() >= head + length)
+        });
+        if whole || count == 0 {
+            break;
+        }
+    }
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
+    request
+}

@@ -40,11 +40,14 @@ fn requests_about(program: &Program, word: &str) -> Vec<Value> {
     program.server.requests().iter().map(|request| request.json()).filter(about).collect()
 }
 
-/// ES-217, ES-219, ES-221, ES-222, ES-231, ES-232, ES-235, ES-236, ES-238, ES-239, ES-240, ES-243, ES-317, ES-318
+/// ES-034, ES-217, ES-218, ES-219, ES-221, ES-222, ES-231, ES-232, ES-235, ES-236, ES-238, ES-239, ES-240, ES-243, ES-317, ES-318,
+/// ES-332, ES-333, ES-344, ES-345
 #[test]
 fn three_sub_agents_of_one_reply_come_back_in_call_order() {
     let program = machine(THREE);
-    let ran = program.windlass(&["run", "count the fruit", "--json"]).expect(0);
+    let mut command = program.command(&["run", "count the fruit", "--json"]);
+    let ran = command.env("RUST_LOG", "windlass_agent=info").output().unwrap();
+    let ran = Ran::from(ran).expect(0);
 
     let last = requests_about(&program, "count the fruit").pop().unwrap();
     let messages = last["messages"].as_array().unwrap();
@@ -79,6 +82,27 @@ fn three_sub_agents_of_one_reply_come_back_in_call_order() {
     assert_eq!(done[0]["files_changed"][0], "apples.txt");
     assert_eq!(done[0]["usage"]["total_tokens"], 2_340);
     assert_eq!(ran.result()["usage"]["sub_agents_spawned"], 3);
+
+    let metrics = program.windlass(&["metrics"]).expect(0).stdout;
+    assert!(metrics.contains("agent_subagent_spawned 3"), "{metrics}");
+    assert!(
+        metrics.contains("agent_subagent_duration_ms_count{status=\"completed\"} 3"),
+        "{metrics}"
+    );
+    for (message, fields) in [
+        ("Sub-agent spawned", ["task_id", "label", "sub_agent_id"].as_slice()),
+        ("Sub-agent completed", ["task_id", "label", "status", "duration_ms"].as_slice()),
+    ] {
+        let line = ran.stderr.lines().find(|line| line.contains(message)).expect(message);
+        assert!(fields.iter().all(|field| line.contains(&format!("{field}="))), "{line}");
+        assert!(line.contains("INFO"), "{line}");
+    }
+    let tools = last["tools"].as_array().unwrap();
+    let spawn = tools.iter().find(|tool| tool["function"]["name"] == "spawn_agent").unwrap();
+    let description = spawn["function"]["description"].as_str().unwrap();
+    for words in ["context", "research", "parallel", "workspace"] {
+        assert!(description.contains(words), "{words} in {description}");
+    }
 }
 
 /// ES-241, ES-365: the third level is not offered the tool, and a forged call of it is refused.

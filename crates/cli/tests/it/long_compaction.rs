@@ -159,10 +159,15 @@ fn compacted(
         turn if turn > turns => reply(request, "say: Done."),
         3 => reply(request, "bash: 'echo it broke: E4711; exit 3'"),
         4 => reply(request, "write: {path: made.txt, content: made}"),
+        5 => reply(
+            request,
+            "update_plan: {steps: [{id: '1', description: pebbles, status: in_progress}]}",
+        ),
         turn => reply(request, &format!("read: notes-{}.txt", turn % 50)),
     });
-    let ran =
-        program.windlass(&["run", "count the pebbles", "--json", "--context-window", "16000"]);
+    let mut command =
+        program.command(&["run", "count the pebbles", "--json", "--context-window", "16000"]);
+    let ran = command.env("RUST_LOG", "windlass_agent=info").output().unwrap().into();
     assert_eq!(windowed.refused.load(SeqCst), 0);
     (program, ran)
 }
@@ -203,7 +208,8 @@ fn a_summarizer_that_fails_costs_the_summary_and_not_the_task() {
     }
 }
 
-/// ES-158, ES-159, ES-160, ES-164, ES-181, ES-314, ES-315, ES-316
+/// ES-010, ES-046, ES-120, ES-150, ES-158, ES-159, ES-160, ES-164, ES-181, ES-314, ES-315, ES-316,
+/// ES-329, ES-330, ES-331, ES-342, ES-343
 #[test]
 fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
     let (program, ran) =
@@ -246,6 +252,26 @@ fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
     }
     assert!(open.is_empty(), "no call is parted from its result: {open:?}");
 
+    assert!(
+        program.file(".plan.md").contains("**1**: pebbles"),
+        "the plan outlives what was dropped"
+    );
+    let metrics = program.windlass(&["metrics"]).expect(0).stdout;
+    for wanted in [
+        "agent_compaction_count{task_id=\"",
+        "agent_compaction_tokens_before_count ",
+        "agent_compaction_tokens_after_count ",
+    ] {
+        assert!(metrics.contains(wanted), "{wanted} in\n{metrics}");
+    }
+    for (message, fields) in [
+        ("Compaction triggered", ["task_id", "tokens_before", "tokens_after"].as_slice()),
+        ("Memory flush", ["task_id", "files_written"].as_slice()),
+    ] {
+        let line = ran.stderr.lines().find(|line| line.contains(message)).expect(message);
+        assert!(fields.iter().all(|field| line.contains(&format!("{field}="))), "{line}");
+    }
+
     let dropped = program.file(".scratch/compaction-1.md");
     assert!(dropped.contains("it broke: E4711") && dropped.contains("note 1 line 19"), "{dropped}");
     let shown = program.windlass(&["show", &program.task(), "--compactions"]).expect(0);
@@ -254,6 +280,36 @@ fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
     );
     let rows = program.windlass(&["show", &program.task(), "--compactions", "--json"]).expect(0);
     assert_eq!(rows.json_lines().len(), events(&ran, "compaction_end").len());
+}
+
+/// PL-035, C-22: with a person at the wheel a full context is handed back once its notes are saved.
+#[test]
+fn with_a_person_at_the_wheel_a_full_context_is_handed_back_before_it_is_compacted() {
+    let program = Program::with(ModelServer::start_empty());
+    notes(&program, 50, 20);
+    let windowed = Windowed::new(16_000);
+    let summary = |request: &Request| reply(request, &format!("say: {}", quoted(SUMMARY)));
+    windowed.serve(&program.server, summary, move |turn, request| match turn {
+        30 => reply(request, "say: Done."),
+        turn => reply(request, &format!("read: notes-{}.txt", turn % 50)),
+    });
+    let run = ["run", "count", "--json", "--control", "assisted", "--context-window", "16000"];
+    let ran = program.windlass(&run).expect(4);
+    assert_eq!(events(&ran, "status_changed").last().unwrap()["reason"], "context_full");
+    assert_eq!(events(&ran, "memory_flush").len(), 1, "notes are saved first");
+    assert!(events(&ran, "compaction_start").is_empty());
+    let mut resumes = 0;
+    let task = program.task();
+    let ended = loop {
+        let resumed = program.windlass(&["resume", &task, "--json"]);
+        resumes += 1;
+        assert_eq!(events(&resumed, "compaction_end").len(), 1, "resuming goes on with it");
+        if resumed.result()["final_message"] == "Done." {
+            break resumed.expect(4);
+        }
+        assert!(resumes < 30, "{resumed:?}");
+    };
+    assert_eq!(events(&ended, "status_changed").last().unwrap()["reason"], "awaiting_message");
 }
 
 /// ES-154
@@ -317,19 +373,19 @@ fn work_waits_while_notes_are_saved() {
     assert_eq!(program.file(".memo/saved.md"), "kept in time");
 }
 
-/// ES-169
+/// ES-169, ES-170
 #[test]
 fn summaries_are_asked_of_the_model_that_is_named_for_them() {
     let program = Program::with(ModelServer::start_empty());
     let directory = program.data.path().join(".config/windlass");
     std::fs::create_dir_all(&directory).unwrap();
     let named = "[compaction]\nsummarization_model = \"litellm/tiny\"\n[models.\"tiny\"]\n\
-                 context_window = 8000\n";
+                 context_window = 5000\n";
     std::fs::write(directory.join("config.toml"), named).unwrap();
-    notes(&program, 50, 20);
+    notes(&program, 50, 60);
     program.server.answer_with(|request| {
         if is_summary(request) {
-            assert!(request.body.len() / BYTES_PER_TOKEN < 8_000, "within its own window");
+            assert!(request.body.len() / BYTES_PER_TOKEN < 5_000, "within its own window");
             return Some(reply(request, &format!("say: {}", quoted(SUMMARY))));
         }
         if last_text(request).starts_with("You are approaching") {
@@ -343,7 +399,11 @@ fn summaries_are_asked_of_the_model_that_is_named_for_them() {
             false => reply(request, &format!("read: notes-{}.txt", seen.map_or(0, |n| n + 1))),
         })
     });
-    program.windlass(&["run", "count", "--json", "--context-window", "16000"]).expect(0);
+    let ran = program.windlass(&["run", "count", "--json", "--context-window", "32000"]).expect(0);
+    let joined = format!("{SUMMARY}\n\n---\n\n{SUMMARY}");
+    let summaries = events(&ran, "compaction_end");
+    let has_joint = |end: &Value| end["summary"].as_str().unwrap().contains(&joined);
+    assert!(summaries.iter().any(has_joint), "chunks are summarized apart: {summaries:?}");
     let models: std::collections::BTreeSet<_> = program
         .server
         .requests()

@@ -121,6 +121,28 @@ fn a_projects_servers_start_only_after_trust_and_not_after_a_change() {
     assert!(!offered(), "changed since");
 }
 
+/// MS-151: a skill's folder brings a server along, beside its text and scripts.
+#[test]
+fn a_skills_own_server_is_offered() {
+    let program = Program::playing("replies: [{say: done}]");
+    let index = server();
+    let package = index.split("/node_modules/").next().unwrap();
+    user_config(&program, &format!("[sandbox]\nread_only = ['{package}']\n"));
+    let folder = program.data.path().join(".agents/skills/files");
+    std::fs::create_dir_all(folder.join("scripts")).unwrap();
+    std::fs::write(folder.join("scripts/run.sh"), "true\n").unwrap();
+    let text = "---\nname: files\ndescription: Works with files\n---\nUse the server.\n";
+    std::fs::write(folder.join("SKILL.md"), text).unwrap();
+    let server = json!({ "command": "node", "args": [index, "/workspace"] });
+    let servers = json!({ "mcpServers": { "skillfiles": server } }).to_string();
+    std::fs::write(folder.join("mcp.json"), servers).unwrap();
+    program.windlass(&["run", "look", "--quiet"]).expect(0);
+    let tools = tools(&program);
+    assert!(tools.contains(&"mcp__skillfiles__read_text_file".to_owned()), "{tools:?}");
+    let listed = program.windlass(&["skills", "list"]).expect(0);
+    assert!(listed.stdout.contains("files"), "{listed:?}");
+}
+
 /// WF-034…037
 #[test]
 fn presets_and_missing_programs_are_named() {

@@ -366,3 +366,36 @@ fn a_resumed_task_hears_of_skills_that_changed_while_it_waited() {
     let told = sent.iter().find(|text| text.starts_with("The skills have changed")).unwrap();
     assert!(told.contains("- changed: `deploy`") && told.contains("- new: `fresh`"), "{told}");
 }
+
+/// AX-022, AX-023, AX-034: a hook's words are the reason of a denial; a project's runs only when approved.
+#[test]
+fn the_hooks_of_a_followed_skill_refuse_and_remark_once_they_are_trusted() {
+    let script = "{bash: {command: 'echo kept > kept.txt'}}, \
+                  {write: {path: secret.txt, content: x}}, {say: done}";
+    let program = Program::playing(&format!("replies: [{script}, {script}]"));
+    let path = program.workspace().join(".windlass/skills/careful/SKILL.md");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let hooked = "---\nname: careful\ndescription: Works with care\nhooks:\n\
+                  \x20 - event: before_tool\n    tools: [write]\n\
+                  \x20   command: 'grep -q secret && echo no secrets here >&2 && exit 2; true'\n\
+                  \x20 - event: after_tool\n    tools: [Bash]\n\
+                  \x20   command: 'cat > seen.json; echo mind the gap; exit 1'\n---\nWork.\n";
+    std::fs::write(&path, hooked).unwrap();
+
+    let unapproved = program.windlass(&["run", "/careful now", "--json"]).expect(0);
+    assert!(program.workspace().join("secret.txt").exists(), "{}", unapproved.stdout);
+    assert!(!program.workspace().join("seen.json").exists());
+
+    std::fs::remove_file(program.workspace().join("secret.txt")).unwrap();
+    program.windlass(&["trust", "--yes"]).expect(0);
+    let ran = program.windlass(&["run", "/careful now", "--json"]).expect(0);
+    assert!(!program.workspace().join("secret.txt").exists(), "{}", ran.stdout);
+    let told: Value = serde_json::from_str(&program.file("seen.json")).unwrap();
+    assert_eq!(told["event"], "after_tool");
+    assert_eq!(told["tool_input"]["command"], "echo kept > kept.txt");
+    let refused = "a hook of the skill `careful` refused: no secrets here";
+    assert!(ran.stdout.contains(refused), "{}", ran.stdout);
+    assert!(ran.stdout.contains("A hook of the skill `careful` says: mind the gap"));
+    let check = ran.json_lines().into_iter().rfind(|line| line["event_type"] == "risk_check");
+    assert_eq!(check.unwrap()["data"]["decision"], "deny");
+}

@@ -23,7 +23,7 @@ fn prepared(script: &str) -> Program {
     program
 }
 
-/// ES-001, ES-006, ES-020, ES-013, ES-031, ES-112…115, ES-118, ES-226, ES-298…305, ES-307…313, ES-321
+/// ES-001, ES-006, ES-020, ES-013, ES-031, ES-112…115, ES-118, ES-226, ES-298…305, ES-307…313, ES-321, ES-103
 #[test]
 fn a_goal_is_worked_on_and_its_deliverables_come_back() {
     let program = prepared(WORK);
@@ -47,9 +47,15 @@ fn a_goal_is_worked_on_and_its_deliverables_come_back() {
     let sum = usage["input_tokens"].as_u64().unwrap() + usage["output_tokens"].as_u64().unwrap();
     assert_eq!(usage["total_tokens"].as_u64().unwrap(), sum);
     assert!(result.get("hitl_request").is_none());
+    let start = &ran.json_lines()[1]["data"];
+    for field in ["task_id", "goal", "context", "container", "tools", "risk_policy", "model"] {
+        assert!(!start[field].is_null(), "agent_start says {field}: {start}");
+    }
+    assert!(start["max_iterations"].is_u64() && start.get("timeout_ms").is_some(), "{start}");
+    assert!(start["compaction_config"].is_object(), "{start}");
 }
 
-/// ES-011, ES-036…039, ES-044, ES-048, ES-145, ES-173, ES-322
+/// ES-011, ES-025, ES-036…039, ES-044, ES-048, ES-145, ES-173, ES-322
 #[test]
 fn plan_memo_output_and_trace_are_where_they_belong() {
     let program = prepared(WORK);
@@ -57,6 +63,7 @@ fn plan_memo_output_and_trace_are_where_they_belong() {
 
     assert!(program.file(".plan.md").starts_with("# Execution Plan"));
     assert!(program.file(".plan.md").contains("- [x] **1**: look"));
+    assert_eq!(program.file(".plan.md").matches("**1**").count(), 1, "the last call's, whole");
     assert_eq!(program.file(".memo/findings.md"), "the notes are short");
     assert_eq!(program.file("output/report.md"), "all is well");
     let task = ran.result()["task_id"].as_str().unwrap().to_owned();

@@ -38,7 +38,7 @@ fn shown(skills: &Skills, directory: &Path) -> String {
 
 const PDF: &str = "---\nname: pdf\ndescription: Fill in forms\n---\n\n# PDF\n\nDo this.\n";
 
-/// ES-244, ES-245, ES-246, ES-248
+/// AX-015, ES-244, ES-245, ES-246, ES-248
 #[test]
 fn folders_and_lone_files_are_found_and_read() {
     let directory = tempfile::tempdir().unwrap();

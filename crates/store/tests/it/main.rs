@@ -7,6 +7,7 @@ mod journal;
 mod writer;
 mod tasks;
 mod mailbox;
+mod outbox;
 mod ownership;
 mod opening;
 mod changes;

@@ -91,8 +91,9 @@ fn a_newer_database_is_refused_and_both_versions_named() {
     assert_eq!(
         error_of(world.dir.path()).to_string(),
         format!(
-            "database `{}` has version 99, and this program knows versions up to 1",
-            path.display()
+            "database `{}` has version 99, and this program knows versions up to {}",
+            path.display(),
+            windlass_store::SCHEMA_VERSION
         )
     );
 }

@@ -121,8 +121,11 @@ async fn a_session_names_its_tasks_and_the_active_one() {
     let two = store.create_task(at(1), second).await.unwrap().task();
     let row = store.session(session).unwrap().unwrap();
     assert_eq!((row.tasks.as_slice(), row.active_task_id), ([one, two].as_slice(), Some(two)));
+    let active = || store.session(session).unwrap().unwrap().active_task_id;
     move_to(&store, two, &[(Todo, TaskStatus::Cancelled)]).await;
-    assert_eq!(store.session(session).unwrap().unwrap().active_task_id, None);
+    assert_eq!(active(), Some(one), "the newest that still lives has the focus");
+    move_to(&store, one, &[(Todo, TaskStatus::Cancelled)]).await;
+    assert_eq!(active(), None);
     assert_eq!(store.sessions(10).unwrap().len(), 1);
 }
 

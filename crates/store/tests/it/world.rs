@@ -56,6 +56,8 @@ pub fn created_at(at: Timestamp) -> TaskCreated {
         dependency_blockers: Vec::new(),
         max_retries: 3,
         cost_budget: None,
+        user_id: None,
+        deadline: None,
     }
 }
 

@@ -48,6 +48,10 @@ impl Tool for Bash {
         Category::Environment
     }
 
+    fn runs_alone(&self) -> bool {
+        true
+    }
+
     fn prepare(&self, world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
         let prepared = prepare(world.clone(), call);
         Box::pin(std::future::ready(prepared))

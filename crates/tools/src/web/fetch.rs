@@ -4,12 +4,12 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use windlass_core::outcome::{Ending, Outcome, Recovery};
-use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::outcome::Outcome;
+use windlass_core::policy::{Class, Risk};
 
-use super::Reach;
 use super::client::Fetcher;
 use super::page::{self, Part};
+use super::{Reach, looking};
 use crate::schema;
 use crate::tool::{Call, Category, Prepared, Tool, World};
 
@@ -57,24 +57,11 @@ impl Tool for WebFetch {
         (Class::Read, Risk::Medium)
     }
 
-    fn prepare(&self, _world: &World, mut call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let given: Result<Arguments, _> = serde_json::from_value(call.arguments.take());
+    fn prepare(&self, _world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
         let fetcher = self.fetcher.clone();
-        Box::pin(async move {
-            let given = given.map_err(|error| {
-                Outcome::error(format!("The arguments of `web_fetch` do not fit: {error}"))
-            })?;
-            let reason = format!("reads {}", windlass_core::text::one_line(&given.url, 200));
-            let act = Box::new(move || -> BoxFuture<'static, Outcome> {
-                Box::pin(async move {
-                    let stop = call.stop.clone();
-                    let stopped = Outcome::ended(Ending::Cancelled, "Stopped with the task.");
-                    stop.run_until_cancelled(fetch(fetcher, given)).await.unwrap_or(stopped)
-                })
-            });
-            let assessment = Assessment::of(Class::Read, reason).at_least(Risk::Medium);
-            Ok(Prepared::new(assessment, Recovery::Rerun, act))
-        })
+        let reads =
+            |given: &Arguments| format!("reads {}", windlass_core::text::one_line(&given.url, 200));
+        Box::pin(looking("web_fetch", call, reads, |given| fetch(fetcher, given)))
     }
 }
 

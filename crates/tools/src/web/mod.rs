@@ -15,8 +15,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use serde::de::DeserializeOwned;
+use windlass_core::outcome::{Ending, Outcome, Recovery};
+use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_sandbox::network::{AddressRules, HostRules};
 
+use crate::tool::{Call, Prepared};
 pub(crate) use client::install_tls;
 pub use fetch::WebFetch;
 pub use search::{Provider, Search, WebSearch};
@@ -41,6 +45,30 @@ impl Reach {
     pub fn new(addresses: AddressRules, hosts: HostRules) -> Self {
         Self { addresses, hosts, lookup: Arc::new(|host| Box::pin(system_lookup(host))) }
     }
+}
+
+/// A call that only looks: its arguments read, what it does said for the gate, ended with the task.
+async fn looking<A, F>(
+    name: &str,
+    mut call: Call,
+    reason: impl FnOnce(&A) -> String,
+    act: impl FnOnce(A) -> F + Send + 'static,
+) -> Result<Prepared, Outcome>
+where
+    A: DeserializeOwned + Send + 'static,
+    F: Future<Output = Outcome> + Send + 'static,
+{
+    let given: A = serde_json::from_value(call.arguments.take()).map_err(|error| {
+        Outcome::error(format!("The arguments of `{name}` do not fit: {error}"))
+    })?;
+    let assessment = Assessment::of(Class::Read, reason(&given)).at_least(Risk::Medium);
+    let act = Box::new(move || -> BoxFuture<'static, Outcome> {
+        Box::pin(async move {
+            let stopped = Outcome::ended(Ending::Cancelled, "Stopped with the task.");
+            call.stop.run_until_cancelled(act(given)).await.unwrap_or(stopped)
+        })
+    });
+    Ok(Prepared::new(assessment, Recovery::Rerun, act))
 }
 
 async fn system_lookup(host: String) -> std::io::Result<Vec<IpAddr>> {

@@ -9,10 +9,11 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
-use windlass_core::outcome::{Ending, Outcome, Recovery};
-use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::outcome::Outcome;
+use windlass_core::policy::{Class, Risk};
 
 use super::client::{AGENT, install_tls, unreachable};
+use super::looking;
 use crate::output::neutralize;
 use crate::schema;
 use crate::tool::{Call, Category, Prepared, Tool, World};
@@ -207,25 +208,13 @@ impl Tool for WebSearch {
         (Class::Read, Risk::Medium)
     }
 
-    fn prepare(&self, _world: &World, mut call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let given: Result<Arguments, _> = serde_json::from_value(call.arguments.take());
+    fn prepare(&self, _world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
         let this = self.clone();
-        Box::pin(async move {
-            let given = given.map_err(|error| {
-                Outcome::error(format!("The arguments of `web_search` do not fit: {error}"))
-            })?;
+        let searches = |given: &Arguments| {
             let query = windlass_core::text::one_line(&given.query, 200);
-            let reason = format!("searches the web for \"{query}\"");
-            let act = Box::new(move || -> BoxFuture<'static, Outcome> {
-                Box::pin(async move {
-                    let stop = call.stop.clone();
-                    let stopped = Outcome::ended(Ending::Cancelled, "Stopped with the task.");
-                    stop.run_until_cancelled(search(this, given)).await.unwrap_or(stopped)
-                })
-            });
-            let assessment = Assessment::of(Class::Read, reason).at_least(Risk::Medium);
-            Ok(Prepared::new(assessment, Recovery::Rerun, act))
-        })
+            format!("searches the web for \"{query}\"")
+        };
+        Box::pin(looking("web_search", call, searches, |given| search(this, given)))
     }
 }
 

@@ -1,0 +1,134 @@
+//! `serve`: the coordinator and workers in one process, until a signal says stop.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use windlass_coordinator::bus::{Bus, Embedded, InStream, Redis};
+use windlass_coordinator::{Coordinator, Lease, Limits, Service};
+use windlass_core::id::CommandId;
+
+use super::Setting;
+use crate::args::Serve;
+use crate::config::Config;
+use crate::failure::{self, Failure};
+use crate::show::{note, plain};
+
+/// What a service is there for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Everything.
+    Whole,
+    /// Driving tasks: it takes commands, and leaves what people say to a coordinator.
+    Worker,
+}
+
+impl Part {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "serving",
+            Self::Worker => "working",
+        }
+    }
+
+    fn streams(self) -> Vec<InStream> {
+        match self {
+            Self::Whole => InStream::ALL.to_vec(),
+            Self::Worker => vec![InStream::TaskCommand],
+        }
+    }
+}
+
+pub(super) fn serve(setting: &Setting, args: &Serve) -> Result<u8, Failure> {
+    run(setting, args, Part::Whole)
+}
+
+/// Serves until it is told to stop, and then until everything is parked.
+pub(super) fn run(setting: &Setting, args: &Serve, part: Part) -> Result<u8, Failure> {
+    // What a project says about itself is read for each task, in its own directory.
+    let config = setting.surroundings.config(Path::new("/"))?;
+    setting.runtime.block_on(async {
+        let bus = bus(&config, &setting.coordinator).await?;
+        let coordinator = setting
+            .coordinator
+            .clone()
+            .with_limits(limits(&config, setting.coordinator.limits()))
+            .with_leases(bus.clone() as Arc<dyn Lease>);
+        let tasks = args.tasks.unwrap_or(config.coordinator.worker_tasks as usize).max(1);
+        let service = Service {
+            name: name(),
+            streams: part.streams(),
+            tasks,
+            claim_after: config.coordinator.claim_after_ms,
+            drain: config.coordinator.drain_seconds,
+        };
+        let (place, process) = (plain(&bus.place()), std::process::id());
+        note(&format!("{}, up to {tasks} tasks at once; {place}; process {process}", part.name()));
+        until_stopped(service, coordinator, bus).await
+    })
+}
+
+async fn until_stopped(
+    service: Service,
+    coordinator: Coordinator,
+    bus: Arc<dyn Bus>,
+) -> Result<u8, Failure> {
+    let listen = |kind| signal(kind).context("signals cannot be listened for");
+    let mut interrupts = listen(SignalKind::interrupt())?;
+    let mut terminations = listen(SignalKind::terminate())?;
+    let stop = CancellationToken::new();
+    let mut serving = JoinSet::new();
+    serving.spawn(service.run(coordinator, bus, stop.clone()));
+    loop {
+        tokio::select! {
+            Some(ended) = serving.join_next() => {
+                ended.context("the service ended badly")??;
+                note("stopped; what is not done goes on at the next start");
+                return Ok(0);
+            }
+            _ = interrupts.recv() => {}
+            _ = terminations.recv() => {}
+        }
+        if stop.is_cancelled() {
+            note("stopped at once; tasks recover at the next start");
+            return Ok(failure::INTERRUPTED);
+        }
+        note("stopping: tasks are parked at their next turn; a second signal stops at once");
+        stop.cancel();
+    }
+}
+
+/// The bus that is configured. A Redis that does not answer yet is waited for.
+async fn bus(config: &Config, coordinator: &Coordinator) -> Result<Arc<dyn Bus>, Failure> {
+    let Some(url) = &config.coordinator.redis_url else {
+        let store = coordinator.store().clone();
+        return Ok(Arc::new(Embedded::new(store, Arc::new(Timestamp::now))));
+    };
+    let redis = Redis::new(url.expose().as_ref()).map_err(|error| Failure {
+        hint: Some("write it as `redis://HOST:PORT/DB` (REDIS_URL)".to_owned()),
+        ..anyhow::Error::from(error).into()
+    })?;
+    if let Err(error) = redis.check().await {
+        note(&format!("notice: {}; it is tried again until it does", plain(&error.to_string())));
+    }
+    Ok(Arc::new(redis))
+}
+
+fn limits(config: &Config, base: Limits) -> Limits {
+    Limits {
+        tasks_per_session: config.coordinator.max_concurrent_tasks as usize,
+        sessions_per_user: config.coordinator.max_sessions as usize,
+        session_lease: config.coordinator.session_lease_ttl_ms,
+        ..base
+    }
+}
+
+/// Another name for every process that ever was.
+fn name() -> String {
+    let random = CommandId::new(Timestamp::now()).to_string();
+    format!("{}-{}", std::process::id(), random.trim_start_matches("cmd_"))
+}

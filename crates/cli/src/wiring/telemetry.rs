@@ -1,0 +1,90 @@
+//! What the program tells about itself: log lines on stderr, spans to an OpenTelemetry collector.
+//!
+//! Both are off unless the environment asks for them: `RUST_LOG`, `OTEL_EXPORTER_OTLP_ENDPOINT` (ES-323).
+
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::Metadata;
+use tracing_subscriber::filter::{self, FilterExt as _};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, Registry};
+use windlass_agent::spans;
+
+use crate::show::{self, Look};
+
+/// Where spans go; the last of them leave when it is dropped.
+pub struct Telemetry {
+    provider: Option<SdkTracerProvider>,
+}
+
+impl Telemetry {
+    /// Begins to tell what the environment asks for.
+    pub fn begin(log_format: &str) -> Self {
+        let provider = provider();
+        let spans = provider.as_ref().map(|provider| {
+            tracing_opentelemetry::layer()
+                .with_tracer(provider.tracer("windlass"))
+                .with_location(false)
+                .with_threads(false)
+                .with_filter(filter::filter_fn(is_span))
+        });
+        let lines = EnvFilter::try_from_default_env().ok().map(|filter| {
+            let ansi = Look::here().notes.on;
+            let lines =
+                tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(ansi);
+            let lines = match log_format {
+                "json" => lines.json().boxed(),
+                _ => lines.boxed(),
+            };
+            lines.with_filter(filter.and(filter::filter_fn(|meta| !is_span(meta))))
+        });
+        if spans.is_some() || lines.is_some() {
+            // A second subscriber in one process (a test) is no reason to stop.
+            let _ = Registry::default().with(lines).with(spans).try_init();
+        }
+        Self { provider }
+    }
+}
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        if let Some(provider) = &self.provider
+            && let Err(error) = provider.shutdown()
+        {
+            show::note(&format!("warning: not all spans reached the collector: {error}"));
+        }
+    }
+}
+
+/// Spans are for the collector; log lines stay as they are.
+fn is_span(meta: &Metadata<'_>) -> bool {
+    meta.target() == spans::TARGET
+}
+
+fn provider() -> Option<SdkTracerProvider> {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let wanted = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
+    if !wanted.into_iter().any(set) {
+        return None;
+    }
+    // One provider for the whole process; the model's clients bring the same one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let exporter = SpanExporter::builder().with_http().with_protocol(Protocol::HttpBinary).build();
+    match exporter {
+        Ok(exporter) => {
+            let mut about = Resource::builder();
+            if !set("OTEL_SERVICE_NAME") {
+                about = about.with_service_name("windlass");
+            }
+            let provider = SdkTracerProvider::builder().with_batch_exporter(exporter);
+            Some(provider.with_resource(about.build()).build())
+        }
+        Err(error) => {
+            show::note(&format!("warning: no spans are sent to the collector: {error}"));
+            None
+        }
+    }
+}

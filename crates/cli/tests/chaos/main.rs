@@ -1,0 +1,53 @@
+//! Chaos: processes are killed and restarted at random while messages, answers, pauses and cancels arrive.
+//! At the end every task is in the state its log implies, everything acknowledged was seen exactly once, no
+//! effect happened twice and no question was lost.
+//!
+//! The seed is printed; `WINDLASS_CHAOS_SEED` repeats a run's decisions, though not its timing.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod model;
+mod storm;
+mod verdict;
+#[path = "../service/world.rs"]
+#[expect(dead_code, reason = "shared with the tests of the service, which use more of it")]
+mod world;
+
+use std::time::Duration;
+
+use storm::Storm;
+use world::{On, World};
+
+/// How long it storms. The rest of a run, until all has settled, is bounded by the world's patience.
+const STORM: Duration = Duration::from_secs(25);
+
+/// One after the other: two cores, and each run keeps them busy.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+/// Must show 2, on the embedded bus: a service and a worker.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_done_twice_on_the_embedded_bus() {
+    let _alone = ALONE.lock().await;
+    weather(On::Embedded, &["serve", "worker"]).await;
+}
+
+/// Must show 2, on Redis: a service, two workers, and Redis killed and restarted in the middle.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_done_twice_on_redis() {
+    let _alone = ALONE.lock().await;
+    weather(On::Redis, &["serve", "worker", "worker"]).await;
+}
+
+#[expect(clippy::print_stdout, reason = "whoever repeats a run needs its seed")]
+async fn weather(on: On, processes: &[&'static str]) {
+    let given = std::env::var("WINDLASS_CHAOS_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| jiff::Timestamp::now().as_microsecond().unsigned_abs());
+    println!("{on:?}: WINDLASS_CHAOS_SEED={seed}");
+    let (server, script) = model::start();
+    let world = World::new(on, server);
+    let mut storm = Storm::begin(world, script, processes, seed).await;
+    storm.rage(STORM).await;
+    storm.calm().await;
+    println!("{on:?}: {}", storm.summary());
+    verdict::check(&storm);
+}

@@ -1,0 +1,49 @@
+//! The scripted model: each task appends one line after another until it is told to finish.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use windlass_testkit::{Answer, ModelServer, Request};
+
+/// How long a reply takes: long enough to be killed in, short enough for many.
+const LATENCY: Duration = Duration::from_millis(60);
+
+/// Replies after which a person is asked.
+const ASKS_AFTER: [usize; 3] = [2, 9, 20];
+
+/// When tasks may finish.
+#[derive(Clone, Default)]
+pub struct Finish(Arc<AtomicBool>);
+
+impl Finish {
+    pub fn now(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn is_due(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+pub fn start() -> (ModelServer, Finish) {
+    let server = ModelServer::start_empty();
+    server.forget_bodies();
+    let finish = Finish::default();
+    let due = finish.clone();
+    server.answer_with(move |request: &Request| Some(reply(request.replies, due.is_due())));
+    (server, finish)
+}
+
+/// The reply depends on nothing but how many there were, so a task that was killed goes on where it was.
+fn reply(number: usize, due: bool) -> Answer {
+    let script = if ASKS_AFTER.contains(&number) {
+        format!("ask_user: {{question: \"number {number}?\"}}")
+    } else if due && number > ASKS_AFTER[2] {
+        "say: done".to_owned()
+    } else {
+        // Each line is another one: a line that stands twice was written twice.
+        format!("bash: echo line-{number} >> lines.txt")
+    };
+    Answer::script(&script).delayed(LATENCY)
+}

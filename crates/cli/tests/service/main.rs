@@ -1,0 +1,9 @@
+//! The program as a service: `serve` and `worker` as processes, on either bus.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod world;
+mod serve;
+mod worker;
+mod redis_cli;
+mod triggers;

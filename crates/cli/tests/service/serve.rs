@@ -1,0 +1,144 @@
+//! `windlass serve`, alone.
+
+use rustix::process::Signal;
+use windlass_core::event::Event;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::OutStream;
+use windlass_testkit::{Answer, Gate, ModelServer};
+
+use crate::world::{On, World};
+
+const WORK: &str = "replies: [{bash: echo one >> notes.txt}, {say: done}]";
+
+/// ES-292, ES-386, ES-387: a command on the stream becomes a task, and its result is published.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_on_the_bus_is_run_and_its_result_published() {
+    for on in [On::Embedded, On::Redis] {
+        let world = World::new(on, ModelServer::start(WORK));
+        let serve = world.start(&["serve"]);
+        let submission = world.submit("write a note").await;
+        world.until_status(submission.task, TaskStatus::Done).await;
+        let result = world.until_published(OutStream::TaskResult, submission.task).await;
+        assert_eq!(result["status"], "COMPLETED", "{on:?}");
+        assert_eq!(result["final_message"], "done");
+        assert_eq!(result["command_id"], submission.command.to_string());
+        assert_eq!(result["session_id"], submission.session.to_string());
+        let notes = world.workspace(submission.task).join("notes.txt");
+        assert_eq!(std::fs::read_to_string(notes).unwrap(), "one\n");
+        assert!(serve.stop().success());
+    }
+}
+
+/// O-32: a command that comes again starts nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_command_is_one_task() {
+    let world = World::new(On::Embedded, ModelServer::start(WORK));
+    let _serve = world.start(&["serve"]);
+    let submission = world.submit("write a note").await;
+    world.send(windlass_coordinator::bus::InStream::TaskCommand, &submission.json).await;
+    world.until_status(submission.task, TaskStatus::Done).await;
+    let second = world.submit("another").await;
+    world.until_status(second.task, TaskStatus::Done).await;
+    let tasks = world.store.tasks(&windlass_store::Filter::default()).unwrap();
+    assert_eq!(tasks.len(), 2);
+    let notes = world.workspace(submission.task).join("notes.txt");
+    assert_eq!(std::fs::read_to_string(notes).unwrap(), "one\n");
+}
+
+/// ES-292: a command that cannot be read is a failed result with the reason, and nothing else happens.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_makes_no_sense_is_refused_with_the_reason() {
+    let world = World::new(On::Embedded, ModelServer::start(WORK));
+    let _serve = world.start(&["serve"]);
+    let mut submission = world.submission("write a note");
+    submission.json.as_object_mut().unwrap().remove("goal");
+    world.send(windlass_coordinator::bus::InStream::TaskCommand, &submission.json).await;
+    let result = world.until_published(OutStream::TaskResult, submission.task).await;
+    assert_eq!(result["status"], "FAILED");
+    assert_eq!(result["error_details"]["error_type"], "invalid_command");
+    assert_eq!(result["error_details"]["retryable"], false);
+    assert!(result["error_details"]["message"].as_str().unwrap().contains("goal"));
+    assert!(world.task(submission.task).is_none());
+}
+
+/// A stopped service parks its tasks at a turn boundary and says so; the next one goes on with them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_is_stopped_parks_its_tasks_and_the_next_goes_on() {
+    let world = World::new(On::Embedded, ModelServer::start(WORK));
+    let gate = Gate::new();
+    world.model.next(Answer::script("say: never").gated(0, &gate));
+    let serve = world.start(&["serve"]);
+    let submission = world.submit("write a note").await;
+    world.model.requests_reach(1).await;
+    serve.signal(Signal::TERM);
+    serve.until_says("stopping");
+    serve.until_says("stopped");
+    let row = world.task(submission.task).unwrap();
+    assert_eq!((row.status, row.reason), (TaskStatus::Paused, StatusReason::Shutdown));
+    assert!(world.published(OutStream::TaskResult).is_empty(), "it is not paused, only waiting");
+
+    let _next = world.start(&["serve"]);
+    world.until_status(submission.task, TaskStatus::Done).await;
+    let notes = world.workspace(submission.task).join("notes.txt");
+    assert_eq!(std::fs::read_to_string(notes).unwrap(), "one\n");
+}
+
+/// §15.5: what a service ran when it was killed goes on with the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_service_ran_goes_on_at_the_next_start() {
+    let world = World::new(On::Embedded, ModelServer::start(WORK));
+    let gate = Gate::new();
+    world.model.next(Answer::script("say: never").gated(0, &gate));
+    let serve = world.start(&["serve"]);
+    let submission = world.submit("write a note").await;
+    world.model.requests_reach(1).await;
+    serve.kill();
+    let row = world.task(submission.task).unwrap();
+    assert_eq!(row.status, TaskStatus::Running);
+    let _next = world.start(&["serve"]);
+    world.until_status(submission.task, TaskStatus::Done).await;
+    let began =
+        |record: &windlass_core::event::Record| matches!(record.event, Event::AgentStart(_));
+    assert_eq!(world.journal(submission.task).iter().filter(|one| began(one)).count(), 2);
+}
+
+/// A task that cannot be given what it needs fails with the reason, and its result says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_whose_model_does_not_exist_fails_with_the_reason() {
+    let world = World::new(On::Embedded, ModelServer::start(WORK));
+    let _serve = world.start(&["serve"]);
+    let mut submission = world.submission("write a note");
+    submission.json["execution_config"] = serde_json::json!({ "model": "nobody/nothing" });
+    world.send(windlass_coordinator::bus::InStream::TaskCommand, &submission.json).await;
+    world.until_status(submission.task, TaskStatus::Failed).await;
+    let result = world.until_published(OutStream::TaskResult, submission.task).await;
+    assert_eq!(result["status"], "FAILED");
+    assert!(result["error_details"]["message"].as_str().unwrap().contains("nobody"), "{result}");
+}
+
+/// ES-090: as many of a session at once as it may have; the next one waits for a place.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fourth_task_of_a_session_waits_for_a_place() {
+    let world = World::new(On::Embedded, ModelServer::start("replies: [{say: done}]"));
+    let gate = Gate::new();
+    for _ in 0..3 {
+        world.model.next(Answer::script("say: done").gated(0, &gate));
+    }
+    let _serve = world.start(&["serve"]);
+    let first = world.submission("one");
+    let mut all = vec![first.task];
+    world.send(windlass_coordinator::bus::InStream::TaskCommand, &first.json).await;
+    for goal in ["two", "three", "four"] {
+        let mut next = world.submission(goal);
+        next.json["session_id"] = first.json["session_id"].clone();
+        world.send(windlass_coordinator::bus::InStream::TaskCommand, &next.json).await;
+        all.push(next.task);
+    }
+    world.model.requests_reach(3).await;
+    world.until("the fourth is known", || world.task(all[3])).await;
+    assert_eq!(world.task(all[3]).unwrap().status, TaskStatus::Todo);
+    gate.open();
+    for task in all {
+        world.until_status(task, TaskStatus::Done).await;
+    }
+}

@@ -1,0 +1,171 @@
+//! Triggers, injections and control flags, as they arrive on either bus while a task runs.
+
+use jiff::Timestamp;
+use serde_json::json;
+use windlass_coordinator::bus::{Flag, InStream};
+use windlass_core::event::{Event, Record};
+use windlass_core::id::{InjectionId, TaskId};
+use windlass_core::injection::Injection;
+use windlass_core::status::TaskStatus;
+use windlass_store::OutStream;
+use windlass_testkit::{Answer, Gate, ModelServer};
+
+use crate::world::{On, Process, Submission, World};
+
+/// A task that waits for its first reply, which comes when the gate opens.
+async fn held(on: On) -> (World, Process, Submission, Gate) {
+    let world = World::new(on, ModelServer::start("replies: [{bash: \"true\"}, {say: done}]"));
+    let gate = Gate::new();
+    world.model.next(Answer::script("bash: \"true\"").gated(0, &gate));
+    let serve = world.start(&["serve"]);
+    let submission = world.submit("wait").await;
+    gate.reached().await;
+    (world, serve, submission, gate)
+}
+
+fn heard(world: &World, task: TaskId) -> Vec<String> {
+    let heard = |record: Record| match record.event {
+        Event::InjectionReceived(injection) => Some(injection.content),
+        _ => None,
+    };
+    world.journal(task).into_iter().filter_map(heard).collect()
+}
+
+/// ES-100, ES-102: an event reaches its task, once, though it is delivered twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_external_event_reaches_its_task_once() {
+    for on in [On::Embedded, On::Redis] {
+        let (world, _serve, submission, gate) = held(on).await;
+        let event =
+            json!({ "request_id": "build-7", "task_id": submission.task, "payload": "green" });
+        world.send(InStream::ExternalEvent, &event).await;
+        world.send(InStream::ExternalEvent, &event).await;
+        let waits = || world.store.has_mail(submission.task).unwrap().then_some(());
+        world.until("mail waits", waits).await;
+        gate.open();
+        world.until_status(submission.task, TaskStatus::Done).await;
+        assert_eq!(heard(&world, submission.task), ["green"], "{on:?}");
+    }
+}
+
+/// ES-101, ES-391: pause, resume and cancel from the stream; the key says the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn control_from_the_stream_pauses_resumes_and_cancels() {
+    for on in [On::Embedded, On::Redis] {
+        let (world, _serve, submission, gate) = held(on).await;
+        let task = submission.task;
+        let control = |action: &str| json!({ "task_id": task, "action": action });
+        world.send(InStream::TaskControl, &control("pause")).await;
+        world.until("a pause waits", || world.store.has_mail(task).unwrap().then_some(())).await;
+        gate.open();
+        world.until_status(task, TaskStatus::Paused).await;
+        let paused = world.until_published(OutStream::TaskResult, task).await;
+        assert_eq!(paused["status"], "PAUSED");
+        world.send(InStream::TaskControl, &control("resume")).await;
+        world.until_status(task, TaskStatus::Done).await;
+        assert!(world.bus().flags(&[task]).await.unwrap().is_empty(), "{on:?}");
+
+        let other = world.submission("wait");
+        let gate = Gate::new();
+        world.model.next(Answer::script("say: never").gated(0, &gate));
+        world.send(InStream::TaskCommand, &other.json).await;
+        gate.reached().await;
+        let cancel = json!({ "task_id": other.task, "action": "cancel", "reason": "enough" });
+        world.send(InStream::TaskControl, &cancel).await;
+        let row = world.until_status(other.task, TaskStatus::Cancelled).await;
+        assert_eq!(row.detail.as_deref(), Some("enough"));
+    }
+}
+
+/// ES-016, ES-391: a flag that another process sets stops the loop.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flag_set_by_another_process_stops_the_loop() {
+    for on in [On::Embedded, On::Redis] {
+        let (world, _serve, submission, _gate) = held(on).await;
+        world.bus().set_flag(submission.task, Some(Flag::Cancelled)).await.unwrap();
+        world.until_status(submission.task, TaskStatus::Cancelled).await;
+
+        let (world, _serve, submission, gate) = held(on).await;
+        let task = submission.task;
+        world.bus().set_flag(task, Some(Flag::Paused)).await.unwrap();
+        world.until("a pause waits", || world.store.has_mail(task).unwrap().then_some(())).await;
+        gate.open();
+        world.until_status(task, TaskStatus::Paused).await;
+        world.bus().set_flag(task, Some(Flag::Running)).await.unwrap();
+        world.until_status(task, TaskStatus::Done).await;
+    }
+}
+
+/// ES-136, ES-137, ES-138, ES-390: pushed into the list, drained in order by the loop, each once.
+#[tokio::test(flavor = "multi_thread")]
+async fn injections_of_the_list_are_drained_in_order_and_once() {
+    let (world, _serve, submission, gate) = held(On::Redis).await;
+    let task = submission.task;
+    let list = format!("injection:{task}");
+    let redis = world.redis.as_ref().unwrap();
+    let (bus, one) = (world.bus(), Injection::message(InjectionId::new(Timestamp::now()), "one"));
+    bus.push(task, &one).await.unwrap();
+    bus.push(task, &one).await.unwrap();
+    let two = json!({
+        "id": InjectionId::new(Timestamp::now()), "injection_type": "external_event", "content": "two",
+    });
+    redis.cli(&["RPUSH", &list, &two.to_string()]);
+    redis.cli(&["RPUSH", &list, "nonsense"]);
+    while redis.cli(&["LLEN", &list]) != "0" {}
+    gate.open();
+    world.until_status(task, TaskStatus::Done).await;
+    assert_eq!(heard(&world, task), ["one", "two"]);
+    let told = world.published(OutStream::UserMessage);
+    let refused = |one: &serde_json::Value| {
+        one["message"].as_str().is_some_and(|words| words.contains("injection was refused"))
+    };
+    assert!(told.iter().any(refused), "{told:?}");
+}
+
+/// Whoever speaks to a task that has ended is told so, and nothing is left lying.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_injection_for_a_task_that_has_ended_is_refused() {
+    let world = World::new(On::Redis, ModelServer::start("replies: [{say: done}]"));
+    let _serve = world.start(&["serve"]);
+    let task = world.submit("wait").await.task;
+    world.until_status(task, TaskStatus::Done).await;
+    let late = Injection::message(InjectionId::new(Timestamp::now()), "too late");
+    world.bus().push(task, &late).await.unwrap();
+    let list = format!("injection:{task}");
+    while world.redis.as_ref().unwrap().cli(&["LLEN", &list]) != "0" {}
+    let told = || {
+        let told = world.published(OutStream::UserMessage);
+        told.into_iter()
+            .find(|one| one["message"].as_str().is_some_and(|it| it.contains("refused")))
+    };
+    let told = world.until("the sender is told", told).await;
+    assert!(told["message"].as_str().unwrap().contains("done"), "{told}");
+}
+
+/// ES-098: an answer that was given already is refused, and the second giver told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_answer_is_refused() {
+    let script = "replies: [{ask_user: {question: sure?}}, {say: done}]";
+    let world = World::new(On::Embedded, ModelServer::start(script));
+    let _serve = world.start(&["serve"]);
+    let submission = world.submit("ask").await;
+    let asked = world.until_published(OutStream::HitlRequest, submission.task).await;
+    for response in ["yes", "yes", "no"] {
+        let answer = json!({
+            "request_id": asked["request_id"], "response": response, "task_id": submission.task,
+        });
+        world.send(InStream::HitlResponse, &answer).await;
+    }
+    world.until_status(submission.task, TaskStatus::Done).await;
+    let answers = world.journal(submission.task).into_iter().filter(|record| {
+        matches!(&record.event, Event::QuestionAnswered(answered) if answered.answer.text == "yes")
+    });
+    assert_eq!(answers.count(), 1);
+    let refused = || {
+        let told = world.published(OutStream::UserMessage);
+        told.into_iter()
+            .find(|one| one["message"].as_str().is_some_and(|it| it.contains("refused")))
+    };
+    let refused = world.until("the second giver is told", refused).await;
+    assert_eq!(refused["task_id"], submission.task.to_string());
+}

@@ -1,0 +1,184 @@
+//! The bus inside the store: rows that every process of the data directory sees.
+//!
+//! An injection goes straight into the mailbox, which is the list; so there is never one to be taken over.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use windlass_agent::journal::Clock;
+use windlass_core::id::{SessionId, TaskId};
+use windlass_core::injection::Injection;
+use windlass_store::{BusEntry, BusRead, Outgoing, Store};
+
+use super::{Bus, Entry, Error, Flag, InStream, KEPT_ENTRIES, Listed, Reader};
+use crate::lease::Rows;
+use crate::{BoxFuture, Lease};
+
+/// Commits come by the thousand; looking after each would cost more than the wait.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The bus of one data directory.
+pub struct Embedded {
+    store: Store,
+    clock: Clock,
+    leases: Rows,
+}
+
+impl Embedded {
+    /// The bus of a store.
+    pub fn new(store: Store, clock: Clock) -> Self {
+        let leases = Rows { store: store.clone(), clock: clock.clone() };
+        Self { store, clock, leases }
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    async fn wait_for_new(&self, streams: &[String]) -> Result<(), Error> {
+        let mut changes = self.store.changes();
+        loop {
+            changes.tick();
+            if self.store.bus_has_new(streams)? {
+                return Ok(());
+            }
+            changes.changed().await?;
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+impl Bus for Embedded {
+    fn place(&self) -> String {
+        format!("embedded in {}", self.store.dir().root().display())
+    }
+
+    fn publish<'a>(&'a self, messages: &'a [Outgoing]) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            Ok(self.store.bus_publish(messages.to_vec(), KEPT_ENTRIES, self.now()).await?)
+        })
+    }
+
+    fn submit<'a>(
+        &'a self,
+        stream: InStream,
+        key: Option<&'a str>,
+        body: &'a str,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let (key, body) = (key.map(str::to_owned), body.to_owned());
+            Ok(self.store.bus_submit(stream.as_str(), key, body, self.now()).await?)
+        })
+    }
+
+    fn take<'a>(
+        &'a self,
+        reader: &'a Reader,
+        wait: Duration,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>> {
+        Box::pin(async move {
+            let read = rows(reader);
+            match tokio::time::timeout(wait, self.wait_for_new(&read.streams)).await {
+                Ok(found) => found?,
+                Err(_) => return Ok(Vec::new()),
+            }
+            Ok(entries(self.store.bus_take(read, self.now()).await?))
+        })
+    }
+
+    fn claim<'a>(
+        &'a self,
+        reader: &'a Reader,
+        idle: Duration,
+    ) -> BoxFuture<'a, Result<Vec<Entry>, Error>> {
+        Box::pin(async move {
+            let now = self.now();
+            let idle = SignedDuration::try_from(idle).unwrap_or(SignedDuration::MAX);
+            let since = now.checked_sub(idle).unwrap_or(Timestamp::MIN);
+            Ok(entries(self.store.bus_claim(rows(reader), since, now).await?))
+        })
+    }
+
+    fn acknowledge<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let id = entry.id.parse().unwrap_or_default();
+            Ok(self.store.bus_acknowledge(id).await?)
+        })
+    }
+
+    fn push<'a>(
+        &'a self,
+        task: TaskId,
+        injection: &'a Injection,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            self.store.inject(task, injection.clone(), self.now()).await?;
+            Ok(())
+        })
+    }
+
+    fn listed<'a>(&'a self, _: &'a [TaskId]) -> BoxFuture<'a, Result<Vec<Listed>, Error>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn remove<'a>(&'a self, _: &'a Listed) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn flags<'a>(
+        &'a self,
+        tasks: &'a [TaskId],
+    ) -> BoxFuture<'a, Result<Vec<(TaskId, Flag)>, Error>> {
+        Box::pin(async move {
+            let set: HashMap<_, _> = self.store.task_flags()?.into_iter().collect();
+            let of = |task: &TaskId| Some((*task, set.get(task)?.parse().ok()?));
+            Ok(tasks.iter().filter_map(of).collect())
+        })
+    }
+
+    fn set_flag<'a>(
+        &'a self,
+        task: TaskId,
+        flag: Option<Flag>,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            Ok(self.store.set_task_flag(task, flag.map(|flag| flag.to_string())).await?)
+        })
+    }
+}
+
+impl Lease for Embedded {
+    fn take<'a>(
+        &'a self,
+        session: SessionId,
+        owner: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<bool, crate::Error>> {
+        self.leases.take(session, owner, ttl)
+    }
+
+    fn give_back<'a>(
+        &'a self,
+        session: SessionId,
+        owner: &'a str,
+    ) -> BoxFuture<'a, Result<(), crate::Error>> {
+        self.leases.give_back(session, owner)
+    }
+}
+
+fn rows(reader: &Reader) -> BusRead {
+    BusRead {
+        streams: reader.streams.iter().map(ToString::to_string).collect(),
+        consumer: reader.consumer.clone(),
+        limit: reader.limit,
+    }
+}
+
+fn entries(rows: Vec<BusEntry>) -> Vec<Entry> {
+    let entry = |row: BusEntry| {
+        let stream = row.stream.parse().ok()?;
+        Some(Entry { stream, id: row.id.to_string(), body: row.body })
+    };
+    rows.into_iter().filter_map(entry).collect()
+}

@@ -1,0 +1,178 @@
+//! What happens when something is due: a run of a schedule, a deadline, the end of a monitor's patience
+//! (ES-056, ES-099). The coordinator asks no model for any of it (ES-057).
+
+use jiff::{Timestamp, Zoned};
+use windlass_core::command::TaskCommand;
+use windlass_core::id::{CommandId, InjectionId, SessionId, TaskId};
+use windlass_core::injection::{Control, Injection};
+use windlass_core::schedule::{Schedule, ScheduleAction, ScheduleState, TimeoutAction};
+use windlass_core::trigger::{Due, ScheduledTrigger, TriggerStream};
+use windlass_store::{Advance, ScheduleRow};
+
+use crate::submit::Manner;
+use crate::{Coordinator, Error, Handled};
+
+impl Coordinator {
+    pub(crate) async fn due(&self, trigger: &ScheduledTrigger) -> Result<Handled, Error> {
+        let problem = |problem: &str| Error::BadTrigger {
+            stream: TriggerStream::ScheduledTrigger,
+            problem: problem.to_owned(),
+        };
+        let row = match trigger.schedule_id {
+            Some(id) => {
+                let unknown = || windlass_store::Error::UnknownSchedule(id.to_string());
+                Some(self.store.schedule(id)?.ok_or_else(unknown)?)
+            }
+            None => None,
+        };
+        match (trigger.trigger_type, row, trigger.task_id) {
+            (Due::Cron, Some(row), _) => self.run_of(row, trigger.due_at).await,
+            (Due::Cron, None, Some(task)) => {
+                let prompt = trigger.check_prompt.as_deref();
+                let prompt = prompt.ok_or_else(|| problem("`check_prompt` is missing"))?;
+                let id = self.injection_id(trigger.request_id.as_deref(), "check");
+                let check = Injection::notice(id, asked(prompt), None).from("schedule");
+                self.serving(self.session_of(task)?, self.inject(task, check)).await?;
+                self.wake();
+                Ok(Handled::Injected { task })
+            }
+            (Due::Cron, None, None) => Err(problem("neither `schedule_id` nor `task_id` is given")),
+            (Due::MonitoringTimeout, Some(row), _) => self.timed_out(row).await,
+            (Due::MonitoringTimeout, None, _) => Err(problem("`schedule_id` is missing")),
+            (Due::Deadline, _, Some(task)) => self.deadline_passed(task).await,
+            (Due::Deadline, _, None) => Err(problem("`task_id` is missing")),
+        }
+    }
+
+    /// One run of a schedule; a repeated delivery finds that the row has moved on.
+    async fn run_of(&self, row: ScheduleRow, due: Option<Timestamp>) -> Result<Handled, Error> {
+        let nothing = |reason: &str| Ok(Handled::Nothing { reason: reason.to_owned() });
+        let (Some(next_at), ScheduleState::Active) = (&row.next_at, row.state) else {
+            return nothing("the schedule does not run");
+        };
+        let now = self.now();
+        let run = next_at.timestamp();
+        if due.is_some_and(|due| due != run) || run > now {
+            return nothing("that run is not due");
+        }
+        let turn = row.schedule.turn(run, now);
+        let handled = match turn.runs {
+            true => self.act(&row.schedule, run, turn.next.as_ref()).await,
+            false => nothing("nobody was there in time"),
+        };
+        let handled = match handled {
+            Err(Error::Store(windlass_store::Error::TaskEnded { status, .. })) => {
+                self.store.end_schedule(row.schedule.id, &format!("its task is {status}")).await?;
+                return nothing("its task has ended");
+            }
+            // It is tried again; nothing of it has happened.
+            Err(error) if error.is_transient() => return Err(error),
+            // The next run may fare better, and this one will not.
+            other => other,
+        };
+        let ran = turn.runs && handled.is_ok();
+        let advance = Advance { due: row.next_at, next: turn.next, ran, missed: turn.missed };
+        self.store.advance_schedule(row.schedule.id, advance, now).await?;
+        self.wake();
+        handled
+    }
+
+    async fn act(
+        &self,
+        schedule: &Schedule,
+        run: Timestamp,
+        next: Option<&Zoned>,
+    ) -> Result<Handled, Error> {
+        let name = format!("{}@{run}", schedule.id);
+        let id = InjectionId::derived(&name, "run");
+        let prompt = schedule.check_prompt.clone().unwrap_or_default();
+        match (schedule.action, schedule.task_id, schedule.session_id) {
+            (ScheduleAction::Check, Some(task), _) => {
+                let control = Control::Watch { schedule: schedule.id, next: next.cloned() };
+                let check = Injection::control(id, control).because(asked(&prompt));
+                self.serving(self.session_of(task)?, self.inject(task, check)).await?;
+                self.parked_until(task, next).await?;
+                Ok(Handled::Injected { task })
+            }
+            (ScheduleAction::Message, task, session) => {
+                let active = match (task, session) {
+                    (Some(task), _) => Some(task),
+                    (None, Some(session)) => {
+                        self.store.session(session)?.and_then(|row| row.active_task_id)
+                    }
+                    (None, None) => None,
+                };
+                let Some(task) = active else {
+                    return Ok(Handled::Nothing { reason: "no task is active".to_owned() });
+                };
+                let message = Injection::message(id, prompt).from("schedule");
+                self.serving(self.session_of(task)?, self.inject(task, message)).await?;
+                Ok(Handled::Injected { task })
+            }
+            (ScheduleAction::Start, _, session) => self.dispatch(schedule, &name, session).await,
+            (ScheduleAction::Check, None, _) => {
+                Ok(Handled::Nothing { reason: "there is no task to check on".to_owned() })
+            }
+        }
+    }
+
+    /// Starts a task by itself (`autonomous_dispatch`, MS-194), unless the one before still lives.
+    async fn dispatch(
+        &self,
+        schedule: &Schedule,
+        name: &str,
+        session: Option<SessionId>,
+    ) -> Result<Handled, Error> {
+        let id = schedule.id.to_string();
+        let session_id = session.unwrap_or_else(|| SessionId::derived(&id, "session"));
+        let task_id = TaskId::derived(name, "task");
+        let mine = self.live_of(session_id)?;
+        let goal = schedule.goal.as_deref().unwrap_or_default();
+        if let Some(busy) = mine.iter().find(|task| task.id != task_id && task.goal == goal) {
+            let reason = format!("{} of the run before still lives", busy.id);
+            return Ok(Handled::Nothing { reason });
+        }
+        let command = TaskCommand {
+            command_id: CommandId::derived(name, "command"),
+            session_id,
+            task_id,
+            goal: schedule.goal.clone().unwrap_or_default(),
+            constraints: Vec::new(),
+            execution_config: Default::default(),
+            resume_context: None,
+        };
+        let manner = Manner {
+            user_id: schedule.user_id.clone(),
+            workspace: schedule.workspace.as_ref().map(Into::into),
+            ..Manner::default()
+        };
+        let submitted = self.submit_command(command, manner).await?;
+        Ok(Handled::Started { task: submitted.task, place: submitted.place })
+    }
+
+    /// A monitor has waited long enough (ES-286).
+    async fn timed_out(&self, row: ScheduleRow) -> Result<Handled, Error> {
+        let (now, schedule) = (self.now(), &row.schedule);
+        let due = schedule.timeout_at.is_some_and(|end| end <= now);
+        if row.state == ScheduleState::Ended || !due {
+            return Ok(Handled::Nothing { reason: "it waits still, or no more".to_owned() });
+        }
+        let action = schedule.timeout_action.unwrap_or(TimeoutAction::Fail);
+        let end = schedule.timeout_at.unwrap_or(now);
+        let handled = match schedule.task_id {
+            Some(task) => {
+                let id = InjectionId::derived(&schedule.id.to_string(), "timeout");
+                let why = format!("what it waited for did not happen until {end}");
+                self.expire(id, task, action.into(), &why).await?
+            }
+            None => Handled::Nothing { reason: "it has no task".to_owned() },
+        };
+        self.store.end_schedule(schedule.id, "its time is up").await?;
+        Ok(handled)
+    }
+}
+
+/// What an agent reads when a check is due.
+fn asked(prompt: &str) -> String {
+    format!("Scheduled check: {prompt}\n{}", include_str!("prompts/monitor.md").trim())
+}

@@ -1,0 +1,161 @@
+//! Where a person's message goes: a slash command is obeyed, anything else is decided by the router and
+//! carried out here (ES-014, ES-052).
+//!
+//! Invariant: what was decided is written down under the sender's id before anything is done, and every
+//! id in what is done is derived from it; so a message that is delivered again does nothing again.
+
+use windlass_core::command::TaskCommand;
+use windlass_core::event::Deadline;
+use windlass_core::id::{CommandId, SessionId, TaskId};
+use windlass_core::injection::{Control, Injection};
+use windlass_core::schedule::DeadlineAction;
+use windlass_core::trigger::{TriggerStream, UserMessageCommand, UserMessageReceived};
+use windlass_store::Filter;
+
+use crate::decision::{Decision, Standing};
+use crate::submit::Manner;
+use crate::{Coordinator, Error, Handled};
+
+impl Coordinator {
+    /// Routes one message of a session that is being served by us.
+    pub(crate) async fn route(&self, message: &UserMessageReceived) -> Result<Handled, Error> {
+        let stream = TriggerStream::UserMessageReceived;
+        if message.message.trim().is_empty() {
+            return Err(Error::BadTrigger { stream, problem: "the message is empty".to_owned() });
+        }
+        let handled = match message.message.trim().strip_prefix('/') {
+            Some(command) => self.obey(message, command).await,
+            None => {
+                let decision = self.decided(message).await?;
+                self.carry_out(message, decision).await
+            }
+        };
+        self.wake();
+        self.reply(message, &handled).await?;
+        handled
+    }
+
+    /// What becomes of a message: as decided the first time, else by the router, once.
+    async fn decided(&self, message: &UserMessageReceived) -> Result<Decision, Error> {
+        let stream = TriggerStream::UserMessageReceived.as_str();
+        let Some(request) = &message.request_id else {
+            return self.choose(message).await;
+        };
+        if let Some(known) = self.store.decided(stream, request)?.and_then(|text| read(&text)) {
+            return Ok(known);
+        }
+        let decision = self.choose(message).await?;
+        let text = serde_json::to_string(&decision).unwrap_or_default();
+        let stands = self.store.decide(stream, request, text, self.now()).await?;
+        Ok(read(&stands).unwrap_or(decision))
+    }
+
+    async fn choose(&self, message: &UserMessageReceived) -> Result<Decision, Error> {
+        let session = message.session_id;
+        let filter =
+            Filter { session: Some(session), live: true, roots: true, ..Filter::default() };
+        let mut tasks = self.store.tasks(&filter)?;
+        tasks.reverse();
+        let active = self.store.session(session)?.and_then(|row| row.active_task_id);
+        let standing = Standing { tasks: &tasks, active };
+        Ok(self.decide(&standing, &message.message).await)
+    }
+
+    async fn carry_out(
+        &self,
+        message: &UserMessageReceived,
+        decision: Decision,
+    ) -> Result<Handled, Error> {
+        let request = message.request_id.as_deref();
+        let id = self.injection_id(request, "message");
+        let (task, control) = match decision {
+            Decision::NewTask { goal } => return self.start(message, goal).await,
+            Decision::InjectIntoActive { task_id } => {
+                let text = &message.message;
+                self.inject(task_id, Injection::message(id, text).from(&message.user_id)).await?;
+                return Ok(Handled::Injected { task: task_id });
+            }
+            Decision::SmallTalk { response } => return Ok(Handled::Said { message: response }),
+            Decision::CancelTask { task_id, reason } => (task_id, Control::Cancel { reason }),
+            Decision::PauseTask { task_id } => (task_id, Control::Pause),
+            Decision::ResumeTask { task_id } => (task_id, Control::Resume),
+        };
+        self.steered(id, task, control, &message.user_id).await
+    }
+
+    /// Makes a task of a goal, for the service to drive.
+    pub(crate) async fn start(
+        &self,
+        message: &UserMessageReceived,
+        goal: String,
+    ) -> Result<Handled, Error> {
+        let now = self.now();
+        let (command_id, task_id) = match message.request_id.as_deref() {
+            Some(request) => {
+                (CommandId::derived(request, "command"), TaskId::derived(request, "task"))
+            }
+            None => (CommandId::new(now), TaskId::new(now)),
+        };
+        let command = TaskCommand {
+            command_id,
+            session_id: message.session_id,
+            task_id,
+            goal,
+            constraints: Vec::new(),
+            execution_config: Default::default(),
+            resume_context: None,
+        };
+        let action = message.deadline_action.unwrap_or(DeadlineAction::Fail);
+        let manner = Manner {
+            user_id: Some(message.user_id.clone()),
+            deadline: message.deadline.map(|at| Deadline { at, action }),
+            ..Manner::default()
+        };
+        let submitted = self.submit_command(command, manner).await?;
+        Ok(Handled::Started { task: submitted.task, place: submitted.place })
+    }
+
+    /// Tells the person what is not seen elsewhere: words, a place in the queue, a refusal.
+    async fn reply(
+        &self,
+        message: &UserMessageReceived,
+        handled: &Result<Handled, Error>,
+    ) -> Result<(), Error> {
+        let (words, task) = match handled {
+            Ok(Handled::Said { message }) => (message.clone(), None),
+            Ok(Handled::Steered { task, words }) => (format!("{task} {words}"), Some(*task)),
+            Ok(Handled::Started { task, place: Some(place) }) => {
+                (format!("{task} is queued, number {place} in line"), Some(*task))
+            }
+            Ok(Handled::Started { .. } | Handled::Injected { .. } | Handled::Nothing { .. }) => {
+                return Ok(());
+            }
+            // It comes again, and is answered then.
+            Err(error) if error.is_transient() => return Ok(()),
+            Err(error) => (error.to_string(), None),
+        };
+        self.tell(message.session_id, task, message.request_id.clone(), words).await
+    }
+
+    /// Says something to a person, on the stream for that.
+    pub(crate) async fn tell(
+        &self,
+        session_id: SessionId,
+        task_id: Option<TaskId>,
+        request_id: Option<String>,
+        message: String,
+    ) -> Result<(), Error> {
+        let now = self.now();
+        let message_id = match &request_id {
+            Some(request) => CommandId::derived(request, "reply"),
+            None => CommandId::new(now),
+        };
+        let message_id = message_id.to_string();
+        let said = UserMessageCommand { message_id, session_id, task_id, request_id, message };
+        Ok(self.store.say(&said, now).await?)
+    }
+}
+
+fn read(text: &str) -> Option<Decision> {
+    serde_json::from_str(text).ok()
+}

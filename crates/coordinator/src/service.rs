@@ -1,0 +1,106 @@
+//! A service: takes in what the bus brings, drives tasks, publishes what comes of it, until it is told to
+//! stop; then parks its tasks at a turn boundary and hands them back.
+//!
+//! Everything that must survive is in the store, so a service that dies is replaced by any other.
+
+mod collect;
+mod intake;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::bus::{Bus, InStream};
+use crate::{Coordinator, Error, outbox, worker};
+
+/// Waits between attempts: 100 ms, doubled up to 5 s.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// What a service does, and how much of it.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// Its name among the consumers of the bus; another one for every process.
+    pub name: String,
+    /// The streams it takes in.
+    pub streams: Vec<InStream>,
+    /// Tasks that it drives at once.
+    pub tasks: usize,
+    /// How long an entry may be with a consumer before another claims it.
+    pub claim_after: Duration,
+    /// How long its tasks may take to come to a turn boundary when it stops.
+    pub drain: Duration,
+}
+
+impl Service {
+    /// Serves until `stop`, and then until everything is parked and told.
+    pub async fn run(
+        self,
+        coordinator: Coordinator,
+        bus: Arc<dyn Bus>,
+        stop: CancellationToken,
+    ) -> Result<(), Error> {
+        // What ends first with an error ends all.
+        let (serving, driving) = (stop.child_token(), CancellationToken::new());
+        let mut jobs = JoinSet::new();
+        let (with, by, until) = (coordinator.clone(), bus.clone(), serving.clone());
+        let reader = self.clone();
+        jobs.spawn(async move { intake::take_in(reader, with, by, until).await });
+        jobs.spawn(collect::collect(coordinator.clone(), bus.clone(), serving.clone()));
+        let (with, until) = (coordinator.clone(), serving.clone());
+        let pool = worker::Pool::new(with, self.tasks, self.drain);
+        let drained = driving.clone();
+        jobs.spawn(async move {
+            // Results of tasks that are parked now are published yet.
+            let _drained = drained.drop_guard();
+            pool.run(until).await
+        });
+        jobs.spawn(outbox::publish(coordinator, bus, driving));
+        let mut outcome = Ok(());
+        while let Some(ended) = jobs.join_next().await {
+            let ended = match ended {
+                Ok(ended) => ended,
+                Err(panicked) => {
+                    tracing::error!(%panicked, "a job of the service failed");
+                    Err(Error::Job(panicked.to_string()))
+                }
+            };
+            if ended.is_err() {
+                serving.cancel();
+            }
+            outcome = outcome.and(ended);
+        }
+        outcome
+    }
+}
+
+/// Waits that grow while something does not work.
+pub(crate) struct Backoff {
+    next: Duration,
+}
+
+impl Backoff {
+    pub(crate) const fn new() -> Self {
+        Self { next: FIRST_WAIT }
+    }
+
+    pub(crate) async fn wait(&mut self, what: &str, error: &Error) {
+        let reason = chain(error);
+        tracing::warn!(reason, wait_ms = self.next.as_millis() as u64, "{what} goes on later");
+        tokio::time::sleep(self.next).await;
+        self.next = (self.next * 2).min(LONGEST_WAIT);
+    }
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
+}

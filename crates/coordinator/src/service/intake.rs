@@ -1,0 +1,289 @@
+//! Taking in: entries of the bus to the coordinator's methods, one after the other for each session.
+//!
+//! Invariants:
+//! - An entry is acknowledged when the store has what it asks for, or when it was refused and its sender
+//!   told; never before. It may come again, and has no further effect then.
+//! - Entries of one session keep their order. A signal does not wait behind what people say.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use windlass_core::command::{ResultStatus, TaskCommand};
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::trigger::{TaskAction, Trigger};
+use windlass_store::OutStream;
+
+use super::{Backoff, Service, chain};
+use crate::bus::{Bus, Entry, Flag, InStream, Reader};
+use crate::submit::Manner;
+use crate::{BoxFuture, Coordinator, Error};
+
+/// Entries taken at once.
+const AT_ONCE: usize = 64;
+
+/// Entries being dealt with; beyond it the bus keeps them.
+const IN_HAND: usize = 256;
+
+/// How long one look at the bus waits. A service that stops waits for it to end.
+const WAIT: Duration = Duration::from_millis(500);
+
+type Taken = BoxFuture<'static, Result<Vec<Entry>, crate::bus::Error>>;
+
+pub(super) async fn take_in(
+    service: Service,
+    coordinator: Coordinator,
+    bus: Arc<dyn Bus>,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let (streams, consumer) = (service.streams, service.name);
+    let reader = Reader { streams, consumer, limit: AT_ONCE };
+    let desk = Arc::new(Desk { coordinator, bus, reader, stop: stop.clone() });
+    let mut lanes = Lanes { desk: desk.clone(), waiting: HashMap::new(), working: JoinSet::new() };
+    let mut backoff = Backoff::new();
+    let mut claimed = Instant::now() - service.claim_after;
+    let mut taking: Option<Taken> = None;
+    // A look that was begun is ended, lest what it took waits to be claimed.
+    while !stop.is_cancelled() || taking.is_some() {
+        if taking.is_none() && lanes.in_hand() < IN_HAND {
+            // Half the time, so that a dead consumer's entries wait one and a half times at most.
+            let claim = claimed.elapsed() * 2 >= service.claim_after;
+            if claim {
+                claimed = Instant::now();
+            }
+            taking = Some(desk.clone().look(claim.then_some(service.claim_after)));
+        }
+        let idle = taking.is_none();
+        let look = async {
+            match &mut taking {
+                Some(taking) => taking.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            taken = look => {
+                taking = None;
+                match taken.map_err(Error::from) {
+                    Ok(entries) => {
+                        backoff = Backoff::new();
+                        entries.into_iter().for_each(|entry| lanes.put(entry));
+                    }
+                    Err(error) if error.is_transient() => {
+                        stop.run_until_cancelled(backoff.wait("taking in", &error)).await;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Some(done) = lanes.working.join_next() => lanes.go_on(done),
+            () = stop.cancelled(), if idle => break,
+        }
+    }
+    while let Some(done) = lanes.working.join_next().await {
+        lanes.go_on(done);
+    }
+    Ok(())
+}
+
+/// What is in hand, one lane for each session.
+struct Lanes {
+    desk: Arc<Desk>,
+    waiting: HashMap<String, VecDeque<Entry>>,
+    working: JoinSet<String>,
+}
+
+impl Lanes {
+    fn in_hand(&self) -> usize {
+        self.working.len() + self.waiting.values().map(VecDeque::len).sum::<usize>()
+    }
+
+    fn put(&mut self, entry: Entry) {
+        let lane = lane(&entry);
+        match self.waiting.get_mut(&lane) {
+            Some(waiting) => waiting.push_back(entry),
+            None => {
+                self.waiting.insert(lane.clone(), VecDeque::new());
+                self.begin(lane, entry);
+            }
+        }
+    }
+
+    fn begin(&mut self, lane: String, entry: Entry) {
+        let desk = self.desk.clone();
+        self.working.spawn(async move {
+            desk.deal_with(&entry).await;
+            lane
+        });
+    }
+
+    fn go_on(&mut self, done: Result<String, tokio::task::JoinError>) {
+        let lane = match done {
+            Ok(lane) => lane,
+            Err(panicked) => return tracing::error!(%panicked, "an entry could not be dealt with"),
+        };
+        match self.waiting.get_mut(&lane).and_then(VecDeque::pop_front) {
+            Some(next) => self.begin(lane, next),
+            None => drop(self.waiting.remove(&lane)),
+        }
+    }
+}
+
+/// Whom an entry is about, as far as that can be read.
+fn lane(entry: &Entry) -> String {
+    let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
+    let of = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
+    let whom = of("session_id").or(of("task_id")).or(of("request_id"));
+    let whom = whom.unwrap_or_else(|| entry.id.clone());
+    match entry.stream {
+        InStream::TaskControl => format!("control {whom}"),
+        _ => whom,
+    }
+}
+
+/// Where entries are dealt with.
+struct Desk {
+    coordinator: Coordinator,
+    bus: Arc<dyn Bus>,
+    reader: Reader,
+    stop: CancellationToken,
+}
+
+impl Desk {
+    /// One look at the bus, after claiming what others left lying where `claim` says for how long.
+    fn look(self: Arc<Self>, claim: Option<Duration>) -> Taken {
+        Box::pin(async move {
+            if let Some(idle) = claim {
+                let claimed = self.bus.claim(&self.reader, idle).await?;
+                if !claimed.is_empty() {
+                    return Ok(claimed);
+                }
+            }
+            Bus::take(&*self.bus, &self.reader, WAIT).await
+        })
+    }
+
+    async fn deal_with(&self, entry: &Entry) {
+        let mut backoff = Backoff::new();
+        while let Err(error) = self.try_to(entry).await {
+            if self.stop.is_cancelled() {
+                // Not acknowledged, so another claims it.
+                return;
+            }
+            backoff.wait("an entry", &error).await;
+        }
+    }
+
+    /// Fails only where another attempt may help.
+    async fn try_to(&self, entry: &Entry) -> Result<(), Error> {
+        match self.carry_out(entry).await {
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => self.refuse(entry, &chain(&error)).await?,
+            Ok(()) => {}
+        }
+        Ok(self.bus.acknowledge(entry).await?)
+    }
+
+    async fn carry_out(&self, entry: &Entry) -> Result<(), Error> {
+        let Some(stream) = entry.stream.trigger() else {
+            let command: TaskCommand = match serde_json::from_str(&entry.body) {
+                Ok(command) => command,
+                Err(problem) => return self.refuse(entry, &problem.to_string()).await,
+            };
+            return self.coordinator.submit_command(command, Manner::default()).await.map(drop);
+        };
+        let trigger = match Trigger::read(stream, &entry.body) {
+            Ok(trigger) => named(trigger, entry),
+            Err(problem) => return self.refuse(entry, &problem.to_string()).await,
+        };
+        let steered = match &trigger {
+            Trigger::TaskControl(control) => Some((control.task_id, control.action)),
+            _ => None,
+        };
+        // Taken away before the task is told to go on, lest it is parked again by it.
+        if let Some((task, TaskAction::Resume | TaskAction::Retry)) = steered {
+            self.bus.set_flag(task, None).await?;
+        }
+        self.coordinator.handle(trigger).await?;
+        match steered {
+            Some((task, TaskAction::Pause)) => {
+                self.bus.set_flag(task, Some(Flag::Paused)).await?;
+            }
+            Some((task, TaskAction::Cancel)) => {
+                self.bus.set_flag(task, Some(Flag::Cancelled)).await?;
+            }
+            Some((_, TaskAction::Resume | TaskAction::Retry | TaskAction::Steer)) | None => {}
+        }
+        Ok(())
+    }
+
+    /// Tells whoever sent it that it will never be carried out, and why.
+    async fn refuse(&self, entry: &Entry, problem: &str) -> Result<(), Error> {
+        tracing::warn!(stream = %entry.stream, id = entry.id, problem, "entry refused");
+        let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
+        let of = |field: &str| body.get(field).cloned().unwrap_or_default();
+        let key = format!("refused/{}/{}", entry.stream, entry.id);
+        let (stream, told) = match entry.stream {
+            InStream::TaskCommand => {
+                let error = ErrorDetails::new(ErrorType::InvalidCommand, problem);
+                let told = json!({
+                    "task_id": of("task_id"),
+                    "session_id": of("session_id"),
+                    "command_id": of("command_id"),
+                    "status": ResultStatus::Failed,
+                    "deliverables": [],
+                    "evidence_refs": [],
+                    "usage": windlass_core::command::UsageMetrics::default(),
+                    "error_details": error,
+                });
+                (OutStream::TaskResult, told)
+            }
+            InStream::UserMessage
+            | InStream::TaskResult
+            | InStream::HitlResponse
+            | InStream::Scheduled
+            | InStream::ExternalEvent
+            | InStream::TaskControl => {
+                let told = json!({
+                    "message_id": key,
+                    "session_id": of("session_id"),
+                    "task_id": of("task_id"),
+                    "request_id": of("request_id"),
+                    "message": format!("`{}` was refused: {problem}", entry.stream),
+                });
+                (OutStream::UserMessage, told)
+            }
+        };
+        let command = of("command_id").as_str().map(str::to_owned);
+        let store = self.coordinator.store();
+        let now = self.coordinator.now();
+        Ok(store.tell(now, stream, key, command, told.to_string()).await?)
+    }
+}
+
+/// The trigger with a name of its own: where its sender gave none, its place in the stream is one, so that
+/// a second delivery has no further effect.
+fn named(trigger: Trigger, entry: &Entry) -> Trigger {
+    let name = || Some(format!("{}/{}", entry.stream, entry.id));
+    match trigger {
+        Trigger::UserMessage(mut one) => {
+            one.request_id = one.request_id.or_else(name);
+            Trigger::UserMessage(one)
+        }
+        Trigger::Scheduled(mut one) => {
+            one.request_id = one.request_id.or_else(name);
+            Trigger::Scheduled(one)
+        }
+        Trigger::ExternalEvent(mut one) => {
+            one.request_id = one.request_id.or_else(name);
+            Trigger::ExternalEvent(one)
+        }
+        Trigger::TaskControl(mut one) => {
+            one.command_id = one.command_id.or_else(name);
+            Trigger::TaskControl(one)
+        }
+        other @ (Trigger::TaskResult(_) | Trigger::HitlResponse(_)) => other,
+    }
+}

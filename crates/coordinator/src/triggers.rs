@@ -1,0 +1,252 @@
+//! The six triggers, one method each (ES-102). Each is handled once, however often it is delivered, and
+//! leaves one log line.
+//!
+//! Invariants:
+//! - What a trigger does is decided once, and journaled by its sender's id before it is carried out;
+//!   carrying it out again has no further effect, because every id in it is derived from the sender's.
+//! - Triggers of one session are handled one after the other, under its lease. Control is not: a cancel
+//!   does not wait behind a message that is being routed.
+
+use serde::{Deserialize, Serialize};
+use windlass_core::id::{InjectionId, TaskId};
+use windlass_core::injection::{Control, Injection};
+use windlass_core::trigger::{
+    ExternalEventReceived, HitlResponseReceived, ScheduledTrigger, TaskAction, TaskControlReceived,
+    TaskResultReceived, Trigger, TriggerStream, UserMessageReceived,
+};
+
+use crate::{Coordinator, Error};
+
+/// What became of a trigger.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Handled {
+    /// A task was made of it.
+    Started {
+        /// The task.
+        task: TaskId,
+        /// Its place in the session's queue, from 1; `None` when it may start at once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        place: Option<usize>,
+    },
+    /// It waits in a task's mailbox.
+    Injected {
+        /// The task.
+        task: TaskId,
+    },
+    /// A task was steered.
+    Steered {
+        /// The task.
+        task: TaskId,
+        /// What becomes of it, in words.
+        words: String,
+    },
+    /// It was answered with words, and nothing else happened.
+    Said {
+        /// The words.
+        message: String,
+    },
+    /// There was nothing to do.
+    Nothing {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Coordinator {
+    /// Handles any trigger by its own method.
+    pub async fn handle(&self, trigger: Trigger) -> Result<Handled, Error> {
+        match trigger {
+            Trigger::UserMessage(one) => self.user_message_received(one).await,
+            Trigger::TaskResult(one) => self.task_result_received(*one).await,
+            Trigger::HitlResponse(one) => self.hitl_response_received(one).await,
+            Trigger::Scheduled(one) => self.scheduled_trigger(one).await,
+            Trigger::ExternalEvent(one) => self.external_event_received(one).await,
+            Trigger::TaskControl(one) => self.task_control_received(one).await,
+        }
+    }
+
+    /// A person says something: route it (ES-052, ES-096).
+    pub async fn user_message_received(
+        &self,
+        trigger: UserMessageReceived,
+    ) -> Result<Handled, Error> {
+        let session = trigger.session_id;
+        let handled = self.serving(session, self.route(&trigger)).await;
+        log(TriggerStream::UserMessageReceived, trigger.request_id.as_deref(), &handled);
+        handled
+    }
+
+    /// A run segment ended: whoever waits for its place may start (ES-097).
+    pub async fn task_result_received(
+        &self,
+        trigger: TaskResultReceived,
+    ) -> Result<Handled, Error> {
+        let handled = self.ended(&trigger);
+        let id = trigger.command_id.to_string();
+        log(TriggerStream::TaskResultReceived, Some(&id), &handled);
+        handled
+    }
+
+    /// A person answers: into the task that asked (ES-018, ES-053, ES-098).
+    pub async fn hitl_response_received(
+        &self,
+        trigger: HitlResponseReceived,
+    ) -> Result<Handled, Error> {
+        let handled = self.answered(&trigger).await;
+        let id = trigger.request_id.to_string();
+        log(TriggerStream::HitlResponseReceived, Some(&id), &handled);
+        handled
+    }
+
+    /// Something is due (ES-056, ES-099).
+    pub async fn scheduled_trigger(&self, trigger: ScheduledTrigger) -> Result<Handled, Error> {
+        let handled = self.due(&trigger).await;
+        log(TriggerStream::ScheduledTrigger, trigger.request_id.as_deref(), &handled);
+        handled
+    }
+
+    /// Something happened elsewhere: into the task it is for, whatever it says (ES-017, ES-054, ES-291).
+    pub async fn external_event_received(
+        &self,
+        trigger: ExternalEventReceived,
+    ) -> Result<Handled, Error> {
+        let handled = self.happened(&trigger).await;
+        log(TriggerStream::ExternalEventReceived, trigger.request_id.as_deref(), &handled);
+        handled
+    }
+
+    /// A person steers a task (ES-016, ES-055, ES-101).
+    pub async fn task_control_received(
+        &self,
+        trigger: TaskControlReceived,
+    ) -> Result<Handled, Error> {
+        let handled = self.controlled(&trigger).await;
+        log(TriggerStream::TaskControlReceived, trigger.command_id.as_deref(), &handled);
+        handled
+    }
+
+    fn ended(&self, trigger: &TaskResultReceived) -> Result<Handled, Error> {
+        let task = trigger.task_id;
+        let known = self.store.task(task)?.map(|row| row.session_id);
+        if known != Some(trigger.session_id) {
+            return Err(windlass_store::Error::UnknownTask(task.to_string()).into());
+        }
+        self.wake();
+        Ok(Handled::Nothing { reason: format!("{task} is {}", trigger.status) })
+    }
+
+    async fn answered(&self, trigger: &HitlResponseReceived) -> Result<Handled, Error> {
+        let question = trigger.request_id;
+        let row = self.store.question(question)?.ok_or(Error::QuestionClosed { question })?;
+        if trigger.task_id.is_some_and(|task| task != row.task) {
+            return Err(Error::QuestionClosed { question });
+        }
+        let session = self.session_of(row.task)?;
+        let by = trigger.user_id.as_deref().unwrap_or("user");
+        // The same answer again is the same delivery; another one hears who was first.
+        let id =
+            InjectionId::derived(&question.to_string(), &format!("{by}\0{}", trigger.response));
+        let task =
+            self.serving(session, self.answer_as(id, question, &trigger.response, by)).await?;
+        self.wake();
+        Ok(Handled::Injected { task })
+    }
+
+    async fn happened(&self, trigger: &ExternalEventReceived) -> Result<Handled, Error> {
+        let stream = TriggerStream::ExternalEventReceived;
+        let task = match (trigger.task_id, trigger.session_id) {
+            (Some(task), _) => task,
+            (None, Some(session)) => {
+                let row = self.store.session(session)?;
+                row.and_then(|row| row.active_task_id).ok_or(Error::NothingActive { session })?
+            }
+            (None, None) => {
+                let problem = "neither `task_id` nor `session_id` says whom it is for".to_owned();
+                return Err(Error::BadTrigger { stream, problem });
+            }
+        };
+        let id = self.injection_id(trigger.request_id.as_deref(), "event");
+        let payload = match &trigger.payload {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let by = trigger.source.as_deref().unwrap_or("event");
+        let session = self.session_of(task)?;
+        let injection = Injection::event(id, payload).from(by);
+        self.serving(session, self.inject(task, injection)).await?;
+        self.wake();
+        Ok(Handled::Injected { task })
+    }
+
+    async fn controlled(&self, trigger: &TaskControlReceived) -> Result<Handled, Error> {
+        let task = trigger.task_id;
+        let by = trigger.user_id.as_deref().unwrap_or("user");
+        let id = self.injection_id(trigger.command_id.as_deref(), "control");
+        let control = match trigger.action {
+            TaskAction::Pause => Control::Pause,
+            TaskAction::Resume => Control::Resume,
+            TaskAction::Cancel => Control::Cancel { reason: trigger.reason.clone() },
+            TaskAction::Retry => return self.tried_again(trigger).await,
+            TaskAction::Steer => {
+                let Some(words) = trigger.reason.as_deref().filter(|words| !words.is_empty())
+                else {
+                    let stream = TriggerStream::TaskControlReceived;
+                    let problem = "`steer` needs a `reason`: what to tell the task".to_owned();
+                    return Err(Error::BadTrigger { stream, problem });
+                };
+                self.inject(task, Injection::message(id, words).from(by)).await?;
+                self.wake();
+                return Ok(Handled::Injected { task });
+            }
+        };
+        let handled = self.steered(id, task, control, by).await?;
+        self.wake();
+        Ok(handled)
+    }
+
+    /// Retries a task once per command: one that comes again finds that the try it asked for was made.
+    async fn tried_again(&self, trigger: &TaskControlReceived) -> Result<Handled, Error> {
+        let (task, stream) = (trigger.task_id, TriggerStream::TaskControlReceived.as_str());
+        let retries = self.state(task)?.retries;
+        let before = match &trigger.command_id {
+            Some(id) => self.store.decide(stream, id, retries.to_string(), self.now()).await?,
+            None => retries.to_string(),
+        };
+        if before == retries.to_string() {
+            self.retry(task).await?;
+            self.wake();
+        }
+        Ok(Handled::Steered { task, words: "will be tried again".to_owned() })
+    }
+
+    /// Steers a task by an id of the sender's.
+    pub(crate) async fn steered(
+        &self,
+        id: InjectionId,
+        task: TaskId,
+        control: Control,
+        by: &str,
+    ) -> Result<Handled, Error> {
+        let words = self.steer_as(id, task, control, by).await?.to_string();
+        Ok(Handled::Steered { task, words })
+    }
+
+    /// An id that a repeated delivery has again.
+    pub(crate) fn injection_id(&self, request: Option<&str>, what: &str) -> InjectionId {
+        match request {
+            Some(request) => InjectionId::derived(request, what),
+            None => InjectionId::new(self.now()),
+        }
+    }
+}
+
+fn log(stream: TriggerStream, id: Option<&str>, handled: &Result<Handled, Error>) {
+    match handled {
+        Ok(handled) => {
+            let outcome = serde_json::to_string(handled).unwrap_or_default();
+            tracing::info!(trigger = %stream, id, outcome, "trigger handled");
+        }
+        Err(error) => tracing::info!(trigger = %stream, id, %error, "trigger refused"),
+    }
+}

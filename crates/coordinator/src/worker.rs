@@ -1,0 +1,235 @@
+//! Driving: takes up tasks that are ready, as many as it may, and parks them when it is to stop.
+//!
+//! Invariants:
+//! - Which task is whose is decided by its kernel lock alone; a list of ready tasks is only a hint.
+//! - A task that cannot be driven is failed with the reason, or tried again later: never in a tight loop.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use windlass_core::command::TaskResult;
+use windlass_core::error::ErrorDetails;
+use windlass_core::event::{Event, StatusChanged};
+use windlass_core::id::TaskId;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::Level;
+
+use crate::service::chain;
+use crate::{Coordinator, Error};
+
+/// Commits come by the thousand; looking for work after each would cost more than the wait.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How often it is looked for tasks that have lost their process.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// How often each driven task gives a sign of life.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// A task that could not be driven is tried again after this time, doubled each time up to a minute.
+const FIRST_REST: Duration = Duration::from_millis(250);
+const LONGEST_REST: Duration = Duration::from_secs(60);
+
+/// Attempts to equip a task whose trouble may pass, before it fails (ES-380).
+const ATTEMPTS: u32 = 3;
+
+/// Tasks being driven by this process.
+pub(crate) struct Pool {
+    coordinator: Coordinator,
+    limit: usize,
+    drain: Duration,
+    running: JoinSet<(TaskId, Result<TaskResult, Error>)>,
+    driven: HashMap<Id, TaskId>,
+    tasks: HashSet<TaskId>,
+    resting: HashMap<TaskId, Rest>,
+}
+
+/// A task that is left alone for a while.
+struct Rest {
+    until: Instant,
+    next: Duration,
+    attempts: u32,
+}
+
+impl Pool {
+    pub(crate) fn new(coordinator: Coordinator, limit: usize, drain: Duration) -> Self {
+        Self {
+            coordinator,
+            limit,
+            drain,
+            running: JoinSet::new(),
+            driven: HashMap::new(),
+            tasks: HashSet::new(),
+            resting: HashMap::new(),
+        }
+    }
+
+    /// Drives what is ready until `stop`, and then until everything is parked or time is up.
+    pub(crate) async fn run(mut self, stop: CancellationToken) -> Result<(), Error> {
+        let mut changes = self.coordinator.store().changes();
+        let coordinator = self.coordinator.clone();
+        let (mut sweep, mut beat) = (every(SWEEP), every(HEARTBEAT));
+        while !stop.is_cancelled() {
+            changes.tick();
+            self.fill(&stop)?;
+            let has_room = self.running.len() < self.limit;
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(ended) = self.running.join_next_with_id() => self.settle(ended).await?,
+                _ = sweep.tick(), if has_room => self.take_over(&stop)?,
+                _ = beat.tick() => self.beat().await?,
+                () = coordinator.woken(), if has_room => {}
+                changed = changes.changed(), if has_room => {
+                    changed?;
+                    tokio::time::sleep(LOOK).await;
+                }
+            }
+        }
+        self.park().await
+    }
+
+    /// Takes up what waits for nothing but a process.
+    fn fill(&mut self, stop: &CancellationToken) -> Result<(), Error> {
+        if self.running.len() >= self.limit {
+            return Ok(());
+        }
+        // Those that are taken up here may not say so yet.
+        let ready = self.coordinator.waiting(self.limit + self.resting.len())?;
+        self.take_up(ready, stop);
+        Ok(())
+    }
+
+    /// Takes up what another process, or an earlier one of ours, began and did not end.
+    fn take_over(&mut self, stop: &CancellationToken) -> Result<(), Error> {
+        let now = Instant::now();
+        self.resting.retain(|_, rest| rest.until + LONGEST_REST > now);
+        let lost = self.coordinator.interrupted(&self.tasks)?;
+        self.take_up(lost, stop);
+        Ok(())
+    }
+
+    fn take_up(&mut self, tasks: Vec<TaskId>, stop: &CancellationToken) {
+        let now = Instant::now();
+        for task in tasks {
+            if self.running.len() >= self.limit {
+                return;
+            }
+            let rests = self.resting.get(&task).is_some_and(|rest| rest.until > now);
+            if rests || !self.tasks.insert(task) {
+                continue;
+            }
+            let (coordinator, stop) = (self.coordinator.clone(), stop.clone());
+            let drive = async move { (task, coordinator.drive(task, &stop).await) };
+            self.driven.insert(self.running.spawn(drive).id(), task);
+        }
+    }
+
+    async fn settle(&mut self, ended: Result<(Id, Driven), JoinError>) -> Result<(), Error> {
+        let (id, outcome) = match ended {
+            Ok((id, (_, outcome))) => (id, outcome),
+            Err(error) => (error.id(), Err(Error::Job(error.to_string()))),
+        };
+        let Some(task) = self.driven.remove(&id) else { return Ok(()) };
+        self.tasks.remove(&task);
+        match outcome {
+            Ok(_) => drop(self.resting.remove(&task)),
+            // Another was quicker, or it needs nobody any more.
+            Err(Error::Store(windlass_store::Error::Driven { .. })) => self.rest(task),
+            Err(Error::Ended { .. } | Error::Dependencies { .. }) => self.rest(task),
+            Err(Error::Equipment { details, .. }) => {
+                self.rest(task);
+                let attempts = self.resting.get(&task).map_or(0, |rest| rest.attempts);
+                if !details.retryable || attempts >= ATTEMPTS {
+                    self.fail(task, *details).await?;
+                }
+            }
+            Err(error) => {
+                tracing::error!(%task, reason = chain(&error), "task could not be driven");
+                self.rest(task);
+            }
+        }
+        self.coordinator.wake();
+        Ok(())
+    }
+
+    fn rest(&mut self, task: TaskId) {
+        let now = Instant::now();
+        let rest =
+            self.resting.entry(task).or_insert(Rest { until: now, next: FIRST_REST, attempts: 0 });
+        rest.until = now + rest.next;
+        rest.next = (rest.next * 2).min(LONGEST_REST);
+        rest.attempts += 1;
+    }
+
+    /// Fails a task that cannot be given what it needs.
+    async fn fail(&self, task: TaskId, details: ErrorDetails) -> Result<(), Error> {
+        match self.coordinator.fail(task, details).await {
+            Err(error) if !error.is_transient() => Err(error),
+            Err(error) => {
+                tracing::warn!(%task, reason = chain(&error), "failure not journaled yet");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    async fn beat(&self) -> Result<(), Error> {
+        if self.tasks.is_empty() {
+            return Ok(());
+        }
+        let tasks = self.tasks.iter().copied().collect();
+        match self.coordinator.store().heartbeats(tasks, self.coordinator.now()).await {
+            Err(windlass_store::Error::Stopped) => Err(windlass_store::Error::Stopped.into()),
+            // A full disk is told by the tasks themselves.
+            Err(_) | Ok(()) => Ok(()),
+        }
+    }
+
+    /// Waits until everything has come to a boundary. What has not by then is ended with the process, and
+    /// recovers like after a crash.
+    async fn park(&mut self) -> Result<(), Error> {
+        let limit = self.drain;
+        let drained = async {
+            while let Some(ended) = self.running.join_next_with_id().await {
+                self.settle(ended).await?;
+            }
+            Ok(())
+        };
+        match tokio::time::timeout(limit, drained).await {
+            Ok(drained) => drained,
+            Err(_) => {
+                let left = self.running.len();
+                tracing::warn!(left, "tasks did not come to a boundary in time");
+                self.running.shutdown().await;
+                Ok(())
+            }
+        }
+    }
+}
+
+type Driven = (TaskId, Result<TaskResult, Error>);
+
+impl Coordinator {
+    /// Fails a task that nobody drives, with the reason.
+    pub(crate) async fn fail(&self, task: TaskId, error: ErrorDetails) -> Result<(), Error> {
+        let owner = self.store.own(task).await?;
+        let from = self.state(task)?.status;
+        if from.is_terminal() {
+            return Ok(());
+        }
+        let (to, reason) = (TaskStatus::Failed, StatusReason::Error);
+        let detail = Some(error.message.clone());
+        let moved = StatusChanged { from, to, reason, detail, error: Some(error) };
+        owner.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
+        Ok(())
+    }
+}
+
+fn every(period: Duration) -> tokio::time::Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}

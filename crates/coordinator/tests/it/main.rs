@@ -1,0 +1,11 @@
+//! The control plane at its own seam: triggers in; tasks, injections and words out. The model is
+//! scripted over real HTTP, the clock is set, everything else is real.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod world;
+mod routing;
+mod sessions;
+mod triggers;
+mod schedules;
+mod deadlines;

@@ -1,0 +1,144 @@
+//! Where a message goes: one model call, six decisions, a fallback; slash commands go around it.
+
+use windlass_coordinator::Handled;
+use windlass_core::status::TaskStatus;
+use windlass_store::Filter;
+
+use crate::world::World;
+
+const NEW: &str = r#"{"decision":"new_task","goal":"fix the login page"}"#;
+
+/// ES-014, ES-051, ES-057, ES-058, ES-064, ES-068, ES-069: one call, without tools, at 0.1, with a schema.
+#[tokio::test]
+async fn a_message_in_a_fresh_session_becomes_a_task_by_one_model_call() {
+    let world = World::routed("replies: [{say: done}]", NEW);
+    let handled = world.say("please fix the login page").await.unwrap();
+    let Handled::Started { task, place: None } = handled else { panic!("{handled:?}") };
+    let row = world.coordinator().store().task(task).unwrap().unwrap();
+    assert_eq!((row.goal.as_str(), row.session_id), ("fix the login page", world.session));
+    let requests = world.stage.server.requests();
+    assert_eq!(requests.len(), 1, "one call routes it");
+    let sent = requests[0].json();
+    assert_eq!(sent["temperature"], 0.1);
+    assert!(sent.get("tools").is_none_or(|tools| tools.as_array().unwrap().is_empty()));
+    assert_eq!(sent["response_format"]["type"], "json_schema");
+    let system = sent["messages"][0]["content"].as_str().unwrap();
+    assert!(system.lines().count() <= 60);
+    world.drive(task).await;
+    assert_eq!(world.routings(), 1, "the loop routes nothing");
+    let page = world.coordinator().session_state(world.session).unwrap();
+    assert_eq!(page.user_id, "ada");
+}
+
+/// ES-052, ES-059, ES-065, ES-072, ES-076: with two tasks, the one that is meant hears it, and goes on.
+#[tokio::test]
+async fn a_message_for_one_of_two_tasks_reaches_that_one() {
+    let world = World::new("replies: [{say: painted}]", |told| {
+        let line = told.lines().find(|line| line.contains("paint the door")).unwrap();
+        let id = line.split_whitespace().nth(1).unwrap();
+        Some(format!(r#"{{"decision":"inject_into_active","task_id":"{id}"}}"#))
+    });
+    let door = world.task("paint the door").await;
+    let wall = world.task("build the wall").await;
+    let handled = world.say("make the door red").await.unwrap();
+    assert_eq!(handled, Handled::Injected { task: door });
+    assert_eq!(world.injected(door), ["make the door red"]);
+    assert!(world.injected(wall).is_empty());
+    assert_eq!(world.status(door), TaskStatus::Todo, "a plain injection moves nothing");
+    world.drive(door).await;
+    assert!(world.sent()[0].contains("User says: make the door red"));
+    let session = world.coordinator().session_state(world.session).unwrap();
+    assert_eq!(session.active_task_id, Some(wall), "the one that was spoken to has ended");
+}
+
+/// ES-060, ES-061, ES-062, ES-066, ES-083, ES-087, ES-088: pause, resume and cancel by words.
+#[tokio::test]
+async fn words_pause_resume_and_cancel_a_task() {
+    let world = World::new("replies: [{say: done}]", |told| {
+        let id = told.lines().nth(1)?.split_whitespace().nth(1)?;
+        let decision = match told {
+            _ if told.ends_with("hold on") => "pause_task",
+            _ if told.ends_with("go on") => "resume_task",
+            _ => "cancel_task",
+        };
+        Some(format!(r#"{{"decision":"{decision}","task_id":"{id}","reason":"wrong repository"}}"#))
+    });
+    let task = world.task("rename everything").await;
+    world.say("hold on").await.unwrap();
+    assert_eq!(world.status(task), TaskStatus::Paused);
+    world.say("go on").await.unwrap();
+    assert!(world.coordinator().ready().unwrap().contains(&task));
+    assert_eq!(world.injected(task).last().unwrap(), "Task resumed by user");
+    world.say("stop, wrong repository").await.unwrap();
+    assert_eq!(world.status(task), TaskStatus::Cancelled);
+    let row = world.coordinator().store().task(task).unwrap().unwrap();
+    assert_eq!(row.detail.as_deref(), Some("wrong repository"));
+    assert_eq!(world.told().len(), 3, "{:?}", world.told());
+}
+
+/// ES-063, ES-067, ES-389: chatter is answered, and nothing is started.
+#[tokio::test]
+async fn small_talk_is_answered_without_a_task() {
+    let talk = r#"{"decision":"small_talk","response":"Good morning!"}"#;
+    let world = World::routed("replies: []", talk);
+    let handled = world.say("good morning").await.unwrap();
+    assert_eq!(handled, Handled::Said { message: "Good morning!".to_owned() });
+    assert!(world.coordinator().store().tasks(&Filter::default()).unwrap().is_empty());
+    assert_eq!(world.told(), ["Good morning!"]);
+}
+
+/// ES-064, ES-065: nonsense, an id of elsewhere, an error: the fallback decides, and nothing is lost.
+#[tokio::test]
+async fn when_the_router_is_of_no_use_the_fallback_decides() {
+    let other = r#"{"decision":"cancel_task","task_id":"task_00000000000000000000000001"}"#;
+    for nonsense in ["as an assistant I cannot", "{}", other, r#"{"decision":"small_talk"}"#] {
+        let world = World::routed("replies: []", nonsense);
+        let handled = world.say("build the shed").await.unwrap();
+        let Handled::Started { task, .. } = handled else { panic!("{nonsense}: {handled:?}") };
+        let row = world.coordinator().store().task(task).unwrap().unwrap();
+        assert_eq!(row.goal, "build the shed", "{nonsense}");
+        assert_eq!(world.say("in green").await.unwrap(), Handled::Injected { task }, "{nonsense}");
+        assert_eq!(world.routings(), 2, "one call per message");
+    }
+    let world = World::routed("replies: []", NEW);
+    world.stage.server.next(windlass_testkit::Answer::error(500, "down"));
+    let handled = world.say("build the shed").await.unwrap();
+    assert!(matches!(handled, Handled::Started { .. }), "{handled:?}");
+}
+
+/// ES-014: what begins with a slash is obeyed as it stands.
+#[tokio::test]
+async fn slash_commands_go_around_the_router() {
+    let world = World::routed("replies: []", "never asked");
+    let task = world.task("count the sheep").await;
+    let said = |handled: Handled| match handled {
+        Handled::Said { message } => message,
+        other => panic!("{other:?}"),
+    };
+    let listed = said(world.say("/tasks").await.unwrap());
+    assert!(listed.contains("count the sheep") && listed.contains("RUNNING"), "{listed}");
+    assert!(said(world.say("/help").await.unwrap()).contains("/steer"));
+    assert!(said(world.say("/frobnicate now").await.unwrap()).contains("`/frobnicate`"));
+    let steered = world.say("/steer only the black ones").await.unwrap();
+    assert_eq!(steered, Handled::Injected { task });
+    world.say("/pause").await.unwrap();
+    assert_eq!(world.status(task), TaskStatus::Paused);
+    world.say("/stop enough").await.unwrap();
+    assert_eq!(world.status(task), TaskStatus::Cancelled);
+    assert_eq!(world.routings(), 0);
+    let nobody = world.say("/pause").await.unwrap_err();
+    assert!(nobody.to_string().contains("has no active task"), "{nobody}");
+}
+
+/// O-32: a message that is delivered again does nothing again, and is not routed again.
+#[tokio::test]
+async fn a_redelivered_message_has_no_further_effect() {
+    let world = World::routed("replies: []", NEW);
+    let mut message = world.message("fix the login page");
+    message.request_id = Some("client-7".to_owned());
+    let first = world.coordinator().user_message_received(message.clone()).await.unwrap();
+    let again = world.coordinator().user_message_received(message).await.unwrap();
+    assert_eq!(first, again);
+    assert_eq!(world.routings(), 1);
+    assert_eq!(world.coordinator().store().tasks(&Filter::default()).unwrap().len(), 1);
+}

@@ -1,0 +1,260 @@
+//! Schedules by a set clock: checks, messages, starts; monitors that end well and that do not.
+
+use jiff::SignedDuration;
+use windlass_coordinator::Handled;
+use windlass_core::command::ResultStatus;
+use windlass_core::id::{ScheduleId, TaskId};
+use windlass_core::schedule::{
+    Missed, Rhythm, Schedule, ScheduleAction, ScheduleState, SchedulerStatus, TimeoutAction,
+};
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_core::trigger::{Due, ScheduledTrigger};
+use windlass_store::Filter;
+
+use crate::world::{START, World, at};
+
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+
+fn schedule(world: &World, action: ScheduleAction, rhythm: Rhythm) -> Schedule {
+    let created_at = world.coordinator().now();
+    Schedule {
+        id: ScheduleId::new(created_at),
+        action,
+        task_id: None,
+        session_id: None,
+        user_id: None,
+        goal: None,
+        workspace: None,
+        check_prompt: None,
+        rhythm,
+        time_zone: "UTC".to_owned(),
+        timeout_at: None,
+        timeout_action: None,
+        missed_runs: Missed::RunOnce,
+        created_at,
+    }
+}
+
+fn monitor(world: &World, task: TaskId) -> Schedule {
+    let every = Rhythm::Every { interval_seconds: 60 };
+    Schedule {
+        task_id: Some(task),
+        check_prompt: Some("is the build green?".to_owned()),
+        ..schedule(world, ScheduleAction::Check, every)
+    }
+}
+
+async fn tick(world: &World) -> Vec<Handled> {
+    let ticked = world.coordinator().tick().await.unwrap();
+    ticked.done.into_iter().map(|(_, handled)| handled.unwrap()).collect()
+}
+
+fn row(world: &World, task: TaskId) -> windlass_store::TaskRow {
+    world.coordinator().store().task(task).unwrap().unwrap()
+}
+
+/// ES-282, ES-284, ES-285, ES-287, MS-136, MS-139: parked between checks at no cost; it ends when the
+/// agent says so.
+#[tokio::test]
+async fn a_monitor_is_parked_between_checks_and_ends_on_its_condition() {
+    let replies = "
+replies:
+  - update_plan: {steps: [{description: wait for the build, status: in_progress}]}
+  - say: nothing to do yet
+  - say: still red
+  - say: |-
+      MONITORING COMPLETE
+      the build is green
+";
+    let world = World::routed(replies, "never asked");
+    let task = world.task("tell me when the build is green").await;
+    let monitor = monitor(&world, task);
+    world.coordinator().add_schedule(monitor.clone()).await.unwrap();
+
+    assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
+    let parked = row(&world, task);
+    assert_eq!((parked.status, parked.reason), (TaskStatus::Paused, StatusReason::Schedule));
+    let next = parked.next_action_at.unwrap();
+    assert_eq!(next.to_string(), "2026-11-15T08:01:00+00:00[UTC]");
+    let queued = world.coordinator().store().scheduled(task).unwrap().unwrap();
+    assert_eq!((queued.status, queued.due_at), (SchedulerStatus::Queued, Some(next.timestamp())));
+    assert!(tick(&world).await.is_empty(), "nothing is due, nothing happens");
+    assert!(world.coordinator().ready().unwrap().is_empty());
+    let asked = world.stage.server.request_count();
+
+    world.stage.advance(MINUTE);
+    assert_eq!(tick(&world).await, [Handled::Injected { task }]);
+    assert!(tick(&world).await.is_empty(), "a run is one run");
+    assert_eq!(world.coordinator().ready().unwrap(), [task]);
+    assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
+    assert_eq!(world.stage.server.request_count(), asked + 1, "a check costs one turn");
+    assert!(world.sent().last().unwrap().contains("Scheduled check: is the build green?"));
+
+    world.stage.advance(MINUTE);
+    tick(&world).await;
+    let result = world.drive(task).await;
+    assert_eq!(result.status, ResultStatus::Completed);
+    assert!(result.final_message.unwrap().contains("the build is green"));
+    let ended = world.coordinator().store().schedule(monitor.id).unwrap().unwrap();
+    assert_eq!((ended.state, ended.runs), (ScheduleState::Ended, 2));
+    let consumed = world.coordinator().store().scheduled(task).unwrap().unwrap();
+    assert_eq!(consumed.status, SchedulerStatus::Consumed);
+    assert_eq!(world.routings(), 0, "no trigger but a message asks the router");
+}
+
+/// ES-056, ES-286: patience ends at `timeout_at`, by its action, driven or not.
+#[tokio::test]
+async fn a_monitor_that_waits_in_vain_times_out() {
+    for (action, status) in
+        [(TimeoutAction::Fail, TaskStatus::Failed), (TimeoutAction::Complete, TaskStatus::Done)]
+    {
+        let world = World::routed("replies: [{say: waiting}, {say: still waiting}]", "never asked");
+        let task = world.task("wait").await;
+        let mut monitor = monitor(&world, task);
+        monitor.timeout_at = Some(at("2026-11-15T08:01:30Z"));
+        monitor.timeout_action = Some(action);
+        world.coordinator().add_schedule(monitor.clone()).await.unwrap();
+        world.drive(task).await;
+        world.stage.advance(MINUTE);
+        tick(&world).await;
+        world.drive(task).await;
+        world.stage.advance(MINUTE);
+        let handled = tick(&world).await;
+        assert!(matches!(handled[..], [Handled::Steered { .. }]), "{handled:?}");
+        assert_eq!(row(&world, task).status, status, "{action}");
+        let ended = world.coordinator().store().schedule(monitor.id).unwrap().unwrap();
+        assert_eq!(ended.ended_reason.as_deref(), Some("its task has ended"));
+        assert!(tick(&world).await.is_empty());
+    }
+}
+
+/// ES-056, ES-099, MS-194: a cron schedule starts tasks by itself, at its time by its zone.
+#[tokio::test]
+async fn a_cron_schedule_starts_a_task_at_its_time() {
+    let world = World::routed("replies: [{say: reported}]", "never asked");
+    let cron = Rhythm::Cron { cron: "30 9 * * *".to_owned() };
+    let mut daily = schedule(&world, ScheduleAction::Start, cron);
+    daily.goal = Some("write the daily report".to_owned());
+    daily.time_zone = "Europe/Berlin".to_owned();
+    let first = world.coordinator().add_schedule(daily.clone()).await.unwrap().unwrap();
+    assert_eq!(first.to_string(), "2026-11-15T09:30:00+01:00[Europe/Berlin]");
+    let next = world.coordinator().tick().await.unwrap().next;
+    assert_eq!(next, Some(at("2026-11-15T08:30:00Z")), "the loop sleeps until then");
+    world.stage.set_clock(at("2026-11-15T08:30:00Z"));
+    let handled = tick(&world).await;
+    let [Handled::Started { task, .. }] = handled[..] else { panic!("{handled:?}") };
+    let started = row(&world, task);
+    assert_eq!(started.goal, "write the daily report");
+    let queued = world.coordinator().store().scheduled(task).unwrap().unwrap();
+    assert_eq!(queued.status, SchedulerStatus::Due);
+    assert!(world.coordinator().claim(task, "worker-1").await.unwrap());
+    assert!(!world.coordinator().claim(task, "worker-2").await.unwrap());
+    world.stage.set_clock(at("2026-11-16T08:30:00Z"));
+    let handled = tick(&world).await;
+    assert!(
+        matches!(&handled[..], [Handled::Nothing { reason }] if reason.contains("still lives"))
+    );
+    world.drive(task).await;
+    world.stage.set_clock(at("2026-11-17T08:30:00Z"));
+    assert!(matches!(tick(&world).await[..], [Handled::Started { .. }]));
+    assert_eq!(world.coordinator().store().tasks(&Filter::default()).unwrap().len(), 2);
+}
+
+/// Runs that were missed while nobody was there: left out, or made up for by one.
+#[tokio::test]
+async fn missed_runs_follow_the_policy() {
+    for (missed, expected) in [(Missed::Skip, 0), (Missed::RunOnce, 1)] {
+        let world = World::routed("replies: [{say: waiting}]", "never asked");
+        let task = world.task("wait").await;
+        let mut every = monitor(&world, task);
+        every.rhythm = Rhythm::Every { interval_seconds: 600 };
+        every.missed_runs = missed;
+        world.coordinator().add_schedule(every.clone()).await.unwrap();
+        world.drive(task).await;
+        world.stage.advance(SignedDuration::from_mins(35));
+        tick(&world).await;
+        let row = world.coordinator().store().schedule(every.id).unwrap().unwrap();
+        assert_eq!((row.runs, row.missed), (expected, 3 - expected), "{missed}");
+        assert_eq!(row.next_at.unwrap().timestamp(), at("2026-11-15T08:40:00Z"));
+    }
+}
+
+/// A message goes to its task; a paused schedule says nothing; a removed one lets its task end.
+#[tokio::test]
+async fn a_schedule_is_paused_resumed_and_removed() {
+    let world = World::routed("replies: [{say: waiting}, {say: done}]", "never asked");
+    let task = world.task("wait").await;
+    let every = Rhythm::Every { interval_seconds: 60 };
+    let mut message = schedule(&world, ScheduleAction::Message, every);
+    (message.task_id, message.check_prompt) = (Some(task), Some("drink water".to_owned()));
+    world.coordinator().add_schedule(message.clone()).await.unwrap();
+    world.stage.advance(MINUTE);
+    tick(&world).await;
+    assert_eq!(world.injected(task), ["drink water"]);
+    world.coordinator().pause_schedule(message.id).await.unwrap();
+    world.stage.advance(MINUTE);
+    assert!(tick(&world).await.is_empty());
+    world.coordinator().resume_schedule(message.id).await.unwrap();
+    world.stage.advance(MINUTE);
+    assert_eq!(tick(&world).await, [Handled::Injected { task }]);
+    world.coordinator().remove_schedule(message.id).await.unwrap();
+    assert!(world.coordinator().remove_schedule(message.id).await.is_err());
+
+    let check = monitor(&world, task);
+    world.coordinator().add_schedule(check.clone()).await.unwrap();
+    assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
+    world.coordinator().remove_schedule(check.id).await.unwrap();
+    world.coordinator().send(task, "that is all", "ada").await.unwrap();
+    assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
+    assert_eq!(row(&world, task).next_action_at, None);
+}
+
+/// ES-099: another scheduler's trigger names the task and what to check.
+#[tokio::test]
+async fn a_trigger_of_another_scheduler_injects_its_prompt() {
+    let world = World::routed("replies: [{say: looked}]", "never asked");
+    let task = world.task("wait").await;
+    let trigger = ScheduledTrigger {
+        request_id: Some("other-1".to_owned()),
+        trigger_type: Due::Cron,
+        schedule_id: None,
+        task_id: Some(task),
+        check_prompt: Some("is it there?".to_owned()),
+        due_at: None,
+    };
+    for _ in 0..2 {
+        world.coordinator().scheduled_trigger(trigger.clone()).await.unwrap();
+    }
+    world.drive(task).await;
+    assert_eq!(world.sent()[0].matches("Scheduled check: is it there?").count(), 1);
+    let nothing = ScheduledTrigger { task_id: None, ..trigger };
+    let refused = world.coordinator().scheduled_trigger(nothing).await.unwrap_err();
+    assert!(!refused.is_transient(), "{refused}");
+}
+
+/// The driver loop sleeps until something is due, and wakes for what is added meanwhile.
+#[tokio::test]
+async fn the_clock_is_kept_by_a_loop() {
+    let world = World::routed("replies: [{say: waiting}]", "never asked");
+    let task = world.task("wait").await;
+    let mut now = monitor(&world, task);
+    now.created_at = at(START) - MINUTE;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let coordinator = world.coordinator().clone();
+    let mut following = coordinator.store().mail_changes();
+    let see = async {
+        coordinator.add_schedule(now.clone()).await.unwrap();
+        world.stage.advance(MINUTE);
+        coordinator.wake();
+        while coordinator.store().schedule(now.id).unwrap().unwrap().runs == 0 {
+            following.tick();
+            tokio::select! {
+                changed = following.changed() => changed.unwrap(),
+                () = tokio::time::sleep(std::time::Duration::from_millis(20)) => {}
+            }
+        }
+        stop.cancel();
+    };
+    tokio::join!(coordinator.keep_time(&stop), see);
+    assert_eq!(world.injected(task).len(), 2);
+}

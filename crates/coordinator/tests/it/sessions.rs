@@ -1,0 +1,173 @@
+//! Sessions: their state on the wire, their limits, one trigger at a time.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use windlass_coordinator::{Error, Handled, Limits, Manner};
+use windlass_core::event::Deadline;
+use windlass_core::id::SessionId;
+use windlass_core::schedule::{DeadlineAction, SchedulerStatus};
+use windlass_core::status::TaskStatus;
+use windlass_store::Filter;
+
+use crate::world::{START, World, at, command};
+
+/// Tasks are told apart by when they were made.
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
+
+const NEW: &str = r#"{"decision":"new_task","goal":"work"}"#;
+
+/// ES-077, ES-078, ES-082: a session and its tasks, in the JSON of the contract.
+#[tokio::test]
+async fn a_session_is_shown_with_the_fields_of_the_contract() {
+    let world = World::routed("replies: [{say: done}]", NEW);
+    let action = DeadlineAction::PauseAndNotify;
+    let manner = Manner {
+        user_id: Some("ada".to_owned()),
+        deadline: Some(Deadline { at: at("2026-11-16T00:00:00Z"), action }),
+        ..Manner::default()
+    };
+    let first = world.task_in(world.session, "first", manner).await.unwrap();
+    world.stage.advance(SECOND);
+    let second = world.task("second").await;
+    world.drive(second).await;
+    let state = world.coordinator().session_state(world.session).unwrap();
+    let json = serde_json::to_value(&state).unwrap();
+    assert_eq!(json["user_id"], "ada");
+    assert_eq!(json["active_task_id"], first.to_string());
+    let entry = &json["tasks"][0];
+    assert_eq!(entry["goal_summary"], "first");
+    assert_eq!(entry["status"], "RUNNING");
+    assert_eq!(entry["deadline"], "2026-11-16T00:00:00Z");
+    assert_eq!(entry["deadline_action"], "pause_and_notify");
+    assert!(entry["agent_session_id"].is_string() && entry["created_at"] == START);
+    assert_eq!(json["tasks"][1]["status"], "COMPLETED");
+    assert!(json["tasks"][1]["completed_at"].is_string());
+}
+
+/// ES-015, ES-033, ES-090, MS-142: the fourth task waits in line, and takes the place that becomes free.
+#[tokio::test]
+async fn the_fourth_task_of_a_session_is_queued_with_its_place() {
+    let world = World::routed("replies: [{say: done}]", NEW);
+    let mut started = Vec::new();
+    for number in 1..=5 {
+        world.stage.advance(SECOND);
+        let submitted = world
+            .coordinator()
+            .submit_command(command(world.session, &format!("task {number}")), Manner::default())
+            .await
+            .unwrap();
+        started.push(submitted);
+    }
+    let places: Vec<_> = started.iter().map(|one| one.place).collect();
+    assert_eq!(places, [None, None, None, Some(1), Some(2)]);
+    let tasks: Vec<_> = started.iter().map(|one| one.task).collect();
+    assert_eq!(world.coordinator().ready().unwrap(), tasks[..3]);
+    let fourth = world.coordinator().store().scheduled(tasks[3]).unwrap().unwrap();
+    assert_eq!(fourth.status, SchedulerStatus::Queued);
+    assert_eq!(world.status(tasks[3]), TaskStatus::Todo);
+    let entries = world.coordinator().session_state(world.session).unwrap().tasks;
+    assert_eq!(entries[4].queue_place, Some(2));
+    world.drive(tasks[0]).await;
+    assert_eq!(world.coordinator().place(tasks[3]).unwrap(), None);
+    assert_eq!(world.coordinator().place(tasks[4]).unwrap(), Some(1));
+    assert_eq!(world.coordinator().ready().unwrap(), tasks[1..4]);
+}
+
+/// ES-090: a fourth that comes as a message is told its place.
+#[tokio::test]
+async fn a_message_that_has_to_wait_says_so() {
+    let world = World::routed("replies: []", NEW);
+    for _ in 0..3 {
+        world.say("more work").await.unwrap();
+        world.stage.advance(SECOND);
+    }
+    let handled = world.say("more work").await.unwrap();
+    assert!(matches!(handled, Handled::Started { place: Some(1), .. }), "{handled:?}");
+    assert!(world.told()[0].contains("queued, number 1 in line"), "{:?}", world.told());
+}
+
+/// ES-091: a sixth session is refused with words; one whose tasks have ended counts no more.
+#[tokio::test]
+async fn the_sixth_session_of_a_user_is_refused() {
+    let world = World::routed("replies: [{say: done}]", NEW);
+    let manner = |user: &str| Manner { user_id: Some(user.to_owned()), ..Manner::default() };
+    let mut tasks = Vec::new();
+    for _ in 0..5 {
+        let session = SessionId::new(at(START));
+        tasks.push((session, world.task_in(session, "work", manner("ada")).await.unwrap()));
+    }
+    world.stage.advance(SECOND);
+    let refused = world.say("and this").await.unwrap_err();
+    assert!(matches!(refused, Error::TooManySessions { limit: 5, .. }), "{refused}");
+    assert!(!refused.is_transient());
+    assert!(world.told()[0].contains("5 sessions"), "{:?}", world.told());
+    let (known, first) = tasks[0];
+    world.task_in(known, "a second there", manner("ada")).await.unwrap();
+    world.task_in(SessionId::new(at(START)), "work", manner("bob")).await.unwrap();
+    let second = world.coordinator().session_state(known).unwrap().tasks[1].task_id;
+    world.drive(first).await;
+    world.drive(second).await;
+    world.say("and this").await.unwrap();
+}
+
+/// ES-092, ES-093, ES-094: two messages at once are handled one after the other, under a lease.
+#[tokio::test]
+async fn simultaneous_messages_of_a_session_are_serialized() {
+    let world = World::new("replies: []", |told| {
+        let line = told.lines().find(|line| line.contains("(active)"));
+        Some(match line.and_then(|line| line.split_whitespace().nth(1)) {
+            Some(id) => format!(r#"{{"decision":"inject_into_active","task_id":"{id}"}}"#),
+            None => NEW.to_owned(),
+        })
+    });
+    let handled = tokio::join!(world.say("one"), world.say("two"), world.say("three"));
+    let all = [handled.0.unwrap(), handled.1.unwrap(), handled.2.unwrap()];
+    let started = all.iter().filter(|one| matches!(one, Handled::Started { .. })).count();
+    assert_eq!(started, 1, "{all:?}");
+    assert_eq!(world.coordinator().store().tasks(&Filter::default()).unwrap().len(), 1);
+    assert_eq!(world.stage.server.most_at_once(), 1);
+    assert_eq!(world.coordinator().store().lease(world.session).unwrap(), None, "given back");
+}
+
+/// ES-092: a lease is refused to others until it ends, and given back by its holder only.
+#[tokio::test]
+async fn a_lease_has_one_holder_and_an_end() {
+    let world = World::routed("replies: []", NEW);
+    let store = world.coordinator().store();
+    let (now, later) = (at(START), at("2026-11-15T08:00:30Z"));
+    assert!(store.take_lease(world.session, "a", now, later).await.unwrap());
+    assert!(!store.take_lease(world.session, "b", now, later).await.unwrap());
+    assert!(!store.drop_lease(world.session, "b").await.unwrap());
+    assert!(store.take_lease(world.session, "b", later, at("2026-11-15T08:01:00Z")).await.unwrap());
+    assert!(!store.drop_lease(world.session, "a").await.unwrap(), "it is b's now");
+    assert_eq!(Limits::default().session_lease, Duration::from_secs(30));
+    assert!(Limits::default().router < Limits::default().session_lease);
+}
+
+/// ES-094: a session that somebody holds on to is an error that passes.
+#[tokio::test]
+async fn a_session_that_stays_busy_is_handed_back() {
+    let world = World::routed("replies: []", NEW);
+    let store = world.coordinator().store();
+    let far = at("2026-11-16T08:00:00Z");
+    assert!(store.take_lease(world.session, "somebody", at(START), far).await.unwrap());
+    let limits = Limits { session_lease: Duration::from_millis(50), ..Limits::default() };
+    let coordinator = world.coordinator().clone().with_limits(limits);
+    let busy = coordinator.user_message_received(world.message("hello")).await.unwrap_err();
+    assert!(matches!(busy, Error::SessionBusy { .. }) && busy.is_transient(), "{busy}");
+}
+
+/// ES-292, O-32: a command that comes again names the task it made; its workspace is its own.
+#[tokio::test]
+async fn a_repeated_command_starts_nothing() {
+    let world = World::routed("replies: []", NEW);
+    let command = command(world.session, "once");
+    let first =
+        world.coordinator().submit_command(command.clone(), Manner::default()).await.unwrap();
+    let again = world.coordinator().submit_command(command, Manner::default()).await.unwrap();
+    assert!(first.new && !again.new && first.task == again.task);
+    let row = world.coordinator().store().task(first.task).unwrap().unwrap();
+    assert!(row.workspace.ends_with(&format!("workspaces/{}", first.task)), "{}", row.workspace);
+    assert!(std::path::Path::new(&row.workspace).is_dir());
+}

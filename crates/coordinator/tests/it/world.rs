@@ -1,0 +1,140 @@
+//! A coordinator with a scripted model, and what a test says to it.
+
+use jiff::Timestamp;
+use windlass_coordinator::{Coordinator, Error, Handled, Manner};
+use windlass_core::command::{TaskCommand, TaskResult};
+use windlass_core::event::{Event, Record};
+use windlass_core::id::{CommandId, SessionId, TaskId};
+use windlass_core::status::TaskStatus;
+use windlass_core::trigger::UserMessageReceived;
+use windlass_testkit::{Answer, Request, Stage};
+
+/// Where the clock stands when a test begins.
+pub const START: &str = "2026-11-15T08:00:00Z";
+
+pub struct World {
+    pub stage: Stage,
+    pub session: SessionId,
+}
+
+pub fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+impl World {
+    /// Agents answer by `replies`; the router by `route`, from what it is told.
+    pub fn new(replies: &str, route: impl Fn(&str) -> Option<String> + Send + 'static) -> Self {
+        let stage = Stage::set(&format!("goal: unused\n{replies}"));
+        stage.set_clock(at(START));
+        stage.server.answer_with(move |request: &Request| {
+            if request.model != "router" {
+                return None;
+            }
+            let sent = request.json();
+            let told = sent["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+            let text = route(told.as_str().unwrap()).unwrap_or_else(|| "no idea".to_owned());
+            Some(Answer::script(&format!("say: {}", serde_json::Value::from(text))))
+        });
+        let session = SessionId::new(stage.coordinator.now());
+        Self { stage, session }
+    }
+
+    /// A world whose router always answers the same.
+    pub fn routed(replies: &str, decision: &str) -> Self {
+        let decision = decision.to_owned();
+        Self::new(replies, move |_| Some(decision.clone()))
+    }
+
+    pub fn coordinator(&self) -> &Coordinator {
+        &self.stage.coordinator
+    }
+
+    pub fn message(&self, text: &str) -> UserMessageReceived {
+        UserMessageReceived {
+            session_id: self.session,
+            user_id: "ada".to_owned(),
+            request_id: None,
+            message: text.to_owned(),
+            deadline: None,
+            deadline_action: None,
+        }
+    }
+
+    /// Says something in the session.
+    pub async fn say(&self, text: &str) -> Result<Handled, Error> {
+        self.coordinator().user_message_received(self.message(text)).await
+    }
+
+    /// A task of the service in the session.
+    pub async fn task(&self, goal: &str) -> TaskId {
+        self.task_in(self.session, goal, Manner::default()).await.unwrap()
+    }
+
+    pub async fn task_in(
+        &self,
+        session: SessionId,
+        goal: &str,
+        manner: Manner,
+    ) -> Result<TaskId, Error> {
+        let submitted = self.coordinator().submit_command(command(session, goal), manner).await?;
+        Ok(submitted.task)
+    }
+
+    pub async fn drive(&self, task: TaskId) -> TaskResult {
+        self.stage.drive(task).await
+    }
+
+    pub fn status(&self, task: TaskId) -> TaskStatus {
+        self.coordinator().store().task(task).unwrap().unwrap().status
+    }
+
+    pub fn journal(&self, task: TaskId) -> Vec<Record> {
+        self.coordinator().store().journal(task).unwrap()
+    }
+
+    /// What was injected into a task, delivered or waiting.
+    pub fn injected(&self, task: TaskId) -> Vec<String> {
+        let delivered = self.journal(task).into_iter().filter_map(|record| match record.event {
+            Event::InjectionReceived(injection) => Some(injection.content),
+            _ => None,
+        });
+        let waiting = self.coordinator().store().pending_injections(task).unwrap();
+        delivered.chain(waiting.into_iter().map(|one| one.content)).collect()
+    }
+
+    /// How often the router was asked.
+    pub fn routings(&self) -> usize {
+        self.stage.server.requests().iter().filter(|request| request.model == "router").count()
+    }
+
+    /// What was sent to agents, each request as JSON text.
+    pub fn sent(&self) -> Vec<String> {
+        let requests = self.stage.server.requests();
+        let agents = requests.iter().filter(|request| request.model != "router");
+        agents.map(|request| request.json().to_string()).collect()
+    }
+
+    /// Words for people, as they go out.
+    pub fn told(&self) -> Vec<String> {
+        let database = self.coordinator().store().dir().database();
+        let connection = rusqlite::Connection::open(database).unwrap();
+        let sql = "SELECT body ->> '$.message' FROM outbox
+                   WHERE topic = 'user-message-command' ORDER BY id";
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+}
+
+pub fn command(session: SessionId, goal: &str) -> TaskCommand {
+    let now = at(START);
+    TaskCommand {
+        command_id: CommandId::new(now),
+        session_id: session,
+        task_id: TaskId::new(now),
+        goal: goal.to_owned(),
+        constraints: Vec::new(),
+        execution_config: Default::default(),
+        resume_context: None,
+    }
+}

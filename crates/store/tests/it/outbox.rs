@@ -1,0 +1,180 @@
+//! What is told outside, and what a worker finds to do.
+
+use windlass_core::command::{ResultStatus, TaskResult, UsageMetrics};
+use windlass_core::event::{Driver, Event, StatusChanged, TaskCreated};
+use windlass_core::injection::{Control, Injection};
+use windlass_core::question::QuestionKind;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::{Level, OutStream, Owner, Store};
+
+use crate::world::{World, at, created, injection_id, moved, question};
+
+async fn service_task(store: &Store) -> (TaskCreated, Owner) {
+    let created = TaskCreated { driver: Driver::Service, ..created() };
+    let task = store.create_task(at(0), created.clone()).await.unwrap().task();
+    (created, store.own(task).await.unwrap())
+}
+
+fn result(created: &TaskCreated, status: ResultStatus) -> Event {
+    let command = &created.command;
+    Event::AgentEnd(Box::new(TaskResult {
+        task_id: command.task_id,
+        session_id: command.session_id,
+        command_id: command.command_id,
+        status,
+        deliverables: Vec::new(),
+        final_message: Some("done".to_owned()),
+        evidence_refs: Vec::new(),
+        usage: UsageMetrics::default(),
+        error_details: None,
+        hitl_request: None,
+    }))
+}
+
+fn parked(reason: StatusReason) -> Event {
+    let (from, to) = (TaskStatus::Running, TaskStatus::Paused);
+    Event::StatusChanged(StatusChanged { from, to, reason, detail: None, error: None })
+}
+
+fn told(store: &Store, stream: OutStream) -> Vec<serde_json::Value> {
+    let all = store.outgoing(100).unwrap().into_iter();
+    let of = all.filter(|one| one.stream == stream);
+    of.map(|one| serde_json::from_str(&one.body).unwrap()).collect()
+}
+
+/// §15.18, ES-298, ES-302, ES-387, ES-388, ES-389: written with the event that causes it, and gone when
+/// published.
+#[tokio::test]
+async fn results_questions_and_status_updates_are_written_with_their_events() {
+    let world = World::new();
+    let store = world.open();
+    let (created, owner) = service_task(&store).await;
+    let asked = question(QuestionKind::AskUser);
+    let begun =
+        vec![moved(TaskStatus::Todo, TaskStatus::Running), Event::QuestionAsked(asked.clone())];
+    owner.append(at(1), begun, Level::Written).await.unwrap();
+    let ended = vec![
+        moved(TaskStatus::Running, TaskStatus::Done),
+        result(&created, ResultStatus::Completed),
+    ];
+    owner.append(at(2), ended, Level::Synced).await.unwrap();
+
+    let command = created.command.command_id.to_string();
+    let hitl = told(&store, OutStream::HitlRequest);
+    assert_eq!(hitl.len(), 1);
+    assert_eq!(hitl[0]["request_id"], asked.id.to_string());
+    assert_eq!(hitl[0]["options"][1], "blue");
+    assert_eq!(hitl[0]["command_id"], command);
+    let results = told(&store, OutStream::TaskResult);
+    assert_eq!(results.len(), 1);
+    assert_eq!(results[0]["status"], "COMPLETED");
+    let updates = told(&store, OutStream::UserMessage);
+    assert_eq!(updates.iter().map(|one| &one["status"]).collect::<Vec<_>>(), ["running", "done"]);
+
+    let all = store.outgoing(100).unwrap();
+    assert!(all.iter().all(|one| one.command_id.as_deref() == Some(&command)));
+    let keys: std::collections::HashSet<_> = all.iter().map(|one| &one.key).collect();
+    assert_eq!(keys.len(), all.len(), "each has a key of its own");
+    store.published(all.iter().map(|one| one.id).collect()).await.unwrap();
+    assert!(store.outgoing(100).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_foreground_task_and_a_segment_that_is_handed_back_tell_nothing() {
+    let world = World::new();
+    let store = world.open();
+    let foreground = store.create_task(at(0), created()).await.unwrap().task();
+    let owner = store.own(foreground).await.unwrap();
+    let running = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
+    owner.append(at(1), running.clone(), Level::Written).await.unwrap();
+    assert!(store.outgoing(100).unwrap().is_empty());
+
+    let (created, owner) = service_task(&store).await;
+    owner.append(at(1), running, Level::Written).await.unwrap();
+    let paused = vec![parked(StatusReason::Shutdown), result(&created, ResultStatus::Paused)];
+    owner.append(at(2), paused, Level::Synced).await.unwrap();
+    assert!(told(&store, OutStream::TaskResult).is_empty());
+    assert_eq!(store.ready_tasks(3, 10).unwrap(), [created.command.task_id], "another takes it up");
+}
+
+/// ES-299: a task that is cancelled while no agent runs has a result too.
+#[tokio::test]
+async fn a_status_changed_while_no_agent_runs_is_a_result_too() {
+    let world = World::new();
+    let store = world.open();
+    let (created, owner) = service_task(&store).await;
+    let cancelled = vec![moved(TaskStatus::Todo, TaskStatus::Cancelled)];
+    owner.append(at(1), cancelled, Level::Synced).await.unwrap();
+    let results = told(&store, OutStream::TaskResult);
+    assert_eq!(results.len(), 1);
+    let read: TaskResult = serde_json::from_value(results[0].clone()).unwrap();
+    assert_eq!(read.status, ResultStatus::Cancelled);
+    assert_eq!(read.command_id, created.command.command_id);
+}
+
+#[tokio::test]
+async fn a_parked_task_is_ready_when_what_it_waits_for_has_come() {
+    let world = World::new();
+    let store = world.open();
+    let (created, owner) = service_task(&store).await;
+    let task = created.command.task_id;
+    assert_eq!(store.ready_tasks(3, 10).unwrap(), [task], "never started");
+    owner
+        .append(at(1), vec![moved(TaskStatus::Todo, TaskStatus::Running)], Level::Written)
+        .await
+        .unwrap();
+    assert!(store.ready_tasks(3, 10).unwrap().is_empty());
+    assert_eq!(store.running_tasks().unwrap(), [task]);
+
+    owner.append(at(2), vec![parked(StatusReason::User)], Level::Written).await.unwrap();
+    store.inject(task, Injection::message(injection_id(), "hello"), at(3)).await.unwrap();
+    assert!(store.ready_tasks(3, 10).unwrap().is_empty(), "a person paused it");
+    let resume = Injection::control(injection_id(), Control::Resume);
+    store.inject(task, resume, at(4)).await.unwrap();
+    assert_eq!(store.ready_tasks(3, 10).unwrap(), [task]);
+
+    // A process takes the mail in and dies: the journal still says that it is to go on.
+    owner.stream(task).unwrap().drain(at(5)).await.unwrap();
+    assert_eq!(store.ready_tasks(3, 10).unwrap(), [task]);
+}
+
+#[tokio::test]
+async fn a_blocked_task_is_ready_when_its_question_is_answered() {
+    let world = World::new();
+    let store = world.open();
+    let (created, owner) = service_task(&store).await;
+    let task = created.command.task_id;
+    let asked = question(QuestionKind::AskUser);
+    let (from, to) = (TaskStatus::Running, TaskStatus::Blocked);
+    let reason = StatusReason::Question;
+    let blocked =
+        Event::StatusChanged(StatusChanged { from, to, reason, detail: None, error: None });
+    let begun = moved(TaskStatus::Todo, TaskStatus::Running);
+    let events = vec![begun, Event::QuestionAsked(asked.clone()), blocked];
+    owner.append(at(1), events, Level::Written).await.unwrap();
+    store.inject(task, Injection::message(injection_id(), "hello"), at(2)).await.unwrap();
+    assert!(store.ready_tasks(3, 10).unwrap().is_empty(), "a message is no answer");
+    let answer = Injection::answer(injection_id(), asked.id, "red");
+    store.inject(task, answer, at(3)).await.unwrap();
+    assert_eq!(store.ready_tasks(3, 10).unwrap(), [task]);
+    owner.stream(task).unwrap().drain(at(4)).await.unwrap();
+    assert_eq!(store.ready_tasks(3, 10).unwrap(), [task], "and still when a process died over it");
+}
+
+#[tokio::test]
+async fn a_task_that_waits_for_another_is_not_ready() {
+    let world = World::new();
+    let store = world.open();
+    let (first, owner) = service_task(&store).await;
+    let blockers = vec![first.command.task_id];
+    let second =
+        TaskCreated { driver: Driver::Service, dependency_blockers: blockers, ..created() };
+    let second = store.create_task(at(1), second).await.unwrap().task();
+    assert_eq!(store.ready_tasks(3, 10).unwrap(), [first.command.task_id]);
+    let done = vec![
+        moved(TaskStatus::Todo, TaskStatus::Running),
+        moved(TaskStatus::Running, TaskStatus::Done),
+    ];
+    owner.append(at(2), done, Level::Written).await.unwrap();
+    assert_eq!(store.ready_tasks(3, 10).unwrap(), [second]);
+}
