@@ -12,6 +12,7 @@
 
 mod address;
 mod engine;
+mod image;
 mod lifecycle;
 mod orphans;
 mod plain;
@@ -32,6 +33,7 @@ use crate::seam::{BoxFuture, Command, Fatal, Footing, Kind, News, Sandbox};
 use crate::{Error, Running};
 
 pub use engine::{Engine, Image};
+pub use image::{Build, DOCKERFILE};
 use orphans::Claim;
 pub use orphans::remove_orphans;
 use plain::Plain;
@@ -276,7 +278,8 @@ fn footing(engine: &Engine, config: &Config, owner: (u32, u32)) -> Footing {
                 .to_owned(),
         );
     }
-    Footing { kind: Kind::Docker, workspace: WORKSPACE.into(), facts, warnings }
+    let memory_bytes = about.memory.then_some(limits.memory_bytes);
+    Footing { kind: Kind::Docker, workspace: WORKSPACE.into(), memory_bytes, facts, warnings }
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, Error> {
