@@ -183,15 +183,46 @@ impl Agent {
         }
         let ending = match self.reason_not_to_start(task) {
             Some(ending) => ending,
-            None => match self.start(task).await? {
-                Some(ending) => ending,
-                None => self.work(task, stop).await?,
-            },
+            None => self.start_and_work(task, stop).await?,
         };
-        if matches!(ending, Ending::OverBudget) {
-            self.ask_about_budget(task).await?;
+        self.conclude(task, ending, stop).await
+    }
+
+    async fn start_and_work(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+    ) -> Result<Ending, Error> {
+        match self.start(task).await? {
+            Some(ending) => Ok(ending),
+            None => self.work(task, stop).await,
         }
-        self.end(task, ending).await
+    }
+
+    /// Ends the segment. Somebody may speak up between the last look into the mailbox and the end; what
+    /// was accepted is heard, so the work goes on then.
+    async fn conclude(
+        &self,
+        task: &mut Journal,
+        mut ending: Ending,
+        stop: &CancellationToken,
+    ) -> Result<TaskResult, Error> {
+        loop {
+            if matches!(ending, Ending::OverBudget) {
+                self.ask_about_budget(task).await?;
+            }
+            // By itself, because an end that is refused takes nothing else back.
+            task.commit(Vec::new(), Level::Written).await?;
+            match self.end(task, ending).await {
+                Err(Error::Store(windlass_store::Error::MailWaits(_))) => {
+                    ending = match task.state().status {
+                        TaskStatus::Running => self.work(task, stop).await?,
+                        _ => self.start_and_work(task, stop).await?,
+                    };
+                }
+                ended => return ended,
+            }
+        }
     }
 
     async fn work(&self, task: &mut Journal, stop: &CancellationToken) -> Result<Ending, Error> {

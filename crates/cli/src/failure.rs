@@ -149,6 +149,7 @@ fn store_hint(error: &windlass_store::Error) -> String {
             format!("see `windlass result {task}`; start anew with `windlass run`")
         }
         Error::AlreadyAnswered { .. } => "the first answer counts".into(),
+        Error::MailWaits(task) => format!("go on with it: `windlass resume {task}`"),
         Error::MailboxFull { task, .. } => {
             format!("let it catch up, or cancel it: `windlass cancel {task}`")
         }

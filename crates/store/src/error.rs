@@ -206,6 +206,9 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// The task cannot be done: somebody has said something that it has not heard.
+    #[error("`{0}` has mail that it has not read")]
+    MailWaits(TaskId),
     /// Too much waits for the task already.
     #[error("task `{task}` has {limit} messages waiting, which is the limit")]
     MailboxFull {

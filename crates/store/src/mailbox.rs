@@ -71,6 +71,16 @@ impl Store {
     }
 }
 
+/// Whether something waits for a task that its agent should hear of.
+pub(crate) fn has_words(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
+    Ok(tx
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM injections WHERE task_id = ?1 AND delivered_at IS NULL
+                            AND type IN ('user_message', 'external_event'))",
+        )?
+        .query_row([task.to_string()], |row| row.get(0))?)
+}
+
 fn accept(
     tx: &Connection,
     task: TaskId,

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use windlass_core::event::{Event, Record, TaskCreated};
 use windlass_core::id::TaskId;
-use windlass_core::status::TaskStatus;
+use windlass_core::status::{StatusReason, TaskStatus};
 
 use crate::create::{self, Created};
 use crate::error::Fault;
@@ -326,6 +326,12 @@ impl Standing {
                     .check_move(moved.to)
                     .map_err(|source| Error::IllegalMove { task, source })?;
                 self.status = moved.to;
+                // What was accepted until now is heard; what comes later is refused.
+                let finished =
+                    moved.to == TaskStatus::Done && moved.reason == StatusReason::Finished;
+                if finished && mailbox::has_words(tx, task)? {
+                    return Err(Error::MailWaits(task).into());
+                }
                 if moved.to.is_terminal() {
                     runtime::clear(tx, task)?;
                 }

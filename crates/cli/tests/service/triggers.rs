@@ -96,6 +96,60 @@ async fn a_flag_set_by_another_process_stops_the_loop() {
     }
 }
 
+/// ES-095, ES-096, ES-097, ES-099, ES-102: each trigger is taken from the stream of its name, has its effect,
+/// and is acknowledged.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_trigger_stream_is_read_and_acknowledged() {
+    for on in [On::Embedded, On::Redis] {
+        let (world, _serve, submission, gate) = held(on).await;
+        let task = submission.task;
+        let check =
+            json!({ "trigger_type": "cron", "task_id": task, "check_prompt": "is it green?" });
+        world.send(InStream::Scheduled, &check).await;
+        world.until("a check waits", || world.store.has_mail(task).unwrap().then_some(())).await;
+        gate.open();
+        world.until_status(task, TaskStatus::Done).await;
+        assert!(heard(&world, task).iter().any(|words| words.contains("is it green?")), "{on:?}");
+
+        let result = world.until_published(OutStream::TaskResult, task).await;
+        world.send(InStream::TaskResult, &result).await;
+        let session = windlass_core::id::SessionId::new(Timestamp::now());
+        let hello =
+            json!({ "session_id": session, "user_id": "ada", "message": "build me a boat" });
+        world.send(InStream::UserMessage, &hello).await;
+        let of_session = || windlass_store::Filter {
+            session: Some(session),
+            ..windlass_store::Filter::default()
+        };
+        let routed = || world.store.tasks(&of_session()).unwrap().into_iter().next();
+        let routed = world.until("a task is made of the message", routed).await;
+        assert!(routed.goal.contains("build me a boat"), "{}", routed.goal);
+        // Acknowledged, so nobody can claim it any more.
+        let reader = windlass_coordinator::bus::Reader {
+            streams: InStream::ALL.to_vec(),
+            consumer: "another".to_owned(),
+            limit: 10,
+        };
+        let bus = world.bus();
+        while !bus.claim(&reader, std::time::Duration::ZERO).await.unwrap().is_empty() {}
+    }
+}
+
+/// Tasks go on while Redis does not answer, and what they have to tell is told when it does again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_goes_on_through_a_partition_and_its_result_is_published_afterwards() {
+    let (world, _serve, submission, gate) = held(On::Redis).await;
+    let redis = world.redis.as_ref().unwrap();
+    redis.freeze();
+    gate.open();
+    world.until_status(submission.task, TaskStatus::Done).await;
+    redis.thaw();
+    let result = world.until_published(OutStream::TaskResult, submission.task).await;
+    assert_eq!(result["status"], "COMPLETED");
+    let second = world.submit("again").await;
+    world.until_status(second.task, TaskStatus::Done).await;
+}
+
 /// ES-136, ES-137, ES-138, ES-390: pushed into the list, drained in order by the loop, each once.
 #[tokio::test(flavor = "multi_thread")]
 async fn injections_of_the_list_are_drained_in_order_and_once() {

@@ -41,6 +41,19 @@ const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then
 end
 return 0";
 
+/// Forgets consumers that have not been heard of for long and have nothing in hand.
+const FORGET: &str = "local gone = 0
+for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
+  if one[4] == 0 and one[6] > tonumber(ARGV[2]) then
+    redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], one[2])
+    gone = gone + 1
+  end
+end
+return gone";
+
+/// A consumer that looked last so long ago is no more; one that lives looks twice a second.
+const DEAD_AFTER: Duration = Duration::from_secs(60 * 60);
+
 /// A Redis server.
 pub struct Redis {
     commands: Wire,
@@ -131,6 +144,13 @@ impl Redis {
         }
     }
 
+    /// Every process is a consumer of its own; those of the past do not pile up.
+    async fn forget_dead(&self, stream: InStream, idle: Duration) -> Result<(), Error> {
+        let mut forget = cmd("EVAL");
+        forget.arg(FORGET).arg(1).arg(stream.as_str()).arg(GROUP).arg(idle.as_millis() as u64);
+        self.commands.run::<u64>(&forget).await.map(drop)
+    }
+
     async fn claim_from(
         &self,
         reader: &Reader,
@@ -204,6 +224,11 @@ impl Bus for Redis {
             let mut claimed = Vec::new();
             for stream in &reader.streams {
                 claimed.extend(self.claim_from(reader, *stream, idle).await?);
+                match self.forget_dead(*stream, DEAD_AFTER.max(idle)).await {
+                    // A stream that nobody has used yet, or a server that may not run scripts.
+                    Err(Error::Refused { .. }) => {}
+                    forgotten => forgotten?,
+                }
             }
             Ok(claimed)
         })

@@ -1,10 +1,10 @@
 //! Injections: accepted once, kept in order, delivered once.
 
-use windlass_core::event::{Event, QuestionClosed, Record};
+use windlass_core::event::{Event, QuestionClosed, Record, StatusChanged};
 use windlass_core::id::TaskId;
 use windlass_core::injection::{Control, Injection, MAX_INJECTION_BYTES};
 use windlass_core::question::QuestionKind;
-use windlass_core::status::TaskStatus;
+use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{
     Accepted, Error, Level, MAX_WAITING, QuestionState, RESERVED_WAITING, Store, Which,
 };
@@ -158,4 +158,26 @@ async fn a_mailbox_is_bounded_and_still_takes_a_cancel() {
     assert!(matches!(error, Error::MailboxFull { limit: 1100, .. }));
     let owner = store.own(task).await.unwrap();
     assert_eq!(owner.stream(task).unwrap().drain(at(2)).await.unwrap().len(), 1100);
+}
+
+/// What was accepted is heard: a task is not done over mail that its agent has not read.
+#[tokio::test]
+async fn a_task_with_unread_mail_cannot_finish() {
+    let world = World::new();
+    let store = world.open();
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let owner = store.own(task).await.unwrap();
+    let running = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
+    owner.append(at(1), running, Level::Written).await.unwrap();
+    store.inject(task, Injection::message(injection_id(), "one more thing"), at(2)).await.unwrap();
+    let (from, to, reason) = (TaskStatus::Running, TaskStatus::Done, StatusReason::Finished);
+    let done = || {
+        vec![Event::StatusChanged(StatusChanged { from, to, reason, detail: None, error: None })]
+    };
+    let refused = owner.append(at(3), done(), Level::Synced).await.unwrap_err();
+    assert!(matches!(refused, Error::MailWaits(of) if of == task));
+    owner.stream(task).unwrap().drain(at(4)).await.unwrap();
+    owner.append(at(5), done(), Level::Synced).await.unwrap();
+    let late = Injection::message(injection_id(), "too late");
+    assert!(matches!(store.inject(task, late, at(6)).await, Err(Error::TaskEnded { .. })));
 }
