@@ -77,6 +77,7 @@ pub fn run(tasks: &Tasks) -> Result<()> {
 
 fn draft(workspace: PathBuf) -> Draft {
     Draft {
+        user_id: None,
         goal: "measure".to_owned(),
         constraints: Vec::new(),
         workspace,

@@ -3,11 +3,11 @@
 
 use jiff::{Timestamp, Zoned};
 use windlass_core::command::TaskCommand;
-use windlass_core::id::{CommandId, InjectionId, SessionId, TaskId};
+use windlass_core::id::{CommandId, InjectionId, ScheduleId, SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::schedule::{Schedule, ScheduleAction, ScheduleState, TimeoutAction};
 use windlass_core::trigger::{Due, ScheduledTrigger, TriggerStream};
-use windlass_store::{Advance, ScheduleRow};
+use windlass_store::{Advance, Filter, ScheduleRow};
 
 use crate::submit::Manner;
 use crate::{Coordinator, Error, Handled};
@@ -88,6 +88,10 @@ impl Coordinator {
         let prompt = schedule.check_prompt.clone().unwrap_or_default();
         match (schedule.action, schedule.task_id, schedule.session_id) {
             (ScheduleAction::Check, Some(task), _) => {
+                if self.waits_already(task, schedule.id)? {
+                    let reason = "the check before waits for the task still".to_owned();
+                    return Ok(Handled::Nothing { reason });
+                }
                 let control = Control::Watch { schedule: schedule.id, next: next.cloned() };
                 let check = Injection::control(id, control).because(asked(&prompt));
                 self.serving(self.session_of(task)?, self.inject(task, check)).await?;
@@ -116,6 +120,18 @@ impl Coordinator {
         }
     }
 
+    /// Whether a check lies in a task's mailbox: it is parked by a person, or nobody drives it. More of the
+    /// same would tell it nothing.
+    fn waits_already(&self, task: TaskId, schedule: ScheduleId) -> Result<bool, Error> {
+        let of = |control: &Option<Control>| match control {
+            Some(Control::Watch { schedule: of, .. }) => *of == schedule,
+            _ => false,
+        };
+        let first = InjectionId::derived(&schedule.to_string(), "watch");
+        let mail = self.store.pending_injections(task)?;
+        Ok(mail.iter().any(|one| of(&one.control) && one.id != first))
+    }
+
     /// Starts a task by itself (`autonomous_dispatch`, MS-194), unless the one before still lives.
     async fn dispatch(
         &self,
@@ -126,9 +142,11 @@ impl Coordinator {
         let id = schedule.id.to_string();
         let session_id = session.unwrap_or_else(|| SessionId::derived(&id, "session"));
         let task_id = TaskId::derived(name, "task");
-        let mine = self.live_of(session_id)?;
+        let filter =
+            Filter { session: Some(session_id), live: true, roots: true, ..Filter::default() };
+        let live = self.store.tasks(&filter)?;
         let goal = schedule.goal.as_deref().unwrap_or_default();
-        if let Some(busy) = mine.iter().find(|task| task.id != task_id && task.goal == goal) {
+        if let Some(busy) = live.iter().find(|task| task.id != task_id && task.goal == goal) {
             let reason = format!("{} of the run before still lives", busy.id);
             return Ok(Handled::Nothing { reason });
         }

@@ -21,8 +21,9 @@ use crate::{Coordinator, Error, Handled};
 /// Things that one tick does; the next tick, at once, does the rest.
 const BATCH: u32 = 100;
 
-/// The longest sleep between two ticks: clocks are set, and other processes add schedules.
-const MAX_SLEEP: Duration = Duration::from_secs(30);
+/// The time between two ticks when nothing is due: clocks are set, other processes add schedules, and
+/// what hangs has to be looked at.
+const SWEEP: Duration = Duration::from_secs(5);
 
 /// What a tick did, and when the next is due.
 #[derive(Debug)]
@@ -150,7 +151,10 @@ impl Coordinator {
             done.push((trigger, handled));
         }
         self.store.expire_queued(now).await?;
-        self.store.tasks_are_due(self.ready()?).await?;
+        let ready = self.waiting(BATCH as usize)?;
+        if !ready.is_empty() {
+            self.store.tasks_are_due(ready).await?;
+        }
         let hung = self.give_up_on_hung().await?;
         Ok(Ticked { done, hung, next: self.next_tick()? })
     }
@@ -161,40 +165,58 @@ impl Coordinator {
         Ok(times.into_iter().flatten().min())
     }
 
-    /// Ticks until `stop`, sleeping until the next thing is due.
+    /// Ticks until `stop`, sleeping until the next thing is due. What is added meanwhile wakes it, which
+    /// costs two reads of an index and no tick.
     pub async fn keep_time(&self, stop: &CancellationToken) {
-        loop {
+        let mut sweep = tokio::time::Instant::now();
+        while !stop.is_cancelled() {
             // Listened for from here on, so that what comes during the tick is not missed.
             let mut woken = std::pin::pin!(self.woken.notified());
             woken.as_mut().enable();
-            let next = match self.tick().await {
-                Ok(ticked) => {
-                    for (trigger, handled) in &ticked.done {
-                        if let Err(error) = handled {
-                            tracing::warn!(?trigger, %error, "scheduled run failed");
-                        }
-                    }
-                    ticked.next
-                }
-                Err(error) => {
-                    tracing::error!(%error, "the clock could not be served");
-                    None
-                }
+            let next = self.next_tick();
+            let due = matches!(next, Ok(Some(next)) if next <= self.now());
+            let mut failed = next.is_err();
+            if due || sweep <= tokio::time::Instant::now() {
+                failed |= !self.tick_and_log().await;
+                sweep = tokio::time::Instant::now() + SWEEP;
+            }
+            let sleep = match self.next_tick() {
+                Ok(next) if !failed => self.sleep_until(next),
+                _ => SWEEP,
             };
             tokio::select! {
-                () = stop.cancelled() => return,
-                () = &mut woken => {}
-                () = tokio::time::sleep(self.sleep_until(next)) => {}
+                () = stop.cancelled() => {}
+                () = &mut woken, if !failed => {}
+                () = tokio::time::sleep(sleep) => {}
             }
         }
     }
 
+    /// One tick; whether all of it went well.
+    async fn tick_and_log(&self) -> bool {
+        let ticked = match self.tick().await {
+            Ok(ticked) => ticked,
+            Err(error) => {
+                tracing::error!(%error, "the clock could not be served");
+                return false;
+            }
+        };
+        let failed = ticked
+            .done
+            .iter()
+            .filter_map(|(trigger, handled)| handled.as_ref().err().map(|error| (trigger, error)));
+        let mut well = true;
+        for (trigger, error) in failed {
+            tracing::warn!(?trigger, %error, "scheduled run failed");
+            well = false;
+        }
+        well
+    }
+
+    /// How long until then; never longer than to the next sweep.
     fn sleep_until(&self, next: Option<Timestamp>) -> Duration {
         let left = next.map_or(SignedDuration::MAX, |next| next.duration_since(self.now()));
-        // What failed is due still; trying it without a pause would be a busy loop.
-        Duration::try_from(left)
-            .unwrap_or(Duration::ZERO)
-            .clamp(Duration::from_millis(100), MAX_SLEEP)
+        Duration::try_from(left).unwrap_or(Duration::ZERO).min(SWEEP)
     }
 }
 

@@ -16,6 +16,8 @@ const MAX_RETRIES: u32 = 3;
 /// A goal before it is a task.
 #[derive(Clone, Debug)]
 pub struct Draft {
+    /// Whose it is, when somebody says so.
+    pub user_id: Option<String>,
     /// What is wanted.
     pub goal: String,
     /// What must hold on the way.
@@ -171,7 +173,7 @@ impl Coordinator {
             dependency_blockers: draft.dependency_blockers,
             max_retries: MAX_RETRIES,
             cost_budget: draft.cost_budget,
-            user_id: None,
+            user_id: draft.user_id,
             deadline: draft.deadline,
         };
         Ok(self.store.create_task(now, created).await?.task())

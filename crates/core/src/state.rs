@@ -330,7 +330,10 @@ impl TaskState {
 
     /// Whether the last words mean that there is nothing to do until a schedule speaks again (ES-287).
     pub fn waits_for_schedule(&self) -> bool {
-        let ended = |text: &String| text.trim_start().starts_with(MONITORING_COMPLETE);
+        // Some models put marks around a heading.
+        let words =
+            |text: &String| text.trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned();
+        let ended = |text: &String| words(text).starts_with(MONITORING_COMPLETE);
         !self.schedules.is_empty() && !self.final_text.as_ref().is_some_and(ended)
     }
 

@@ -2,8 +2,8 @@
 //! and what the clock says about tasks. Not projections.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Row};
-use windlass_core::id::TaskId;
+use rusqlite::{Connection, OptionalExtension, Row};
+use windlass_core::id::{SessionId, TaskId};
 use windlass_core::schedule::SchedulerStatus;
 
 use crate::error::Fault;
@@ -155,6 +155,52 @@ impl Store {
             let sql = format!("SELECT min(deadline) FROM tasks WHERE id IN ({DEADLINES})");
             let next: Option<String> = tx.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;
             next.map(|next| row::parse("tasks", &next)).transpose()
+        })
+    }
+
+    /// A task's place among the new ones of its session, from 1, when `per_session` may be at work; `None`
+    /// for one that has a place at work, or needs none.
+    pub fn queue_place(&self, task: TaskId, per_session: usize) -> Result<Option<usize>, Error> {
+        self.read(|tx| {
+            let counted: Option<(i64, i64)> = tx
+                .prepare_cached(
+                    "SELECT
+                        (SELECT count(*) FROM tasks AS other
+                         WHERE other.session_id = tasks.session_id AND other.driver = 'service'
+                           AND other.parent_id IS NULL AND other.status IN
+                               ('running', 'verifying', 'reviewing', 'blocked', 'retrying')),
+                        (SELECT count(*) FROM tasks AS other
+                         WHERE other.session_id = tasks.session_id AND other.driver = 'service'
+                           AND other.parent_id IS NULL AND other.status = 'todo'
+                           AND (other.created_at, other.id) < (tasks.created_at, tasks.id))
+                     FROM tasks WHERE id = ?1 AND status = 'todo' AND driver = 'service'
+                       AND parent_id IS NULL",
+                )?
+                .query_row([task.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let Some((at_work, ahead)) = counted else { return Ok(None) };
+            let whole = |count: i64| usize::try_from(count).unwrap_or(0);
+            let free = per_session.saturating_sub(whole(at_work));
+            Ok((whole(ahead) + 1).checked_sub(free).filter(|place| *place > 0))
+        })
+    }
+
+    /// How many other sessions of a user have live tasks of the service, when this one has none; 0 when it
+    /// has some.
+    pub fn other_sessions(&self, user: &str, session: SessionId) -> Result<usize, Error> {
+        self.read(|tx| {
+            let count: i64 = tx
+                .prepare_cached(
+                    "WITH live AS (
+                         SELECT DISTINCT session_id FROM tasks
+                         WHERE driver = 'service' AND parent_id IS NULL
+                           AND status NOT IN ('done', 'failed', 'cancelled'))
+                     SELECT count(*) FROM live JOIN sessions ON sessions.id = live.session_id
+                     WHERE sessions.user_id = ?1
+                       AND NOT EXISTS (SELECT 1 FROM live WHERE session_id = ?2)",
+                )?
+                .query_row((user, session.to_string()), |row| row.get(0))?;
+            Ok(usize::try_from(count).unwrap_or(0))
         })
     }
 

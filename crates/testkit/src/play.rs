@@ -83,6 +83,7 @@ impl Stage {
     /// The goal, before it is handed in.
     pub fn draft(&self) -> Draft {
         Draft {
+            user_id: None,
             goal: self.goal.clone(),
             constraints: Vec::new(),
             workspace: self.workspace(),

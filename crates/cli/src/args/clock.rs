@@ -51,13 +51,16 @@ pub struct ScheduleAdd {
     #[command(flatten)]
     pub rhythm: Rhythm,
     /// The task that is checked on or told something
-    #[arg(long, value_name = "TASK", required_unless_present_any = ["start", "session"])]
+    #[arg(long, value_name = "TASK", required_unless_present_any = ["start", "session", "monitor"])]
     pub task: Option<String>,
+    /// A new task with this goal, to be checked on
+    #[arg(long, value_name = "GOAL", requires = "check", conflicts_with_all = ["task", "session"])]
+    pub monitor: Option<String>,
     /// The session whose active task is told something, or that started tasks belong to
     #[arg(long, value_name = "SESSION", conflicts_with = "check")]
     pub session: Option<String>,
-    /// The directory that started tasks work in; without, each has its own
-    #[arg(long, value_name = "DIR", requires = "start")]
+    /// The directory that new tasks work in; without, each has its own
+    #[arg(long, value_name = "DIR", conflicts_with = "task")]
     pub workspace: Option<PathBuf>,
     /// The time zone of its clock [default: this machine's]
     #[arg(long, value_name = "ZONE")]

@@ -85,7 +85,8 @@ Examples:
 /// Of `schedule`.
 pub const SCHEDULE: &str = "\
 Examples:
-  windlass schedule add --task 7K2M --check \"is the build green?\" --every 10m --until 8h
+  windlass schedule add --monitor \"tell me when the build is green\" --check \"is it green?\" --every 10m
+  windlass schedule add --task 7K2M --check \"is it green?\" --every 10m --until 8h --then complete
   windlass schedule add --start \"write the weekly report\" --cron \"30 9 * * 1\" --zone Europe/Berlin
   windlass schedule add --task 7K2M --message \"wrap up\" --at \"2026-12-24 18:00\"
   windlass schedule list

@@ -200,6 +200,7 @@ impl Examiner<'_> {
             ..ExecutionConfig::default()
         };
         let draft = Draft {
+            user_id: None,
             goal,
             constraints: Vec::new(),
             workspace: work.to_owned(),

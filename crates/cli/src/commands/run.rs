@@ -104,6 +104,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     let budget = budget(&config, choice, args.budget)?;
     let goal = read_goal(goal)?;
     Ok(Draft {
+        user_id: Some(setting.surroundings.user()),
         goal: skills::goal(&setting.surroundings, &args.workspace, &axes, goal)?,
         constraints: args.constraint.clone(),
         workspace: args.workspace.clone(),

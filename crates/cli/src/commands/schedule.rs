@@ -2,7 +2,9 @@
 
 use jiff::tz::TimeZone;
 use jiff::{Zoned, civil};
-use windlass_core::id::{ScheduleId, SessionId};
+use windlass_coordinator::Manner;
+use windlass_core::command::{ExecutionConfig, TaskCommand};
+use windlass_core::id::{CommandId, ScheduleId, SessionId, TaskId};
 use windlass_core::schedule::{Rhythm, Schedule, ScheduleAction, TimeoutAction, time_zone};
 use windlass_core::text::one_line;
 use windlass_store::ScheduleRow;
@@ -53,6 +55,8 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
         None => TimeZone::system(),
     };
     let rhythm = rhythm(&args.rhythm)?;
+    // Refused here rather than after a task was made for it.
+    rhythm.check(&zone).map_err(wrong)?;
     let action = &args.action;
     let (kind, prompt) = match (&action.check, &action.message) {
         (Some(check), _) => (ScheduleAction::Check, Some(check.clone())),
@@ -63,18 +67,21 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
         Some(until) => Some(times::moment(until, now, &zone)?),
         None => None,
     };
-    let workspace = args.workspace.as_ref().map(|path| {
-        let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
-        whole.display().to_string()
-    });
+    let workspace = args.workspace.as_ref();
+    let workspace = workspace.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+    let task = match (&args.task, &args.monitor) {
+        (Some(task), _) => Some(store.find_task(task)?),
+        (None, Some(goal)) => Some(watched(setting, goal, workspace.clone())?),
+        (None, None) => None,
+    };
     let schedule = Schedule {
         id: ScheduleId::new(now),
         action: kind,
-        task_id: args.task.as_deref().map(|task| store.find_task(task)).transpose()?,
+        task_id: task,
         session_id: args.session.as_deref().map(|text| session(setting, text)).transpose()?,
         user_id: Some(setting.surroundings.user()),
         goal: action.start.clone(),
-        workspace,
+        workspace: workspace.map(|path| path.display().to_string()),
         check_prompt: prompt,
         rhythm,
         time_zone: zone.iana_name().unwrap_or("UTC").to_owned(),
@@ -90,8 +97,33 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
         row.iter().for_each(|row| out(&json(row).to_string()));
     } else {
         show::note(&format!("{id} is added{}", next_words(next.as_ref())));
+        if let (Some(task), Some(_)) = (task, &args.monitor) {
+            show::note(&format!("{task} waits for `windlass serve`"));
+        }
     }
     Ok(())
+}
+
+/// A new task for the service, to be checked on.
+fn watched(
+    setting: &Setting,
+    goal: &str,
+    workspace: Option<std::path::PathBuf>,
+) -> Result<TaskId, Failure> {
+    let now = setting.coordinator.now();
+    let command = TaskCommand {
+        command_id: CommandId::new(now),
+        session_id: SessionId::new(now),
+        task_id: TaskId::new(now),
+        goal: goal.to_owned(),
+        constraints: Vec::new(),
+        execution_config: ExecutionConfig::default(),
+        resume_context: None,
+    };
+    let user_id = Some(setting.surroundings.user());
+    let manner = Manner { user_id, workspace, ..Manner::default() };
+    let submitted = setting.coordinator.submit_command(command, manner);
+    Ok(setting.runtime.block_on(submitted)?.task)
 }
 
 fn rhythm(args: &args::Rhythm) -> Result<Rhythm, Failure> {

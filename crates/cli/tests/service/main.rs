@@ -7,3 +7,4 @@ mod serve;
 mod worker;
 mod redis_cli;
 mod triggers;
+mod clock;
