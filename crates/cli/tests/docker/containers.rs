@@ -1,6 +1,6 @@
 //! Tasks and their containers: which sandbox it is, one container each, what is left of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -9,22 +9,26 @@ use windlass_testkit::{Answer, Gate, ModelServer};
 
 use crate::program::{Program, Ran, needed};
 
-/// The containers of a data directory, running or not.
 fn containers(program: &Program) -> Vec<String> {
+    containers_of(&program.data_directory())
+}
+
+/// The containers of a data directory, running or not.
+pub fn containers_of(data: &Path) -> Vec<String> {
     let list = Command::new("docker")
         .args(["ps", "--all", "--format", "{{.Label \"windlass.data\"}} {{.ID}}"])
         .env("DOCKER_HOST", needed("WINDLASS_TEST_DOCKER"))
         .output()
         .unwrap();
     assert!(list.status.success(), "{}", String::from_utf8_lossy(&list.stderr));
-    let data = program.data_directory().canonicalize().unwrap().display().to_string();
+    let data = data.canonicalize().unwrap().display().to_string();
     let text = String::from_utf8(list.stdout).unwrap();
     let own = text.lines().filter_map(|line| line.strip_prefix(&data));
     own.filter_map(|rest| Some(rest.split_once(' ')?.1.to_owned())).collect()
 }
 
 /// Waits for what is bound to come, with a generous end.
-fn until(holds: impl Fn() -> bool) {
+pub fn until(holds: impl Fn() -> bool) {
     for _ in 0..3000 {
         if holds() {
             return;
@@ -59,7 +63,7 @@ replies:
     assert_eq!(containers(&program), Vec::<String>::new());
 }
 
-/// Must show 4 of issue 8: five are killed at once, and go on; nothing is left.
+/// Five processes are killed at once, and their tasks go on; nothing is left.
 #[test]
 fn five_tasks_that_are_killed_go_on_and_leave_no_container() {
     let script = "
@@ -100,6 +104,22 @@ replies:
         assert_eq!(std::fs::read_to_string(workspace.join("ended")).unwrap(), "begun\n");
     }
     assert_eq!(containers(&program), Vec::<String>::new());
+}
+
+/// ES-280: files go in and come out by the workspace, whichever side writes them.
+#[test]
+fn files_written_by_tools_are_seen_in_the_container_and_the_other_way_round() {
+    let script = "
+replies:
+  - write: {path: in.txt, content: from the tool}
+  - bash: 'cat in.txt; echo from the container > out.txt'
+  - read: out.txt
+  - say: done
+";
+    let program = Program::playing(script);
+    program.windlass(&["run", "work", "--json"]).expect(0);
+    let body = program.server.requests().last().unwrap().json().to_string();
+    assert!(body.contains("from the tool") && body.contains("from the container"), "{body}");
 }
 
 /// A container that somebody removes costs its commands, not the task, and the agent is told.

@@ -24,7 +24,11 @@ mod gate;
 mod instructions;
 #[path = "../it/log_lines.rs"]
 mod log_lines;
+#[path = "../service/world.rs"]
+#[expect(dead_code, reason = "shared with the tests of the service, which use more of it")]
+mod world;
 mod containers;
+mod service;
 
 /// Where the tests that other binaries share run their tasks.
 const SANDBOX: program::Tested = program::Tested::Docker;
