@@ -18,7 +18,7 @@ use windlass_core::id::TaskId;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::Level;
 
-use crate::service::chain;
+use crate::service::{Backoff, chain};
 use crate::{Coordinator, Error};
 
 /// Commits come by the thousand; looking for work after each would cost more than the wait.
@@ -73,23 +73,44 @@ impl Pool {
         let mut changes = self.coordinator.store().changes();
         let coordinator = self.coordinator.clone();
         let (mut sweep, mut beat) = (every(SWEEP), every(HEARTBEAT));
+        let mut backoff = Backoff::new();
+        let mut may_find = true;
         while !stop.is_cancelled() {
-            changes.tick();
-            self.fill(&stop)?;
+            if may_find {
+                changes.tick();
+                match self.fill(&stop) {
+                    Err(error) if error.is_transient() => {
+                        backoff.wait("looking for work", &error).await;
+                    }
+                    filled => filled?,
+                }
+            }
             let has_room = self.running.len() < self.limit;
             tokio::select! {
                 () = stop.cancelled() => break,
-                Some(ended) = self.running.join_next_with_id() => self.settle(ended).await?,
-                _ = sweep.tick(), if has_room => self.take_over(&stop)?,
-                _ = beat.tick() => self.beat().await?,
-                () = coordinator.woken(), if has_room => {}
+                Some(ended) = self.running.join_next_with_id() => {
+                    self.settle(ended).await;
+                    // With room all along, whatever waits was found before, or is told of by a change.
+                    may_find = !has_room;
+                }
+                _ = beat.tick() => {
+                    self.beat().await?;
+                    may_find = false;
+                }
+                _ = sweep.tick(), if has_room => {
+                    self.take_over(&stop)?;
+                    may_find = true;
+                }
+                () = coordinator.woken(), if has_room => may_find = true,
                 changed = changes.changed(), if has_room => {
                     changed?;
                     tokio::time::sleep(LOOK).await;
+                    may_find = true;
                 }
             }
         }
-        self.park().await
+        self.park().await;
+        Ok(())
     }
 
     /// Takes up what waits for nothing but a process.
@@ -128,12 +149,12 @@ impl Pool {
         }
     }
 
-    async fn settle(&mut self, ended: Result<(Id, Driven), JoinError>) -> Result<(), Error> {
+    async fn settle(&mut self, ended: Result<(Id, Driven), JoinError>) {
         let (id, outcome) = match ended {
             Ok((id, (_, outcome))) => (id, outcome),
             Err(error) => (error.id(), Err(Error::Job(error.to_string()))),
         };
-        let Some(task) = self.driven.remove(&id) else { return Ok(()) };
+        let Some(task) = self.driven.remove(&id) else { return };
         self.tasks.remove(&task);
         match outcome {
             Ok(_) => drop(self.resting.remove(&task)),
@@ -144,7 +165,7 @@ impl Pool {
                 self.rest(task);
                 let attempts = self.resting.get(&task).map_or(0, |rest| rest.attempts);
                 if !details.retryable || attempts >= ATTEMPTS {
-                    self.fail(task, *details).await?;
+                    self.fail(task, *details).await;
                 }
             }
             Err(error) => {
@@ -152,7 +173,6 @@ impl Pool {
                 self.rest(task);
             }
         }
-        Ok(())
     }
 
     fn rest(&mut self, task: TaskId) {
@@ -164,15 +184,10 @@ impl Pool {
         rest.attempts += 1;
     }
 
-    /// Fails a task that cannot be given what it needs.
-    async fn fail(&self, task: TaskId, details: ErrorDetails) -> Result<(), Error> {
-        match self.coordinator.fail(task, details).await {
-            Err(error) if !error.is_transient() => Err(error),
-            Err(error) => {
-                tracing::warn!(%task, reason = chain(&error), "failure not journaled yet");
-                Ok(())
-            }
-            Ok(()) => Ok(()),
+    /// Fails a task that cannot be given what it needs. One that cannot be failed now is tried again.
+    async fn fail(&self, task: TaskId, details: ErrorDetails) {
+        if let Err(error) = self.coordinator.fail(task, details).await {
+            tracing::warn!(%task, reason = chain(&error), "failure not journaled yet");
         }
     }
 
@@ -190,22 +205,17 @@ impl Pool {
 
     /// Waits until everything has come to a boundary. What has not by then is ended with the process, and
     /// recovers like after a crash.
-    async fn park(&mut self) -> Result<(), Error> {
+    async fn park(&mut self) {
         let limit = self.drain;
         let drained = async {
             while let Some(ended) = self.running.join_next_with_id().await {
-                self.settle(ended).await?;
+                self.settle(ended).await;
             }
-            Ok(())
         };
-        match tokio::time::timeout(limit, drained).await {
-            Ok(drained) => drained,
-            Err(_) => {
-                let left = self.running.len();
-                tracing::warn!(left, "tasks did not come to a boundary in time");
-                self.running.shutdown().await;
-                Ok(())
-            }
+        if tokio::time::timeout(limit, drained).await.is_err() {
+            let left = self.running.len();
+            tracing::warn!(left, "tasks did not come to a boundary in time");
+            self.running.shutdown().await;
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_core::command::{ResultStatus, TaskCommand};
@@ -43,17 +43,17 @@ pub(super) async fn take_in(
     let (streams, consumer) = (service.streams, service.name);
     let reader = Reader { streams, consumer, limit: AT_ONCE };
     let desk = Arc::new(Desk { coordinator, bus, reader, stop: stop.clone() });
-    let mut lanes = Lanes { desk: desk.clone(), waiting: HashMap::new(), working: JoinSet::new() };
+    let mut lanes = Lanes::new(desk.clone());
     let mut backoff = Backoff::new();
-    let mut claimed = Instant::now() - service.claim_after;
+    let mut claimed: Option<Instant> = None;
     let mut taking: Option<Taken> = None;
     // A look that was begun is ended, lest what it took waits to be claimed.
     while !stop.is_cancelled() || taking.is_some() {
         if taking.is_none() && lanes.in_hand() < IN_HAND {
             // Half the time, so that a dead consumer's entries wait one and a half times at most.
-            let claim = claimed.elapsed() * 2 >= service.claim_after;
+            let claim = claimed.is_none_or(|at| at.elapsed() * 2 >= service.claim_after);
             if claim {
-                claimed = Instant::now();
+                claimed = Some(Instant::now());
             }
             taking = Some(desk.clone().look(claim.then_some(service.claim_after)));
         }
@@ -78,11 +78,11 @@ pub(super) async fn take_in(
                     Err(error) => return Err(error),
                 }
             }
-            Some(done) = lanes.working.join_next() => lanes.go_on(done),
+            Some(done) = lanes.working.join_next_with_id() => lanes.go_on(done),
             () = stop.cancelled(), if idle => break,
         }
     }
-    while let Some(done) = lanes.working.join_next().await {
+    while let Some(done) = lanes.working.join_next_with_id().await {
         lanes.go_on(done);
     }
     Ok(())
@@ -92,10 +92,15 @@ pub(super) async fn take_in(
 struct Lanes {
     desk: Arc<Desk>,
     waiting: HashMap<String, VecDeque<Entry>>,
-    working: JoinSet<String>,
+    working: JoinSet<()>,
+    busy: HashMap<Id, String>,
 }
 
 impl Lanes {
+    fn new(desk: Arc<Desk>) -> Self {
+        Self { desk, waiting: HashMap::new(), working: JoinSet::new(), busy: HashMap::new() }
+    }
+
     fn in_hand(&self) -> usize {
         self.working.len() + self.waiting.values().map(VecDeque::len).sum::<usize>()
     }
@@ -113,17 +118,20 @@ impl Lanes {
 
     fn begin(&mut self, lane: String, entry: Entry) {
         let desk = self.desk.clone();
-        self.working.spawn(async move {
-            desk.deal_with(&entry).await;
-            lane
-        });
+        let work = self.working.spawn(async move { desk.deal_with(&entry).await });
+        self.busy.insert(work.id(), lane);
     }
 
-    fn go_on(&mut self, done: Result<String, tokio::task::JoinError>) {
-        let lane = match done {
-            Ok(lane) => lane,
-            Err(panicked) => return tracing::error!(%panicked, "an entry could not be dealt with"),
+    fn go_on(&mut self, done: Result<(Id, ()), JoinError>) {
+        let id = match done {
+            Ok((id, ())) => id,
+            Err(panicked) => {
+                // Not acknowledged; whoever claims it may fare better.
+                tracing::error!(%panicked, "an entry could not be dealt with");
+                panicked.id()
+            }
         };
+        let Some(lane) = self.busy.remove(&id) else { return };
         match self.waiting.get_mut(&lane).and_then(VecDeque::pop_front) {
             Some(next) => self.begin(lane, next),
             None => drop(self.waiting.remove(&lane)),
@@ -172,7 +180,7 @@ impl Desk {
                 // Not acknowledged, so another claims it.
                 return;
             }
-            backoff.wait("an entry", &error).await;
+            self.stop.run_until_cancelled(backoff.wait("an entry", &error)).await;
         }
     }
 

@@ -98,6 +98,28 @@ async fn a_partition_is_noticed_and_loses_nothing() {
     assert!(seen.contains(&before[0]), "it was never acknowledged: {seen:?}");
 }
 
+/// Somebody trims a stream under us: what is gone is gone, and the rest is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_was_deleted_while_we_had_it_does_not_stop_the_reader() {
+    let place = Place::redis();
+    let (bus, server) = (place.bus(), place.redis.as_ref().unwrap());
+    bus.submit(InStream::TaskCommand, None, "gone").await.unwrap();
+    let taken = Bus::take(&*bus, &reader("ada"), LONG).await.unwrap();
+    server.cli(&["XDEL", "task-command", &taken[0].id]);
+    server.cli(&["CLIENT", "KILL", "TYPE", "normal"]);
+    while bus.submit(InStream::TaskCommand, None, "there").await.is_err() {}
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        // The first look may find that its connection was cut.
+        let Ok(entries) = Bus::take(&*bus, &reader("ada"), LONG).await else { continue };
+        seen.extend(entries);
+        if seen.iter().any(|entry: &Entry| entry.body == "there") {
+            return;
+        }
+    }
+    panic!("the reader is stuck: {seen:?}");
+}
+
 /// A server that comes back empty has no groups; they are made again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_its_data_is_used_all_the_same() {
