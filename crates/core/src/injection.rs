@@ -212,6 +212,21 @@ mod tests {
         "#);
     }
 
+    /// ES-070
+    #[test]
+    fn an_injection_has_a_type_content_and_perhaps_metadata() {
+        let mut injection = Injection::message(InjectionId::new(Timestamp::UNIX_EPOCH), "use tabs");
+        let json = serde_json::to_value(&injection).unwrap();
+        assert_eq!(
+            (&json["injection_type"], &json["content"]),
+            (&"user_message".into(), &"use tabs".into())
+        );
+        assert!(json.get("metadata").is_none());
+        injection.metadata = Some(serde_json::json!({ "channel": "mail" }));
+        let json = serde_json::to_string(&injection).unwrap();
+        assert_eq!(serde_json::from_str::<Injection>(&json).unwrap(), injection);
+    }
+
     /// ES-071
     #[test]
     fn an_unknown_injection_type_is_refused() {

@@ -53,14 +53,15 @@ fn row(world: &World, task: TaskId) -> windlass_store::TaskRow {
     world.coordinator().store().task(task).unwrap().unwrap()
 }
 
-/// ES-282, ES-284, ES-285, ES-287, MS-136, MS-139: parked between checks at no cost; it ends when the
-/// agent says so.
+/// ES-282, ES-283, ES-284, ES-285, ES-287, MS-136, MS-139: parked between checks at no cost; it looks by
+/// its own commands, and ends when the agent says so.
 #[tokio::test]
 async fn a_monitor_is_parked_between_checks_and_ends_on_its_condition() {
     let replies = "
 replies:
   - update_plan: {steps: [{description: wait for the build, status: in_progress}]}
   - say: nothing to do yet
+  - bash: cat build.txt || echo red
   - say: still red
   - say: |-
       MONITORING COMPLETE
@@ -87,7 +88,11 @@ replies:
     assert!(tick(&world).await.is_empty(), "a run is one run");
     assert_eq!(world.coordinator().ready().unwrap(), [task]);
     assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
-    assert_eq!(world.stage.server.request_count(), asked + 1, "a check costs one turn");
+    assert_eq!(
+        world.stage.server.request_count(),
+        asked + 2,
+        "a check costs what it takes to look"
+    );
     assert!(world.sent().last().unwrap().contains("Scheduled check: is the build green?"));
 
     world.stage.advance(MINUTE);
@@ -230,6 +235,43 @@ async fn a_trigger_of_another_scheduler_injects_its_prompt() {
     let nothing = ScheduledTrigger { task_id: None, ..trigger };
     let refused = world.coordinator().scheduled_trigger(nothing).await.unwrap_err();
     assert!(!refused.is_transient(), "{refused}");
+}
+
+/// A task that a person has parked is not told the same over and over.
+#[tokio::test]
+async fn checks_do_not_pile_up_in_front_of_a_parked_task() {
+    let world = World::routed("replies: [{say: waiting}, {say: still waiting}]", "never asked");
+    let task = world.task("wait").await;
+    world.coordinator().add_schedule(monitor(&world, task)).await.unwrap();
+    world.drive(task).await;
+    let pause = windlass_core::injection::Control::Pause;
+    world.coordinator().steer(task, pause, "ada").await.unwrap();
+    for _ in 0..5 {
+        world.stage.advance(MINUTE);
+        tick(&world).await;
+    }
+    assert_eq!(world.coordinator().store().pending_injections(task).unwrap().len(), 1);
+}
+
+/// MS-188: schedules, leases, journals, sessions and background tasks each keep time by its type.
+#[tokio::test]
+async fn times_are_kept_by_their_types() {
+    let world = World::routed("replies: [{say: waiting}]", "never asked");
+    let task = world.task("wait").await;
+    let monitor = monitor(&world, task);
+    world.coordinator().add_schedule(monitor.clone()).await.unwrap();
+    world.drive(task).await;
+    let store = world.coordinator().store();
+    let next: jiff::Zoned = store.schedule(monitor.id).unwrap().unwrap().next_at.unwrap();
+    assert_eq!(next.time_zone().iana_name(), Some("UTC"));
+    let until: jiff::Timestamp = at("2026-11-15T08:00:30Z");
+    store.take_lease(world.session, "a", at(START), until).await.unwrap();
+    assert_eq!(store.lease(world.session).unwrap().unwrap().1, until);
+    assert!(world.journal(task).iter().all(|record| record.at >= at(START)));
+    let row = row(&world, task);
+    assert_eq!((row.created_at, row.next_action_at.unwrap()), (at(START), next));
+    let scheduled = store.scheduled(task).unwrap().unwrap();
+    assert_eq!(scheduled.due_at, Some(at("2026-11-15T08:01:00Z")));
 }
 
 /// The driver loop sleeps until something is due, and wakes for what is added meanwhile.

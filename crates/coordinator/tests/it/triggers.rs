@@ -60,7 +60,8 @@ async fn an_answer_goes_to_who_asked_and_counts_once() {
     assert_eq!(world.routings(), 0);
 }
 
-/// ES-017, ES-054, ES-074, ES-100, ES-136, ES-288, ES-289, ES-291: every event is passed on as it is.
+/// ES-017, ES-054, ES-074, ES-100, ES-136, ES-288…291: every event is passed on as it is; the prompt says
+/// what to make of it.
 #[tokio::test]
 async fn an_event_is_injected_whatever_it_says() {
     let world = World::routed("replies: [{say: noted}]", "never asked");
@@ -78,6 +79,9 @@ async fn an_event_is_injected_whatever_it_says() {
     let sent = &world.sent()[0];
     assert!(sent.contains(r#"Event received: {\"weather\":\"rain\"}"#), "{sent}");
     assert!(sent.contains("Event received: lightning"), "{sent}");
+    for words in ["Consider whether", "a condition you were waiting for", "acknowledge it"] {
+        assert!(sent.contains(words), "{words}: {sent}");
+    }
     assert_eq!(world.routings(), 0);
 }
 
