@@ -165,6 +165,20 @@ fn a_command_that_runs_out_of_memory_is_named_with_the_limit() {
     assert!(said.contains("OOM: ended by the kernel") && said.contains("64 MiB"), "{said}");
 }
 
+/// ES-354…357: the names of the Execution Service reach the container.
+#[test]
+fn memory_and_processors_are_what_the_environment_says() {
+    let program = Program::playing("replies: [{say: done}]");
+    let look = "cd /sys/fs/cgroup; cat memory.max memory/memory.limit_in_bytes cpu.max \
+                cpu/cpu.cfs_quota_us 2>/dev/null; true";
+    let mut command = program.command(&["exec", "--test", look]);
+    command.env("CONTAINER_MEMORY", "512m").env("CONTAINER_CPU", "1.5");
+    let ran: Ran = command.output().unwrap().into();
+    let ran = ran.expect(0);
+    let words: Vec<&str> = ran.stdout.split_whitespace().collect();
+    assert!(words.contains(&"536870912") && words.contains(&"150000"), "{ran:?}");
+}
+
 /// ES-385, ES-380, ES-355: no engine, no image: the task fails and says what to do.
 #[test]
 fn without_an_engine_or_an_image_the_task_fails_with_a_hint() {

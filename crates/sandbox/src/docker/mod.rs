@@ -84,6 +84,7 @@ pub struct Config {
 pub struct Docker {
     config: Config,
     engine: Engine,
+    image: Image,
     program: PathBuf,
     owner: (u32, u32),
     identity: String,
@@ -137,6 +138,7 @@ impl Docker {
                 &image.env,
             ),
             footing: footing(&engine, &config, owner),
+            image,
             program,
             owner,
             identity,
@@ -271,6 +273,10 @@ fn footing(engine: &Engine, config: &Config, owner: (u32, u32)) -> Footing {
             true => facts.push(text),
             false => warnings.push(format!("this engine cannot see to it that {text}")),
         }
+    }
+    if about.labels_files {
+        warnings
+            .push("SELinux does not separate this container: the workspace has no label".into());
     }
     if !about.rootless && owner.0 == 0 {
         warnings.push(
