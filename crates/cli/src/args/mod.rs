@@ -226,6 +226,12 @@ pub struct How {
     /// Work in a directory where another task is at work
     #[arg(long)]
     pub share: bool,
+    /// Leave it to `windlass serve` and return at once; prints the task's id
+    #[arg(long, conflicts_with_all = ["record", "share", "sandbox"])]
+    pub detach: bool,
+    /// The session it belongs to, with `--detach`: its id or any unique suffix of it; without, a new one
+    #[arg(long, value_name = "SESSION", requires = "detach")]
+    pub session: Option<String>,
     /// When it must be finished
     #[command(flatten)]
     pub until: Until,
