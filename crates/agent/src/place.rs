@@ -53,6 +53,6 @@ fn details(cause: Fatal, why: &str) -> ErrorDetails {
             "raise `sandbox.memory` (`CONTAINER_MEMORY`), or have it work in smaller pieces",
         ),
         Fatal::Engine => ErrorDetails::new(ErrorType::SandboxUnavailable, why)
-            .hinted("see that the engine runs and has room, or add `--sandbox local`"),
+            .hinted("`windlass image check` looks closer; `--sandbox local` needs no engine"),
     }
 }

@@ -106,6 +106,7 @@ pub fn table(figures: &[Figure]) -> String {
 
 fn shown(value: f64, unit: Unit) -> String {
     match unit {
+        Unit::Times if value < 0.1 => format!("{value:.3} ×"),
         Unit::Times => format!("{value:.2} ×"),
         Unit::Milliseconds => format!("{value:.1} ms"),
         Unit::Microseconds => format!("{value:.0} µs"),

@@ -12,6 +12,7 @@ mod turns;
 mod many;
 mod service;
 mod helper;
+mod docker;
 mod gate;
 
 use std::process::ExitCode;
@@ -72,6 +73,8 @@ enum Part {
     Idle,
     /// The sandbox's helper.
     Helper,
+    /// Containers.
+    Docker,
     /// The gate.
     Gate,
 }
@@ -115,6 +118,22 @@ impl Effort {
         }
     }
 
+    /// Containers brought up one after the other.
+    const fn containers(self) -> usize {
+        match self {
+            Self::Quick => 5,
+            Self::Full => 20,
+        }
+    }
+
+    /// Commands by the engine's own exec.
+    const fn execs(self) -> usize {
+        match self {
+            Self::Quick => 20,
+            Self::Full => 100,
+        }
+    }
+
     /// Commands through the helper.
     const fn commands(self) -> usize {
         match self {
@@ -138,6 +157,7 @@ impl Part {
             Self::Service => service::figures(effort),
             Self::Idle => many::idle(effort),
             Self::Helper => tokio::runtime::Runtime::new()?.block_on(helper::figures(effort)),
+            Self::Docker => tokio::runtime::Runtime::new()?.block_on(docker::figures(effort)),
             Self::Gate => gate::figures(),
         }
     }

@@ -81,6 +81,8 @@ pub fn environment(server: &Server, place: &Place) -> Vec<(String, String)> {
         ("HOME".to_owned(), text(place.path("home"))),
         ("LITELLM_API_BASE".to_owned(), server.base()),
         ("LITELLM_MODEL".to_owned(), "scripted".to_owned()),
+        // Whatever engine this machine has; containers have a part of their own.
+        ("CONTAINER_MODE".to_owned(), "local".to_owned()),
     ]
 }
 

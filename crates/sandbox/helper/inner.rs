@@ -525,6 +525,8 @@ impl<'a> Inner<'a> {
             return;
         }
         self.commands.clear();
+        // One that waits for its command hears that none will come.
+        self.spare = None;
         loop {
             match sys::reap() {
                 Err(()) => return,

@@ -77,6 +77,7 @@ impl Sandbox for Host {
         Footing {
             kind: Kind::Host,
             workspace: self.workspace.clone(),
+            memory_bytes: None,
             facts: vec!["commands run on this machine as the user who runs windlass".to_owned()],
             warnings: vec![
                 "no isolation: commands can read and change everything this user can".to_owned(),

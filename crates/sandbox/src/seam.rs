@@ -177,6 +177,8 @@ pub struct Footing {
     pub kind: Kind,
     /// The workspace as the agent sees it.
     pub workspace: PathBuf,
+    /// What all commands together may use of memory, where that is bounded.
+    pub memory_bytes: Option<u64>,
     /// What isolates and bounds commands, one sentence each.
     pub facts: Vec<String>,
     /// What is missing that one would expect of this kind, for the person to see at start.

@@ -189,6 +189,13 @@ Examples:
   windlass exec --test \"find / | head -10000\"
   windlass exec --test \"cargo test\" --sandbox local";
 
+/// Of `image`.
+pub const IMAGE: &str = "\
+Examples:
+  windlass image build                       execution-agent:latest, from Debian's packages
+  windlass image build --browser             with Chromium
+  CONTAINER_IMAGE=mine:1 windlass image check";
+
 /// Of `config`.
 pub const CONFIG: &str = "\
 Examples:

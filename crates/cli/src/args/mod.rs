@@ -22,7 +22,7 @@ pub use gate::{Explain, Permissions};
 pub use reach::{Eval, Mcp, McpWhat, Skills, SkillsWhat};
 pub use serve::Serve;
 pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Show, Tasks, Trace};
-pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Models, Trust};
+pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Image, ImageWhat, Models, Trust};
 
 /// Runs AI agents on long tasks: durable, sandboxed, steerable.
 #[derive(Debug, Parser)]
@@ -131,6 +131,9 @@ pub enum Command {
     /// List and test MCP servers
     #[command(after_help = examples::MCP)]
     Mcp(Mcp),
+    /// Make the image that containers are of, and see whether it will do
+    #[command(after_help = examples::IMAGE)]
+    Image(Image),
     /// Say what a command would do and whether it would be allowed
     #[command(after_help = examples::EXPLAIN)]
     Explain(Explain),
@@ -223,6 +226,12 @@ pub struct How {
     /// Work in a directory where another task is at work
     #[arg(long)]
     pub share: bool,
+    /// Leave it to `windlass serve` and return at once; prints the task's id
+    #[arg(long, conflicts_with_all = ["record", "share", "sandbox"])]
+    pub detach: bool,
+    /// The session it belongs to, with `--detach`: its id or any unique suffix of it; without, a new one
+    #[arg(long, value_name = "SESSION", requires = "detach")]
+    pub session: Option<String>,
     /// When it must be finished
     #[command(flatten)]
     pub until: Until,

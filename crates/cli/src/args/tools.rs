@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, Subcommand};
 
 use super::{Place, Printing};
 
@@ -90,4 +90,31 @@ pub struct Completions {
     /// Your shell
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
+}
+
+/// Arguments of `image`.
+#[derive(Debug, ClapArgs)]
+pub struct Image {
+    /// What to do
+    #[command(subcommand)]
+    pub what: ImageWhat,
+}
+
+/// What to do with the image of containers.
+#[derive(Debug, Subcommand)]
+pub enum ImageWhat {
+    /// Build it, under the name that `sandbox.image` has
+    Build {
+        /// Build from this file instead of the built-in one
+        #[arg(long, value_name = "DOCKERFILE")]
+        file: Option<PathBuf>,
+        /// Begin with this image
+        #[arg(long, value_name = "IMAGE")]
+        base: Option<String>,
+        /// Add Chromium
+        #[arg(long)]
+        browser: bool,
+    },
+    /// See that the engine answers, the image is there and commands run in it
+    Check,
 }

@@ -134,6 +134,8 @@ fn how(args: &Demo, workspace: &Path, script: &Path) -> How {
         mode: None,
         control: None,
         permission_profile: None,
+        detach: false,
+        session: None,
         share: false,
         place: Place { sandbox: None },
         until: Default::default(),

@@ -57,17 +57,20 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
     // The sandbox shows a task its trace, so there has to be one.
     let trace = store.dir().traces().join(root.to_string());
     let _ = std::fs::create_dir_all(&trace);
-    let opened =
-        setting.runtime.block_on(sandbox::open(&setting.surroundings, &config, &workspace, root));
+    let opened = sandbox::open_with(&setting.surroundings, &config, &workspace, root, None);
+    let opened = setting.runtime.block_on(opened);
     match opened {
         Ok(opened) => {
-            let footing = opened.footing();
-            let kind = format!("{:?}", footing.kind).to_lowercase();
+            let footing = opened.sandbox.footing();
+            let mut kind = format!("{:?}", footing.kind).to_lowercase();
+            if let Some(why) = &opened.why {
+                kind = format!("{kind} ({why})");
+            }
             say(true, "sandbox", &format!("{kind}: {}", footing.facts.join("; ")));
             for warning in &footing.warnings {
                 out(&format!("         {}", plain(warning)));
             }
-            setting.runtime.block_on(opened.stop());
+            setting.runtime.block_on(opened.sandbox.stop());
         }
         Err(details) => say(false, "sandbox", &details.message),
     }

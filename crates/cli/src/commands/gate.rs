@@ -26,6 +26,7 @@ pub(super) fn explain(surroundings: &Surroundings, args: &Explain) -> Result<u8,
     let footing = Footing {
         kind: Kind::Local,
         workspace: "/workspace".into(),
+        memory_bytes: None,
         facts: Vec::new(),
         warnings: Vec::new(),
     };

@@ -19,6 +19,7 @@ mod doctor;
 mod skills;
 mod eval;
 mod mcp;
+mod image;
 mod help;
 
 use tokio::runtime::Runtime;
@@ -70,6 +71,7 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Explain(explain) => return gate::explain(&surroundings, &explain),
         Command::Skills(args) => return skills::skills(&surroundings, &args, hooks),
         Command::Mcp(args) => return mcp::mcp(&surroundings, &args),
+        Command::Image(args) => return image::image(&surroundings, &args),
         _ => {}
     }
     let setting = Setting::open(surroundings, hooks)?;
@@ -109,6 +111,7 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         | Command::Explain(_)
         | Command::Skills(_)
         | Command::Mcp(_)
+        | Command::Image(_)
         | Command::Trust(_) => unreachable!("carried out above"),
     }
 }

@@ -3,14 +3,17 @@
 use std::io::Read as _;
 
 use anyhow::Context as _;
+use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{Draft, Share, Update};
+use windlass_coordinator::{Draft, Manner, Share, Submitted, Update};
 use windlass_core::axes::{Axes, RunControl};
-use windlass_core::command::{CompactionOverrides, ExecutionConfig, ResultStatus, TaskResult};
+use windlass_core::command::{
+    CompactionOverrides, ExecutionConfig, ResultStatus, TaskCommand, TaskResult,
+};
 use windlass_core::event::{Deadline, Driver};
-use windlass_core::id::TaskId;
+use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::StatusReason;
 
@@ -18,19 +21,68 @@ use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume, Until};
 use crate::config::{Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
-use crate::show::{Screen, note, pages, plain};
+use crate::show::{Screen, note, out, pages, plain};
 use crate::times;
-use crate::wiring::{Surroundings, mcp, models, skills};
+use crate::wiring::{self, Surroundings, mcp, models, skills};
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
 
 pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failure> {
     let draft = draft(setting, goal, how)?;
+    if how.detach {
+        return detach(setting, draft, how);
+    }
     setting.runtime.block_on(async {
         let task = setting.coordinator.submit(draft).await?;
         drive(setting, task, &how.printing).await
     })
+}
+
+/// Hands a goal to the service and returns.
+fn detach(setting: &Setting, draft: Draft, how: &How) -> Result<u8, Failure> {
+    let (coordinator, now) = (&setting.coordinator, setting.coordinator.now());
+    let session_id = match &how.session {
+        None => SessionId::new(now),
+        Some(text) => coordinator.store().find_session(text)?.ok_or_else(|| {
+            let hint = "list them with `windlass sessions`; without `--session` a new one is made";
+            Failure::usage(format!("there is no session `{text}`"), hint)
+        })?,
+    };
+    let command = TaskCommand {
+        command_id: CommandId::new(now),
+        session_id,
+        task_id: TaskId::new(now),
+        goal: draft.goal,
+        constraints: draft.constraints,
+        execution_config: draft.execution_config,
+        resume_context: None,
+    };
+    let manner = Manner {
+        user_id: draft.user_id,
+        axes: draft.axes,
+        workspace: Some(draft.workspace),
+        cost_budget: draft.cost_budget,
+        deadline: draft.deadline,
+    };
+    let config = setting.surroundings.config(&how.workspace)?;
+    let coordinator = coordinator.clone().with_limits(wiring::limits(&config));
+    let submitted = setting.runtime.block_on(coordinator.submit_command(command, manner))?;
+    let place = submitted.place.map(|place| format!(", number {place} in line of its session"));
+    if how.printing.json {
+        let Submitted { task, place, .. } = submitted;
+        out(&json!({ "task_id": task, "session_id": session_id, "place": place }).to_string());
+    } else {
+        out(&submitted.task.to_string());
+    }
+    if how.printing.shows_progress() {
+        let place = place.unwrap_or_default();
+        let task = submitted.task;
+        note(&format!(
+            "queued for `windlass serve`{place}; follow it with `windlass events {task} --follow`"
+        ));
+    }
+    Ok(0)
 }
 
 /// `headless [autonomous] GOAL` and `headless --autonomous GOAL` (MS-177, MS-178).

@@ -46,6 +46,17 @@ deny = [{ pattern = \"git push --force\", reason = \"history is shared\" }]
 ```
 ";
 
+/// What the program takes from the environment and keeps nowhere.
+const CLOSING: &str = "
+## Beside the settings
+
+| variable | what it does |
+|---|---|
+| `RUST_LOG` | log lines on stderr, for example `info` or `windlass_agent=debug`; `--log-format json` for programs |
+| `OTEL_EXPORTER_OTLP_ENDPOINT` | spans of runs, requests and tool calls to this OpenTelemetry collector (OTLP over HTTP), with the `gen_ai.*` names; off unless set. The other `OTEL_*` variables of the exporter are honoured |
+| `NO_COLOR` | no colours |
+";
+
 /// The whole table of settings, as markdown.
 pub fn markdown() -> String {
     let mut page = OPENING.to_owned();
@@ -57,6 +68,7 @@ pub fn markdown() -> String {
             write_section(&mut page, "models.\"NAME\"", about, &MODEL_FACTS);
         }
     }
+    page.push_str(CLOSING);
     page
 }
 

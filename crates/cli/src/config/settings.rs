@@ -281,7 +281,7 @@ section! {
 section! {
     /// Where effects happen, and what they reach.
     "sandbox" Sandbox {
-        /// Containers or kernel namespaces; where unset, `docker` if an engine answers, else `local`.
+        /// Containers or kernel namespaces; where unset, `docker` if an engine answers and has the image, else `local`.
         mode: Option<SandboxMode> = Kind::Sandbox, "", Approved;
         /// The container image.
         image: String = Kind::Text, "execution-agent:latest", Approved;

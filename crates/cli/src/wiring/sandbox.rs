@@ -2,25 +2,38 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::id::TaskId;
+use windlass_sandbox::docker::{self, ENGINE_PATIENCE, Engine};
 use windlass_sandbox::local::{self, Limits, Namespaces};
 use windlass_sandbox::network::{AddressRules, Connection, Egress, HostRules};
-use windlass_sandbox::{Host, Local, Network, Sandbox};
+use windlass_sandbox::{
+    BoxFuture, Command, Docker, Error, Fatal, Footing, Host, Kind, Local, Network, News, Running,
+    Sandbox,
+};
 
 use super::Surroundings;
 use crate::config::Config;
 use crate::config::types::{Network as Reach, SandboxMode};
 
-/// A sandbox for a task: prepared, nothing started in it yet.
+/// A sandbox, and why it is this one where nobody chose.
+pub struct Opened {
+    /// The sandbox: prepared, nothing started in it yet.
+    pub sandbox: Arc<dyn Sandbox>,
+    /// Why it is of this kind; `None` where a person said so.
+    pub why: Option<String>,
+}
+
+/// A sandbox for a task.
 pub async fn open(
     surroundings: &Surroundings,
     config: &Config,
     workspace: &Path,
     root: TaskId,
 ) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
-    open_with(surroundings, config, workspace, root, None).await
+    open_with(surroundings, config, workspace, root, None).await.map(|opened| opened.sandbox)
 }
 
 /// The same, with these skills shown in it.
@@ -30,41 +43,178 @@ pub async fn open_with(
     workspace: &Path,
     root: TaskId,
     skills: Option<PathBuf>,
-) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
-    let environment: Vec<_> =
-        surroundings.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    let mode = surroundings.sandbox.or(config.sandbox.mode).unwrap_or(SandboxMode::Local);
-    match mode {
-        SandboxMode::Host => {
-            let data = surroundings.data.clone();
-            let host = Host::new(data, workspace.to_owned(), &environment, &[]);
-            Ok(Arc::new(host.map_err(unavailable)?))
+) -> Result<Opened, ErrorDetails> {
+    let place = Place { surroundings, config, workspace, root, skills };
+    let chosen = |sandbox| Opened { sandbox, why: None };
+    match surroundings.sandbox.or(config.sandbox.mode) {
+        Some(SandboxMode::Host) => place.host().map(chosen),
+        Some(SandboxMode::Local) => place.local().await.map(chosen).map_err(unavailable),
+        Some(SandboxMode::Docker) => {
+            let engine = engine(surroundings).await.map_err(unavailable)?;
+            place.docker(engine).await.map(chosen).map_err(unavailable)
         }
-        SandboxMode::Docker | SandboxMode::Local => {
-            let home =
-                surroundings.env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-            let expand = |path: &String| path.strip_prefix("~/").unwrap_or(path).into();
-            let local = Local::open(local::Config {
-                data: surroundings.data.clone(),
-                workspace: workspace.to_owned(),
-                environment,
-                environment_names: Vec::new(),
-                read_only: config.sandbox.read_only.iter().map(expand).collect(),
-                home,
-                hidden: Vec::new(),
-                skills,
-                trace: Some(surroundings.data.join("traces").join(root.to_string())),
-                network: network(config, root),
-                limits: Limits {
-                    memory_bytes: config.sandbox.memory.0,
-                    processes: config.sandbox.pids_limit,
-                    ..Limits::DEFAULT
-                },
-                namespaces: Namespaces::WhereGranted,
-            });
-            Ok(Arc::new(local.await.map_err(unavailable)?))
+        None => place.best().await,
+    }
+}
+
+/// The same for a task that is to fail, and not just not to begin, where its container cannot be had (ES-380,
+/// ES-385): what is opened then says so as soon as it is looked at.
+pub async fn open_for_task(
+    surroundings: &Surroundings,
+    config: &Config,
+    workspace: &Path,
+    root: TaskId,
+    skills: Option<PathBuf>,
+) -> Result<Opened, ErrorDetails> {
+    let chosen = surroundings.sandbox.or(config.sandbox.mode);
+    match open_with(surroundings, config, workspace, root, skills).await {
+        Err(details) if chosen == Some(SandboxMode::Docker) => {
+            let told = AtomicBool::new(false);
+            let sandbox = Unavailable { workspace: workspace.to_owned(), details, told };
+            Ok(Opened { sandbox: Arc::new(sandbox), why: None })
+        }
+        outcome => outcome,
+    }
+}
+
+/// A container that cannot be had.
+struct Unavailable {
+    workspace: PathBuf,
+    details: ErrorDetails,
+    told: AtomicBool,
+}
+
+impl Sandbox for Unavailable {
+    fn start(&self, _: Command) -> BoxFuture<'_, Result<Running, Error>> {
+        let stage = self.details.message.clone();
+        let source = std::io::ErrorKind::NotConnected.into();
+        Box::pin(async { Err(Error::Setup { stage, source }) })
+    }
+
+    fn footing(&self) -> Footing {
+        Footing {
+            kind: Kind::Docker,
+            workspace: self.workspace.clone(),
+            memory_bytes: None,
+            facts: Vec::new(),
+            warnings: Vec::new(),
         }
     }
+
+    fn stop(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    fn take_news(&self) -> Vec<News> {
+        if self.told.swap(true, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        vec![News::Failed { cause: Fatal::Engine, why: self.details.message.clone() }]
+    }
+}
+
+/// The container engine of this environment, if one answers.
+pub async fn engine(surroundings: &Surroundings) -> Result<Engine, Error> {
+    Engine::find(&environment(surroundings), &home(surroundings)).await
+}
+
+struct Place<'a> {
+    surroundings: &'a Surroundings,
+    config: &'a Config,
+    workspace: &'a Path,
+    root: TaskId,
+    skills: Option<PathBuf>,
+}
+
+impl Place<'_> {
+    /// Containers where an engine has the image, else the local sandbox (`DESIGN.md` §10).
+    async fn best(&self) -> Result<Opened, ErrorDetails> {
+        let image = &self.config.sandbox.image;
+        let why = match engine(self.surroundings).await {
+            Ok(engine) => match engine.image(image).await {
+                Ok(Some(_)) => {
+                    let why = format!("the engine at {} has `{image}`", engine.name());
+                    let sandbox = self.docker(engine).await.map_err(unavailable)?;
+                    return Ok(Opened { sandbox, why: Some(why) });
+                }
+                Ok(None) => format!("the container engine has no `{image}`"),
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        match self.local().await {
+            Ok(sandbox) => Ok(Opened { sandbox, why: Some(why) }),
+            Err(error) => Err(unavailable(error).diagnosed(why)),
+        }
+    }
+
+    fn host(&self) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
+        let environment = environment(self.surroundings);
+        let data = self.surroundings.data.clone();
+        let host = Host::new(data, self.workspace.to_owned(), &environment, &[]);
+        Ok(Arc::new(host.map_err(unavailable)?))
+    }
+
+    async fn local(&self) -> Result<Arc<dyn Sandbox>, Error> {
+        let expand = |path: &String| path.strip_prefix("~/").unwrap_or(path).into();
+        let local = Local::open(local::Config {
+            data: self.surroundings.data.clone(),
+            workspace: self.workspace.to_owned(),
+            environment: environment(self.surroundings),
+            environment_names: Vec::new(),
+            read_only: self.config.sandbox.read_only.iter().map(expand).collect(),
+            home: home(self.surroundings),
+            hidden: Vec::new(),
+            skills: self.skills.clone(),
+            trace: Some(self.trace()),
+            network: network(self.config, self.root),
+            limits: self.limits(),
+            namespaces: Namespaces::WhereGranted,
+        });
+        Ok(Arc::new(local.await?))
+    }
+
+    async fn docker(&self, engine: Engine) -> Result<Arc<dyn Sandbox>, Error> {
+        let docker = Docker::open(
+            engine,
+            docker::Config {
+                data: self.surroundings.data.clone(),
+                workspace: self.workspace.to_owned(),
+                task: self.root.to_string(),
+                image: self.config.sandbox.image.clone(),
+                environment: environment(self.surroundings),
+                environment_names: Vec::new(),
+                hidden: Vec::new(),
+                skills: self.skills.clone(),
+                trace: Some(self.trace()),
+                network: network(self.config, self.root),
+                limits: self.limits(),
+                nano_cpus: (self.config.sandbox.cpu * 1e9) as u64,
+                engine_patience: ENGINE_PATIENCE,
+            },
+        );
+        Ok(Arc::new(docker.await?))
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.surroundings.data.join("traces").join(self.root.to_string())
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            memory_bytes: self.config.sandbox.memory.0,
+            processes: self.config.sandbox.pids_limit,
+            ..Limits::DEFAULT
+        }
+    }
+}
+
+fn environment(surroundings: &Surroundings) -> Vec<(String, String)> {
+    surroundings.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+fn home(surroundings: &Surroundings) -> PathBuf {
+    surroundings.env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from)
 }
 
 fn network(config: &Config, task: TaskId) -> Network {
@@ -91,13 +241,42 @@ fn network(config: &Config, task: TaskId) -> Network {
     }
 }
 
-fn unavailable(error: windlass_sandbox::Error) -> ErrorDetails {
-    let mut message = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        message += &format!(": {cause}");
-        source = cause.source();
+/// What a person can do about a sandbox that is not to be had.
+pub fn hint(error: &Error) -> String {
+    match error {
+        Error::ImageMissing { image } => {
+            format!(
+                "`windlass image build` makes it, `docker pull {image}` or `CONTAINER_IMAGE` has another"
+            )
+        }
+        Error::Unreachable { .. } => {
+            "start the engine, name another with `DOCKER_HOST`, or add `--sandbox local`".to_owned()
+        }
+        Error::Engine { .. } | Error::NoContainer { .. } => {
+            "`windlass image check` looks closer; `--sandbox local` needs no engine".to_owned()
+        }
+        Error::DiskFull { .. } => {
+            "make room where the engine keeps its data (`docker system df`)".to_owned()
+        }
+        Error::ContainerOutOfMemory { .. } => {
+            "raise `sandbox.memory` (`CONTAINER_MEMORY`)".to_owned()
+        }
+        Error::Install { .. }
+        | Error::Spawn { .. }
+        | Error::Path { .. }
+        | Error::Setup { .. }
+        | Error::NoIsolation { .. }
+        | Error::Protocol { .. }
+        | Error::Start { .. }
+        | Error::TooLong { .. }
+        | Error::TooMany { .. }
+        | Error::Lost => {
+            "`--sandbox host` runs commands without isolation, if that is what you want".to_owned()
+        }
     }
-    ErrorDetails::new(ErrorType::SandboxUnavailable, message)
-        .hinted("`--sandbox host` runs commands without isolation, if that is what you want")
+}
+
+fn unavailable(error: Error) -> ErrorDetails {
+    let details = ErrorDetails::new(ErrorType::SandboxUnavailable, error.chain());
+    details.hinted(hint(&error))
 }

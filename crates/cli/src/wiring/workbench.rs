@@ -57,9 +57,10 @@ impl Workbench {
         let workspace = self.workspace(directory, task, &shelf)?;
         let shown = shelf.shown().map(Path::to_owned);
         let root = task.created.root;
-        let sandbox =
-            sandbox::open_with(&self.surroundings, &config, directory, root, shown).await?;
-        let settings = settings(&config, &choice, task, &sandbox.footing());
+        let opened =
+            sandbox::open_for_task(&self.surroundings, &config, directory, root, shown).await?;
+        let settings = settings(&config, &choice, task, &opened);
+        let sandbox = opened.sandbox;
         let limits = Limits {
             default_timeout: config.agent.bash_timeout_seconds,
             max_timeout: config.agent.bash_max_timeout_seconds,
@@ -188,8 +189,10 @@ fn settings(
     config: &Config,
     choice: &ModelChoice,
     task: &TaskState,
-    footing: &windlass_sandbox::Footing,
+    opened: &sandbox::Opened,
 ) -> Settings {
+    let footing = opened.sandbox.footing();
+    let kind = format!("{:?}", footing.kind).to_lowercase();
     let origin = match task.created.driver {
         Driver::Foreground => Origin::Person,
         Driver::Service => Origin::Command,
@@ -212,7 +215,11 @@ fn settings(
         compact_at_plan_step: compaction.at_plan_step,
         deny: gate::denylist(config),
         allow: gate::allowlist(config),
-        container: format!("{:?}", footing.kind).to_lowercase(),
+        // A choice that nobody made is said together with its reason.
+        container: match &opened.why {
+            Some(why) => format!("{kind} ({why})"),
+            None => kind,
+        },
         footing: footing.warnings.join(" "),
         workspace: footing.workspace.display().to_string(),
         instructions: crate::instructions::load(Path::new(&task.created.workspace)),

@@ -108,6 +108,7 @@ impl Machine {
             .env("WINDLASS_DATA", self.data())
             .env("LITELLM_API_BASE", self.server.base())
             .env("LITELLM_MODEL", "gpt-4o")
+            .env("CONTAINER_MODE", "local")
             .env(CHILD, point)
             .env(LOG, log)
             .stdin(Stdio::null());

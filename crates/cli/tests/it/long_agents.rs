@@ -61,7 +61,8 @@ fn three_sub_agents_of_one_reply_come_back_in_call_order() {
         "Sub-agent \"apples\" completed in 0s (2,340 tokens).\n\nResult:\nThere are 3 apples.\n\nOutput \
          written to: /workspace/output/apples.md"
     );
-    assert!(results[1].starts_with("Sub-agent \"pears\" completed in 0s ("), "{}", results[1]);
+    // How long it took is the first command of a sandbox: the sandbox too.
+    assert!(results[1].starts_with("Sub-agent \"pears\" completed in "), "{}", results[1]);
     assert!(results[1].ends_with(" tokens).\n\nResult:\nThere are 4 pears."), "{}", results[1]);
     assert!(results[2].ends_with("Result:\nThere are 5 plums."), "{}", results[2]);
     assert_eq!(program.file("output/apples.md"), "There are 3 apples.");

@@ -42,7 +42,7 @@ fn service(answer: &str) -> (String, JoinHandle<String>) {
     (base, served)
 }
 
-/// ES-019, ES-134
+/// ES-019, ES-042, ES-134
 #[test]
 fn memories_of_the_context_service_stand_in_the_task_message() {
     let program = greeting();

@@ -24,3 +24,6 @@ mod demo;
 mod instructions;
 mod log_lines;
 mod clock;
+
+/// Where the tests that other binaries share run their tasks.
+const SANDBOX: program::Tested = program::Tested::Local;

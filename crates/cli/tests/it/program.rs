@@ -14,6 +14,21 @@ pub struct Program {
     pub workspace: TempDir,
 }
 
+/// Where the tasks of this binary's tests run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "each binary tests one of them")]
+pub enum Tested {
+    /// In the local sandbox.
+    Local,
+    /// In containers of the engine that `scripts/test` found or started.
+    Docker,
+}
+
+/// What `scripts/test` provides.
+pub fn needed(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| panic!("no {variable}: run this by `scripts/test`"))
+}
+
 /// What one command line came to.
 #[derive(Debug)]
 pub struct Ran {
@@ -47,6 +62,14 @@ impl Program {
             .env("LITELLM_API_BASE", self.server.base())
             .env("LITELLM_MODEL", "gpt-4o")
             .stdin(Stdio::null());
+        // Whatever engine this machine has: what is tested is the same everywhere.
+        match crate::SANDBOX {
+            Tested::Local => command.env("CONTAINER_MODE", "local"),
+            Tested::Docker => command
+                .env("CONTAINER_MODE", "docker")
+                .env("CONTAINER_IMAGE", needed("WINDLASS_TEST_IMAGE"))
+                .env("DOCKER_HOST", needed("WINDLASS_TEST_DOCKER")),
+        };
         command
     }
 

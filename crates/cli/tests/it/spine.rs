@@ -100,7 +100,7 @@ fn the_first_request_holds_the_system_prompt_and_the_task() {
     ");
 }
 
-/// ES-124…130, ES-405…415: every section is there, tools and rules rendered from what is in force.
+/// ES-124…130, ES-290, ES-405…415: every section is there, tools and rules rendered from what is in force.
 #[test]
 fn the_system_prompt_has_every_section() {
     let program = prepared("replies: [{say: hello}]");
@@ -109,6 +109,9 @@ fn the_system_prompt_has_every_section() {
     let system = body["messages"][0]["content"].as_str().unwrap();
     let headings: Vec<_> = system.lines().filter(|line| line.starts_with("# ")).collect();
     insta::assert_snapshot!(headings.join("\n"));
+    for words in ["`Event received:`", "condition you were waiting for", "acknowledge it"] {
+        assert!(system.contains(words), "what to do about events: {words}");
+    }
     for tool in body["tools"].as_array().unwrap() {
         let name = tool["function"]["name"].as_str().unwrap();
         assert!(system.contains(&format!("- `{name}`: ")), "{name} is described");

@@ -2,6 +2,7 @@
 
 use rustix::process::Signal;
 use windlass_core::event::Event;
+use windlass_core::id::TaskId;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::OutStream;
 use windlass_testkit::{Answer, Gate, ModelServer};
@@ -27,6 +28,33 @@ async fn a_command_on_the_bus_is_run_and_its_result_published() {
         assert_eq!(std::fs::read_to_string(notes).unwrap(), "one\n");
         assert!(serve.stop().success());
     }
+}
+
+/// A goal from the command line, left to the service; a second one of the same session.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_goal_that_is_left_to_the_service_is_run_by_it() {
+    let world = World::new(On::Embedded, ModelServer::start_empty());
+    let work = |_: &windlass_testkit::Request| Some(Answer::script("say: done"));
+    world.model.answer_with(work);
+    let run = |args: &[&str]| {
+        let ran = world.command(args).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+    };
+    let task: TaskId = run(&["run", "write a note", "--detach", "--quiet"]).parse().unwrap();
+    let session = world.task(task).unwrap().session_id.to_string();
+    let second = run(&["run", "another", "--detach", "--session", &session, "--json"]);
+    let second: serde_json::Value = serde_json::from_str(&second).unwrap();
+    assert_eq!(second["session_id"], session);
+    assert_eq!(world.task(task).unwrap().status, TaskStatus::Todo, "nobody serves yet");
+    let _serve = world.start(&["serve"]);
+    world.until_status(task, TaskStatus::Done).await;
+    world
+        .until_status(second["task_id"].as_str().unwrap().parse().unwrap(), TaskStatus::Done)
+        .await;
+    let ran = world.command(&["run", "x", "--detach", "--session", "nope"]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("windlass sessions"), "{ran:?}");
 }
 
 /// O-32: a command that comes again starts nothing.

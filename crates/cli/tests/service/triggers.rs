@@ -150,7 +150,7 @@ async fn a_task_goes_on_through_a_partition_and_its_result_is_published_afterwar
     world.until_status(second.task, TaskStatus::Done).await;
 }
 
-/// ES-136, ES-137, ES-138, ES-390: pushed into the list, drained in order by the loop, each once.
+/// ES-070, ES-136, ES-137, ES-138, ES-390: pushed into the list, drained in order by the loop, each once.
 #[tokio::test(flavor = "multi_thread")]
 async fn injections_of_the_list_are_drained_in_order_and_once() {
     let (world, _serve, submission, gate) = held(On::Redis).await;

@@ -196,7 +196,8 @@ fn data(fields: &Value) -> Value {
 }
 
 impl Process {
-    fn start(mut command: Command) -> Self {
+    /// Starts a command line and waits until it says that it runs.
+    pub fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let (said, lines) = channel();

@@ -121,10 +121,11 @@ impl Inner<'_> {
         self.commands.insert(start.id, command);
     }
 
-    /// Has a minder ready for the next command. Only where the kernel ends all with its namespace; and one
-    /// that cannot be had is made when it is needed, which then says why it cannot.
+    /// Has a minder ready for the next command. Only where a namespace of its own, or the container's, ends
+    /// all; and one that cannot be had is made when it is needed, which then says why it cannot.
     pub(super) fn make_spare(&mut self) {
-        if self.spare.is_some() || self.setup.isolation != Isolation::Namespaces {
+        let ends_all = matches!(self.setup.isolation, Isolation::Namespaces | Isolation::Container);
+        if self.spare.is_some() || !ends_all {
             return;
         }
         let make = || -> io::Result<Spare> {

@@ -52,10 +52,14 @@ pub struct Engine {
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
     pub version: String,
+    /// It is podman, which differs in what a directory in memory begins with.
+    pub podman: bool,
     /// It runs as an ordinary user, who is root in its containers.
     pub rootless: bool,
     /// It gives containers other user numbers than they have outside, unless told not to.
     pub remapped: bool,
+    /// It labels files, and containers may not touch what has no label of theirs.
+    pub labels_files: bool,
     pub memory: bool,
     pub processes: bool,
     pub cpus: bool,
@@ -80,6 +84,8 @@ pub struct Image {
     pub architecture: String,
     /// Bytes on disk.
     pub size: u64,
+    /// Whether it has a program started in it every now and then.
+    pub checks_itself: bool,
 }
 
 impl Engine {
@@ -106,19 +112,22 @@ impl Engine {
             let api = bollard::Docker::connect_with_host(host)?.with_timeout(WORK);
             // The version is asked for, so that a client library that begins to send it sends the right one.
             let api = api.negotiate_version().await?;
-            let info = api.info().await?;
-            Ok::<_, Refusal>((api, info))
+            let (info, version) = (api.info().await?, api.version().await?);
+            Ok::<_, Refusal>((api, info, version))
         };
-        let (api, info) = timeout(PATIENCE, connect)
+        let (api, info, version) = timeout(PATIENCE, connect)
             .await
             .map_err(|_| none(io::ErrorKind::TimedOut.into()))?
             .map_err(|error| none(io::Error::other(error.to_string())))?;
         let options = info.security_options.unwrap_or_default();
         let says = |word: &str| options.iter().any(|option| option.contains(word));
+        let parts = version.components.unwrap_or_default();
         let about = About {
+            podman: parts.iter().any(|part| part.name.contains("Podman")),
             version: info.server_version.unwrap_or_default(),
             rootless: says("name=rootless"),
             remapped: says("name=userns"),
+            labels_files: says("name=selinux"),
             memory: info.memory_limit.unwrap_or(true),
             processes: info.pids_limit.unwrap_or(true),
             cpus: info.cpu_cfs_quota.unwrap_or(true),
@@ -145,7 +154,8 @@ impl Engine {
     pub async fn image(&self, name: &str) -> Result<Option<Image>, Error> {
         match self.api.inspect_image(name).await {
             Ok(found) => Ok(Some(Image {
-                env: found.config.and_then(|config| config.env).unwrap_or_default(),
+                checks_itself: found.config.as_ref().is_some_and(|made| made.healthcheck.is_some()),
+                env: found.config.and_then(|made| made.env).unwrap_or_default(),
                 architecture: found.architecture.unwrap_or_default(),
                 size: found.size.unwrap_or_default().try_into().unwrap_or_default(),
             })),

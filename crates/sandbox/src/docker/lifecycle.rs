@@ -132,11 +132,15 @@ impl Docker {
         let body = spec::body(&Wanted {
             config: &self.config,
             about: &self.engine.about,
+            image: &self.image,
             program: &self.program,
             owner: self.owner,
             identity: &self.identity,
             main,
         })?;
+        // Some engines make an empty directory of what is missing.
+        std::fs::metadata(&self.config.workspace)
+            .map_err(|source| Error::Path { path: self.config.workspace.clone(), source })?;
         let name = process::uniquely(&format!("windlass-{}", self.config.task));
         let id = self.engine.create(&name, body).await?;
         let up = async {

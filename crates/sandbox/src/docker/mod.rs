@@ -12,6 +12,7 @@
 
 mod address;
 mod engine;
+mod image;
 mod lifecycle;
 mod orphans;
 mod plain;
@@ -32,6 +33,7 @@ use crate::seam::{BoxFuture, Command, Fatal, Footing, Kind, News, Sandbox};
 use crate::{Error, Running};
 
 pub use engine::{Engine, Image};
+pub use image::{Build, DOCKERFILE};
 use orphans::Claim;
 pub use orphans::remove_orphans;
 use plain::Plain;
@@ -82,6 +84,7 @@ pub struct Config {
 pub struct Docker {
     config: Config,
     engine: Engine,
+    image: Image,
     program: PathBuf,
     owner: (u32, u32),
     identity: String,
@@ -135,6 +138,7 @@ impl Docker {
                 &image.env,
             ),
             footing: footing(&engine, &config, owner),
+            image,
             program,
             owner,
             identity,
@@ -270,13 +274,18 @@ fn footing(engine: &Engine, config: &Config, owner: (u32, u32)) -> Footing {
             false => warnings.push(format!("this engine cannot see to it that {text}")),
         }
     }
+    if about.labels_files {
+        warnings
+            .push("SELinux does not separate this container: the workspace has no label".into());
+    }
     if !about.rootless && owner.0 == 0 {
         warnings.push(
             "the workspace is root's, so commands run as root of the container, without capabilities"
                 .to_owned(),
         );
     }
-    Footing { kind: Kind::Docker, workspace: WORKSPACE.into(), facts, warnings }
+    let memory_bytes = about.memory.then_some(limits.memory_bytes);
+    Footing { kind: Kind::Docker, workspace: WORKSPACE.into(), memory_bytes, facts, warnings }
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, Error> {

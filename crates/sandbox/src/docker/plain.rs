@@ -79,7 +79,7 @@ impl Plain {
         let job = Job {
             engine: self.engine.clone(),
             container: self.container.clone(),
-            note: format!("/run/windlass-{id}"),
+            note: format!("/tmp/.windlass-{id}"),
             inbox,
             output: Some(output),
             credit,

@@ -9,20 +9,19 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use bollard::models::{
-    ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountTmpfsOptions,
-    MountType, ResourcesUlimits,
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountType,
 };
 
 use super::Config;
-use super::engine::{About, text};
+use super::engine::{About, Image, text};
+use crate::Error;
 use crate::local::WORKSPACE;
 use crate::network::Network;
-use crate::{Error, local};
 
 /// Where the helper is seen.
 pub(super) const HELPER: &str = "/.windlass/helper";
 
-/// The home of whoever commands run as. The image's own users have no say.
+/// The home of whoever commands run as, in memory. The image's own users have no say.
 pub(super) const HOME: &str = "/home/agent";
 
 /// Names the data directory a container belongs to.
@@ -44,6 +43,7 @@ pub(super) enum Main {
 pub(super) struct Wanted<'a> {
     pub config: &'a Config,
     pub about: &'a About,
+    pub image: &'a Image,
     /// The helper on the host.
     pub program: &'a Path,
     /// Whom commands run as on the host.
@@ -76,17 +76,17 @@ pub(super) fn body(wanted: &Wanted<'_>) -> Result<ContainerCreateBody, Error> {
         entrypoint: Some(vec![entrypoint.to_owned()]),
         cmd: Some(cmd),
         labels: Some(labels),
-        // An image's own idea of health would start a program every now and then.
-        healthcheck: Some(HealthConfig {
-            test: Some(vec!["NONE".to_owned()]),
-            ..Default::default()
-        }),
-        host_config: Some(host_config(wanted, (uid, gid))?),
+        // Said only where there is something to switch off: podman makes a check of it.
+        healthcheck: wanted
+            .image
+            .checks_itself
+            .then(|| HealthConfig { test: Some(vec!["NONE".to_owned()]), ..Default::default() }),
+        host_config: Some(host_config(wanted)?),
         ..Default::default()
     })
 }
 
-fn host_config(wanted: &Wanted<'_>, owner: (u32, u32)) -> Result<HostConfig, Error> {
+fn host_config(wanted: &Wanted<'_>) -> Result<HostConfig, Error> {
     let Wanted { config, about, .. } = *wanted;
     let limits = &config.limits;
     let memory = signed(limits.memory_bytes);
@@ -102,9 +102,9 @@ fn host_config(wanted: &Wanted<'_>, owner: (u32, u32)) -> Result<HostConfig, Err
         nano_cpus: about.cpus.then_some(signed(config.nano_cpus)),
         pids_limit: Some(signed(limits.processes)),
         cap_drop: Some(vec!["ALL".to_owned()]),
-        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        security_opt: Some(security(about)),
         readonly_rootfs: Some(true),
-        tmpfs: Some(scratch(limits, owner)),
+        tmpfs: Some(in_memory(wanted)?),
         mounts: Some(mounts(wanted)?),
         network_mode: Some(network.to_owned()),
         ipc_mode: Some("private".to_owned()),
@@ -112,13 +112,17 @@ fn host_config(wanted: &Wanted<'_>, owner: (u32, u32)) -> Result<HostConfig, Err
         userns_mode: (about.remapped && !about.rootless).then(|| "host".to_owned()),
         // Output reaches windlass by the attached helper; the engine is to keep none of it.
         log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
-        ulimits: Some(vec![ResourcesUlimits {
-            name: Some("core".to_owned()),
-            soft: Some(0),
-            hard: Some(0),
-        }]),
         ..Default::default()
     })
+}
+
+fn security(about: &About) -> Vec<String> {
+    let mut options = vec!["no-new-privileges".to_owned()];
+    if about.labels_files {
+        // The workspace has the user's labels, and relabelling what is the user's is not ours to do.
+        options.push("label=disable".to_owned());
+    }
+    options
 }
 
 /// Whom commands run as in the container, so that files come out as the owner's.
@@ -127,15 +131,31 @@ pub(super) fn inside(about: &About, owner: (u32, u32)) -> (u32, u32) {
     if about.rootless { (0, 0) } else { owner }
 }
 
-/// Directories that can be written to. Each may fill its bound; the container's memory bounds them all.
-fn scratch(limits: &local::Limits, (uid, gid): (u32, u32)) -> HashMap<String, String> {
-    let size = limits.scratch_bytes;
-    let common = format!("rw,exec,nosuid,nodev,size={size}");
-    let own = format!("{common},uid={uid},gid={gid},mode=0755");
-    let shared = format!("{common},mode=1777");
-    [("/tmp", &shared), ("/var/tmp", &shared), ("/run", &own), (HOME, &own)]
-        .map(|(path, options)| (path.to_owned(), options.clone()))
-        .into()
+/// Directories in memory: those that can be written to, and empty ones over what is not the agent's to see.
+/// Each may fill its bound; the container's memory bounds them all.
+fn in_memory(wanted: &Wanted<'_>) -> Result<HashMap<String, String>, Error> {
+    let Wanted { config, about, .. } = *wanted;
+    let (uid, gid) = inside(about, wanted.owner);
+    let scratch = format!("rw,exec,nosuid,nodev,size={}", config.limits.scratch_bytes);
+    // Podman takes no owner, and would copy what lies below: what is hidden most of all.
+    let (shared, own, hidden) = if about.podman {
+        let shared = format!("{scratch},mode=1777,notmpcopyup");
+        (shared.clone(), shared, ",notmpcopyup")
+    } else {
+        let own = format!("{scratch},uid={uid},gid={gid},mode=0755");
+        (format!("{scratch},mode=1777"), own, "")
+    };
+    let mut all: HashMap<String, String> =
+        [("/tmp", &shared), ("/var/tmp", &shared), ("/run", &own), (HOME, &own)]
+            .map(|(path, options)| (path.to_owned(), options.clone()))
+            .into();
+    for path in config.hidden.iter().chain([&config.data]) {
+        if let Ok(below) = path.strip_prefix(&config.workspace) {
+            let cover = format!("ro,noexec,nosuid,nodev,size=4k,mode=0555{hidden}");
+            all.insert(text(&Path::new(WORKSPACE).join(below))?, cover);
+        }
+    }
+    Ok(all)
 }
 
 fn mounts(wanted: &Wanted<'_>) -> Result<Vec<Mount>, Error> {
@@ -158,22 +178,6 @@ fn mounts(wanted: &Wanted<'_>) -> Result<Vec<Mount>, Error> {
     }
     if let Some(trace) = &config.trace {
         mounts.push(bind(trace, "/workspace/.trace", true)?);
-    }
-    // What lies in the workspace and is not the agent's to see is covered.
-    for hidden in config.hidden.iter().chain([&config.data]) {
-        if let Ok(below) = hidden.strip_prefix(&config.workspace) {
-            mounts.push(Mount {
-                typ: Some(MountType::TMPFS),
-                target: Some(text(&Path::new(WORKSPACE).join(below))?),
-                read_only: Some(true),
-                tmpfs_options: Some(MountTmpfsOptions {
-                    size_bytes: Some(4096),
-                    mode: Some(0o555),
-                    options: None,
-                }),
-                ..Default::default()
-            });
-        }
     }
     Ok(mounts)
 }

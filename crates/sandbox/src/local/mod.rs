@@ -128,6 +128,7 @@ impl Local {
             footing: Footing {
                 kind: Kind::Local,
                 workspace: WORKSPACE.into(),
+                memory_bytes: None,
                 facts: Vec::new(),
                 warnings: Vec::new(),
             },
@@ -335,6 +336,7 @@ impl Local {
         let limits = &self.config.limits;
         let mebibytes = limits.memory_bytes >> 20;
         if ready.memory_bounded {
+            footing.memory_bytes = Some(limits.memory_bytes);
             footing.facts.push(format!("the task's memory is bounded to {mebibytes} MiB"));
         } else {
             footing.warnings.push(format!(

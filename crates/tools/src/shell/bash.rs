@@ -12,7 +12,7 @@ use windlass_core::policy::Class;
 use windlass_sandbox::{Command, Ended, Error, Exit, KILL_GRACE, Running};
 
 use super::collect::Collector;
-use super::exit_words;
+use super::{exit_words, out_of_memory};
 use crate::schema;
 use crate::tool::{Call, Category, Prepared, Tool, World};
 
@@ -114,7 +114,11 @@ async fn run(world: &World, call: &Call, given: Arguments) -> Outcome {
         Ok(finished) => finished,
         Err(error) => (format!("Its output could not be kept: {error}."), None),
     };
-    outcome(ended, note.unwrap_or_default() + &text, truncated, timeout)
+    let words = match ended.exit {
+        Exit::OutOfMemory => Some(out_of_memory(shell.sandbox.footing().memory_bytes)),
+        exit => exit_words(exit, Some(timeout)),
+    };
+    outcome(ended, note.unwrap_or_default() + &text, truncated, words)
 }
 
 /// Starts the command; in the workspace when its directory is gone, and says so.
@@ -156,9 +160,8 @@ fn outcome(
     ended: Ended,
     mut text: String,
     truncated: Option<windlass_core::outcome::Truncated>,
-    timeout: Duration,
+    words: Option<String>,
 ) -> Outcome {
-    let words = exit_words(ended.exit, Some(timeout));
     if text.is_empty() && words.is_none() {
         text.push_str("(no output)");
     }

@@ -114,6 +114,15 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
     vec![Arc::new(bash::Bash), Arc::new(watching::BashOutput), Arc::new(watching::BashKill)]
 }
 
+/// The end of a command for want of memory, with the limit where it is known (ES-381).
+fn out_of_memory(limit_bytes: Option<u64>) -> String {
+    let limit = limit_bytes.map_or(String::new(), |bytes| format!(" of {} MiB", bytes >> 20));
+    format!(
+        "OOM: ended by the kernel because the sandbox's memory limit{limit} was reached; use less memory \
+         or smaller pieces"
+    )
+}
+
 /// How a command ended, in words for the model; `None` when all went well.
 fn exit_words(exit: Exit, timeout: Option<Duration>) -> Option<String> {
     match exit {
@@ -125,11 +134,7 @@ fn exit_words(exit: Exit, timeout: Option<Duration>) -> Option<String> {
             Some(format!("timed out after {seconds} s; it and everything it started was ended"))
         }
         Exit::Killed => Some("stopped; it and everything it started was ended".to_owned()),
-        Exit::OutOfMemory => Some(
-            "OOM: ended by the kernel because the sandbox's memory limit was reached; use less memory \
-             or smaller pieces"
-                .to_owned(),
-        ),
+        Exit::OutOfMemory => Some(out_of_memory(None)),
         Exit::Lost => Some("the sandbox died; how far the command came is unknown".to_owned()),
     }
 }

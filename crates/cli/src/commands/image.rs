@@ -1,0 +1,101 @@
+//! `image`: make the image that containers are of, and see whether it will do.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use windlass_core::id::TaskId;
+use windlass_sandbox::docker::{Build, DOCKERFILE, Engine};
+use windlass_sandbox::{Command, Error, Exit, Sandbox};
+
+use crate::args::{Image, ImageWhat};
+use crate::config::types::SandboxMode;
+use crate::failure::Failure;
+use crate::show::{note, out, plain};
+use crate::wiring::{self, Surroundings, sandbox};
+
+/// What an agent reaches for, and is better off with.
+const TOOLS: [&str; 6] = ["bash", "git", "rg", "python3", "node", "make"];
+
+pub(super) fn image(surroundings: &Surroundings, args: &Image) -> Result<u8, Failure> {
+    let config = surroundings.config(Path::new("."))?;
+    let image = config.sandbox.image.clone();
+    let runtime = wiring::runtime()?;
+    let engine = runtime.block_on(sandbox::engine(surroundings)).map_err(refused)?;
+    match &args.what {
+        ImageWhat::Build { file, base, browser } => {
+            let dockerfile = match file {
+                Some(path) => std::fs::read_to_string(path).with_context(|| {
+                    format!("`{}` cannot be read", plain(&path.display().to_string()))
+                })?,
+                None => DOCKERFILE.to_owned(),
+            };
+            let base = base.iter().map(|base| ("BASE".to_owned(), base.clone()));
+            let browser = browser.then(|| ("BROWSER".to_owned(), "yes".to_owned()));
+            let arguments = base.chain(browser).collect();
+            let build = Build { image: image.clone(), dockerfile, arguments };
+            let heard = |line: &str| note(&plain(line));
+            runtime.block_on(engine.build(build, heard)).map_err(refused)?;
+            out(&format!("built `{}`", plain(&image)));
+            Ok(0)
+        }
+        ImageWhat::Check => runtime.block_on(check(surroundings, &engine, &image)),
+    }
+}
+
+/// Whether the image is there and commands run in it; 1 if not.
+async fn check(surroundings: &Surroundings, engine: &Engine, image: &str) -> Result<u8, Failure> {
+    out(&format!("engine   {} at {}", plain(engine.version()), plain(engine.name())));
+    let Some(found) = engine.image(image).await.map_err(refused)? else {
+        return Err(refused(Error::ImageMissing { image: image.to_owned() }));
+    };
+    let megabytes = found.size / 1_000_000;
+    out(&format!("image    `{}`, {}, {megabytes} MB", plain(image), plain(&found.architecture)));
+    let place = tempfile::tempdir().context("there is no room for a workspace to try it in")?;
+    let root = TaskId::new(jiff::Timestamp::now());
+    let trace = surroundings.data.join("traces").join(root.to_string());
+    std::fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
+    let config = surroundings.config(place.path())?;
+    let here = Surroundings { sandbox: Some(SandboxMode::Docker), ..surroundings.clone() };
+    let opened = sandbox::open(&here, &config, place.path(), root).await;
+    let said = match opened {
+        Ok(opened) => {
+            let said = found_tools(&*opened).await;
+            opened.stop().await;
+            for warning in opened.footing().warnings {
+                note(&plain(&warning));
+            }
+            said.map_err(refused)
+        }
+        Err(details) => Err(Failure::usage(&details.message, details.hint.unwrap_or_default())),
+    };
+    let _ = std::fs::remove_dir(&trace);
+    let said = said?;
+    for tool in TOOLS {
+        let mark = if said.lines().any(|line| line == tool) { "yes" } else { "no" };
+        out(&format!("{tool:<8} {mark}"));
+    }
+    let works = said.lines().any(|line| line == "works");
+    out(if works { "commands run in it" } else { "commands do not run in it" });
+    Ok(u8::from(!works))
+}
+
+async fn found_tools(sandbox: &dyn Sandbox) -> Result<String, Error> {
+    let text = format!(
+        "for tool in {}; do command -v $tool >/dev/null 2>&1 && echo $tool; done; echo works",
+        TOOLS.join(" ")
+    );
+    let command = Command::script("check", text, sandbox.footing().workspace);
+    let mut running = sandbox.start(command).await?;
+    let mut said = Vec::new();
+    while let Some(chunk) = running.next().await {
+        said.extend(chunk.bytes);
+    }
+    match running.wait().await.exit {
+        Exit::Lost => Err(Error::Lost),
+        _ => Ok(String::from_utf8_lossy(&said).into_owned()),
+    }
+}
+
+fn refused(error: Error) -> Failure {
+    Failure::usage(error.chain(), sandbox::hint(&error))
+}
