@@ -111,6 +111,27 @@ async fn a_service_that_is_stopped_parks_its_tasks_and_the_next_goes_on() {
     assert_eq!(std::fs::read_to_string(notes).unwrap(), "one\n");
 }
 
+/// A call that does not end holds a stop up; a second signal ends at once, and the call is not run again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_at_once_and_nothing_is_done_twice() {
+    let script = "replies: [{bash: echo one >> notes.txt; sleep 600}, {say: done}]";
+    let world = World::new(On::Embedded, ModelServer::start(script));
+    let serve = world.start(&["serve"]);
+    let task = world.submit("write a note").await.task;
+    let notes = world.workspace(task).join("notes.txt");
+    while std::fs::read_to_string(&notes).ok().as_deref() != Some("one\n") {
+        tokio::task::yield_now().await;
+    }
+    serve.signal(Signal::TERM);
+    serve.until_says("stopping");
+    serve.signal(Signal::TERM);
+    serve.until_says("stopped at once");
+    assert_eq!(serve.ended().code(), Some(130));
+    let _next = world.start(&["serve"]);
+    world.until_status(task, TaskStatus::Done).await;
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "one\n");
+}
+
 /// §15.5: what a service ran when it was killed goes on with the next one.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_service_ran_goes_on_at_the_next_start() {

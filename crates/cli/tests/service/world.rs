@@ -241,8 +241,13 @@ impl Process {
     }
 
     /// Tells it to stop, and waits until it has.
-    pub fn stop(mut self) -> ExitStatus {
+    pub fn stop(self) -> ExitStatus {
         self.signal(Signal::TERM);
+        self.ended()
+    }
+
+    /// Waits until it has ended.
+    pub fn ended(mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
 }
