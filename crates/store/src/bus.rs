@@ -10,6 +10,9 @@ use windlass_core::id::TaskId;
 use crate::error::Fault;
 use crate::{Error, Level, Outgoing, Store, row};
 
+/// Entries between two looks at the length of a stream, which are not free.
+const TRIM_EVERY: i64 = 256;
+
 /// One entry of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BusEntry {
@@ -47,7 +50,7 @@ impl Store {
         self.write(Level::Synced, move |tx| add(tx, &stream, key.as_deref(), &body, at)).await
     }
 
-    /// Moves messages from the outbox into their streams, where the newest `keep` of each stay.
+    /// Moves messages from the outbox into their streams, where about the newest `keep` of each stay.
     pub async fn bus_publish(
         &self,
         messages: Vec<Outgoing>,
@@ -57,7 +60,9 @@ impl Store {
         self.write(Level::Synced, move |tx| {
             for message in &messages {
                 add(tx, message.stream.as_str(), Some(&message.key), &message.body, at)?;
-                trim(tx, message.stream.as_str(), keep)?;
+                if tx.last_insert_rowid() % TRIM_EVERY == 0 {
+                    trim(tx, message.stream.as_str(), keep)?;
+                }
             }
             Ok(())
         })

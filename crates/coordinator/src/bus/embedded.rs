@@ -11,9 +11,12 @@ use windlass_core::id::{SessionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_store::{BusEntry, BusRead, Outgoing, Store};
 
-use super::{Bus, Entry, Error, Flag, InStream, KEPT_ENTRIES, Listed, Reader};
+use super::{Bus, Entry, Error, Flag, InStream, Listed, Reader};
 use crate::lease::Rows;
 use crate::{BoxFuture, Lease};
+
+/// Entries kept in a stream that others read: they share the journal's file.
+const KEPT_ENTRIES: usize = 10_000;
 
 /// Commits come by the thousand; looking after each would cost more than the wait.
 const LOOK: Duration = Duration::from_millis(10);

@@ -22,9 +22,6 @@ use crate::{BoxFuture, Lease};
 pub use embedded::Embedded;
 pub use redis::Redis;
 
-/// Entries kept in a stream that others read; who falls further behind reads the store.
-pub const KEPT_ENTRIES: usize = 100_000;
-
 /// Injections taken from one task's list at a time.
 pub const INJECTIONS_AT_ONCE: usize = 100;
 

@@ -16,10 +16,13 @@ use windlass_store::Outgoing;
 
 use super::wire::Wire;
 use super::{
-    Bus, Entry, Error, Flag, GROUP, INJECTIONS_AT_ONCE, InStream, KEPT_ENTRIES, Listed, Reader,
-    flag_key, injections_key, lease_key,
+    Bus, Entry, Error, Flag, GROUP, INJECTIONS_AT_ONCE, InStream, Listed, Reader, flag_key,
+    injections_key, lease_key,
 };
 use crate::{BoxFuture, Lease};
+
+/// Entries kept in a stream that others read; who falls further behind reads the store.
+const KEPT_ENTRIES: usize = 100_000;
 
 /// The field of an entry that holds its JSON.
 const DATA: &str = "data";

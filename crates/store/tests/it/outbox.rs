@@ -178,3 +178,20 @@ async fn a_task_that_waits_for_another_is_not_ready() {
     owner.append(at(2), done, Level::Written).await.unwrap();
     assert_eq!(store.ready_tasks(3, 10).unwrap(), [second]);
 }
+
+#[tokio::test]
+async fn a_stream_keeps_about_as_many_entries_as_it_may() {
+    let world = World::new();
+    let store = world.open();
+    let message = |number: i64| windlass_store::Outgoing {
+        id: number,
+        key: format!("key {number}"),
+        command_id: None,
+        stream: OutStream::TaskResult,
+        body: number.to_string(),
+    };
+    store.bus_publish((0..1000).map(message).collect(), 10, at(0)).await.unwrap();
+    let kept = store.bus_read(OutStream::TaskResult.as_str(), 0, 1000).unwrap();
+    assert!((10..300).contains(&kept.len()), "{}", kept.len());
+    assert_eq!(kept.last().unwrap().body, "999", "the newest stay");
+}
