@@ -77,6 +77,11 @@ need_docker_image() {
 
 make_docker_image() {
     local suite="$1" packed="$2" root mirror
+    if [ "$(id -u)" != 0 ]; then
+        echo "the test image is made once by root, for its packages have owners: run scripts/test as root," >&2
+        echo "or copy $packed and $packed.made from where that was done" >&2
+        return 1
+    fi
     echo "making the test image"
     need_program debootstrap debootstrap
     mkdir -p "$needs_cache"

@@ -28,6 +28,9 @@ use crate::docker::address;
 /// How long an engine may take to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long one that is there may take to say what it is: podman looks at the whole machine for that.
+const INTRODUCTION: Duration = Duration::from_secs(20);
+
 /// How long it may take for anything else, but for building images: a loaded disk makes it slow.
 const WORK: Duration = Duration::from_secs(120);
 
@@ -108,17 +111,18 @@ impl Engine {
     /// The engine at an address such as `unix:///var/run/docker.sock`.
     pub async fn at(host: &str) -> Result<Self, Error> {
         let none = |source| Error::Unreachable { engine: host.to_owned(), source };
-        let connect = async {
-            let api = bollard::Docker::connect_with_host(host)?.with_timeout(WORK);
+        let failed = |error: Refusal| none(io::Error::other(error.to_string()));
+        let late = |_| none(io::ErrorKind::TimedOut.into());
+        let api = bollard::Docker::connect_with_host(host).map_err(failed)?.with_timeout(WORK);
+        timeout(PATIENCE, api.ping()).await.map_err(late)?.map_err(failed)?;
+        let introduction = async {
             // The version is asked for, so that a client library that begins to send it sends the right one.
             let api = api.negotiate_version().await?;
             let (info, version) = (api.info().await?, api.version().await?);
             Ok::<_, Refusal>((api, info, version))
         };
-        let (api, info, version) = timeout(PATIENCE, connect)
-            .await
-            .map_err(|_| none(io::ErrorKind::TimedOut.into()))?
-            .map_err(|error| none(io::Error::other(error.to_string())))?;
+        let (api, info, version) =
+            timeout(INTRODUCTION, introduction).await.map_err(late)?.map_err(failed)?;
         let options = info.security_options.unwrap_or_default();
         let says = |word: &str| options.iter().any(|option| option.contains(word));
         let parts = version.components.unwrap_or_default();
