@@ -49,6 +49,7 @@ async fn a_message_for_one_of_two_tasks_reaches_that_one() {
     assert!(world.sent()[0].contains("User says: make the door red"));
     let session = world.coordinator().session_state(world.session).unwrap();
     assert_eq!(session.active_task_id, Some(wall), "the one that was spoken to has ended");
+    assert_eq!(world.coordinator().store().verify().unwrap(), [], "the journal implies all of it");
 }
 
 /// ES-060, ES-061, ES-062, ES-066, ES-083, ES-087, ES-088: pause, resume and cancel by words.
