@@ -1,6 +1,7 @@
 //! One task's loop: ask the model, run what it asks for, journal both, repeat.
 
 pub mod run;
+mod ending;
 pub mod calls;
 pub mod hooks;
 pub mod spawn;

@@ -6,8 +6,9 @@ use windlass_core::event::{Event, SandboxLost, SandboxStarted};
 use windlass_sandbox::{Fatal, News};
 use windlass_store::Level;
 
+use crate::ending::Ending;
 use crate::journal::Journal;
-use crate::run::{Agent, Ending, Error};
+use crate::run::{Agent, Error};
 
 impl Agent {
     /// Journals what became of the sandbox since the last look; how the task ends, if it has to (ES-381,

@@ -29,9 +29,10 @@ use windlass_tools::workspace::{Purpose, Replacement, content_hash};
 use windlass_tools::{Spawned, Tool, World, output};
 
 use crate::calls::{Plan, interrupting, result};
+use crate::ending::Ending;
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
-use crate::run::{Agent, Ending, Error, Settings};
+use crate::run::{Agent, Error, Settings};
 use crate::tree::Tree;
 
 /// The tool that this module carries out.

@@ -24,11 +24,12 @@ use windlass_skills::Viewer;
 use windlass_store::Level;
 use windlass_tools::{Call, Facts, Kind, Prepared};
 
+use crate::ending::Ending;
 use crate::hooks::refused;
 use crate::interrupt::Watch;
 use crate::journal::Journal;
 use crate::prompt::ANSWERED;
-use crate::run::{Agent, Ending, Error};
+use crate::run::{Agent, Error};
 
 /// The most calls of one reply that run side by side.
 const MAX_CONCURRENT_CALLS: usize = 16;

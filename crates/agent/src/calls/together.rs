@@ -14,9 +14,10 @@ use windlass_store::Level;
 use windlass_tools::{Prepared, output};
 
 use super::{Plan, result};
+use crate::ending::Ending;
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
-use crate::run::{Agent, Ending, Error};
+use crate::run::{Agent, Error};
 use crate::spans;
 
 impl Agent {

@@ -23,9 +23,10 @@ use windlass_model::{Model, Price};
 use windlass_store::Level;
 use windlass_tools::workspace::{Purpose, Replacement, SCRATCH_DIRECTORY};
 
+use crate::ending::Ending;
 use crate::journal::Journal;
 use crate::prompt;
-use crate::run::{Agent, Ending, Error};
+use crate::run::{Agent, Error};
 use summarize::{Material, Summarized};
 
 /// Who summarizes, and how much it can read at once.

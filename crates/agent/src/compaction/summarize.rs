@@ -13,10 +13,11 @@ use windlass_store::Level;
 use super::{Summarizer, extract, record};
 use crate::budget::Reservation;
 use crate::context::{Context, Turn};
+use crate::ending::Ending;
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
 use crate::prompt;
-use crate::run::{Agent, Ending, Error};
+use crate::run::{Agent, Error};
 
 /// What every summary must have (ES-171).
 const SECTIONS: [&str; 6] =

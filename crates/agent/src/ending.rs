@@ -1,0 +1,167 @@
+//! How a segment ends: what ends one, and what is journaled of it.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use windlass_core::axes::RunControl;
+use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::event::{Event, StatusChanged};
+use windlass_core::schedule::Expiry;
+use windlass_core::state::{Next, Signal, TaskState};
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::Level;
+
+use crate::journal::Journal;
+use crate::report;
+use crate::run::{Agent, Error};
+use crate::spend::stopped_at_budget;
+
+/// How a segment ends.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// With a final reply.
+    Done,
+    /// On an open question, its own or one below it.
+    Blocked,
+    /// Nothing is left to spend.
+    OverBudget,
+    /// By its deadline or its monitor's patience, with what it has.
+    Partial(String),
+    /// By a person, a schedule or the end of the process.
+    Paused(StatusReason),
+    /// For good, by a person.
+    Cancelled(Option<String>),
+    /// For good, by an error or a limit.
+    Failed(ErrorDetails),
+}
+
+impl Agent {
+    /// A task that waits for an answer is not started only to wait again.
+    pub(crate) fn reason_not_to_start(&self, task: &Journal) -> Option<Ending> {
+        match (&task.state().signal, task.state().next()) {
+            (Some(Signal::Cancel(reason)), _) => Some(Ending::Cancelled(reason.clone())),
+            (Some(Signal::Expired(action, why)), _) => Some(expired(task.state(), *action, why)),
+            (_, Next::Wait(_)) => Some(Ending::Blocked),
+            // A unit that waited for a person to look at it, and nothing was said against it.
+            (_, Next::Finish(_)) if task.state().reason == StatusReason::AwaitingMessage => {
+                Some(Ending::Done)
+            }
+            _ => None,
+        }
+    }
+
+    /// A final reply ends the task; with assisted control a person looks first (MS-047).
+    pub(crate) fn finished(&self, task: &Journal) -> Ending {
+        if task.state().waits_for_schedule() {
+            return Ending::Paused(StatusReason::Schedule);
+        }
+        match task.state().axes.run_control {
+            RunControl::Assisted if task.state().created.depth == 0 => {
+                Ending::Paused(StatusReason::AwaitingMessage)
+            }
+            RunControl::Assisted | RunControl::Manual | RunControl::Autonomous => Ending::Done,
+        }
+    }
+
+    /// Signals in their order: cancelled, paused, out of time, out of rounds (ES-108).
+    pub(crate) fn signalled(&self, task: &Journal, stop: &CancellationToken) -> Option<Ending> {
+        let state = task.state();
+        match &state.signal {
+            Some(Signal::Cancel(reason)) => return Some(Ending::Cancelled(reason.clone())),
+            Some(Signal::Pause) => return Some(Ending::Paused(StatusReason::User)),
+            Some(Signal::Expired(action, why)) => return Some(expired(state, *action, why)),
+            None => {}
+        }
+        if stop.is_cancelled() {
+            return Some(Ending::Paused(StatusReason::Shutdown));
+        }
+        if let Some(error) = stopped_at_budget(state) {
+            return Some(Ending::Failed(error));
+        }
+        let used = Duration::from_millis(state.active_ms(task.now()));
+        if self.settings.timeout.is_some_and(|limit| used >= limit) {
+            return Some(Ending::Failed(self.timed_out()));
+        }
+        let rounds = state.usage.iterations;
+        if state.next() == Next::RunCalls && rounds >= self.settings.max_iterations {
+            let message = format!("the agent used up its {rounds} tool rounds");
+            return Some(Ending::Failed(
+                ErrorDetails::new(ErrorType::MaxIterationsExceeded, message)
+                    .hinted("raise `agent.max_iterations` (AGENT_MAX_ITERATIONS) and retry"),
+            ));
+        }
+        None
+    }
+
+    pub(crate) fn timed_out(&self) -> ErrorDetails {
+        let limit = self.settings.timeout.unwrap_or_default().as_secs_f64();
+        ErrorDetails::new(
+            ErrorType::Timeout,
+            format!("the task used up its {limit} s of active time"),
+        )
+        .hinted("give it more time with `--timeout` (AGENT_TIMEOUT_SECONDS) and retry")
+    }
+
+    /// Journals the ending: the status it leaves the task in, and the result.
+    pub(crate) async fn end(
+        &self,
+        task: &mut Journal,
+        ending: Ending,
+    ) -> Result<TaskResult, Error> {
+        let (to, reason, detail, error) = match ending {
+            Ending::Done => (TaskStatus::Done, StatusReason::Finished, None, None),
+            Ending::Blocked if task.state().spending.hit.is_some() => {
+                (TaskStatus::Blocked, StatusReason::Budget, None, None)
+            }
+            Ending::Blocked => (TaskStatus::Blocked, StatusReason::Question, None, None),
+            Ending::OverBudget => (TaskStatus::Blocked, StatusReason::Budget, None, None),
+            Ending::Partial(why) => (TaskStatus::Done, StatusReason::Deadline, Some(why), None),
+            Ending::Paused(reason) => (TaskStatus::Paused, reason, None, None),
+            Ending::Cancelled(why) => (TaskStatus::Cancelled, StatusReason::User, why, None),
+            Ending::Failed(error) => {
+                let reason = match error.error_type {
+                    ErrorType::Timeout => StatusReason::Timeout,
+                    ErrorType::Deadline => StatusReason::Deadline,
+                    _ => StatusReason::Error,
+                };
+                (TaskStatus::Failed, reason, Some(error.message.clone()), Some(error))
+            }
+        };
+        let mut events = Vec::new();
+        if to != task.state().status {
+            let from = task.state().status;
+            events.push(Event::StatusChanged(StatusChanged {
+                from,
+                to,
+                reason,
+                detail,
+                error: error.clone(),
+            }));
+        }
+        let mut result = report::result(task, to, reason, error);
+        if let Some(tree) = &self.tree {
+            if to.is_terminal() && !task.state().sub_agents.is_empty() {
+                tree.cancel_below(task.task(), &format!("the agent above it is {to}")).await?;
+            }
+            if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
+                let below = tree.question_below(task.task())?;
+                result.hitl_request = below.as_ref().map(HitlRequest::from);
+            }
+        }
+        events.push(Event::AgentEnd(Box::new(result.clone())));
+        task.commit(events, Level::Synced).await?;
+        Ok(result)
+    }
+}
+
+/// What becomes of a task whose time is up. One that has never begun has nothing to be done with.
+fn expired(state: &TaskState, action: Expiry, why: &str) -> Ending {
+    match action {
+        Expiry::Complete if state.started => Ending::Partial(why.to_owned()),
+        Expiry::Fail | Expiry::Complete => {
+            Ending::Failed(ErrorDetails::new(ErrorType::Deadline, why))
+        }
+        Expiry::Pause => Ending::Paused(StatusReason::Deadline),
+    }
+}
