@@ -70,8 +70,9 @@ impl Coordinator {
             // The next run may fare better, and this one will not.
             other => other,
         };
-        let ran = turn.runs && handled.is_ok();
-        let advance = Advance { due: row.next_at, next: turn.next, ran, missed: turn.missed };
+        let ran = matches!(handled, Ok(Handled::Injected { .. } | Handled::Started { .. }));
+        let missed = turn.missed + u32::from(turn.runs && !ran);
+        let advance = Advance { due: row.next_at, next: turn.next, ran, missed };
         self.store.advance_schedule(row.schedule.id, advance, now).await?;
         self.wake();
         handled

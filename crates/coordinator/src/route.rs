@@ -72,8 +72,15 @@ impl Coordinator {
             Decision::NewTask { goal } => return self.start(message, goal).await,
             Decision::InjectIntoActive { task_id } => {
                 let text = &message.message;
-                self.inject(task_id, Injection::message(id, text).from(&message.user_id)).await?;
-                return Ok(Handled::Injected { task: task_id });
+                let injection = Injection::message(id, text).from(&message.user_id);
+                return match self.inject(task_id, injection).await {
+                    Ok(_) => Ok(Handled::Injected { task: task_id }),
+                    // It ended while the message was on its way; what was said is not lost.
+                    Err(Error::Store(windlass_store::Error::TaskEnded { .. })) => {
+                        self.start(message, text.clone()).await
+                    }
+                    Err(error) => Err(error),
+                };
             }
             Decision::SmallTalk { response } => return Ok(Handled::Said { message: response }),
             Decision::CancelTask { task_id, reason } => (task_id, Control::Cancel { reason }),

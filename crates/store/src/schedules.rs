@@ -12,6 +12,9 @@ use crate::{Error, Level, Store};
 /// Schedules of one data directory; more is a mistake in a loop.
 pub const MAX_SCHEDULES: u32 = 10_000;
 
+/// Ended schedules that are kept to be looked at, the newest.
+const MAX_ENDED: u32 = 1000;
+
 /// A schedule and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduleRow {
@@ -58,6 +61,12 @@ impl Store {
             if count >= MAX_SCHEDULES {
                 return Err(Error::TooManySchedules { limit: MAX_SCHEDULES }.into());
             }
+            tx.prepare_cached(
+                "DELETE FROM schedules WHERE state = 'ended' AND id NOT IN
+                     (SELECT id FROM schedules WHERE state = 'ended'
+                      ORDER BY created_at DESC, id DESC LIMIT ?1)",
+            )?
+            .execute([MAX_ENDED])?;
             tx.prepare_cached(
                 "INSERT INTO schedules (id, action, task_id, session_id, body, state, next_at,
                                         next_due, timeout_at, created_at)

@@ -10,7 +10,7 @@ use super::{Setting, run};
 use crate::args::{Answer, Cancel, One, Send};
 use crate::failure::Failure;
 use crate::show;
-use crate::wiring::{self, skills};
+use crate::wiring::skills;
 
 pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
@@ -69,8 +69,7 @@ fn say(setting: &Setting, args: &Send) -> Result<u8, Failure> {
             Failure::usage(format!("there is no session `{}`", args.task), hint)
         })?,
     };
-    let config = setting.surroundings.config(std::path::Path::new("."))?;
-    let coordinator = setting.coordinator.clone().with_limits(wiring::limits(&config));
+    let coordinator = setting.service()?;
     let message = UserMessageReceived {
         session_id,
         user_id: setting.surroundings.user(),

@@ -49,6 +49,12 @@ impl Setting {
             look: Look::here(),
         })
     }
+
+    /// The coordinator with the limits that a service here would have.
+    fn service(&self) -> Result<Coordinator, Failure> {
+        let config = self.surroundings.config(std::path::Path::new("."))?;
+        Ok(self.coordinator.clone().with_limits(wiring::limits(&config)))
+    }
 }
 
 /// Carries out a command line; the number is the exit code.

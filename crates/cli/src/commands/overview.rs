@@ -60,7 +60,7 @@ pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
 }
 
 fn rows(setting: &Setting, filter: &Filter) -> Result<Vec<Row>, Failure> {
-    let coordinator = &setting.coordinator;
+    let coordinator = &setting.service()?;
     let store = coordinator.store();
     let questions = store.questions(Which::Open)?;
     let mut rows = Vec::new();

@@ -4,6 +4,7 @@ use jiff::tz::TimeZone;
 use jiff::{Zoned, civil};
 use windlass_coordinator::Manner;
 use windlass_core::command::{ExecutionConfig, TaskCommand};
+use windlass_core::event::Driver;
 use windlass_core::id::{CommandId, ScheduleId, SessionId, TaskId};
 use windlass_core::schedule::{Rhythm, Schedule, ScheduleAction, TimeoutAction, time_zone};
 use windlass_core::text::one_line;
@@ -52,7 +53,10 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
     };
     let zone = match &args.zone {
         Some(name) => time_zone(name).map_err(wrong)?,
-        None => TimeZone::system(),
+        // One without a name could not be written down.
+        None => Some(TimeZone::system())
+            .filter(|zone| zone.iana_name().is_some())
+            .unwrap_or(TimeZone::UTC),
     };
     let rhythm = rhythm(&args.rhythm)?;
     // Refused here rather than after a task was made for it.
@@ -97,10 +101,21 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
         row.iter().for_each(|row| out(&json(row).to_string()));
     } else {
         show::note(&format!("{id} is added{}", next_words(next.as_ref())));
-        if let (Some(task), Some(_)) = (task, &args.monitor) {
-            show::note(&format!("{task} waits for `windlass serve`"));
+        if let Some(task) = task {
+            tell_who_drives(setting, task)?;
         }
     }
+    Ok(())
+}
+
+/// A schedule speaks in `windlass serve`, which drives the tasks that were handed to it and no others.
+fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<(), Failure> {
+    let row = setting.coordinator.store().task(task)?;
+    let words = match row.map(|row| row.driver) {
+        Some(Driver::Foreground) => format!("goes on with `windlass resume {task}` only"),
+        Some(Driver::Service) | None => "goes on in `windlass serve`".to_owned(),
+    };
+    show::note(&format!("{task} {words}"));
     Ok(())
 }
 
@@ -122,8 +137,8 @@ fn watched(
     };
     let user_id = Some(setting.surroundings.user());
     let manner = Manner { user_id, workspace, ..Manner::default() };
-    let submitted = setting.coordinator.submit_command(command, manner);
-    Ok(setting.runtime.block_on(submitted)?.task)
+    let coordinator = setting.service()?;
+    Ok(setting.runtime.block_on(coordinator.submit_command(command, manner))?.task)
 }
 
 fn rhythm(args: &args::Rhythm) -> Result<Rhythm, Failure> {

@@ -335,7 +335,8 @@ section! {
         router_model: Option<ModelChoice> = Kind::Model, "", User;
         /// How long routing a message may take; then it goes to the active task, or is a new one.
         router_timeout_seconds: Duration = seconds(1, 600), "20", User;
-        /// How long a task that a service drives may give no sign of life before it is failed.
+        /// How long a task that a service drives may give no sign of life before it is failed; never less than
+        /// its longest command and a stalled model together.
         hang_seconds: Duration = seconds(60, 604_800), "1200", User;
         /// Tasks that one `serve` or `worker` runs at once.
         worker_tasks: u32 = Kind::Whole(1, 10_000), "50", User;

@@ -92,13 +92,15 @@ pub fn coordinator(
 /// The limits that the configuration sets for a service.
 pub fn limits(config: &Config) -> Limits {
     let set = &config.coordinator;
+    // What may rightly be silent: the longest command, or a model that thinks.
+    let silent = config.agent.bash_max_timeout_seconds + config.models.stall_seconds;
     Limits {
         tasks_per_session: set.max_concurrent_tasks as usize,
         sessions_per_user: set.max_sessions as usize,
         session_lease: set.session_lease_ttl_ms,
         // A lease that ends while a message is being routed would let another in.
         router: set.router_timeout_seconds.min(set.session_lease_ttl_ms * 2 / 3),
-        hang: set.hang_seconds,
+        hang: set.hang_seconds.max(silent),
     }
 }
 

