@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
 use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
 use windlass_core::error::{ErrorDetails, ErrorType};
-use windlass_core::event::{Event, StatusChanged};
+use windlass_core::event::{Event, SandboxEnded, StatusChanged};
 use windlass_core::schedule::Expiry;
 use windlass_core::state::{Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -148,6 +148,11 @@ impl Agent {
                 let below = tree.question_below(task.task())?;
                 result.hitl_request = below.as_ref().map(HitlRequest::from);
             }
+        }
+        if let Some(kind) = task.state().sandbox.clone().filter(|_| task.state().created.depth == 0)
+        {
+            // Said first, done by who drives the task once this is kept.
+            events.push(Event::SandboxEnded(SandboxEnded { kind }));
         }
         events.push(Event::AgentEnd(Box::new(result.clone())));
         task.commit(events, Level::Synced).await?;

@@ -74,6 +74,8 @@ pub enum Event {
     SandboxStarted(SandboxStarted),
     /// The sandbox is gone.
     SandboxLost(SandboxLost),
+    /// The sandbox is taken down: the segment is over.
+    SandboxEnded(SandboxEnded),
     /// A background command ended.
     CommandExited(CommandExited),
     /// The agent is asked to save its notes.
@@ -334,6 +336,13 @@ pub struct SandboxStarted {
     pub footing: String,
 }
 
+/// The sandbox is taken down; what is left of it after a crash is removed at the next start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SandboxEnded {
+    /// Which kind.
+    pub kind: String,
+}
+
 /// The sandbox is gone, and every command in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SandboxLost {
@@ -425,6 +434,7 @@ impl Event {
             Self::ModeChanged(_) => "mode_changed",
             Self::SandboxStarted(_) => "sandbox_started",
             Self::SandboxLost(_) => "sandbox_lost",
+            Self::SandboxEnded(_) => "sandbox_ended",
             Self::CommandExited(_) => "command_exited",
             Self::MemoryFlush(_) => "memory_flush",
             Self::CompactionStart(_) => "compaction_start",

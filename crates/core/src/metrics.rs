@@ -110,6 +110,7 @@ impl Metrics {
             | Event::DeliverablePublished(_)
             | Event::ModeChanged(_)
             | Event::SandboxStarted(_)
+            | Event::SandboxEnded(_)
             | Event::SandboxLost(_)
             | Event::CommandExited(_)
             | Event::MemoryFlush(_)

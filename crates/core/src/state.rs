@@ -134,6 +134,8 @@ pub struct TaskState {
     pub outputs: Vec<String>,
     /// The shell's directory, as the agent sees it.
     pub working_directory: Option<String>,
+    /// The kind of sandbox that was brought up for it and is not down yet.
+    pub sandbox: Option<String>,
     /// Commands left running, by the call that started each.
     pub background: BTreeMap<CallId, String>,
     /// The version of each skill that the agent has been told of.
@@ -190,6 +192,7 @@ impl TaskState {
             changed_files: BTreeSet::new(),
             outputs: Vec::new(),
             working_directory: None,
+            sandbox: None,
             background: BTreeMap::new(),
             told_skills: BTreeMap::new(),
             prelude_skills: BTreeMap::new(),
@@ -246,6 +249,8 @@ impl TaskState {
                     self.prelude_skills = start.skills.clone();
                 }
                 self.end_segment();
+                // What an earlier segment had brought up is gone with it.
+                self.sandbox = None;
                 self.cost_spent += self.spending.segment_begun();
                 self.started = true;
                 self.segment = Some((at, at));
@@ -307,8 +312,12 @@ impl TaskState {
             Event::CommandExited(exited) => {
                 self.background.remove(&exited.call);
             }
-            Event::SandboxLost(_) => self.background.clear(),
-            Event::SandboxStarted(_) => {}
+            Event::SandboxLost(_) => {
+                self.background.clear();
+                self.sandbox = None;
+            }
+            Event::SandboxStarted(started) => self.sandbox = Some(started.kind.clone()),
+            Event::SandboxEnded(_) => self.sandbox = None,
         }
         Ok(())
     }

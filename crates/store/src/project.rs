@@ -55,6 +55,7 @@ pub(crate) fn project(tx: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::SubAgentComplete(_)
         | Event::BudgetHit(_)
         | Event::SandboxStarted(_)
+        | Event::SandboxEnded(_)
         | Event::SandboxLost(_)
         | Event::CommandExited(_) => {}
     }

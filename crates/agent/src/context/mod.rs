@@ -208,6 +208,7 @@ impl Context {
             | Event::DeliverablePublished(_)
             | Event::ModeChanged(_)
             | Event::SandboxStarted(_)
+            | Event::SandboxEnded(_)
             | Event::CompactionProgress(_)
             | Event::SubAgentSpawn(_)
             | Event::BudgetHit(_)

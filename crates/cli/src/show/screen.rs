@@ -263,6 +263,7 @@ impl Screen {
             | Event::QuestionAnswered(_)
             | Event::QuestionClosed(_)
             | Event::ModeChanged(_)
+            | Event::SandboxEnded(_)
             | Event::AgentEnd(_) => Vec::new(),
         }
     }

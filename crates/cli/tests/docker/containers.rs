@@ -60,6 +60,8 @@ replies:
     let started = of_kind(&ran, "sandbox_started");
     assert_eq!(started.len(), 1, "{started:?}");
     assert_eq!(started[0]["kind"], "docker");
+    let kinds = ran.kinds();
+    assert_eq!(kinds[kinds.len() - 2..], ["sandbox_ended", "agent_end"], "its end is journaled");
     assert_eq!(containers(&program), Vec::<String>::new());
 }
 
