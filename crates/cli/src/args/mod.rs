@@ -226,6 +226,9 @@ pub struct How {
     /// Work in a directory where another task is at work
     #[arg(long)]
     pub share: bool,
+    /// MCP servers of this task, as in `.mcp.json`; they win over others of the same name
+    #[arg(long, value_name = "FILE")]
+    pub mcp_config: Option<PathBuf>,
     /// Leave it to `windlass serve` and return at once; prints the task's id
     #[arg(long, conflicts_with_all = ["record", "share", "sandbox"])]
     pub detach: bool,

@@ -134,6 +134,7 @@ fn how(args: &Demo, workspace: &Path, script: &Path) -> How {
         mode: None,
         control: None,
         permission_profile: None,
+        mcp_config: None,
         detach: false,
         session: None,
         share: false,

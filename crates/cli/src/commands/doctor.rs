@@ -83,7 +83,7 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
     for problem in found.problems().iter().take(SHOWN) {
         out(&format!("         {}", plain(&problem.to_string())));
     }
-    let servers = mcp::found(&setting.surroundings, &config, &workspace, &found);
+    let servers = mcp::found(&setting.surroundings, &config, &workspace, &found, None);
     say(true, "mcp", &format!("{} servers can be started", servers.definitions.len()));
     for notice in servers.notices.iter().take(SHOWN) {
         out(&format!("         {}", plain(notice)));

@@ -38,7 +38,8 @@ pub(super) fn mcp(surroundings: &Surroundings, args: &Mcp) -> Result<u8, Failure
 
 fn list(surroundings: &Surroundings, workspace: &Path, json: bool) -> Result<u8, Failure> {
     let config = surroundings.config(workspace)?;
-    let found = mcp::found(surroundings, &config, workspace, &skills::now(surroundings, workspace));
+    let found =
+        mcp::found(surroundings, &config, workspace, &skills::now(surroundings, workspace), None);
     let mut table = Table::new(&["SERVER", "RUNS", "WHERE", "TRUSTED"], &[]);
     for definition in &found.definitions {
         let place = match definition.program() {
@@ -71,7 +72,8 @@ fn test(
     json: bool,
 ) -> Result<u8, Failure> {
     let config = surroundings.config(workspace)?;
-    let found = mcp::found(surroundings, &config, workspace, &skills::now(surroundings, workspace));
+    let found =
+        mcp::found(surroundings, &config, workspace, &skills::now(surroundings, workspace), None);
     found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
     let definition = found.definitions.into_iter().find(|definition| definition.name == name);
     let definition = definition.ok_or_else(|| {

@@ -19,7 +19,7 @@ use windlass_core::status::StatusReason;
 
 use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume, Until};
-use crate::config::{Config, Flag, ModelChoice, Notice};
+use crate::config::{Config, File, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
 use crate::show::{Screen, note, out, pages, plain};
 use crate::times;
@@ -29,18 +29,36 @@ use crate::wiring::{self, Surroundings, mcp, models, skills};
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
 
 pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failure> {
+    let servers = how.mcp_config.as_deref().map(|path| mcp::given(&setting.surroundings, path));
+    let servers = servers.transpose()?;
     let draft = draft(setting, goal, how)?;
     if how.detach {
-        return detach(setting, draft, how);
+        return detach(setting, draft, how, servers.as_ref());
     }
     setting.runtime.block_on(async {
         let task = setting.coordinator.submit(draft).await?;
+        keep(setting, task, servers.as_ref())?;
         drive(setting, task, &how.printing).await
     })
 }
 
+/// Keeps the MCP servers that a task was given, before it runs.
+fn keep(setting: &Setting, task: TaskId, servers: Option<&File>) -> Result<(), Failure> {
+    if let Some(servers) = servers {
+        let data = setting.surroundings.data.display();
+        mcp::keep(&setting.surroundings, task, servers)
+            .with_context(|| format!("`{data}` cannot be written to"))?;
+    }
+    Ok(())
+}
+
 /// Hands a goal to the service and returns.
-fn detach(setting: &Setting, draft: Draft, how: &How) -> Result<u8, Failure> {
+fn detach(
+    setting: &Setting,
+    draft: Draft,
+    how: &How,
+    servers: Option<&File>,
+) -> Result<u8, Failure> {
     let (coordinator, now) = (&setting.coordinator, setting.coordinator.now());
     let session_id = match &how.session {
         None => SessionId::new(now),
@@ -65,6 +83,7 @@ fn detach(setting: &Setting, draft: Draft, how: &How) -> Result<u8, Failure> {
         cost_budget: draft.cost_budget,
         deadline: draft.deadline,
     };
+    keep(setting, command.task_id, servers)?;
     let config = setting.surroundings.config(&how.workspace)?;
     let coordinator = coordinator.clone().with_limits(wiring::limits(&config));
     let submitted = setting.runtime.block_on(coordinator.submit_command(command, manner))?;
@@ -143,7 +162,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     if args.printing.shows_progress() {
         tell(&config);
         let skills = skills::now(&surroundings, &args.workspace);
-        let found = mcp::found(&surroundings, &config, &args.workspace, &skills);
+        let found = mcp::found(&surroundings, &config, &args.workspace, &skills, None);
         found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
     }
     let config = config.for_task(&wishes)?;

@@ -8,6 +8,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use windlass_core::id::TaskId;
 use windlass_sandbox::{Host, Sandbox};
 use windlass_skills::{Scope, Skills};
 use windlass_tools::mcp::{Definition, Ground, Servers, joined, parse_file, parse_server};
@@ -17,6 +18,7 @@ use super::{Surroundings, trust};
 use crate::config::read::MAX_FILE_BYTES;
 use crate::config::types::Placement;
 use crate::config::{Config, File, Trust};
+use crate::failure::Failure;
 
 /// The servers that may be started, and what the person should know of the others.
 #[derive(Debug, Default)]
@@ -37,13 +39,39 @@ pub fn pins(surroundings: &Surroundings) -> PathBuf {
     surroundings.data.join("mcp")
 }
 
-/// The servers for work in a directory: those of skills, of the project, of the configuration, the later
-/// winning by name, so that a project cannot stand in for what the user has named.
+/// Where the servers that one task was given are kept.
+fn task_file(surroundings: &Surroundings, task: TaskId) -> PathBuf {
+    pins(surroundings).join("tasks").join(format!("{task}.json"))
+}
+
+/// Reads a list of servers that a person gives to one task; what is wrong with it is said at once.
+pub fn given(surroundings: &Surroundings, path: &Path) -> Result<File, Failure> {
+    let hint =
+        "it is written as `.mcp.json` is: {\"mcpServers\": {\"NAME\": {\"command\": \"…\"}}}";
+    let cannot = |why: String| Failure::usage(format!("`{}` {why}", path.display()), hint);
+    let file = open(path).map_err(|error| cannot(format!("cannot be read: {error}")))?;
+    let file = file.ok_or_else(|| cannot("does not exist".to_owned()))?;
+    match parse_file(&file.text, &surroundings.env).1.first() {
+        Some(error) => Err(cannot(format!("holds no list of servers: {error}"))),
+        None => Ok(file),
+    }
+}
+
+/// Keeps them for the task, also when it is resumed (WF-032).
+pub fn keep(surroundings: &Surroundings, task: TaskId, file: &File) -> std::io::Result<()> {
+    let path = task_file(surroundings, task);
+    std::fs::create_dir_all(path.parent().unwrap_or(&surroundings.data))?;
+    std::fs::write(path, &file.text)
+}
+
+/// The servers for work in a directory: those of skills, of the project, of the configuration, of the task,
+/// the later winning by name, so that a project cannot stand in for what the user has named (WF-033).
 pub fn found(
     surroundings: &Surroundings,
     config: &Config,
     workspace: &Path,
     skills: &Skills,
+    task: Option<TaskId>,
 ) -> Found {
     let mut notices = Vec::new();
     let of_skills = skill_files(skills)
@@ -58,7 +86,11 @@ pub fn found(
             Err(error) => notices.push(error.to_string()),
         }
     }
-    let mut definitions = joined([of_skills, of_project, of_config]);
+    let of_task = match task {
+        Some(task) => read(surroundings, &task_file(surroundings, task), Scope::User, &mut notices),
+        None => Vec::new(),
+    };
+    let mut definitions = joined([of_skills, of_project, of_config, of_task]);
     definitions.retain(|definition| match missing(definition, &surroundings.env) {
         None => true,
         Some(program) => {

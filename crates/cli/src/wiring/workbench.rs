@@ -68,7 +68,8 @@ impl Workbench {
         };
         let news = News::default();
         let mut registry = registry(&config).map_err(|error| unequipped(&error))?;
-        let found = mcp::found(&self.surroundings, &config, directory, &shelf.current());
+        let found =
+            mcp::found(&self.surroundings, &config, directory, &shelf.current(), Some(root));
         if !found.definitions.is_empty() || !found.notices.is_empty() {
             let ground =
                 mcp::ground(&self.surroundings, &config, directory, &sandbox, news.clone());

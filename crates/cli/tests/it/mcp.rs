@@ -121,6 +121,36 @@ fn a_projects_servers_start_only_after_trust_and_not_after_a_change() {
     assert!(!offered(), "changed since");
 }
 
+/// WF-030, WF-032, WF-033: a task's own servers are added to the session's, and win by name; also when it
+/// is resumed.
+#[test]
+fn a_task_brings_servers_of_its_own() {
+    let program = with_server("replies: [{ask_user: {question: sure?}}, {say: done}]", true);
+    let elsewhere = program.workspace().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let server =
+        |name: &str| json!({ "command": name, "args": [server(), "/workspace/elsewhere"] });
+    let file = program.workspace().join("servers.json");
+    let text =
+        json!({ "mcpServers": { "own": server("node"), "files": server("no-such-program") } });
+    std::fs::write(&file, text.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    program.windlass(&["run", "x", "--mcp-config", file, "--json"]).expect(3);
+    let offered = tools(&program);
+    assert!(offered.contains(&"mcp__own__read_text_file".to_owned()), "{offered:?}");
+    assert!(!offered.iter().any(|name| name.starts_with("mcp__files__")), "{offered:?}");
+    let task = program.task();
+    program.windlass(&["answer", &task, "yes"]).expect(0);
+    program.windlass(&["resume", &task, "--json"]).expect(0);
+    let body = program.server.requests().last().unwrap().json();
+    assert!(body["tools"].to_string().contains("mcp__own__read_text_file"));
+
+    std::fs::write(program.workspace().join("bad.json"), "{").unwrap();
+    let bad = program.workspace().join("bad.json");
+    let refused = program.windlass(&["run", "x", "--mcp-config", bad.to_str().unwrap()]).expect(2);
+    assert!(refused.stderr.contains("holds no list of servers"), "{refused:?}");
+}
+
 /// MS-151: a skill's folder brings a server along, beside its text and scripts.
 #[test]
 fn a_skills_own_server_is_offered() {
