@@ -45,6 +45,7 @@ impl Coordinator {
         let task = owner.root();
         let state = self.state(task)?;
         self.check_startable(&state)?;
+        self.taken(&state).await?;
         let mut agent = self
             .equip
             .equip(&state, self.previews.clone())

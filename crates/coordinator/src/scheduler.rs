@@ -16,6 +16,15 @@ impl Coordinator {
         Ok(self.store.claim_task(task, worker).await?)
     }
 
+    /// This process holds a task's lock and gets ready to run it. A claim that a dead worker left counts
+    /// for nothing then: the lock decides.
+    pub(crate) async fn taken(&self, state: &TaskState) -> Result<(), Error> {
+        if state.created.driver == Driver::Service {
+            self.claim(state.id(), &std::process::id().to_string()).await?;
+        }
+        Ok(())
+    }
+
     /// A segment of a task begins here.
     pub(crate) async fn begun(&self, state: &TaskState) -> Result<(), Error> {
         if state.created.driver == Driver::Service {

@@ -99,7 +99,7 @@ impl Store {
                 "INSERT INTO task_scheduler (task_id, status, claimed_by, dispatched_at)
                  VALUES (?1, 'dispatched', ?2, ?3)
                  ON CONFLICT (task_id) DO UPDATE SET status = 'dispatched', dispatched_at = ?3,
-                     claimed_by = coalesce(claimed_by, ?2), consumed_at = NULL",
+                     claimed_by = ?2, consumed_at = NULL",
             )?
             .execute((task.to_string(), by, row::instant(at)))?;
             Ok(())

@@ -161,6 +161,8 @@ async fn a_cron_schedule_starts_a_task_at_its_time() {
         matches!(&handled[..], [Handled::Nothing { reason }] if reason.contains("still lives"))
     );
     world.drive(task).await;
+    let over = world.coordinator().store().scheduled(task).unwrap().unwrap();
+    assert_eq!(over.status, SchedulerStatus::Consumed, "whoever has the lock runs it");
     world.stage.set_clock(at("2026-11-17T08:30:00Z"));
     assert!(matches!(tick(&world).await[..], [Handled::Started { .. }]));
     assert_eq!(world.coordinator().store().tasks(&Filter::default()).unwrap().len(), 2);
