@@ -34,8 +34,8 @@ pub type Trusted = Arc<dyn Fn(&Skill) -> bool + Send + Sync>;
 impl Agent {
     /// The skill this agent follows, where its hooks are to be asked.
     pub(crate) fn hooked(&self, task: &Journal) -> Option<Arc<Skill>> {
-        let skills = self.world.skills.current();
-        let skill = skills.shared(followed(&task.state().command().goal)?)?;
+        let name = followed(&task.state().command().goal)?;
+        let skill = self.world.skills.current().shared(name)?;
         (skill.has_hooks() && (self.trusted)(&skill)).then_some(skill)
     }
 

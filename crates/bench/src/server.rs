@@ -107,7 +107,11 @@ fn reply(command: &str, turn: usize, turns: usize) -> Scripted {
         name: "bash".to_owned(),
         arguments: serde_json::json!({ "command": command }).to_string(),
     };
-    let last = turn >= turns;
+    turn_with(call, turn, turn >= turns)
+}
+
+/// One turn of a scripted conversation: a call, or the last word.
+pub fn turn_with(call: ScriptedCall, turn: usize, last: bool) -> Scripted {
     Scripted {
         turn,
         task: None,

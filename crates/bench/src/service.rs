@@ -11,7 +11,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use windlass_coordinator::bus::{Bus, Embedded, InStream};
 use windlass_core::command::{ResultStatus, TaskCommand};
 use windlass_core::id::{CommandId, SessionId, TaskId};
-use windlass_core::message::Usage;
 use windlass_model::script::{Scripted, ScriptedCall};
 use windlass_store::{Options, OutStream, Store};
 use windlass_testkit::{Answer, ModelServer};
@@ -19,6 +18,7 @@ use windlass_testkit::{Answer, ModelServer};
 use crate::Effort;
 use crate::figures::{Figure, Unit};
 use crate::place::{self, Place, Started};
+use crate::server::turn_with;
 
 /// Tool rounds of each task; the final reply comes on top.
 const TURNS: usize = 20;
@@ -133,22 +133,7 @@ fn reply(turn: usize, calls: Calls) -> Scripted {
         Calls::Bash => ("bash", serde_json::json!({ "command": format!("echo {turn} >> notes") })),
     };
     let call = ScriptedCall { id: None, name: name.to_owned(), arguments: arguments.to_string() };
-    let last = turn >= TURNS;
-    Scripted {
-        turn,
-        task: None,
-        text: if last { "done".to_owned() } else { String::new() },
-        calls: if last { Vec::new() } else { vec![call] },
-        finish: None,
-        usage: Some(Usage {
-            input_tokens: 100,
-            output_tokens: 10,
-            cached_tokens: 0,
-            cost_usd: None,
-        }),
-        expect: Vec::new(),
-        delay: Duration::ZERO,
-    }
+    turn_with(call, turn, turn >= TURNS)
 }
 
 /// Waits until so many results are published, each of a task that is done.
