@@ -207,6 +207,8 @@ impl<'a> Inner<'a> {
             let ended = had_commands && self.commands.is_empty();
             self.flush();
             if ended && !self.over {
+                // Windlass has just been told of the end and has better use for this processor.
+                sys::step_back();
                 self.make_spare();
             }
         }

@@ -18,6 +18,7 @@ mod hold;
 mod inner;
 mod minder;
 mod output;
+mod program;
 #[path = "../src/protocol.rs"]
 #[allow(dead_code, reason = "each side uses its half")]
 mod protocol;
