@@ -60,8 +60,8 @@ impl Store {
 
     /// Whether anything waits for a task.
     pub fn has_mail(&self, task: TaskId) -> Result<bool, Error> {
-        self.read(|tx| {
-            Ok(tx
+        self.look(|connection| {
+            Ok(connection
                 .prepare_cached(
                     "SELECT EXISTS (SELECT 1 FROM injections
                                     WHERE task_id = ?1 AND delivered_at IS NULL)",
