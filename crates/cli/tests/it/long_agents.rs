@@ -197,6 +197,49 @@ replies:
     assert_eq!(program.file("size.txt"), "once\n");
 }
 
+/// One that waits for a person goes on while the others work, at any depth; nobody has to resume anything.
+#[test]
+fn an_answered_sub_agent_goes_on_while_its_siblings_run() {
+    let program = machine(
+        "
+replies:
+  - calls:
+      - spawn_agent: {task: 'ask about the COLOUR', label: asker}
+      - spawn_agent: {task: 'have it MEASURED', label: manager}
+      - spawn_agent: {task: 'take LONG', label: slow}
+    task: paint it
+  - {say: painted, task: paint it, expect: [it is blue, two metres it is, took long]}
+  - {turn: 0, task: COLOUR, ask_user: {question: which colour?}}
+  - {turn: 1, task: COLOUR, say: it is blue, expect: blue}
+  - {turn: 0, task: MEASURED, spawn_agent: {task: 'ask for the LENGTH', label: ruler}}
+  - {turn: 1, task: MEASURED, say: two metres it is, expect: 2 m}
+  - {turn: 0, task: LENGTH, ask_user: {question: how long?}}
+  - {turn: 1, task: LENGTH, say: 2 m, expect: 2 m}
+",
+    );
+    let gate = Gate::new();
+    let held = gate.clone();
+    program.server.answer_with(move |request| {
+        let body = request.json();
+        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        text.contains("LONG").then(|| Answer::script("say: took long").gated(0, &held))
+    });
+    let child = program.start(&["run", "paint it", "--json"]);
+    let asked = || program.windlass(&["inbox", "--json"]).json_lines();
+    wait_for(|| asked().len() == 2);
+    for row in asked() {
+        let question = &row["question"];
+        let text = if question["question"] == "how long?" { "2 m" } else { "blue" };
+        program.windlass(&["answer", question["id"].as_str().unwrap(), text]).expect(0);
+    }
+    // Five first requests, and the second ones of the three that an answer lets go on.
+    program.server.requests_reach_blocking(8);
+    gate.open();
+    let ran = Ran::from(child.wait_with_output().unwrap()).expect(0);
+    assert_eq!(ran.result()["final_message"], "painted");
+    assert_eq!(of_kind(&ran, "agent_start").len(), 1, "the parent was never parked");
+}
+
 /// ES-233, ES-234
 #[test]
 fn cancelling_a_task_cancels_its_tree_and_cancelling_a_sub_agent_only_that_one() {
