@@ -3,6 +3,7 @@
 pub mod run;
 mod ending;
 pub mod calls;
+mod bound;
 pub mod hooks;
 pub mod spawn;
 pub mod tree;

@@ -59,6 +59,8 @@ pub struct Agent {
     pub settings: Settings,
     /// Where it learns what is remembered from earlier work.
     pub memory: Option<Memory>,
+    /// Skills that the agents above it follow: it may do no more than they (C-12).
+    pub bound_by: Vec<String>,
     /// Which skills' hooks may run.
     pub trusted: Trusted,
     /// Where previews go; they are not journaled.

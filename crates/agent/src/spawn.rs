@@ -155,7 +155,7 @@ impl Agent {
     }
 
     /// The agent that a sub-agent is run by.
-    fn below(&self, spawn: &SubAgentSpawn) -> Self {
+    fn below(&self, spawn: &SubAgentSpawn, bound_by: &[String]) -> Self {
         let shell = Arc::new(self.world.shell.for_task(spawn.task_id));
         Self {
             model: self.model.clone(),
@@ -168,6 +168,7 @@ impl Agent {
                 ..self.settings.clone()
             },
             memory: None,
+            bound_by: bound_by.to_vec(),
             trusted: self.trusted.clone(),
             previews: self.previews.clone(),
             tree: self.tree.clone(),

@@ -459,8 +459,8 @@ impl TaskState {
             Fact::BackgroundStarted { call, command } => {
                 self.background.insert(*call, command.clone());
             }
-            // The plan and deliverables have events of their own.
-            Fact::Plan(_) | Fact::Published(_) => {}
+            // The plan and deliverables have events of their own; which skills bind it, the context knows.
+            Fact::Plan(_) | Fact::Published(_) | Fact::SkillRead { .. } => {}
         }
     }
 

@@ -10,7 +10,7 @@
 mod turns;
 mod header;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use windlass_core::event::{CompactionEnd, Event};
@@ -20,6 +20,7 @@ use windlass_core::message::{Message, Prelude, ToolRequest, Usage};
 use windlass_core::outcome::Fact;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{Model, Transcript};
+use windlass_skills::followed;
 
 pub use header::Header;
 pub use turns::{Entry, Turn, shrunk};
@@ -37,6 +38,8 @@ pub struct Context {
     header: Header,
     /// The turns of this epoch.
     turns: Vec<Turn>,
+    /// Skills that it was given to follow on the way, by itself or by a person.
+    skills: BTreeSet<String>,
     /// Replies of the whole task.
     replies: usize,
     open: HashMap<CallId, ToolRequest>,
@@ -81,6 +84,7 @@ impl Context {
             opening: Vec::new(),
             header: Header::default(),
             turns: Vec::new(),
+            skills: BTreeSet::new(),
             replies: 0,
             open: HashMap::new(),
             held: Vec::new(),
@@ -124,6 +128,11 @@ impl Context {
     /// The turns of this epoch, oldest first.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
+    }
+
+    /// Skills that the agent was given to follow on the way: it read them, or a person called for them.
+    pub fn skills(&self) -> &BTreeSet<String> {
+        &self.skills
     }
 
     /// The messages that stay for ever.
@@ -285,6 +294,9 @@ impl Context {
     }
 
     fn injected(&mut self, injection: &Injection) {
+        if injection.injection_type == InjectionType::UserMessage {
+            self.skills.extend(followed(&injection.content).map(str::to_owned));
+        }
         let Some(text) = injection.text_for_model() else { return };
         let pinned =
             match injection.injection_type {
@@ -327,8 +339,14 @@ impl Context {
 
     fn learn(&mut self, facts: &[Fact]) {
         for fact in facts {
-            if let Fact::FileChanged { path, .. } = fact {
-                self.header.changed(std::slice::from_ref(path));
+            match fact {
+                Fact::FileChanged { path, .. } => self.header.changed(std::slice::from_ref(path)),
+                Fact::SkillRead { name } => drop(self.skills.insert(name.clone())),
+                Fact::FileRead { .. }
+                | Fact::Plan(_)
+                | Fact::Published(_)
+                | Fact::BackgroundStarted { .. }
+                | Fact::WorkingDirectory { .. } => {}
             }
         }
     }

@@ -47,7 +47,8 @@ impl Agent {
     ) -> Result<(Vec<Stand>, bool), Error> {
         let watch = Watch::over(task, self.settings.timeout, stop);
         let live: Vec<_> = members.iter().filter(|member| member.refused.is_none()).collect();
-        let running = self.run_members(tree, &live, halt);
+        let bound_by = self.followed_skills(task.state());
+        let running = self.run_members(tree, &live, &bound_by, halt);
         tokio::pin!(running);
         let mut timed_out = false;
         let stands = tokio::select! {
@@ -89,10 +90,11 @@ impl Agent {
         &self,
         tree: &Arc<Tree>,
         members: &[&Member],
+        bound_by: &[String],
         halt: &CancellationToken,
     ) -> Result<Vec<Stand>, Error> {
         let run = |place: usize| async move {
-            (place, self.run_member(tree, members[place], halt).await)
+            (place, self.run_member(tree, members[place], bound_by, halt).await)
         };
         let mut mail = tree.store().mail_changes();
         let mut stands: Vec<_> = members.iter().map(|_| None).collect();
@@ -121,13 +123,14 @@ impl Agent {
         &self,
         tree: &Arc<Tree>,
         member: &Member,
+        bound_by: &[String],
         halt: &CancellationToken,
     ) -> Result<Stand, Error> {
         let child = member.spawn.task_id;
         let stream = tree.stream(child)?;
         let mut journal = Journal::open(stream, self.model.clone(), tree.clock())?;
         if !journal.state().status.is_terminal() {
-            let agent = self.below(&member.spawn);
+            let agent = self.below(&member.spawn, bound_by);
             // Boxed: an agent's run contains its sub-agents' runs.
             let ran = Box::pin(agent.run(&mut journal, halt)).await;
             agent.world.shell.end_background().await;

@@ -88,7 +88,19 @@ impl Workbench {
         let memory = Some(memory(&config, &self.store)?);
         let tree = None;
         let trusted = super::skills::hooks_trusted(self.surroundings.data.clone());
-        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
+        let bound_by = Vec::new();
+        Ok(Agent {
+            model,
+            summarizer,
+            registry,
+            world,
+            settings,
+            memory,
+            bound_by,
+            trusted,
+            previews,
+            tree,
+        })
     }
 
     /// The model that routes messages: its own, else the fast one.
