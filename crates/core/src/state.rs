@@ -287,7 +287,7 @@ impl TaskState {
                 self.cycle.step_finished |= plan.done() > before;
                 self.plan = Some(plan.clone());
             }
-            Event::MemoryFlush(_) => self.cycle.flush_begun(),
+            Event::MemoryFlush(flush) => self.cycle.flush_begun(flush),
             Event::CompactionStart(start) => self.cycle.begun(start),
             Event::CompactionProgress(progress) => {
                 self.spent(&progress.usage);

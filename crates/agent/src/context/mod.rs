@@ -13,7 +13,8 @@ mod header;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use windlass_core::event::{CompactionEnd, Event};
+use windlass_core::compaction::Source;
+use windlass_core::event::{CompactionEnd, Event, Excerpt};
 use windlass_core::id::{CallId, QuestionId};
 use windlass_core::injection::{Injection, InjectionType};
 use windlass_core::message::{Message, Prelude, ToolRequest, Usage};
@@ -25,7 +26,7 @@ use windlass_skills::followed;
 pub use header::Header;
 pub use turns::{Entry, Turn, shrunk};
 
-use crate::prompt::FLUSHED;
+use crate::prompt::{FLUSHED, LEFT_OUT};
 
 /// The conversation so far, in the provider's own form and as the turns it is made from.
 pub struct Context {
@@ -198,6 +199,9 @@ impl Context {
             Event::SandboxLost(lost) => self.hold(Held::plain(&lost.message)),
             Event::MemoryFlush(flush) => {
                 self.flushing = true;
+                if let Some(excerpt) = &flush.excerpt {
+                    self.show_only(excerpt);
+                }
                 self.hold(Held::passing(&flush.message));
             }
             Event::CompactionStart(_) => self.flushing = false,
@@ -240,6 +244,15 @@ impl Context {
             transcript.push(&entry.within(end.shrink_bytes, end.file.as_deref()));
         }
         Some(transcript)
+    }
+
+    /// Until the compaction that follows, the model sees a part of the context. All turns are still there.
+    fn show_only(&mut self, excerpt: &Excerpt) {
+        let earlier = self.header.summary.as_deref().unwrap_or_default();
+        let summary = format!("{earlier}\n\n{}", LEFT_OUT.trim_end());
+        let thought_of = tried(excerpt.kept_turns, excerpt.shrink_bytes, summary);
+        self.transcript = self.after(&CompactionEnd { file: None, ..thought_of });
+        self.measured = None;
     }
 
     /// The turns that would go and those that would stay. Turns in which notes were saved never stay:
@@ -366,6 +379,21 @@ impl Context {
             let tokens = usage.input_tokens + usage.output_tokens;
             self.measured = Some(Measured { tokens, bytes });
         }
+    }
+}
+
+/// A compaction that is only thought of.
+pub fn tried(kept_turns: u32, shrink_bytes: Option<usize>, summary: String) -> CompactionEnd {
+    CompactionEnd {
+        number: 0,
+        summary,
+        source: Source::Model,
+        tokens_before: 0,
+        tokens_after: 0,
+        summarized_turns: 0,
+        kept_turns,
+        shrink_bytes,
+        file: Some("/workspace/.scratch/compaction-000.md".to_owned()),
     }
 }
 
