@@ -35,9 +35,13 @@ fn of_kind(ran: &Ran, kind: &str) -> Vec<Value> {
 
 /// What the model was asked about a task, in order.
 fn requests_about(program: &Program, word: &str) -> Vec<Value> {
-    let about =
-        |body: &Value| body["messages"][1]["content"].as_str().unwrap_or_default().contains(word);
+    let about = |body: &Value| task_message(body).contains(word);
     program.server.requests().iter().map(|request| request.json()).filter(about).collect()
+}
+
+/// What an agent was told to do, by a request of its.
+fn task_message(request: &Value) -> String {
+    request["messages"][1]["content"].as_str().unwrap_or_default().to_owned()
 }
 
 /// ES-034, ES-217, ES-218, ES-219, ES-221, ES-222, ES-231, ES-232, ES-235, ES-236, ES-238, ES-239, ES-240, ES-243, ES-317, ES-318,
@@ -137,8 +141,7 @@ fn sub_agents_of_one_reply_talk_to_the_model_at_the_same_time() {
     let gate = Gate::new();
     let held = gate.clone();
     program.server.answer_with(move |request| {
-        let body = request.json();
-        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let text = task_message(&request.json());
         let child = ["APPLES", "PEARS", "PLUMS"].iter().any(|word| text.contains(word));
         (child && request.replies == 1).then(|| Answer::script("say: counted").gated(0, &held))
     });
@@ -220,8 +223,7 @@ replies:
     let gate = Gate::new();
     let held = gate.clone();
     program.server.answer_with(move |request| {
-        let body = request.json();
-        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let text = task_message(&request.json());
         text.contains("LONG").then(|| Answer::script("say: took long").gated(0, &held))
     });
     let child = program.start(&["run", "paint it", "--json"]);
@@ -293,8 +295,7 @@ fn wait_for(mut there: impl FnMut() -> bool) {
 fn a_runaway_that_spawns_agents_in_a_loop_stops_at_the_limits() {
     let program = Program::with(ModelServer::start_empty());
     program.server.answer_with(|request| {
-        let body = request.json();
-        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let text = task_message(&request.json());
         Some(match text.contains("spawn for ever") {
             true => {
                 let task = format!("task: 'piece {}'", request.replies);
@@ -317,8 +318,7 @@ fn a_runaway_that_spawns_agents_in_a_loop_stops_at_the_limits() {
 fn spawning_the_same_sub_agent_again_and_again_is_a_loop() {
     let program = Program::with(ModelServer::start_empty());
     program.server.answer_with(|request| {
-        let body = request.json();
-        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let text = task_message(&request.json());
         let tokens = 1_000 + program_wide_counter();
         Some(match text.contains("go round") {
             true => Answer::script("spawn_agent: {task: look again}"),
@@ -421,8 +421,7 @@ fn a_tree_shares_one_budget() {
             .unwrap();
     }
     program.server.answer_with(|request| {
-        let body = request.json();
-        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let text = task_message(&request.json());
         let work = match (text.contains("share it"), request.replies) {
             (true, 0) => "calls: [{spawn_agent: {task: A}}, {spawn_agent: {task: B}}]".to_owned(),
             (true, _) => "say: shared".to_owned(),
@@ -471,8 +470,7 @@ fn pausing_a_task_parks_its_sub_agents() {
     let gate = Gate::new();
     let held = gate.clone();
     program.server.answer_with(move |request| {
-        let body = request.json();
-        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let text = task_message(&request.json());
         (text.contains("PEARS") && request.replies == 1)
             .then(|| Answer::script("say: There are 4 pears.").gated(0, &held))
     });
