@@ -24,7 +24,7 @@ use windlass_model::{Model, Transcript};
 use windlass_skills::followed;
 
 pub use header::Header;
-pub use turns::{Entry, Turn, shrunk};
+pub use turns::{Entry, Turn};
 
 use crate::prompt::{FLUSHED, LEFT_OUT};
 
