@@ -89,7 +89,19 @@ impl Workbench {
         let tree = None;
         let trusted = super::skills::hooks_trusted(self.surroundings.data.clone());
         resident::give_back();
-        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
+        let bound_by = Vec::new();
+        Ok(Agent {
+            model,
+            summarizer,
+            registry,
+            world,
+            settings,
+            memory,
+            bound_by,
+            trusted,
+            previews,
+            tree,
+        })
     }
 
     /// The model that routes messages: its own, else the fast one.
