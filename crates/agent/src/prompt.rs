@@ -20,6 +20,10 @@ pub const ANSWERED: &str = include_str!("prompts/answered.md");
 pub const FLUSH: &str = include_str!("prompts/flush.md");
 /// What follows when it says that it has.
 pub const FLUSHED: &str = include_str!("prompts/flushed.md");
+/// What an agent is told whose last word was cut at the model's output limit.
+pub const CUT: &str = include_str!("prompts/cut.md");
+/// What an agent is told whose last word the provider withheld.
+pub const WITHHELD: &str = include_str!("prompts/withheld.md");
 
 /// What the system prompt is made from.
 pub struct Surroundings<'a> {

@@ -20,7 +20,7 @@ use crate::event::{
 use crate::guard::Guard;
 use crate::id::{CallId, QuestionId, ScheduleId, TaskId};
 use crate::injection::{Control, Injection};
-use crate::message::{ToolRequest, Usage};
+use crate::message::{Finish, ToolRequest, Usage};
 use crate::outcome::{Ending, Fact};
 use crate::plan::WorkingPlan;
 use crate::policy::allow::AllowRule;
@@ -99,6 +99,20 @@ pub enum Signal {
     Expired(Expiry, String),
 }
 
+/// A last word that is not whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfinished {
+    /// Cut at the model's output limit; the next reply goes on from there.
+    Cut {
+        /// What was said so far.
+        text: String,
+        /// How many replies in a row were cut.
+        times: u32,
+    },
+    /// The provider withheld the rest.
+    Withheld,
+}
+
 /// Everything that is known of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskState {
@@ -116,6 +130,8 @@ pub struct TaskState {
     pub open_calls: Vec<OpenCall>,
     /// The last reply's text, when it was final and nothing has come since.
     pub final_text: Option<String>,
+    /// The last reply, where it would have been final had it been whole.
+    pub unfinished: Option<Unfinished>,
     /// Questions without an answer.
     pub open_questions: BTreeMap<QuestionId, Question>,
     /// What people have allowed for the session.
@@ -183,6 +199,7 @@ impl TaskState {
             created,
             open_calls: Vec::new(),
             final_text: None,
+            unfinished: None,
             open_questions: BTreeMap::new(),
             allow_rules: Vec::new(),
             signal: None,
@@ -236,6 +253,7 @@ impl TaskState {
                 if moved.to == TaskStatus::Retrying {
                     self.retries += 1;
                     self.spending.retried();
+                    self.unfinished = None;
                 }
                 self.status = moved.to;
                 self.reason = moved.reason;
@@ -375,7 +393,19 @@ impl TaskState {
         // What an agent says when it has saved its notes is not its last word.
         let flushing = self.cycle.replied(!response.calls.is_empty());
         let last = response.calls.is_empty() && !flushing;
-        self.final_text = last.then(|| response.text.clone());
+        let (so_far, times) = match self.unfinished.take() {
+            Some(Unfinished::Cut { text, times }) => (text, times),
+            Some(Unfinished::Withheld) | None => (String::new(), 0),
+        };
+        (self.final_text, self.unfinished) = match response.finish {
+            _ if !last => (None, None),
+            Finish::Stop | Finish::ToolCalls => (Some(so_far + &response.text), None),
+            Finish::Length => {
+                let text = so_far + &response.text;
+                (None, Some(Unfinished::Cut { text, times: times + 1 }))
+            }
+            Finish::ContentFilter => (None, Some(Unfinished::Withheld)),
+        };
         self.open_calls = response
             .calls
             .iter()
@@ -489,6 +519,8 @@ impl TaskState {
         }
         if injection.text_for_model().is_some() {
             self.final_text = None;
+            // What follows answers this, and does not go on from where the reply was cut.
+            self.unfinished = None;
         }
     }
 

@@ -54,7 +54,7 @@ pub enum Fault {
     #[error("the model is not available: {detail}")]
     ModelUnavailable { detail: String },
     /// 429: too fast. (ES-378)
-    #[error("rate limited: {detail}")]
+    #[error("rate limited: {detail}{}", asks(*.retry_after))]
     RateLimited { retry_after: Option<Duration>, detail: String },
     /// Out of credit: waiting does not help, paying does.
     #[error("the account's quota is used up: {detail}")]
@@ -101,6 +101,15 @@ pub enum Fault {
     /// The recording cannot be written.
     #[error("the recording cannot be written: {detail}")]
     Recording { detail: String },
+}
+
+/// How long the server wants us to stay away.
+fn asks(wait: Option<Duration>) -> String {
+    let Some(wait) = wait.filter(|wait| *wait >= Duration::from_secs(1)) else {
+        return String::new();
+    };
+    let length = jiff::SignedDuration::from_secs(wait.as_secs().min(i64::MAX as u64) as i64);
+    format!(" (to be asked again in {length:#})")
 }
 
 fn of(limit: Option<u64>) -> String {

@@ -13,10 +13,10 @@ mod header;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use windlass_core::event::{CompactionEnd, Event};
+use windlass_core::event::{CompactionEnd, Event, LlmResponse};
 use windlass_core::id::{CallId, QuestionId};
 use windlass_core::injection::{Injection, InjectionType};
-use windlass_core::message::{Message, Prelude, ToolRequest, Usage};
+use windlass_core::message::{Finish, Message, Prelude, ToolRequest, Usage};
 use windlass_core::outcome::Fact;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{Model, Transcript};
@@ -24,7 +24,7 @@ use windlass_model::{Model, Transcript};
 pub use header::Header;
 pub use turns::{Entry, Turn, shrunk};
 
-use crate::prompt::FLUSHED;
+use crate::prompt::{CUT, FLUSHED, WITHHELD};
 
 /// The conversation so far, in the provider's own form and as the turns it is made from.
 pub struct Context {
@@ -163,12 +163,16 @@ impl Context {
                 self.open = response.calls.iter().map(|call| (call.id, call.clone())).collect();
                 let (text, calls) = (response.text.clone(), response.calls.clone());
                 let saved = self.flushing && calls.is_empty();
+                let unfinished = unfinished(response).filter(|_| !saved);
                 self.measure(&response.usage);
                 self.begin_turn(Message::Assistant { text, calls });
                 self.counted(&response.usage);
                 if saved {
                     self.flushing = false;
                     self.hold(Held::passing(FLUSHED.trim_end()));
+                }
+                if let Some(told) = unfinished {
+                    self.hold(Held::plain(told.trim_end()));
                 }
             }
             Event::ToolResult(result) => {
@@ -358,5 +362,15 @@ impl Held {
 
     fn passing(text: &str) -> Self {
         Self { text: text.to_owned(), pinned: None, passing: true }
+    }
+}
+
+/// What an agent is told whose last word did not come whole.
+fn unfinished(response: &LlmResponse) -> Option<&'static str> {
+    match response.finish {
+        _ if !response.calls.is_empty() => None,
+        Finish::Length => Some(CUT),
+        Finish::ContentFilter => Some(WITHHELD),
+        Finish::Stop | Finish::ToolCalls => None,
     }
 }

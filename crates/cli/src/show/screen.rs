@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use windlass_agent::Preview;
 use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
-use windlass_core::event::{Event, Record};
+use windlass_core::event::{Event, LlmResponse, Record};
+use windlass_core::message::Finish;
 use windlass_core::plan::WorkingPlan;
 use windlass_core::state::TaskState;
 use windlass_core::text::{one_line, suffix};
@@ -205,9 +206,7 @@ impl Screen {
             Event::SandboxLost(lost) => {
                 vec![paint.yellow(&text(&format!("sandbox lost: {}", lost.reason)))]
             }
-            Event::LlmResponse(response) if !response.calls.is_empty() => {
-                said(&response.text, paint, width)
-            }
+            Event::LlmResponse(response) => self.reply_lines(response),
             Event::ToolCall(call) => match call.tool.as_str() {
                 // What these do has an event of its own.
                 "update_plan" | "publish_deliverable" | "ask_user" => Vec::new(),
@@ -254,7 +253,6 @@ impl Screen {
             Event::InjectionReceived(_)
             | Event::CompactionStart(_)
             | Event::CompactionProgress(_)
-            | Event::LlmResponse(_)
             | Event::TaskCreated(_)
             | Event::StatusChanged(_)
             | Event::LlmRequest(_)
@@ -266,6 +264,19 @@ impl Screen {
             | Event::SandboxEnded(_)
             | Event::AgentEnd(_) => Vec::new(),
         }
+    }
+
+    /// What it says on the way. Its last word is shown at the end, unless it did not come whole.
+    fn reply_lines(&self, response: &LlmResponse) -> Vec<String> {
+        let (paint, width) = (self.look.notes, self.width());
+        let why = match response.finish {
+            _ if !response.calls.is_empty() => None,
+            Finish::Stop | Finish::ToolCalls => return Vec::new(),
+            Finish::Length => Some("cut at the model's output limit; asking for the rest"),
+            Finish::ContentFilter => Some("stopped by the provider's content filter"),
+        };
+        let why = why.map(|why| paint.yellow(&format!("  … {why}")));
+        said(&response.text, paint, width).into_iter().chain(why).collect()
     }
 
     /// The whole plan when it is made, one line whenever it changes.
