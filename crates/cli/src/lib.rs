@@ -31,12 +31,26 @@ pub fn run(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> ExitCode {
         Ok(args) => args,
         Err(error) => return ExitCode::from(unparsed(&error)),
     };
-    match commands::dispatch(args, hooks) {
+    match commands::dispatch(args, hooks).and_then(printed) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             show::error(&failure);
             ExitCode::from(failure.code)
         }
+    }
+}
+
+/// A result that did not reach its file must not look as if it had.
+fn printed(code: u8) -> Result<u8, failure::Failure> {
+    match show::lost_results() {
+        None => Ok(code),
+        Some(error) => Err(failure::Failure {
+            error: anyhow::Error::from(error).context("the result could not be printed"),
+            hint: Some(
+                "print it to another place; what tasks came to is kept: `windlass result`".into(),
+            ),
+            code: failure::USAGE,
+        }),
     }
 }
 

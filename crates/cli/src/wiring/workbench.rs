@@ -50,7 +50,7 @@ impl Workbench {
             .map_err(|errors| misconfigured(errors.into()))?;
         let choice = config.models.for_mode(task.axes.model_mode).cloned();
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
-        let model = self.recorded(models::open(&config, &choice)?)?;
+        let model = self.recorded(models::open(&config, &choice)?, task.started)?;
         let summarizer = summarizer(&config, &choice)?;
         let shelf = skills::shelf(&self.surroundings, directory)
             .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
@@ -104,10 +104,19 @@ impl Workbench {
         models::open(&config, choice)
     }
 
-    /// The model, its replies written down where that was asked for.
-    fn recorded(&self, model: Arc<dyn Model>) -> Result<Arc<dyn Model>, ErrorDetails> {
+    /// The model, its replies written down where that was asked for. A run that was interrupted by a
+    /// question goes on with its recording.
+    fn recorded(
+        &self,
+        model: Arc<dyn Model>,
+        resumed: bool,
+    ) -> Result<Arc<dyn Model>, ErrorDetails> {
         let Some(path) = &self.surroundings.record else { return Ok(model) };
-        let recorder = Recorder::create(model, path).map_err(|error| {
+        let recorder = match resumed {
+            true => Recorder::append(model, path),
+            false => Recorder::create(model, path),
+        };
+        let recorder = recorder.map_err(|error| {
             let message = format!("`{}` cannot be written: {error}", path.display());
             ErrorDetails::new(ErrorType::InvalidCommand, message)
                 .hinted("name another file with `--record FILE`")
