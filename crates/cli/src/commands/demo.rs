@@ -14,7 +14,7 @@ use crate::args::{Demo, How, Place};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::show::{Look, note};
-use crate::wiring::{Surroundings, sandbox};
+use crate::wiring::{Load, Surroundings, sandbox};
 
 const GOAL: &str =
     "The test in test.sh fails. Find out why, mend total.sh and write a short report.";
@@ -48,7 +48,7 @@ pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
     let look = Look::here();
     let (workspace, script) = prepare(&place, look.redraws)?;
     let surroundings = surroundings(&place, &workspace)?;
-    let setting = Setting::open(surroundings, hooks)?;
+    let setting = Setting::open(surroundings, hooks, Load::One)?;
     let how = how(args, &workspace, &script);
     if args.printing.shows_progress() {
         note(&format!("{}\n", look.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
@@ -102,7 +102,7 @@ fn surroundings(place: &Path, workspace: &Path) -> Result<Surroundings, Failure>
 fn sandboxed(surroundings: &Surroundings, workspace: &Path) -> Result<SandboxMode, Failure> {
     let local = Surroundings { sandbox: Some(SandboxMode::Local), ..surroundings.clone() };
     let config = local.config(workspace)?;
-    let runtime = crate::wiring::runtime()?;
+    let runtime = crate::wiring::runtime(Load::One)?;
     let root = TaskId::new(jiff::Timestamp::now());
     let trace = surroundings.data.join("traces").join(root.to_string());
     fs::create_dir_all(&trace).context("the demo's files cannot be written")?;

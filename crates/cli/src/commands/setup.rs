@@ -70,7 +70,7 @@ pub(super) fn models(surroundings: &Surroundings, args: &args::Models) -> Result
     if !args.test {
         return Ok(0);
     }
-    let runtime = wiring::runtime()?;
+    let runtime = wiring::runtime(wiring::Load::One)?;
     let mut code = 0;
     for (name, choice) in chosen {
         let outcome = runtime.block_on(tested(&config, &choice));

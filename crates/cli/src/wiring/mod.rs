@@ -104,8 +104,20 @@ pub fn limits(config: &Config) -> Limits {
     }
 }
 
+/// What a runtime is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// One task, or one question: a single thread does it all, and nothing is handed from one to another.
+    One,
+    /// As many tasks as the machine carries.
+    Many,
+}
+
 /// The runtime that everything runs on.
-pub fn runtime() -> Result<Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    Ok(runtime.context("the async runtime does not start")?)
+pub fn runtime(load: Load) -> Result<Runtime, Failure> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if load == Load::One {
+        builder.worker_threads(1);
+    }
+    Ok(builder.enable_all().build().context("the async runtime does not start")?)
 }
