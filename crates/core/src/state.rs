@@ -266,6 +266,7 @@ impl TaskState {
                     self.told_skills = start.skills.clone();
                     self.prelude_skills = start.skills.clone();
                 }
+                self.guard.thresholds = start.guard.unwrap_or_default();
                 self.end_segment();
                 // What an earlier segment had brought up is gone with it.
                 self.sandbox = None;

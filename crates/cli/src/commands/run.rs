@@ -328,6 +328,7 @@ pub(super) async fn drive(
             }
         };
         if let ask::Answered::No = answered {
+            setting.clean_outputs();
             return code(setting, &result, &stop);
         }
     }

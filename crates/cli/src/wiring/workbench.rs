@@ -10,6 +10,7 @@ use windlass_coordinator::{BoxFuture, Equip};
 use windlass_core::axes::ModelMode;
 use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::guard::Thresholds;
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{ContextService, Embeddings, Model, Recorder};
@@ -221,6 +222,11 @@ fn settings(
             memory_flush_soft_threshold_tokens: Some(compaction.memory_flush_soft_threshold_tokens),
             max_summary_tokens: Some(compaction.max_summary_tokens),
             preserve_recent_turns: Some(compaction.preserve_recent_turns),
+        },
+        guard: Thresholds {
+            max_identical_calls: config.agent.max_identical_calls as usize,
+            max_consecutive_failures: config.agent.max_consecutive_failures as usize,
+            pattern_window: config.agent.pattern_window as usize,
         },
         compact_at_plan_step: compaction.at_plan_step,
         deny: gate::denylist(config),

@@ -272,3 +272,10 @@ fn a_result_that_does_not_fit_on_the_disk() {
             .join("\n")
     );
 }
+
+#[test]
+fn a_goal_without_quotes() {
+    let run = error(&program(), &["run", "fix", "the", "build"]);
+    let alone = error(&program(), &["fix", "the", "build", "--json"]);
+    insta::assert_snapshot!([run, alone].join("\n---\n"));
+}
