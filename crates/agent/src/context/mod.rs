@@ -14,10 +14,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use windlass_core::compaction::Source;
-use windlass_core::event::{CompactionEnd, Event, Excerpt};
+use windlass_core::event::{CompactionEnd, Event, Excerpt, LlmResponse};
 use windlass_core::id::{CallId, QuestionId};
 use windlass_core::injection::{Injection, InjectionType};
-use windlass_core::message::{Message, Prelude, ToolRequest, Usage};
+use windlass_core::message::{Finish, Message, Prelude, ToolRequest, Usage};
 use windlass_core::outcome::Fact;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{Model, Transcript};
@@ -26,7 +26,7 @@ use windlass_skills::followed;
 pub use header::Header;
 pub use turns::{Entry, Turn};
 
-use crate::prompt::{FLUSHED, LEFT_OUT};
+use crate::prompt::{CUT, FLUSHED, LEFT_OUT, WITHHELD};
 
 /// The conversation so far, in the provider's own form and as the turns it is made from.
 pub struct Context {
@@ -173,12 +173,16 @@ impl Context {
                 self.open = response.calls.iter().map(|call| (call.id, call.clone())).collect();
                 let (text, calls) = (response.text.clone(), response.calls.clone());
                 let saved = self.flushing && calls.is_empty();
+                let unfinished = unfinished(response).filter(|_| !saved);
                 self.measure(&response.usage);
                 self.begin_turn(Message::Assistant { text, calls });
                 self.counted(&response.usage);
                 if saved {
                     self.flushing = false;
                     self.hold(Held::passing(FLUSHED.trim_end()));
+                }
+                if let Some(told) = unfinished {
+                    self.hold(Held::plain(told.trim_end()));
                 }
             }
             Event::ToolResult(result) => {
@@ -404,5 +408,15 @@ impl Held {
 
     fn passing(text: &str) -> Self {
         Self { text: text.to_owned(), pinned: None, passing: true }
+    }
+}
+
+/// What an agent is told whose last word did not come whole.
+fn unfinished(response: &LlmResponse) -> Option<&'static str> {
+    match response.finish {
+        _ if !response.calls.is_empty() => None,
+        Finish::Length => Some(CUT),
+        Finish::ContentFilter => Some(WITHHELD),
+        Finish::Stop | Finish::ToolCalls => None,
     }
 }

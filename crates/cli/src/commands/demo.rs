@@ -37,9 +37,10 @@ That was windlass on a script. To run it on a model of yours, in a directory of 
   export OPENAI_API_KEY=…
   windlass run \"fix the failing test\"
 
-With Anthropic:          export ANTHROPIC_API_KEY=… and add --model anthropic/NAME
+With Anthropic:          export ANTHROPIC_API_KEY=…
 With LiteLLM or Ollama:  export LITELLM_API_BASE=http://localhost:4000 LITELLM_MODEL=NAME
-See that it answers:     windlass models --test";
+See that it answers:     windlass models --test
+Another model:           windlass run \"…\" --model anthropic/NAME";
 
 pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
     let directory = tempfile::Builder::new().prefix("windlass-demo-").tempdir();
@@ -59,7 +60,7 @@ pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
         note(&format!("\nkept in {}", directory.keep().display()));
     }
     let code = code?;
-    if code == 0 && !args.printing.json && !args.printing.print {
+    if code == 0 && args.printing.shows_progress() {
         note(NEXT);
     }
     Ok(code)

@@ -48,7 +48,10 @@ impl Surroundings {
         let env = config::read::environment();
         let data = match data {
             Some(data) => data,
-            None => data_directory(&env)?,
+            None => match config::read::store(&env)?.data_dir {
+                Some(data) => below_home(&data, &env),
+                None => data_directory(&env)?,
+            },
         };
         let (sandbox, record, skill_directories) = (None, None, None);
         Ok(Self { env, flags: Vec::new(), data, sandbox, record, skill_directories })
@@ -70,6 +73,14 @@ impl Surroundings {
     }
 }
 
+/// A path as people write it in a file: `~/` is the home directory.
+fn below_home(path: &str, env: &BTreeMap<String, String>) -> PathBuf {
+    match (path.strip_prefix("~/"), env.get("HOME")) {
+        (Some(rest), Some(home)) => Path::new(home).join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
 fn data_directory(env: &BTreeMap<String, String>) -> Result<PathBuf, Failure> {
     let variable = |name| env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("XDG_DATA_HOME")
@@ -85,6 +96,11 @@ pub fn coordinator(
     surroundings: &Surroundings,
     options: windlass_store::Options,
 ) -> Result<Coordinator, Failure> {
+    // A file that cannot be read is an error where its other settings matter.
+    let keep = config::read::store(&surroundings.env).ok();
+    let keep = keep.and_then(|set| jiff::SignedDuration::try_from(set.outputs_keep_days).ok());
+    let keep_outputs = keep.unwrap_or(options.keep_outputs);
+    let options = windlass_store::Options { keep_outputs, ..options };
     let store = Store::open(&surroundings.data, options)?;
     let workbench = Workbench::new(surroundings.clone(), store.clone());
     Ok(Coordinator::new(store, Arc::new(workbench), Arc::new(Timestamp::now)))
