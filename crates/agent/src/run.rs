@@ -245,7 +245,9 @@ impl Agent {
         let first = task.transcript().is_none();
         let (shelf, viewer) = (self.world.skills.current(), Viewer::of(&state.axes));
         let skills = shelf.listing(viewer);
-        let prelude = first.then(|| {
+        // Tools that came or went since the last segment are told: a new epoch, with the same messages.
+        let anew = first || task.context().tools() != Some(tools.as_slice());
+        let prelude = anew.then(|| {
             let about = Surroundings {
                 tools: &tools,
                 axes: state.axes,
@@ -269,7 +271,8 @@ impl Agent {
         };
         // A task that fails before it begins is begun when it is tried again.
         let begins = first && unable.is_none();
-        let prelude = prelude.filter(|_| begins);
+        let prelude = prelude.filter(|_| begins || !first);
+        let told = prelude.is_some().then(|| shelf.told(viewer));
         let context = if begins { prompt::opening(command, &recalled) } else { Vec::new() };
         let start = AgentStart {
             task_id: command.task_id,
@@ -283,7 +286,7 @@ impl Agent {
             timeout_ms: self.settings.timeout.map(|limit| limit.as_millis() as u64),
             compaction_config: serde_json::to_value(&self.settings.compaction).unwrap_or_default(),
             prelude,
-            skills: if first { shelf.told(viewer) } else { Default::default() },
+            skills: told.unwrap_or_default(),
             context,
         };
         let running = task.moved(TaskStatus::Running, StatusReason::User).map(Event::StatusChanged);
