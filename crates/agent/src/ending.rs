@@ -76,7 +76,7 @@ impl Agent {
         if stop.is_cancelled() {
             return Some(Ending::Paused(StatusReason::Shutdown));
         }
-        if let Some(error) = stopped_at_budget(state) {
+        if let Some(error) = stopped_at_budget(state).or_else(|| report::unfinished(state)) {
             return Some(Ending::Failed(error));
         }
         let used = Duration::from_millis(state.active_ms(task.now()));

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
 use windlass_core::schedule::Expiry;
-use windlass_store::Store;
+use windlass_store::{Changes, Store};
 
 use crate::journal::Journal;
 use crate::run::Error;
@@ -26,6 +26,8 @@ pub enum Interrupt {
 /// Everything needed to notice an interrupt without holding the journal.
 pub struct Watch {
     store: Store,
+    /// Hears of what came after the journal last looked into its mailbox.
+    mail: Changes,
     task: TaskId,
     left: Option<Duration>,
     stop: CancellationToken,
@@ -37,6 +39,7 @@ impl Watch {
         let used = Duration::from_millis(journal.state().active_ms(journal.now()));
         Self {
             store: journal.store().clone(),
+            mail: journal.mail(),
             task: journal.task(),
             left: limit.map(|limit| limit.saturating_sub(used)),
             stop: stop.clone(),
@@ -76,16 +79,15 @@ impl Watch {
     }
 
     async fn told(&self, wanted: impl Fn(&Control) -> bool) -> Result<(), Error> {
-        let mut changes = self.store.mail_changes();
+        let mut mail = self.mail.clone();
         loop {
-            changes.tick();
+            mail.changed().await?;
             if self.store.has_mail(self.task)? {
                 let waiting = self.store.pending_injections(self.task)?;
                 if waiting.iter().any(|one| one.control.as_ref().is_some_and(&wanted)) {
                     return Ok(());
                 }
             }
-            changes.changed().await?;
         }
     }
 }

@@ -15,7 +15,7 @@ use windlass_core::id::TaskId;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Model, Transcript};
-use windlass_store::{Level, Store, Stream};
+use windlass_store::{Changes, Level, Store, Stream};
 
 use crate::context::Context;
 use crate::log;
@@ -35,6 +35,8 @@ pub struct Journal {
     context: Context,
     trace: Trace,
     clock: Clock,
+    /// Ticks for what came after the last look into the mailbox.
+    mail: Changes,
     /// Taken in and not yet committed.
     noted: Vec<(Timestamp, Event)>,
     /// How full the context was when surfaces were last told, in steps.
@@ -55,8 +57,8 @@ impl Journal {
         }
         let traces = stream.store().dir().traces().join(stream.root().to_string());
         let trace = Trace::catch_up(&traces.join(format!("{task}.jsonl")), &records)?;
-        let noted = Vec::new();
-        Ok(Self { stream, state, context, trace, clock, noted, shown: None })
+        let (noted, mail) = (Vec::new(), stream.store().mail_changes());
+        Ok(Self { stream, state, context, trace, clock, mail, noted, shown: None })
     }
 
     /// What is known of the task.
@@ -94,6 +96,11 @@ impl Journal {
         self.stream.store()
     }
 
+    /// A listener for what comes after the last look into the mailbox.
+    pub fn mail(&self) -> Changes {
+        self.mail.clone()
+    }
+
     /// Takes events in that need not be committed by themselves: something follows at once that does.
     pub fn note(&mut self, events: Vec<Event>) -> Result<(), Error> {
         let now = self.now();
@@ -124,6 +131,7 @@ impl Journal {
 
     /// Takes what waits in the mailbox into the journal; cheap when nothing does.
     pub async fn drain(&mut self) -> Result<(), Error> {
+        self.mail.tick();
         if !self.store().has_mail(self.task())? {
             return Ok(());
         }

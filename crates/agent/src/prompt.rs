@@ -22,6 +22,10 @@ pub const FLUSH: &str = include_str!("prompts/flush.md");
 pub const LEFT_OUT: &str = include_str!("prompts/left_out.md");
 /// What follows when it says that it has.
 pub const FLUSHED: &str = include_str!("prompts/flushed.md");
+/// What an agent is told whose last word was cut at the model's output limit.
+pub const CUT: &str = include_str!("prompts/cut.md");
+/// What an agent is told whose last word the provider withheld.
+pub const WITHHELD: &str = include_str!("prompts/withheld.md");
 
 /// What the system prompt is made from.
 pub struct Surroundings<'a> {

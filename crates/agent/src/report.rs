@@ -5,11 +5,15 @@ use windlass_core::command::{
     DeliverableType, EvidenceRef, EvidenceType, ResultStatus, TaskResult, UsageMetrics,
 };
 use windlass_core::error::{ErrorDetails, ErrorType};
-use windlass_core::state::{Next, TaskState};
+use windlass_core::state::{Next, TaskState, Unfinished};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::Fault;
 
 use crate::journal::Journal;
+
+/// Replies in a row that may be cut at the output limit: a long answer comes in parts, and an agent that
+/// cannot be brief should not go on for ever.
+const MAX_CUT_REPLIES: u32 = 3;
 
 /// The result of a task that ends its segment in `status`.
 pub fn result(
@@ -75,6 +79,25 @@ fn evidence(state: &TaskState) -> Vec<EvidenceRef> {
         description: Some("the whole of an output that was cut".to_owned()),
     });
     std::iter::once(trace).chain(files).chain(outputs).collect()
+}
+
+/// Why a task whose last word is not whole cannot go on. One that was cut goes on a few times: the rest
+/// is asked for; what a provider withholds it would withhold again.
+pub fn unfinished(state: &TaskState) -> Option<ErrorDetails> {
+    match state.unfinished.as_ref()? {
+        Unfinished::Cut { times, .. } if *times <= MAX_CUT_REPLIES => None,
+        Unfinished::Cut { times, .. } => {
+            let message = format!("{times} replies in a row were cut at the model's output limit");
+            let hint =
+                "ask for less in one answer, or for a file; or use a model that may say more";
+            Some(ErrorDetails::new(ErrorType::ModelProtocol, message).hinted(hint))
+        }
+        Unfinished::Withheld => {
+            let message = "the provider's content filter stopped the reply";
+            let hint = "use another model (`--model`), or start anew and put the goal differently";
+            Some(ErrorDetails::new(ErrorType::ModelRefused, message).hinted(hint))
+        }
+    }
 }
 
 /// A model's failure as the task's, with what to do about it.

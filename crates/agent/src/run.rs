@@ -18,7 +18,7 @@ use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{
     AgentStart, CommandExited, DoomLoopDetected, Event, LlmRequest, LlmResponse, SandboxLost,
 };
-use windlass_core::guard::Intervention;
+use windlass_core::guard::{Intervention, Thresholds};
 use windlass_core::id::{CallId, InjectionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_core::message::{Prelude, ToolRequest};
@@ -83,6 +83,8 @@ pub struct Settings {
     pub allow: Vec<Pattern>,
     /// Compaction settings in force.
     pub compaction: CompactionOverrides,
+    /// When an agent that repeats itself is told.
+    pub guard: Thresholds,
     /// Whether a finished plan step is a reason to compact a context that is filling up.
     pub compact_at_plan_step: bool,
     /// Where effects happen.
@@ -285,6 +287,7 @@ impl Agent {
             max_iterations: self.settings.max_iterations,
             timeout_ms: self.settings.timeout.map(|limit| limit.as_millis() as u64),
             compaction_config: serde_json::to_value(&self.settings.compaction).unwrap_or_default(),
+            guard: Some(self.settings.guard).filter(|guard| *guard != Thresholds::default()),
             prelude,
             skills: told.unwrap_or_default(),
             context,

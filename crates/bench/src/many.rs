@@ -51,7 +51,7 @@ pub fn run(tasks: &Tasks) -> Result<()> {
     let surroundings = Surroundings::new(Some(tasks.data.clone())).map_err(failed)?;
     let options = windlass_store::Options::default();
     let coordinator = wiring::coordinator(&surroundings, options).map_err(failed)?;
-    let runtime = wiring::runtime().map_err(failed)?;
+    let runtime = wiring::runtime(wiring::Load::Many).map_err(failed)?;
     runtime.block_on(async {
         let mut running = JoinSet::new();
         for number in 0..tasks.count {

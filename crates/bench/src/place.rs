@@ -69,6 +69,9 @@ impl Place {
         let mut floor = Command::new(program("floor")?);
         floor.arg(server.address()).arg(self.bodies()).arg(command).arg(self.workspace());
         floor.arg(self.path("floor")).arg(tasks.to_string());
+        // What a command finds in a sandbox, as far as it makes a difference to a shell.
+        let path = std::env::var("PATH").unwrap_or_default();
+        floor.env_clear().env("PATH", path).env("LC_CTYPE", "C.UTF-8");
         start(floor)
     }
 }

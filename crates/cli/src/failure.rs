@@ -40,7 +40,8 @@ impl From<ConfigErrors> for Failure {
         let hint = match errors.0.as_mut_slice() {
             // Said once, as what to do next.
             [only] => only.hint.take(),
-            all => all.iter().find_map(|error| error.hint.clone()),
+            // Each says its own, behind itself.
+            _ => None,
         };
         Self { error: errors.into(), hint, code: USAGE }
     }
@@ -113,11 +114,15 @@ fn store_hint(error: &windlass_store::Error) -> String {
             path.display()
         ),
         Error::Corrupt { path, .. } => format!(
-            "keep a copy of `{}` and its `-wal` file, try `windlass doctor`, or {elsewhere}",
+            "keep a copy of `{0}` and its `-wal` file; `sqlite3 {0} .recover` saves what can be read; \
+             or {elsewhere}",
             path.display()
         ),
         Error::Newer { .. } => format!("use the newer windlass that wrote it, or {elsewhere}"),
-        Error::Full { .. } => "free some space, then `windlass resume`; nothing was lost".into(),
+        Error::Full { .. } => {
+            "free some space and try again; a task that was running goes on with `windlass resume`"
+                .into()
+        }
         Error::Busy { .. } => "see which program holds the database open, and try again".into(),
         Error::Database { .. }
         | Error::File { .. }

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::args::Args;
 
@@ -27,16 +27,31 @@ pub struct Hooks {
 
 /// Runs one command line to its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> ExitCode {
-    let args = match Args::try_parse_from(with_command(args)) {
+    let words = with_command(args);
+    let args = match Args::try_parse_from(&words) {
         Ok(args) => args,
-        Err(error) => return ExitCode::from(unparsed(&error)),
+        Err(error) => return ExitCode::from(unparsed(&error, &words)),
     };
-    match commands::dispatch(args, hooks) {
+    match commands::dispatch(args, hooks).and_then(printed) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             show::error(&failure);
             ExitCode::from(failure.code)
         }
+    }
+}
+
+/// A result that did not reach its file must not look as if it had.
+fn printed(code: u8) -> Result<u8, failure::Failure> {
+    match show::lost_results() {
+        None => Ok(code),
+        Some(error) => Err(failure::Failure {
+            error: anyhow::Error::from(error).context("the result could not be printed"),
+            hint: Some(
+                "print it to another place; what tasks came to is kept: `windlass result`".into(),
+            ),
+            code: failure::USAGE,
+        }),
     }
 }
 
@@ -50,14 +65,28 @@ fn with_command(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 }
 
 /// Help and version are no errors; both go where clap means them to.
-fn unparsed(error: &clap::Error) -> u8 {
+fn unparsed(error: &clap::Error, words: &[OsString]) -> u8 {
     let _ = error.print();
-    let unknown = error.kind() == clap::error::ErrorKind::InvalidSubcommand;
-    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && unknown
-        && word.contains(' ')
-    {
-        show::note(&format!("\nhint: a goal goes behind `run`: windlass run {word:?}"));
+    if let Some(goal) = meant_as_goal(error, words) {
+        show::note(&format!("\nhint: a goal is one argument: windlass run {goal:?}"));
     }
     if error.use_stderr() { failure::USAGE } else { 0 }
+}
+
+/// The goal that somebody wrote without `run`, or without quotes.
+fn meant_as_goal(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return None;
+    }
+    let (kind, place) = match error.kind() {
+        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, 1),
+        ErrorKind::UnknownArgument if words.get(1)? == "run" => (ContextKind::InvalidArg, 2),
+        _ => return None,
+    };
+    let Some(ContextValue::String(wrong)) = error.get(kind) else { return None };
+    let words: Vec<_> = words.iter().skip(place).map(|word| word.to_string_lossy()).collect();
+    let plain = |word: &str| !word.starts_with('-');
+    let goal: Vec<_> = words.iter().map(AsRef::as_ref).take_while(|word| plain(word)).collect();
+    let goal = goal.join(" ");
+    (plain(wrong) && goal.contains(' ') && goal.contains(wrong.as_str())).then_some(goal)
 }

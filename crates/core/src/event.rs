@@ -13,6 +13,7 @@ use crate::axes::Axes;
 use crate::command::{TaskCommand, TaskResult};
 use crate::compaction::Gauge;
 use crate::error::ErrorDetails;
+use crate::guard::Thresholds;
 use crate::id::{CallId, QuestionId, TaskId};
 use crate::injection::Injection;
 use crate::message::{Finish, Message, Prelude, ToolRequest, Usage};
@@ -191,6 +192,9 @@ pub struct AgentStart {
     pub timeout_ms: Option<u64>,
     /// Compaction settings in force.
     pub compaction_config: serde_json::Value,
+    /// When the doom-loop guard speaks, where that is not as usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Thresholds>,
     /// The system prompt and tools; present when an epoch begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prelude: Option<Prelude>,

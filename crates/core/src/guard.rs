@@ -22,6 +22,27 @@ const MIN_CYCLE_CALLS: usize = 6;
 const NUDGE: &str = "You appear to be repeating the same action. Reconsider your approach.";
 const STRONG_NUDGE: &str = "Stop and re-read your plan. What should you do differently?";
 
+/// When the guard speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thresholds {
+    /// Identical consecutive calls (ES-264).
+    pub max_identical_calls: usize,
+    /// Consecutive failures (ES-265).
+    pub max_consecutive_failures: usize,
+    /// How many calls back it looks for cycles (ES-266).
+    pub pattern_window: usize,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            max_identical_calls: MAX_IDENTICAL_CALLS,
+            max_consecutive_failures: MAX_CONSECUTIVE_FAILURES,
+            pattern_window: PATTERN_WINDOW,
+        }
+    }
+}
+
 /// One call as the guard remembers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Seen {
@@ -34,6 +55,9 @@ struct Seen {
 /// What the guard remembers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
+    /// When it speaks; as the agent's last start said.
+    #[serde(default)]
+    pub thresholds: Thresholds,
     recent: VecDeque<Seen>,
     failures: usize,
     since_intervention: usize,
@@ -63,12 +87,13 @@ impl Guard {
     /// Takes in one call and its result, both as hashes of their canonical text.
     pub fn saw(&mut self, tool: &str, call: u64, result: u64, failed: bool) {
         self.recent.push_back(Seen { tool: tool.to_owned(), call, result, failed });
-        if self.recent.len() > PATTERN_WINDOW {
+        let remembered = self.thresholds.pattern_window.max(self.thresholds.max_identical_calls);
+        while self.recent.len() > remembered {
             self.recent.pop_front();
         }
         self.failures = if failed { self.failures + 1 } else { 0 };
         self.since_intervention += 1;
-        if self.since_intervention >= PATTERN_WINDOW && self.pattern().is_none() {
+        if self.since_intervention >= self.thresholds.pattern_window && self.pattern().is_none() {
             self.interventions = 0;
         }
     }
@@ -101,21 +126,24 @@ impl Guard {
     fn identical(&self) -> Option<String> {
         let last = self.recent.back()?;
         let run = self.recent.iter().rev().take_while(|seen| *seen == last).count();
-        (run >= MAX_IDENTICAL_CALLS).then(|| {
+        (run >= self.thresholds.max_identical_calls).then(|| {
             format!("the same `{}` call {run} times in a row with the same result", last.tool)
         })
     }
 
     fn failing(&self) -> Option<String> {
-        (self.failures >= MAX_CONSECUTIVE_FAILURES)
+        (self.failures >= self.thresholds.max_consecutive_failures)
             .then(|| format!("{} failed calls in a row", self.failures))
     }
 
     fn cycling(&self) -> Option<String> {
-        let seen: Vec<&Seen> = self.recent.iter().rev().collect();
-        (2..=PATTERN_WINDOW / 2).find_map(|period| {
+        let window = self.thresholds.pattern_window;
+        let seen: Vec<&Seen> = self.recent.iter().rev().take(window).collect();
+        (2..=window / 2).find_map(|period| {
             let span = period * MIN_CYCLE_CALLS.div_ceil(period).max(2);
+            // The same call over and over is for `identical` to judge.
             let repeats = seen.len() >= span
+                && seen[..period].iter().any(|one| *one != seen[0])
                 && self.since_intervention >= period
                 && (period..span).all(|i| seen[i] == seen[i - period]);
             repeats.then(|| {

@@ -96,6 +96,20 @@ pub enum Signal {
     Expired(Expiry, String),
 }
 
+/// A last word that is not whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfinished {
+    /// Cut at the model's output limit; the next reply goes on from there.
+    Cut {
+        /// What was said so far.
+        text: String,
+        /// How many replies in a row were cut.
+        times: u32,
+    },
+    /// The provider withheld the rest.
+    Withheld,
+}
+
 /// Everything that is known of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskState {
@@ -113,6 +127,8 @@ pub struct TaskState {
     pub open_calls: Vec<OpenCall>,
     /// The last reply's text, when it was final and nothing has come since.
     pub final_text: Option<String>,
+    /// The last reply, where it would have been final had it been whole.
+    pub unfinished: Option<Unfinished>,
     /// Questions without an answer.
     pub open_questions: BTreeMap<QuestionId, Question>,
     /// What people have allowed for the session.
@@ -180,6 +196,7 @@ impl TaskState {
             created,
             open_calls: Vec::new(),
             final_text: None,
+            unfinished: None,
             open_questions: BTreeMap::new(),
             allow_rules: Vec::new(),
             signal: None,
@@ -233,6 +250,7 @@ impl TaskState {
                 if moved.to == TaskStatus::Retrying {
                     self.retries += 1;
                     self.spending.retried();
+                    self.unfinished = None;
                 }
                 self.status = moved.to;
                 self.reason = moved.reason;
@@ -245,6 +263,7 @@ impl TaskState {
                     self.told_skills = start.skills.clone();
                     self.prelude_skills = start.skills.clone();
                 }
+                self.guard.thresholds = start.guard.unwrap_or_default();
                 self.end_segment();
                 // What an earlier segment had brought up is gone with it.
                 self.sandbox = None;

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use crate::ModelName;
 
 /// Why there is no reply, and from whom.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{fault} (model `{model}` at {base}{})", tries(*.attempts))]
+#[error("{fault}{} (model `{model}` at {base}{})", asks(.fault), tries(*.attempts))]
 pub struct Error {
     /// The model that was asked.
     pub model: ModelName,
@@ -20,6 +22,17 @@ pub struct Error {
 
 fn tries(attempts: u32) -> String {
     if attempts > 1 { format!(", {attempts} attempts") } else { String::new() }
+}
+
+/// How long the server wants us to stay away.
+fn asks(fault: &Fault) -> String {
+    match fault.retry_after().filter(|wait| *wait >= Duration::from_secs(1)) {
+        Some(wait) => {
+            let seconds = i64::try_from(wait.as_secs()).unwrap_or(i64::MAX);
+            format!("; it wants to be asked again in {:#}", SignedDuration::from_secs(seconds))
+        }
+        None => String::new(),
+    }
 }
 
 /// Whether asking again can help.

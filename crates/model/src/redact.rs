@@ -5,12 +5,17 @@ use secrecy::{ExposeSecret, SecretString};
 /// The most characters of a server's message we pass on; it is for reading, not for parsing.
 const MAX_DETAIL: usize = 600;
 
+/// A shorter key is no secret but a word that stands in for one (`none`, `x`); masking it would only make
+/// what the server says unreadable.
+const LEAST_SECRET: usize = 8;
+
 const MASK: &str = "[redacted]";
 
 /// Cleans a server's text of the key it may echo.
 pub(crate) fn clean(text: &str, key: Option<&SecretString>) -> String {
     let mut text = text.trim().to_owned();
-    if let Some(key) = key.map(ExposeSecret::expose_secret).filter(|key| !key.is_empty()) {
+    let secret = |key: &&str| key.len() >= LEAST_SECRET;
+    if let Some(key) = key.map(ExposeSecret::expose_secret).filter(secret) {
         text = text.replace(key, MASK);
     }
     let text = mask_tokens(&text);
@@ -30,7 +35,7 @@ fn mask_tokens(text: &str) -> String {
     for piece in text.split_inclusive(part) {
         let end = piece.trim_end_matches(part).len();
         let (word, rest) = piece.split_at(end);
-        let secret = (word.starts_with("sk-") || bearer) && word.len() >= 8;
+        let secret = (word.starts_with("sk-") || bearer) && word.len() >= LEAST_SECRET;
         clean.push_str(if secret { MASK } else { word });
         clean.push_str(rest);
         bearer = word.eq_ignore_ascii_case("bearer") || (bearer && word.is_empty());
@@ -52,6 +57,12 @@ mod tests {
             ),
             "no: `[redacted]`, sent as Bearer [redacted] or [redacted]!"
         );
+    }
+
+    #[test]
+    fn a_word_in_place_of_a_key_leaves_what_is_said_readable() {
+        let key = SecretString::from("x");
+        assert_eq!(clean("the maximum does not exist", Some(&key)), "the maximum does not exist");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! ```yaml
 //! replies:                          # in order; the n-th answers a conversation of n replies
 //!   - bash: cargo test              # a call of a tool with one main argument
-//!   - edit: {path: a.rs, old: x, new: y}   # a call with its arguments
+//!   - glob: {pattern: '*.rs', path: src}   # a call with its arguments
 //!   - text: Looking around.         # text beside calls
 //!     calls:                        # several calls; the second form gives the arguments verbatim
 //!       - read: a.rs

@@ -85,6 +85,22 @@ pub struct Bounded {
     pub processes: bool,
 }
 
+impl Bounded {
+    /// Tells a process that waits to hear it.
+    pub fn tell(self, to: &OwnedFd) -> io::Result<()> {
+        sys::send(to, &[self.memory.into(), self.processes.into()]).map(drop)
+    }
+
+    /// Waits to be told.
+    pub fn told(from: &OwnedFd) -> io::Result<Self> {
+        let mut told = [0; 2];
+        match sys::receive(from, &mut told)? {
+            2 => Ok(Self { memory: told[0] != 0, processes: told[1] != 0 }),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
 fn become_owner(uid: u32, gid: u32) -> io::Result<()> {
     let already = sys::geteuid() == uid && sys::getegid() == gid;
     let (uid, gid) = (uid as usize, gid as usize);

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::command::Command;
-use crate::confine::{self, Confinement};
+use crate::confine::{self, Bounded, Confinement};
 use crate::connection::Connection;
 use crate::group::{self, Group};
 use crate::minder;
@@ -33,10 +33,11 @@ use start::Spare;
 /// What the outgoing buffer may keep allocated when idle.
 const IDLE_BUFFER: usize = 64 * 1024;
 
-/// Enters the sandbox, says how that went and serves until windlass hangs up. Never returns.
-pub fn run(setup: &Setup, group: &Group, from: &OwnedFd, to: &OwnedFd) -> ! {
+/// Enters the sandbox, says how that went and serves until windlass hangs up. Never returns. `go` tells that
+/// the group has taken us in, and how it is bounded.
+pub fn run(setup: &Setup, group: Group, go: OwnedFd, from: &OwnedFd, to: &OwnedFd) -> ! {
     let mut frame = Vec::new();
-    match Inner::enter(setup, group, from, to) {
+    match Inner::enter(setup, group, go, from, to) {
         Ok((mut inner, ready)) => {
             Report::Ready(ready).write(&mut inner.out);
             inner.serve();
@@ -52,7 +53,7 @@ pub fn run(setup: &Setup, group: &Group, from: &OwnedFd, to: &OwnedFd) -> ! {
 
 struct Inner<'a> {
     setup: &'a Setup,
-    group: &'a Group,
+    group: Group,
     from: &'a OwnedFd,
     to: &'a OwnedFd,
     confinement: Option<Confinement>,
@@ -88,7 +89,8 @@ enum Source {
 impl<'a> Inner<'a> {
     fn enter(
         setup: &'a Setup,
-        group: &'a Group,
+        mut group: Group,
+        go: OwnedFd,
         from: &'a OwnedFd,
         to: &'a OwnedFd,
     ) -> Result<(Self, Ready), (String, io::Error)> {
@@ -117,6 +119,9 @@ impl<'a> Inner<'a> {
             .as_ref()
             .and_then(|listener| listener.local_addr().ok())
             .map_or(0, |address| address.port());
+        // Being taken in lasts as long as all of the above, which needed no bounds yet.
+        group.bounded = Bounded::told(&go).map_err(fail("be bounded"))?;
+        drop(go);
         let confinement = match setup.isolation {
             Isolation::Host => None,
             Isolation::Namespaces | Isolation::Landlock | Isolation::Container => {
@@ -207,6 +212,8 @@ impl<'a> Inner<'a> {
             let ended = had_commands && self.commands.is_empty();
             self.flush();
             if ended && !self.over {
+                // Windlass has just been told of the end and has better use for this processor.
+                sys::step_back();
                 self.make_spare();
             }
         }

@@ -18,6 +18,7 @@ mod hold;
 mod inner;
 mod minder;
 mod output;
+mod program;
 #[path = "../src/protocol.rs"]
 #[allow(dead_code, reason = "each side uses its half")]
 mod protocol;
@@ -125,18 +126,11 @@ impl Outer {
                 drop(may_go);
                 // The outer's end, by whatever cause, is the inner's.
                 let _ = sys::set_process(sys::PR_SET_PDEATHSIG, sys::SIGKILL as u64);
-                let mut told = [0; 2];
-                if !matches!(sys::receive(&go, &mut told), Ok(2)) {
-                    sys::_exit(0);
-                }
-                group.bounded = confine::Bounded { memory: told[0] != 0, processes: told[1] != 0 };
-                drop(go);
-                inner::run(setup, &group, from, to)
+                inner::run(setup, group, go, from, to)
             }
             Ok(inner) => {
                 group.take_in(inner);
-                let told = [group.bounded.memory.into(), group.bounded.processes.into()];
-                sys::send(&may_go, &told)?;
+                group.bounded.tell(&may_go)?;
                 Ok(Self { inner, group, isolation: setup.isolation, signals })
             }
         }

@@ -8,7 +8,6 @@
 //! - It shares its working directory with the command's main process (`CLONE_FS`), so the last one is
 //!   known however that process ended, and nothing the command prints can forge it.
 
-use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -16,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use crate::confine::Confinement;
+use crate::program::{self, Program, Texts};
 use crate::protocol::{Isolation, Order, Start};
 use crate::{root, sys, wire};
 
@@ -92,6 +92,7 @@ impl What<'_> {
             Self::Now(start) => return Some(start.clone()),
             Self::Later(orders) => orders,
         };
+        rehearse();
         let mut received = Vec::new();
         let mut piece = [0; 4096];
         loop {
@@ -355,7 +356,23 @@ fn prepare(
     }
     close_all_but(kept);
     sys::umask(0o022);
+    // All but the one that would end us when the inner is gone.
+    sys::heed((1..32).filter(|&signal| signal != sys::SIGPIPE));
     Ok(signals)
+}
+
+/// Goes through what an order will take: a process just copied gets its memory page by page as it touches
+/// it, and now nobody waits.
+fn rehearse() {
+    let words = vec!["rehearsal".to_owned(); 24];
+    let start = Start { script: "x".repeat(1024), env: words, ..Start::default() };
+    let mut order = Vec::new();
+    Order::Start(start).write(&mut order);
+    if let Ok(Some((frame, _))) = wire::cut(&order)
+        && let Ok(Order::Start(start)) = Order::read(frame)
+    {
+        let _ = programs(&["/bin/true".to_owned(), start.script], &start.env);
+    }
 }
 
 fn enter(start: &Start) -> Result<(), (String, io::Error)> {
@@ -366,63 +383,32 @@ fn enter(start: &Start) -> Result<(), (String, io::Error)> {
 fn spawn(start: &Start, shell: &str, streams: &[OwnedFd; 3]) -> Result<i32, (String, io::Error)> {
     let script = [shell.to_owned(), "-c".to_owned(), start.script.clone()];
     let argv = if start.argv.is_empty() { &script[..] } else { &start.argv[..] };
-    let what = || format!("run `{}`", argv[0]);
-    let texts = |texts: &[String]| texts.iter().map(sys::text).collect::<io::Result<Vec<_>>>();
-    let (arguments, env) = texts(argv)
-        .and_then(|arguments| Ok((arguments, texts(&start.env)?)))
-        .map_err(|error| (what(), error))?;
-    let programs = programs(&argv[0], &start.env).map_err(|error| (what(), error))?;
-    let (failure, fail) = sys::pipe(0).map_err(|error| (what(), error))?;
-
-    match sys::fork(sys::CLONE_FS).map_err(|error| ("fork".to_owned(), error))? {
-        0 => {
-            sys::setsid();
-            sys::reset_signals();
-            for (number, stream) in streams.iter().enumerate() {
-                sys::dup2(stream.as_raw_fd(), number as i32);
-            }
-            sys::close_from(3, true);
-            let error = exec_first(&programs, &arguments, &env);
-            let _ = sys::send(&fail, &sys::errno(&error).to_le_bytes());
-            sys::_exit(127)
+    let prepare = || {
+        sys::setsid();
+        sys::unblock();
+        sys::heed(std::iter::once(sys::SIGPIPE));
+        for (number, stream) in streams.iter().enumerate() {
+            sys::dup2(stream.as_raw_fd(), number as i32);
         }
-        pid => {
-            drop(fail);
-            let mut errno = [0; 4];
-            match sys::receive(&failure, &mut errno) {
-                Ok(4) => {
-                    sys::wait_for(pid);
-                    Err((what(), io::Error::from_raw_os_error(i32::from_le_bytes(errno))))
-                }
-                _ => Ok(pid),
-            }
-        }
-    }
+        sys::close_from(3, true);
+    };
+    programs(argv, &start.env)
+        .and_then(|programs| program::start(&prepare, &programs))
+        .map_err(|error| (format!("run `{}`", argv[0]), error))
 }
 
-/// Where a program may be: as named, or in each directory of the command's own `PATH`.
-fn programs(name: &str, env: &[String]) -> io::Result<Vec<CString>> {
-    if name.contains('/') {
-        return Ok(vec![sys::text(name)?]);
-    }
+/// What to run: the program as named, or in each directory of the command's own `PATH`.
+fn programs(argv: &[String], env: &[String]) -> io::Result<Vec<Program>> {
+    let name = &argv[0];
     let path = env.iter().find_map(|entry| entry.strip_prefix("PATH=")).unwrap_or("/usr/bin:/bin");
+    let (argv, env) = (Texts::new(argv)?, Texts::new(env)?);
+    if name.contains('/') {
+        return Ok(vec![Program::new(name, &argv, &env)?]);
+    }
     path.split(':')
         .filter(|directory| !directory.is_empty())
-        .map(|directory| sys::text(format!("{directory}/{name}")))
+        .map(|directory| Program::new(&format!("{directory}/{name}"), &argv, &env))
         .collect()
-}
-
-fn exec_first(programs: &[CString], arguments: &[CString], env: &[CString]) -> io::Error {
-    let mut worst = io::Error::from_raw_os_error(sys::ENOENT);
-    for program in programs {
-        let error = sys::become_program(program, arguments, env);
-        match sys::errno(&error) {
-            sys::ENOENT | 20 => {}
-            sys::EACCES => worst = error,
-            _ => return error,
-        }
-    }
-    worst
 }
 
 /// Closes every descriptor but these and the standard ones, which must be harmless already.

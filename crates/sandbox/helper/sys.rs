@@ -17,6 +17,7 @@ unsafe extern "C" {
     pub safe fn _exit(code: c_int) -> !;
     pub safe fn kill(pid: c_int, signal: c_int) -> c_int;
     pub safe fn dup2(from: c_int, to: c_int) -> c_int;
+    safe fn sched_yield() -> c_int;
     fn syscall(number: c_long, ...) -> c_long;
     fn prctl(option: c_int, ...) -> c_int;
     fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
@@ -41,7 +42,6 @@ unsafe extern "C" {
     fn sethostname(name: *const c_char, length: usize) -> c_int;
     fn setrlimit(resource: c_uint, limit: *const [u64; 2]) -> c_int;
     fn getrlimit(resource: c_uint, limit: *mut [u64; 2]) -> c_int;
-    fn execve(path: *const c_char, argv: *const *const c_char, env: *const *const c_char) -> c_int;
 }
 
 pub const EPERM: i32 = 1;
@@ -71,7 +71,6 @@ pub const POLLERR: i16 = 8;
 pub const POLLHUP: i16 = 16;
 pub const POLLNVAL: i16 = 32;
 
-pub const CLONE_FS: u64 = 0x200;
 pub const CLONE_NEWNS: u64 = 0x2_0000;
 pub const CLONE_NEWUTS: u64 = 0x400_0000;
 pub const CLONE_NEWIPC: u64 = 0x800_0000;
@@ -171,6 +170,11 @@ pub fn fork(flags: u64) -> io::Result<i32> {
     // SAFETY: no stack, no thread-local areas and no memory are shared: it is a fork.
     unsafe { raw(number::CLONE, [(flags | SIGCHLD as u64) as usize, 0, 0, 0, 0]) }
         .map(|pid| pid as i32)
+}
+
+/// Lets others run first that wait for this processor.
+pub fn step_back() {
+    sched_yield();
 }
 
 pub fn set_process(option: c_int, value: c_ulong) -> io::Result<()> {
@@ -294,14 +298,17 @@ pub fn block(signals: &[i32]) {
     unsafe { sigprocmask(0, &SigSet::of(signals), std::ptr::null_mut()) };
 }
 
-/// Gives a new program the signal state it expects: nothing blocked, nothing ignored.
-pub fn reset_signals() {
-    // SAFETY: SIG_SETMASK is 2 and SIG_DFL is 0.
-    unsafe {
-        sigprocmask(2, &SigSet::of(&[]), std::ptr::null_mut());
-        for number in 1..32 {
-            signal(number, 0);
-        }
+/// Blocks nothing any more.
+pub fn unblock() {
+    // SAFETY: the set lives through the call. SIG_SETMASK is 2.
+    unsafe { sigprocmask(2, &SigSet::of(&[]), std::ptr::null_mut()) };
+}
+
+/// Has signals do what they do by themselves; what is ignored here would be ignored in programs started.
+pub fn heed(numbers: impl Iterator<Item = i32>) {
+    for number in numbers {
+        // SAFETY: SIG_DFL is 0.
+        unsafe { signal(number, 0) };
     }
 }
 
@@ -449,15 +456,4 @@ pub fn close_span(first: RawFd, last: RawFd) {
             }
         }
     }
-}
-
-/// Becomes the program; returns only the error.
-pub fn become_program(path: &CString, argv: &[CString], env: &[CString]) -> io::Error {
-    let pointers = |texts: &[CString]| -> Vec<*const c_char> {
-        texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
-    };
-    let (argv, env) = (pointers(argv), pointers(env));
-    // SAFETY: all strings and both null-ended lists live through the call.
-    unsafe { execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
-    io::Error::last_os_error()
 }

@@ -102,7 +102,7 @@ pub struct Setup {
 }
 
 /// One command to start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Start {
     /// The number this command has on the channel.
     pub id: u32,

@@ -7,7 +7,7 @@ use windlass_core::id::TaskId;
 
 use crate::error::Fault;
 use crate::journal::{self, End};
-use crate::{Error, Level, Store, row};
+use crate::{Error, Level, Store, project, row};
 
 /// What became of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,7 @@ pub(crate) fn create(
         return Err(Error::TaskExists(task).into());
     }
     let event = Event::TaskCreated(Box::new(created));
-    journal::append(tx, task, at, event, &mut End::default())?;
+    let record = journal::append(tx, task, at, event, &mut End::default())?;
+    project::reached(tx, &record)?;
     Ok(Created::New(task))
 }

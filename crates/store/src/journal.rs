@@ -27,7 +27,8 @@ pub(crate) struct End {
     pub(crate) replies: u32,
 }
 
-/// Appends one event after `end`, updates the projections and moves `end`.
+/// Appends one event after `end`, updates the projections and moves `end`. Whoever appends has the last record
+/// of all [`reached`](project::reached).
 pub(crate) fn append(
     tx: &Connection,
     task: TaskId,

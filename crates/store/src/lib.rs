@@ -150,6 +150,11 @@ impl Store {
         self.inner.readers.read(query)
     }
 
+    /// A read of one statement, which needs no transaction around it: this one is made at every turn.
+    fn look<T>(&self, query: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
+        self.inner.readers.look(query)
+    }
+
     async fn write<T, F>(&self, level: Level, work: F) -> Result<T, Error>
     where
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,

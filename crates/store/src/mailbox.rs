@@ -16,7 +16,7 @@ use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
 use crate::owner::Standing;
-use crate::{Error, Level, Store, row};
+use crate::{Error, Level, Store, project, row};
 
 /// Messages that may wait for one task; a sender beyond that has lost touch with it.
 pub const MAX_WAITING: usize = 1000;
@@ -60,8 +60,8 @@ impl Store {
 
     /// Whether anything waits for a task.
     pub fn has_mail(&self, task: TaskId) -> Result<bool, Error> {
-        self.read(|tx| {
-            Ok(tx
+        self.look(|connection| {
+            Ok(connection
                 .prepare_cached(
                     "SELECT EXISTS (SELECT 1 FROM injections
                                     WHERE task_id = ?1 AND delivered_at IS NULL)",
@@ -186,6 +186,9 @@ pub(crate) fn drain(tx: &Connection, task: TaskId, at: Timestamp) -> Result<Vec<
         }
         tx.prepare_cached("UPDATE injections SET delivered_at = ?2, body = NULL WHERE id = ?1")?
             .execute((id, row::instant(at)))?;
+    }
+    if let Some(last) = records.last() {
+        project::reached(tx, last)?;
     }
     Ok(records)
 }

@@ -260,8 +260,8 @@ impl OutputWriter {
         Ok(output)
     }
 
-    /// Ends two outputs of one command and has their rows written together. They are there before
-    /// whatever is written next, and not waited for: a store that fails says so to who writes next.
+    /// Ends two outputs of one command and has their rows written together. They are there together
+    /// with whatever is written next, and not waited for: a store that fails says so to who writes next.
     pub async fn finish_both(self, other: Self, at: Timestamp) -> Result<(), Error> {
         let store = self.store.clone();
         let ((row, _), (other_row, _)) = (self.settle()?, other.settle()?);
@@ -269,7 +269,7 @@ impl OutputWriter {
             row.insert(tx, at)?;
             other_row.insert(tx, at)
         };
-        store.inner.writer.queue(Level::Written, insert).await.map(drop)
+        store.inner.writer.run_along(insert).await
     }
 
     /// Ends the file, if there is one, and gives the row to write.

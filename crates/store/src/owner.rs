@@ -20,7 +20,7 @@ use crate::create::{self, Created};
 use crate::error::Fault;
 use crate::journal::{self, End};
 use crate::lock::{Lock, Refused};
-use crate::{Error, Level, Store, mailbox, outbox, row, runtime};
+use crate::{Error, Level, Store, mailbox, outbox, project, row, runtime};
 
 /// The right to drive a task and its children.
 pub struct Owner {
@@ -265,6 +265,9 @@ impl Lease {
                 let mut standing = Standing::of(tx, task, root)?;
                 let append = |(at, event)| standing.append(tx, task, at, event);
                 let records = events.into_iter().map(append).collect::<Result<Vec<_>, _>>()?;
+                if let Some(last) = records.last() {
+                    project::reached(tx, last)?;
+                }
                 outbox::note(tx, task, &records)?;
                 Ok(records)
             })

@@ -27,7 +27,7 @@ pub(crate) const TABLES: [&str; 6] =
 /// Tokens of one reply; a provider that claims more must not make the sum overflow.
 const MAX_TOKENS: u64 = 1 << 40;
 
-/// Takes one event into the projections.
+/// Takes one event into the projections; [`reached`] completes that.
 pub(crate) fn project(tx: &Connection, record: &Record) -> Result<(), Fault> {
     match &record.event {
         Event::TaskCreated(created) => created_task(tx, record, created)?,
@@ -59,6 +59,11 @@ pub(crate) fn project(tx: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::SandboxLost(_)
         | Event::CommandExited(_) => {}
     }
+    Ok(())
+}
+
+/// Takes in how far a task's stream goes: once for all events of one transaction, by the last of them.
+pub(crate) fn reached(tx: &Connection, record: &Record) -> Result<(), Fault> {
     tx.prepare_cached("UPDATE tasks SET last_seq = ?2, updated_at = ?3 WHERE id = ?1")?
         .execute((record.task.to_string(), record.seq as i64, instant(record.at)))?;
     Ok(())

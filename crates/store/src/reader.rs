@@ -37,6 +37,14 @@ impl Readers {
         Ok(answer)
     }
 
+    /// Runs a `query` of a single statement.
+    pub(crate) fn look<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, Error> {
+        query(&*self.take()?).map_err(|fault| fault.at(&self.path))
+    }
+
     fn take(&self) -> Result<Reader<'_>, Error> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {

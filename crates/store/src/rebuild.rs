@@ -116,6 +116,7 @@ fn replay(from: &Connection, into: &Connection) -> Result<u64, Fault> {
         events += page.len() as u64;
         for record in &page {
             project::project(into, record)?;
+            project::reached(into, record)?;
         }
     }
 }

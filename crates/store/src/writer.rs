@@ -69,10 +69,13 @@ pub(crate) struct Writer {
 }
 
 /// What became of queued work.
-pub(crate) type Outcome<T> = oneshot::Receiver<Result<T, Error>>;
+type Outcome<T> = oneshot::Receiver<Result<T, Error>>;
 
 enum Message {
+    /// Somebody waits for it.
     Work(Box<dyn Work>),
+    /// Nobody waits for it: it goes with what comes next.
+    Along(Box<dyn Work>),
     /// Somebody began to listen for changes.
     Listen,
 }
@@ -155,21 +158,34 @@ impl Writer {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
         T: Send + 'static,
     {
-        self.queue(level, work).await?.await.map_err(|_| Error::Stopped)?
+        let (pending, outcome) = self.pending(level, work).await?;
+        self.send(Message::Work(pending))?;
+        outcome.await.map_err(|_| Error::Stopped)?
     }
 
-    /// Queues `work` behind everything queued before; the receiver hears what became of it.
-    pub(crate) async fn queue<T, F>(&self, level: Level, work: F) -> Result<Outcome<T>, Error>
+    /// Has `work` written before whatever is queued after it, in the same transaction when that comes soon.
+    /// Nobody hears what became of it; a store that fails says so to who writes next.
+    pub(crate) async fn run_along<F>(&self, work: F) -> Result<(), Error>
+    where
+        F: FnOnce(&Connection) -> Result<(), Fault> + Send + 'static,
+    {
+        let (pending, _) = self.pending(Level::Written, work).await?;
+        self.send(Message::Along(pending))
+    }
+
+    async fn pending<T, F>(
+        &self,
+        level: Level,
+        work: F,
+    ) -> Result<(Box<dyn Work>, Outcome<T>), Error>
     where
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
         T: Send + 'static,
     {
         let room = self.room.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
-        let (reply, answer) = oneshot::channel();
+        let (reply, outcome) = oneshot::channel();
         let work = Some(work);
-        let pending = Pending { level, work, result: None, reply, _room: room };
-        self.send(Message::Work(Box::new(pending)))?;
-        Ok(answer)
+        Ok((Box::new(Pending { level, work, result: None, reply, _room: room }), outcome))
     }
 
     /// Makes the thread look for other processes' commits from now on.

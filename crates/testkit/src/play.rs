@@ -14,6 +14,7 @@ use windlass_core::axes::Axes;
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, TaskResult};
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{Driver, Event, Record};
+use windlass_core::guard::Thresholds;
 use windlass_core::id::TaskId;
 use windlass_core::policy::command::Context;
 use windlass_core::state::TaskState;
@@ -198,6 +199,7 @@ impl Props {
             workspace: directory.display().to_string(),
             instructions: None,
             compact_at_plan_step: false,
+            guard: Thresholds::default(),
             sub_agent_timeout: Duration::from_secs(300),
             sub_agents: tree::Limits { max_depth: 2, max_agents: 32 },
             budget: budget::Limits::default(),

@@ -15,10 +15,10 @@ mod header;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use windlass_core::event::Event;
+use windlass_core::event::{Event, LlmResponse};
 use windlass_core::id::{CallId, QuestionId};
 use windlass_core::injection::{Injection, InjectionType};
-use windlass_core::message::{Message, Prelude, ToolRequest, ToolSpec, Usage};
+use windlass_core::message::{Finish, Message, Prelude, ToolRequest, ToolSpec, Usage};
 use windlass_core::outcome::Fact;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{Model, Transcript};
@@ -28,7 +28,7 @@ pub use epoch::tried;
 pub use header::Header;
 pub use turns::{Entry, Turn};
 
-use crate::prompt::FLUSHED;
+use crate::prompt::{CUT, FLUSHED, WITHHELD};
 
 /// The conversation so far, in the provider's own form and as the turns it is made from.
 pub struct Context {
@@ -181,12 +181,16 @@ impl Context {
                 self.open = response.calls.iter().map(|call| (call.id, call.clone())).collect();
                 let (text, calls) = (response.text.clone(), response.calls.clone());
                 let saved = self.flushing && calls.is_empty();
+                let unfinished = unfinished(response).filter(|_| !saved);
                 self.measure(&response.usage);
                 self.begin_turn(Message::Assistant { text, calls });
                 self.counted(&response.usage);
                 if saved {
                     self.flushing = false;
                     self.hold(Held::passing(FLUSHED.trim_end()));
+                }
+                if let Some(told) = unfinished {
+                    self.hold(Held::plain(told.trim_end()));
                 }
             }
             Event::ToolResult(result) => {
@@ -347,5 +351,15 @@ impl Held {
 
     fn passing(text: &str) -> Self {
         Self { text: text.to_owned(), pinned: None, passing: true }
+    }
+}
+
+/// What an agent is told whose last word did not come whole.
+fn unfinished(response: &LlmResponse) -> Option<&'static str> {
+    match response.finish {
+        _ if !response.calls.is_empty() => None,
+        Finish::Length => Some(CUT),
+        Finish::ContentFilter => Some(WITHHELD),
+        Finish::Stop | Finish::ToolCalls => None,
     }
 }

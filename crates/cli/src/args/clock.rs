@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand};
 use windlass_core::schedule::{DeadlineAction, Missed, TimeoutAction};
 
+use super::words::{one_of, whole};
+
 /// Arguments of `schedule`.
 #[derive(Debug, ClapArgs)]
 pub struct Schedule {
@@ -69,10 +71,10 @@ pub struct ScheduleAdd {
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
     /// What becomes of the task then: complete or fail
-    #[arg(long, value_name = "ACTION", requires = "until", value_parser = windlass_core::axes::parse::<TimeoutAction>)]
+    #[arg(long, value_name = "ACTION", requires = "until", value_parser = one_of(TimeoutAction::ALL, TimeoutAction::as_str), hide_possible_values = true)]
     pub then: Option<TimeoutAction>,
     /// What happens with runs that nobody was there to start: skip or run_once
-    #[arg(long, value_name = "POLICY", default_value = "run_once", value_parser = windlass_core::axes::parse::<Missed>)]
+    #[arg(long, value_name = "POLICY", default_value = "run_once", value_parser = one_of(Missed::ALL, Missed::as_str), hide_possible_values = true)]
     pub missed: Missed,
     /// Print JSON
     #[arg(long)]
@@ -133,7 +135,7 @@ pub struct Sessions {
     /// One session with its tasks: its id or any unique suffix of it; without, the newest
     pub session: Option<String>,
     /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::whole::<u32>)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<u32>)]
     pub limit: u32,
     /// Print JSON
     #[arg(long)]
@@ -147,6 +149,6 @@ pub struct Until {
     #[arg(long, value_name = "TIME")]
     pub deadline: Option<String>,
     /// What happens then: fail, complete_partial or pause_and_notify
-    #[arg(long, value_name = "ACTION", requires = "deadline", value_parser = windlass_core::axes::parse::<DeadlineAction>)]
+    #[arg(long, value_name = "ACTION", requires = "deadline", value_parser = one_of(DeadlineAction::ALL, DeadlineAction::as_str), hide_possible_values = true)]
     pub deadline_action: Option<DeadlineAction>,
 }

@@ -1,6 +1,7 @@
 //! The command line, as types. Every command's help teaches with examples (`examples.rs`).
 
 pub mod examples;
+mod words;
 mod tasks;
 mod clock;
 mod tools;
@@ -21,7 +22,9 @@ pub use clock::{
 pub use gate::{Explain, Permissions};
 pub use reach::{Eval, Mcp, McpWhat, Skills, SkillsWhat};
 pub use serve::Serve;
-pub use tasks::{Answer, Cancel, Cost, Events, Listing, One, Outputs, Send, Show, Tasks, Trace};
+pub use tasks::{
+    Answer, Cancel, Cost, Events, Listing, One, Outputs, Pause, Send, Show, Tasks, Trace,
+};
 pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Image, ImageWhat, Models, Trust};
 
 /// Runs AI agents on long tasks: durable, sandboxed, steerable.
@@ -115,7 +118,7 @@ pub enum Command {
     Send(Send),
     /// Park a task at its next boundary
     #[command(after_help = examples::PAUSE)]
-    Pause(One),
+    Pause(Pause),
     /// Stop a task for good
     #[command(after_help = examples::CANCEL)]
     Cancel(Cancel),
@@ -194,7 +197,7 @@ pub struct How {
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Which of the configured models: fast, smart or deep
-    #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<ModelMode>)]
+    #[arg(long, value_name = "MODE", value_parser = words::one_of(ModelMode::ALL, ModelMode::as_str), hide_possible_values = true)]
     pub model_mode: Option<ModelMode>,
     /// Write a script of the model's replies, to be played with `--model script:FILE`
     #[arg(long, value_name = "FILE")]
@@ -202,26 +205,26 @@ pub struct How {
     /// Something that must hold on the way; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub constraint: Vec<String>,
-    /// Limit of active time, in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = whole::<u64>)]
+    /// Limit of active time: seconds, or such as `30m`
+    #[arg(long, value_name = "TIME", value_parser = words::seconds, allow_hyphen_values = true)]
     pub timeout: Option<u64>,
     /// Limit of tool rounds
-    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
+    #[arg(long, value_name = "N", value_parser = words::whole::<u32>, allow_hyphen_values = true)]
     pub max_iterations: Option<u32>,
     /// What the task and its sub-agents may cost, in US dollars; at the limit you are asked
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = words::dollars, allow_hyphen_values = true)]
     pub budget: Option<f64>,
     /// The model's context window, in tokens
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = words::whole::<u64>, allow_hyphen_values = true)]
     pub context_window: Option<u64>,
     /// What kind of work it is: chat, plan, build, review, repair or research
-    #[arg(long, value_name = "MODE", value_parser = windlass_core::axes::parse::<WorkMode>)]
+    #[arg(long, value_name = "MODE", value_parser = words::one_of(WorkMode::ALL, WorkMode::as_str), hide_possible_values = true)]
     pub mode: Option<WorkMode>,
     /// How far it goes before a person looks: manual, assisted or autonomous
-    #[arg(long, value_name = "CONTROL", value_parser = windlass_core::axes::parse::<RunControl>)]
+    #[arg(long, value_name = "CONTROL", value_parser = words::one_of(RunControl::ALL, RunControl::as_str), hide_possible_values = true)]
     pub control: Option<RunControl>,
     /// How much may happen without asking: restricted, normal, trusted or unrestricted
-    #[arg(long, value_name = "PROFILE", value_parser = windlass_core::axes::parse::<PermissionProfile>)]
+    #[arg(long, value_name = "PROFILE", value_parser = words::one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
     pub permission_profile: Option<PermissionProfile>,
     /// Work in a directory where another task is at work
     #[arg(long)]
@@ -271,7 +274,7 @@ impl Printing {
 #[derive(Debug, Clone, ClapArgs)]
 pub struct Place {
     /// Where commands run: docker, local, or host (no isolation)
-    #[arg(long, value_name = "SANDBOX", value_parser = windlass_core::axes::parse::<SandboxMode>)]
+    #[arg(long, value_name = "SANDBOX", value_parser = words::one_of(SandboxMode::ALL, SandboxMode::as_str), hide_possible_values = true)]
     pub sandbox: Option<SandboxMode>,
 }
 
@@ -314,9 +317,4 @@ impl Command {
             _ => None,
         }
     }
-}
-
-/// A number, or what is wrong with it in words.
-fn whole<T: std::str::FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| "not a whole number".to_owned())
 }

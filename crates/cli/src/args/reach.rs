@@ -68,8 +68,8 @@ pub struct Eval {
     /// The model, as `provider/model` or `script:FILE`
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Limit of active time of each trial, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    /// Limit of active time of each trial: seconds, or such as `30m`
+    #[arg(long, value_name = "TIME", default_value = "600", value_parser = super::words::seconds)]
     pub timeout: u64,
     /// Only with the skill
     #[arg(long)]

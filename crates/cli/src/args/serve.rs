@@ -8,7 +8,7 @@ use super::Place;
 #[derive(Debug, ClapArgs)]
 pub struct Serve {
     /// Tasks that it runs at once [default: `coordinator.worker_tasks`]
-    #[arg(long, value_name = "N", value_parser = super::whole::<usize>)]
+    #[arg(long, value_name = "N", value_parser = super::words::whole::<usize>)]
     pub tasks: Option<usize>,
     /// Where effects happen
     #[command(flatten)]

@@ -5,6 +5,7 @@ use windlass_core::status::TaskStatus;
 use windlass_store::outputs::Stream;
 
 use super::Printing;
+use super::words::{at_least_one, one_of, whole};
 
 /// One task, perhaps as JSON.
 #[derive(Debug, ClapArgs)]
@@ -40,11 +41,12 @@ pub struct Listing {
 /// Arguments of `tasks`.
 #[derive(Debug, ClapArgs)]
 pub struct Tasks {
-    /// Only tasks with this status; may be given several times
-    #[arg(long, value_name = "STATUS", value_parser = windlass_core::axes::parse::<TaskStatus>)]
+    /// Only tasks with this status: todo, running, verifying, reviewing, blocked, paused, retrying,
+    /// done, failed or cancelled; may be given several times
+    #[arg(long, value_name = "STATUS", value_parser = one_of(TaskStatus::ALL, TaskStatus::as_str), hide_possible_values = true)]
     pub status: Vec<TaskStatus>,
     /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = super::whole::<usize>)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
     pub limit: usize,
     /// However many there are
     #[arg(long, conflicts_with = "limit")]
@@ -63,7 +65,7 @@ pub struct Events {
     #[arg(long, short)]
     pub follow: bool,
     /// Begin behind this event of the task
-    #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = super::whole::<u64>)]
+    #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = whole::<u64>)]
     pub after: u64,
     /// Print JSON lines
     #[arg(long)]
@@ -99,7 +101,7 @@ pub struct Outputs {
     /// The call, as `events` and `logs` name it
     pub id: String,
     /// Only this stream: stdout or stderr
-    #[arg(long, value_name = "STREAM", value_parser = windlass_core::axes::parse::<Stream>)]
+    #[arg(long, value_name = "STREAM", value_parser = one_of(Stream::ALL, Stream::as_str), hide_possible_values = true)]
     pub stream: Option<Stream>,
 }
 
@@ -125,6 +127,13 @@ pub struct Send {
     pub task: String,
     /// What to tell it
     pub text: String,
+}
+
+/// Arguments of `pause`.
+#[derive(Debug, ClapArgs)]
+pub struct Pause {
+    /// The task: its id or any unique suffix of it
+    pub task: String,
 }
 
 /// Arguments of `cancel`.

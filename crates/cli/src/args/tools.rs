@@ -54,6 +54,9 @@ pub struct Models {
     /// Send each model one tiny request and say what came back
     #[arg(long)]
     pub test: bool,
+    /// Only this model, as `provider/model` or `script:FILE`, configured or not
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
     /// The directory whose project file counts
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workspace: PathBuf,

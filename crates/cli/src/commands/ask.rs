@@ -35,7 +35,7 @@ pub(super) async fn inline(
             _ = interrupts.recv() => None,
         };
         let Some(line) = line else {
-            show::note(&pages::answer_with(asked));
+            show::note(&format!("\n{}", pages::answer_with(asked)));
             return Ok(Answered::No);
         };
         let Some(answer) = chosen(&line, &asked.options) else { continue };
@@ -49,7 +49,7 @@ pub(super) async fn inline(
 }
 
 /// A number stands for the option of that number; an empty line for nothing.
-fn chosen(line: &str, options: &[String]) -> Option<String> {
+pub(super) fn chosen(line: &str, options: &[String]) -> Option<String> {
     let text = line.trim();
     let by_number =
         text.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));

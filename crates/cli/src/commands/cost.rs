@@ -4,13 +4,17 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use windlass_core::event::{Event, LlmResponse, Record};
+use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
+use windlass_core::message::Usage;
 
 use super::Setting;
 use crate::args::Cost;
 use crate::failure::Failure;
 use crate::show::{Table, note, out, pages, plain};
+
+/// What stands in place of a model's name for the summaries that compactions make.
+const SUMMARIES: &str = "(summaries)";
 
 /// Events read at once.
 const PAGE: usize = 1000;
@@ -28,8 +32,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, response: &LlmResponse) {
-        let usage = &response.usage;
+    fn add(&mut self, usage: &Usage) {
         self.replies += 1;
         self.input_tokens += usage.input_tokens;
         self.cached_tokens += usage.cached_tokens;
@@ -66,15 +69,26 @@ struct Sums {
 
 impl Sums {
     fn take(&mut self, record: &Record) {
-        let Event::LlmResponse(response) = &record.event else { return };
-        let model = plain(&response.model);
-        self.total.add(response);
-        self.models.entry(model.clone()).or_default().add(response);
-        self.tasks.entry(record.task).or_default().add(response);
+        let (model, usage) = match &record.event {
+            Event::LlmResponse(response) => (plain(&response.model), &response.usage),
+            // Summaries are paid for too.
+            Event::CompactionProgress(part) => (SUMMARIES.to_owned(), &part.usage),
+            _ => return,
+        };
+        self.total.add(usage);
+        self.models.entry(model.clone()).or_default().add(usage);
+        self.tasks.entry(record.task).or_default().add(usage);
         let mut turn = Sum::default();
-        turn.add(response);
+        turn.add(usage);
         self.turns.push((record.seq, turn, model));
     }
+}
+
+/// What a task has cost, sub-agents included, and how much of that is not known.
+pub(super) fn words(records: &[Record], spent: f64) -> String {
+    let mut sums = Sums::default();
+    records.iter().for_each(|record| sums.take(record));
+    Sum { cost_usd: spent, ..sums.total }.money()
 }
 
 pub(super) fn cost(setting: &Setting, args: &Cost) -> Result<u8, Failure> {

@@ -14,7 +14,7 @@ use crate::args::{Demo, How, Place};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::show::{Look, note};
-use crate::wiring::{Surroundings, sandbox};
+use crate::wiring::{Load, Surroundings, sandbox};
 
 const GOAL: &str =
     "The test in test.sh fails. Find out why, mend total.sh and write a short report.";
@@ -37,9 +37,10 @@ That was windlass on a script. To run it on a model of yours, in a directory of 
   export OPENAI_API_KEY=…
   windlass run \"fix the failing test\"
 
-With Anthropic:          export ANTHROPIC_API_KEY=… and add --model anthropic/NAME
+With Anthropic:          export ANTHROPIC_API_KEY=…
 With LiteLLM or Ollama:  export LITELLM_API_BASE=http://localhost:4000 LITELLM_MODEL=NAME
-See that it answers:     windlass models --test";
+See that it answers:     windlass models --test
+Another model:           windlass run \"…\" --model anthropic/NAME";
 
 pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
     let directory = tempfile::Builder::new().prefix("windlass-demo-").tempdir();
@@ -48,7 +49,7 @@ pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
     let look = Look::here();
     let (workspace, script) = prepare(&place, look.redraws)?;
     let surroundings = surroundings(&place, &workspace)?;
-    let setting = Setting::open(surroundings, hooks)?;
+    let setting = Setting::open(surroundings, hooks, Load::One)?;
     let how = how(args, &workspace, &script);
     if args.printing.shows_progress() {
         note(&format!("{}\n", look.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
@@ -59,7 +60,7 @@ pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
         note(&format!("\nkept in {}", directory.keep().display()));
     }
     let code = code?;
-    if code == 0 && !args.printing.json && !args.printing.print {
+    if code == 0 && args.printing.shows_progress() {
         note(NEXT);
     }
     Ok(code)
@@ -102,7 +103,7 @@ fn surroundings(place: &Path, workspace: &Path) -> Result<Surroundings, Failure>
 fn sandboxed(surroundings: &Surroundings, workspace: &Path) -> Result<SandboxMode, Failure> {
     let local = Surroundings { sandbox: Some(SandboxMode::Local), ..surroundings.clone() };
     let config = local.config(workspace)?;
-    let runtime = crate::wiring::runtime()?;
+    let runtime = crate::wiring::runtime(Load::One)?;
     let root = TaskId::new(jiff::Timestamp::now());
     let trace = surroundings.data.join("traces").join(root.to_string());
     fs::create_dir_all(&trace).context("the demo's files cannot be written")?;

@@ -62,7 +62,7 @@ pub(super) fn eval(
     let model = config.models.for_mode(Axes::headless().model_mode)?.to_string();
     let examiner = Examiner { surroundings, skill, found: &found, args, model, hooks };
     let arms: &[Arm] = if args.only_with { &[Arm::With] } else { &[Arm::With, Arm::Without] };
-    let runtime = wiring::runtime()?;
+    let runtime = wiring::runtime(wiring::Load::One)?;
     let mut table = Table::new(&["CASE", "WITH", "WITHOUT"], &[]);
     let (mut all_pass, mut kept) = (true, Vec::new());
     for case in &cases {

@@ -19,7 +19,7 @@ const TOOLS: [&str; 6] = ["bash", "git", "rg", "python3", "node", "make"];
 pub(super) fn image(surroundings: &Surroundings, args: &Image) -> Result<u8, Failure> {
     let config = surroundings.config(Path::new("."))?;
     let image = config.sandbox.image.clone();
-    let runtime = wiring::runtime()?;
+    let runtime = wiring::runtime(wiring::Load::One)?;
     let engine = runtime.block_on(sandbox::engine(surroundings)).map_err(refused)?;
     match &args.what {
         ImageWhat::Build { file, base, browser } => {

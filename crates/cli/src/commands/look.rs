@@ -3,9 +3,9 @@
 use windlass_coordinator::{Compaction, Update};
 use windlass_core::event::Event;
 use windlass_core::id::TaskId;
-use windlass_store::Which;
+use windlass_store::{Store, Which};
 
-use super::Setting;
+use super::{Setting, cost};
 use crate::args::{Events, Listing, One, Show};
 use crate::failure::Failure;
 use crate::show::{self, out, pages};
@@ -18,14 +18,16 @@ pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     }
     let state = coordinator.state(task)?;
     let driven = coordinator.store().driven(task)?;
-    let gauge = pages::gauge(&coordinator.store().journal(task)?, &state);
+    let records = coordinator.store().journal(task)?;
+    let gauge = pages::gauge(&records, &state);
     if args.json {
         let row = coordinator.store().task(task)?;
         let mut shown = row.map(|row| pages::task_json(&row, driven)).unwrap_or_default();
         shown["context"] = serde_json::json!(gauge);
         out(&shown.to_string());
     } else {
-        out(&pages::task_page(&state, driven, gauge));
+        let cost = cost::words(&records, state.cost_spent);
+        out(&pages::task_page(&state, driven, gauge, &cost));
     }
     Ok(0)
 }
@@ -96,7 +98,7 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
         return Ok(0);
     }
     setting.runtime.block_on(async {
-        while !coordinator.state(task)?.status.is_terminal() {
+        while !has_ended(coordinator.store(), task)? && !show::reader_is_gone() {
             if let Update::Event(record) = following.next().await? {
                 print(&record);
             }
@@ -108,10 +110,18 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
     })
 }
 
+fn has_ended(store: &Store, task: TaskId) -> Result<bool, Failure> {
+    Ok(store.task(task)?.is_none_or(|row| row.status.is_terminal()))
+}
+
 pub(super) fn inbox(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     let rows = setting.coordinator.store().questions(Which::Open)?;
+    let now = setting.coordinator.now();
     for row in &rows {
-        out(&if args.json { pages::question_json(row) } else { pages::question_page(row) });
+        out(&match args.json {
+            true => pages::question_json(row),
+            false => pages::question_page(row, &pages::age(row.asked_at, now)) + "\n",
+        });
     }
     if rows.is_empty() && !args.json {
         show::note("nothing waits for you");

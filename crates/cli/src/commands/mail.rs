@@ -4,10 +4,10 @@ use windlass_coordinator::Handled;
 use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::injection::Control;
 use windlass_core::trigger::UserMessageReceived;
-use windlass_store::QuestionState;
+use windlass_store::{QuestionState, Which};
 
-use super::{Setting, run};
-use crate::args::{Answer, Cancel, One, Send};
+use super::{Setting, ask, run};
+use crate::args::{Answer, Cancel, Pause, Send};
 use crate::failure::Failure;
 use crate::show;
 use crate::wiring::skills;
@@ -15,8 +15,14 @@ use crate::wiring::skills;
 pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let question = find(setting, &args.question)?;
+    let open = coordinator.store().questions(Which::Open)?;
+    let asked = open.into_iter().find(|row| row.question.id == question);
+    let options = asked.map(|row| row.question.options).unwrap_or_default();
+    let Some(text) = ask::chosen(&args.text, &options) else {
+        return Err(Failure::usage("the answer is empty", "say what it should be"));
+    };
     setting.runtime.block_on(async {
-        let task = coordinator.answer(question, &args.text, &setting.surroundings.user()).await?;
+        let task = coordinator.answer(question, &text, &setting.surroundings.user()).await?;
         if args.resume {
             return run::drive(setting, task, &args.printing).await;
         }
@@ -94,7 +100,7 @@ fn say(setting: &Setting, args: &Send) -> Result<u8, Failure> {
     Ok(0)
 }
 
-pub(super) fn pause(setting: &Setting, args: &One) -> Result<u8, Failure> {
+pub(super) fn pause(setting: &Setting, args: &Pause) -> Result<u8, Failure> {
     control(setting, &args.task, Control::Pause)
 }
 

@@ -84,7 +84,7 @@ fn test(
     // The sandbox shows a task its trace, so there has to be one.
     let trace = surroundings.data.join("traces").join(root.to_string());
     std::fs::create_dir_all(&trace).map_err(anyhow::Error::from)?;
-    let runtime = wiring::runtime()?;
+    let runtime = wiring::runtime(wiring::Load::One)?;
     let outcome = runtime.block_on(async {
         let (ground, sandbox) = ground(surroundings, &config, workspace, root).await?;
         let servers = Servers::new(vec![definition], &ground);

@@ -30,7 +30,7 @@ use crate::args::{Args, Command};
 use crate::failure::Failure;
 use crate::show::Look;
 use crate::wiring::telemetry::Telemetry;
-use crate::wiring::{self, Surroundings};
+use crate::wiring::{self, Load, Surroundings};
 
 /// What every command that deals with tasks works with.
 struct Setting {
@@ -41,13 +41,22 @@ struct Setting {
 }
 
 impl Setting {
-    fn open(surroundings: Surroundings, hooks: Hooks) -> Result<Self, Failure> {
+    fn open(surroundings: Surroundings, hooks: Hooks, load: Load) -> Result<Self, Failure> {
         Ok(Self {
             coordinator: wiring::coordinator(&surroundings, hooks.store)?,
-            runtime: wiring::runtime()?,
+            runtime: wiring::runtime(load)?,
             surroundings,
             look: Look::here(),
         })
+    }
+
+    /// Removes the whole outputs that have been kept long enough. What cannot be removed now is tried
+    /// again with the next run.
+    fn clean_outputs(&self) {
+        let cleaned = self.coordinator.store().outputs().clean_outputs(self.coordinator.now());
+        if let Err(error) = cleaned {
+            tracing::warn!(%error, "Old outputs cannot be removed");
+        }
     }
 
     /// The coordinator with the limits that a service here would have.
@@ -80,7 +89,9 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Image(args) => return image::image(&surroundings, &args),
         _ => {}
     }
-    let setting = Setting::open(surroundings, hooks)?;
+    let serves = matches!(args.command, Command::Serve(_) | Command::Worker(_));
+    let load = if serves { Load::Many } else { Load::One };
+    let setting = Setting::open(surroundings, hooks, load)?;
     match args.command {
         Command::Run(run) => run::run(&setting, &run.goal, &run.how),
         Command::Headless(headless) => run::headless(&setting, headless),

@@ -20,12 +20,14 @@ pub(super) fn logs(setting: &Setting, args: &One) -> Result<u8, Failure> {
     let mut any = false;
     for record in store.journal(task)? {
         let Event::ToolCall(call) = &record.event else { continue };
-        for (stream, kept) in kept(&outputs, &call.call.to_string())? {
-            any = true;
-            match args.json {
-                true => out(&log_json(&record, call, stream, &kept)),
-                false => log_page(setting, call, stream, &kept),
+        let kept = kept(&outputs, &call.call.to_string())?;
+        any |= !kept.is_empty();
+        match args.json {
+            true => {
+                kept.iter().for_each(|(stream, kept)| out(&log_json(&record, call, *stream, kept)));
             }
+            false if kept.is_empty() => {}
+            false => log_page(setting, call, &kept),
         }
     }
     if !any && !args.json {
@@ -56,18 +58,23 @@ fn log_json(record: &Record, call: &ToolCall, stream: Stream, kept: &TruncatedOu
     .to_string()
 }
 
-fn log_page(setting: &Setting, call: &ToolCall, stream: Stream, kept: &TruncatedOutput) {
+/// One command with what it printed; a stream that stayed silent is left out.
+fn log_page(setting: &Setting, call: &ToolCall, kept: &[(Stream, TruncatedOutput)]) {
     let paint = setting.look.results;
     let what = show::pages::call_words(&call.tool, &call.arguments);
-    let size = kept.original_size;
-    out(&format!(
-        "{}  {}",
-        paint.bold(&what),
-        paint.dim(&format!("{} {stream}, {size} bytes", call.call))
-    ));
-    out(plain(&kept.content).trim_end());
-    if kept.truncated {
-        out(&paint.dim(&format!("the whole of it: windlass outputs {}", call.call)));
+    out(&format!("{}  {}", paint.bold(&what), paint.dim(&call.call.to_string())));
+    let spoke = || kept.iter().filter(|(_, kept)| kept.original_size > 0);
+    if spoke().next().is_none() {
+        out(&paint.dim("(no output)"));
+    }
+    for (stream, kept) in spoke() {
+        if *stream == Stream::Stderr {
+            out(&paint.dim("stderr:"));
+        }
+        out(plain(&kept.content).trim_end());
+        if kept.truncated {
+            out(&paint.dim(&format!("the whole of it: windlass outputs {}", call.call)));
+        }
     }
     out("");
 }

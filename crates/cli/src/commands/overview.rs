@@ -134,7 +134,7 @@ impl Row {
 
     /// What it has cost, and what it may (MS-127).
     fn cost(&self) -> String {
-        let spent = pages::dollars(self.task.cost_spent);
+        let spent = pages::spent(self.task.cost_spent, self.task.usage.total_tokens);
         match self.task.cost_budget {
             Some(budget) => format!("{spent} of {}", pages::dollars(budget)),
             None => spent,
@@ -263,7 +263,8 @@ pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     let questions = store.questions(Which::Open)?.len();
     let schedules = store.schedules()?;
     let active = schedules.iter().filter(|row| row.state == ScheduleState::Active).count();
-    let cost: f64 = live.iter().map(|row| row.task.cost_spent).sum();
+    let cost: f64 = live.iter().map(|row| row.task.cost_spent).sum::<f64>() + 0.0;
+    let tokens: u64 = live.iter().map(|row| row.task.usage.total_tokens).sum();
     let hours = config.agent.autonomous_max_hours.as_secs_f64() / 3600.0;
     let shown = json!({
         "live_tasks": live.len(),
@@ -290,7 +291,8 @@ pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     out(&format!("waiting     {resumable} to be resumed, {questions} questions"));
     let next = store.next_schedule()?.map(|next| format!(", next at {next:.0}"));
     out(&format!("schedules   {active} active{}", next.unwrap_or_default()));
-    out(&format!("cost        {} of live tasks", pages::dollars(cost)));
+    let spent = pages::spent(cost, tokens).replace('-', "unknown");
+    out(&format!("cost        {spent} of live tasks"));
     out(&format!(
         "autonomous  at most {} tasks and {hours} hours",
         config.agent.autonomous_max_tasks

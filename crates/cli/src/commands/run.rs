@@ -1,6 +1,8 @@
 //! `run`, `headless`, `resume` and `retry`: drive a task here and show it while it goes on.
 
+use std::fs::{File, OpenOptions};
 use std::io::Read as _;
+use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -19,7 +21,7 @@ use windlass_core::status::StatusReason;
 
 use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume, Until};
-use crate::config::{Config, File, Flag, ModelChoice, Notice};
+use crate::config::{self, Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
 use crate::show::{Screen, note, out, pages, plain};
 use crate::times;
@@ -43,7 +45,7 @@ pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failur
 }
 
 /// Keeps the MCP servers that a task was given, before it runs.
-fn keep(setting: &Setting, task: TaskId, servers: Option<&File>) -> Result<(), Failure> {
+fn keep(setting: &Setting, task: TaskId, servers: Option<&config::File>) -> Result<(), Failure> {
     if let Some(servers) = servers {
         let data = setting.surroundings.data.display();
         mcp::keep(&setting.surroundings, task, servers)
@@ -57,7 +59,7 @@ fn detach(
     setting: &Setting,
     draft: Draft,
     how: &How,
-    servers: Option<&File>,
+    servers: Option<&config::File>,
 ) -> Result<u8, Failure> {
     let (coordinator, now) = (&setting.coordinator, setting.coordinator.now());
     let session_id = match &how.session {
@@ -158,22 +160,26 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     };
     // Refused here rather than after a task was made for it.
     let surroundings = Surroundings { flags: flags(args), ..setting.surroundings.clone() };
-    let config = surroundings.config(&args.workspace)?;
-    if args.printing.shows_progress() {
-        tell(&config);
-        let skills = skills::now(&surroundings, &args.workspace);
-        let found = mcp::found(&surroundings, &config, &args.workspace, &skills, None);
-        found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
-    }
-    let config = config.for_task(&wishes)?;
+    let given = surroundings.config(&args.workspace)?;
+    let config = given.for_task(&wishes)?;
     config.permits(axes.permission_profile)?;
     let choice = config.models.for_mode(axes.model_mode)?;
     models::open(&config, choice).map_err(|details| {
-        let hint = details.hint.clone();
-        Failure::usage(&details.message, hint.unwrap_or_else(|| "see `windlass models`".into()))
+        let otherwise = match choice {
+            ModelChoice::Script(_) => "`docs/scripts.md` tells how a script is written",
+            ModelChoice::Served { .. } => "see `windlass models`",
+        };
+        Failure::usage(&details.message, details.hint.unwrap_or_else(|| otherwise.into()))
     })?;
     let budget = budget(&config, choice, args.budget)?;
+    args.record.as_deref().map(check_recording).transpose()?;
     let goal = read_goal(goal)?;
+    if args.printing.shows_progress() {
+        tell(&given);
+        let skills = skills::now(&surroundings, &args.workspace);
+        let found = mcp::found(&surroundings, &given, &args.workspace, &skills, None);
+        found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
+    }
     Ok(Draft {
         user_id: Some(setting.surroundings.user()),
         goal: skills::goal(&setting.surroundings, &args.workspace, &axes, goal)?,
@@ -210,12 +216,6 @@ fn budget(
     choice: &ModelChoice,
     given: Option<f64>,
 ) -> Result<Option<f64>, Failure> {
-    if given.is_some_and(|usd| !usd.is_finite() || usd <= 0.0) {
-        return Err(Failure::usage(
-            "`--budget` must be more than nothing",
-            "give it in US dollars: `--budget 2.50`",
-        ));
-    }
     let budget = given.or(config.agent.budget_usd);
     let priced =
         models::price(config, choice).is_some() || matches!(choice, ModelChoice::Script(_));
@@ -252,27 +252,49 @@ fn flags(args: &How) -> Vec<Flag> {
     given.into_iter().filter_map(flag).collect()
 }
 
+/// Nobody wants to learn at the end of a long run that there is no recording of it.
+fn check_recording(path: &Path) -> Result<(), Failure> {
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    let failed = opened.with_context(|| format!("`{}` cannot be written", path.display()));
+    let hint = || Some("name another file with `--record FILE`".into());
+    failed.map(drop).map_err(|error| Failure { hint: hint(), ..error.into() })
+}
+
+/// The goal as it is given, from standard input or from a file: text of a bounded size.
 fn read_goal(text: &str) -> Result<String, Failure> {
-    let mut goal = String::new();
-    match text.strip_prefix('@') {
+    let (place, hint, bytes) = match text.strip_prefix('@') {
         _ if text == "-" => {
-            let mut input = std::io::stdin().lock().take(MAX_GOAL_BYTES);
-            input
-                .read_to_string(&mut goal)
-                .context("the goal cannot be read from standard input")?;
+            let bytes = limited(std::io::stdin().lock());
+            ("standard input".to_owned(), "hand in text: `git diff | windlass run -`", bytes)
         }
         Some(path) => {
-            let file = std::fs::File::open(path)
-                .and_then(|file| file.take(MAX_GOAL_BYTES).read_to_string(&mut goal));
-            let failed = file.with_context(|| format!("the goal cannot be read from `{path}`"));
-            failed.map_err(|error| Failure {
-                hint: Some("name a text file that you can read: `windlass run @goal.md`".into()),
-                ..error.into()
-            })?;
+            let bytes = File::open(path).and_then(limited);
+            (
+                format!("`{path}`"),
+                "name a text file that you can read: `windlass run @goal.md`",
+                bytes,
+            )
         }
-        None => text.clone_into(&mut goal),
-    }
-    Ok(goal)
+        None => return Ok(text.to_owned()),
+    };
+    let bytes = match bytes {
+        Ok(bytes) if bytes.len() as u64 > MAX_GOAL_BYTES => Err(std::io::Error::other(
+            "it is larger than 1 MiB; put long texts into files and name them in the goal",
+        )),
+        other => other,
+    };
+    let goal = bytes.map_err(anyhow::Error::from).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("it is not text in UTF-8"))
+    });
+    let failed = goal.with_context(|| format!("the goal cannot be read from {place}"));
+    failed.map_err(|error| Failure { hint: Some(hint.into()), ..error.into() })
+}
+
+/// Everything, or one byte more than may be.
+fn limited(source: impl std::io::Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(MAX_GOAL_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Drives a task, prints it as it goes on, and turns its outcome into an exit code. A question is
@@ -306,6 +328,7 @@ pub(super) async fn drive(
             }
         };
         if let ask::Answered::No = answered {
+            setting.clean_outputs();
             return code(setting, &result, &stop);
         }
     }

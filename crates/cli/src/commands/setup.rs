@@ -12,7 +12,7 @@ use windlass_skills::Scope;
 
 use super::ask;
 use crate::args;
-use crate::config::{self, Config, File, ModelChoice, Trust};
+use crate::config::{self, Config, File, Flag, ModelChoice, Trust};
 use crate::failure::Failure;
 use crate::show::{Look, Table, note, out, pages, plain};
 use crate::wiring::{self, Surroundings, mcp, models, trust};
@@ -38,10 +38,18 @@ pub(super) fn config(surroundings: &Surroundings, args: &args::ConfigArgs) -> Re
 }
 
 pub(super) fn models(surroundings: &Surroundings, args: &args::Models) -> Result<u8, Failure> {
-    let config = surroundings.config(&args.workspace)?;
+    let flag = |value: &String| Flag {
+        flag: "--model".to_owned(),
+        key: "models.model".to_owned(),
+        value: value.clone(),
+    };
+    let flags = args.model.iter().map(flag).collect();
+    let config = Surroundings { flags, ..surroundings.clone() }.config(&args.workspace)?;
     let mut table = Table::new(&["MODE", "MODEL", "WHERE"], &[]);
     let mut chosen: BTreeMap<String, ModelChoice> = BTreeMap::new();
-    for &mode in ModelMode::ALL {
+    // With one model for every mode, one line says it.
+    let modes = if args.model.is_some() { &[ModelMode::Smart][..] } else { ModelMode::ALL };
+    for &mode in modes {
         let choice = config.models.for_mode(mode)?;
         let place = place(&config, choice);
         if args.json && !args.test {
@@ -51,7 +59,8 @@ pub(super) fn models(surroundings: &Surroundings, args: &args::Models) -> Result
             .to_string());
         }
         let place = place.unwrap_or_else(|problem| problem);
-        table.row(vec![mode.to_string(), choice.to_string(), place]);
+        let mode = if args.model.is_some() { "any".to_owned() } else { mode.to_string() };
+        table.row(vec![mode, choice.to_string(), place]);
         chosen.insert(choice.to_string(), choice.clone());
     }
     if !args.json {
@@ -61,7 +70,7 @@ pub(super) fn models(surroundings: &Surroundings, args: &args::Models) -> Result
     if !args.test {
         return Ok(0);
     }
-    let runtime = wiring::runtime()?;
+    let runtime = wiring::runtime(wiring::Load::One)?;
     let mut code = 0;
     for (name, choice) in chosen {
         let outcome = runtime.block_on(tested(&config, &choice));

@@ -9,7 +9,7 @@ use super::Config;
 use super::error::{ConfigError, Source};
 use super::kind::Value;
 use super::layers::{Layers, fact_key};
-use super::models::DEFAULT_MODEL;
+use super::models::{DEFAULT_ANTHROPIC_MODEL, DEFAULT_MODEL};
 use super::notice::Notice;
 use super::settings::Setting;
 use super::types::{ModelChoice, ModelFacts, Provider, SearchProvider};
@@ -44,14 +44,17 @@ pub(super) fn follow_smart(layers: &mut Layers) {
 }
 
 fn default_model(values: &Values) -> Option<ModelChoice> {
-    let provider = if values.get("models.litellm_api_base").is_some() {
-        Provider::Litellm
-    } else if values.get("models.openai_api_key").is_some() {
-        Provider::Openai
+    let is_set = |key: &str| values.get(key).is_some();
+    let (provider, model) = if is_set("models.litellm_api_base") {
+        (Provider::Litellm, DEFAULT_MODEL)
+    } else if is_set("models.openai_api_key") {
+        (Provider::Openai, DEFAULT_MODEL)
+    } else if is_set("models.anthropic_api_key") {
+        (Provider::Anthropic, DEFAULT_ANTHROPIC_MODEL)
     } else {
         return None;
     };
-    Some(ModelChoice::Served { provider, model: DEFAULT_MODEL.to_owned() })
+    Some(ModelChoice::Served { provider, model: model.to_owned() })
 }
 
 fn hold_model(values: &mut Values, key: &str, model: ModelChoice, source: Source) {

@@ -11,6 +11,8 @@ use super::types::{Base, ModelChoice, Provider};
 pub const DEFAULT_CONTEXT_WINDOW: u64 = 128_000;
 /// The model that is used where a provider is configured and no model named (ES-295).
 pub(super) const DEFAULT_MODEL: &str = "gpt-4o";
+/// The same where Anthropic's is the only key.
+pub(super) const DEFAULT_ANTHROPIC_MODEL: &str = "claude-sonnet-4-5";
 
 /// Where a served model is asked, and with what key.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +37,8 @@ impl Models {
             ConfigError::missing(
                 "models.smart",
                 "no model is configured",
-                "set `LITELLM_MODEL` and `LITELLM_API_BASE`, or `OPENAI_API_KEY`, or \
-                 `models.smart` and `ANTHROPIC_API_KEY`; or try `windlass demo`",
+                "set `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`, or `LITELLM_API_BASE` and \
+                 `LITELLM_MODEL`; or try `windlass demo`",
             )
             .into()
         })

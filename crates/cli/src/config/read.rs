@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::error::{ConfigError, ConfigErrors};
+use super::settings::Store;
 use super::{Config, File, Flag, Sources, Trust};
 
 /// The largest file that is read; a configuration this long is a mistake.
@@ -60,13 +61,21 @@ pub fn load(
     }
 }
 
+/// What the user's file says about the data directory; nothing else may.
+pub fn store(env: &BTreeMap<String, String>) -> Result<Store, ConfigErrors> {
+    let user = user_file(env).map(|path| open(&path)).transpose()?.flatten();
+    let sources = Sources { user, project: None, env: BTreeMap::new(), flags: Vec::new() };
+    Config::load(&sources).map(|config| config.store)
+}
+
 fn open(path: &Path) -> Result<Option<File>, ConfigErrors> {
     let text = match text(path) {
         Ok(text) => text,
         Err(error) if gone(&error) => return Ok(None),
         Err(error) => {
-            let problem = format!("`{}` cannot be read", path.display());
-            return Err(ConfigError::missing("", problem, error.to_string()).into());
+            let problem = format!("`{}` cannot be read: {error}", path.display());
+            let hint = "make it a text file that you can read, or move it away";
+            return Err(ConfigError::missing("", problem, hint).into());
         }
     };
     Ok(Some(File { path: path.to_owned(), text }))

@@ -167,7 +167,7 @@ macro_rules! section {
 section! {
     /// Which models answer, where they are, and how patiently they are asked.
     "models" Models {
-        /// The everyday model; `gpt-4o` where LiteLLM or OpenAI is configured and nothing is said.
+        /// The everyday model. Where nothing is said: `gpt-4o` with LiteLLM or OpenAI, `claude-sonnet-4-5` with only Anthropic.
         smart: Option<ModelChoice> = Kind::Model, "", Approved, "LITELLM_MODEL";
         /// The quick and cheap model, for small bounded work; as `smart` where unset.
         fast: Option<ModelChoice> = Kind::Model, "", Approved;
@@ -388,8 +388,6 @@ section! {
         data_dir: Option<String> = Kind::Text, "", User;
         /// How long whole outputs are kept.
         outputs_keep_days: Duration = Kind::Time(Unit::Days, Duration::from_secs(24 * 60 * 60), Duration::from_secs(3_650 * 24 * 60 * 60)), "7", User;
-        /// Where one stream of output stops being stored.
-        output_max_bytes: ByteSize = Kind::Size(ByteSize(64 << 10), ByteSize(1 << 40)), "64m", User;
     }
 }
 

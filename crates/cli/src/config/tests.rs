@@ -144,7 +144,6 @@ fn every_setting_has_the_designed_default() {
     mcp.placement                              sandbox                          default
     store.data_dir                             -                                default
     store.outputs_keep_days                    7                                default
-    store.output_max_bytes                     64m                              default
     server.listen                              127.0.0.1:7878                   default
     server.allowed_hosts                       none                             default
     ");

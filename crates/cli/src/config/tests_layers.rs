@@ -312,6 +312,7 @@ fn models_resolve_at_load_and_visibly() {
         ("nothing", nothing()),
         ("litellm only", env(&[("LITELLM_API_BASE", "http://localhost:4000")])),
         ("openai only", env(&[("OPENAI_API_KEY", "k")])),
+        ("anthropic only", env(&[("ANTHROPIC_API_KEY", "k")])),
         ("bare name", env(&[("LITELLM_MODEL", "my-model")])),
         ("all three", user("[models]\nfast = 'a'\nsmart = 'b'\ndeep = 'openai/c'")),
         (
@@ -340,13 +341,16 @@ fn models_resolve_at_load_and_visibly() {
     openai only: openai/gpt-4o | openai/gpt-4o | openai/gpt-4o
     no model is named, so `openai/gpt-4o` is used; set `models.smart` to choose
     `models.fast` and `models.deep` are not set and are `openai/gpt-4o`, as `smart`
+    anthropic only: anthropic/claude-sonnet-4-5 | anthropic/claude-sonnet-4-5 | anthropic/claude-sonnet-4-5
+    no model is named, so `anthropic/claude-sonnet-4-5` is used; set `models.smart` to choose
+    `models.fast` and `models.deep` are not set and are `anthropic/claude-sonnet-4-5`, as `smart`
     bare name: litellm/my-model | litellm/my-model | litellm/my-model
     `models.fast` and `models.deep` are not set and are `litellm/my-model`, as `smart`
     all three: litellm/a | litellm/b | openai/c
     explicit: script:x.yaml | script:x.yaml | script:x.yaml
     ");
     let none = Config::load(&nothing()).unwrap();
-    insta::assert_snapshot!(none.models.for_mode(ModelMode::Smart).unwrap_err(), @r"`models.smart`: no model is configured (set `LITELLM_MODEL` and `LITELLM_API_BASE`, or `OPENAI_API_KEY`, or `models.smart` and `ANTHROPIC_API_KEY`; or try `windlass demo`)");
+    insta::assert_snapshot!(none.models.for_mode(ModelMode::Smart).unwrap_err(), @r"`models.smart`: no model is configured (set `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`, or `LITELLM_API_BASE` and `LITELLM_MODEL`; or try `windlass demo`)");
 }
 
 /// ES-351, ES-352, §15.17
@@ -496,7 +500,7 @@ fn files_are_found_by_the_rules_and_read_with_a_limit() {
     std::fs::create_dir(home.path().join(".windlass/config.toml")).unwrap();
     let shown = load("").unwrap_err().to_string().replace(&at, "DIR");
     insta::assert_snapshot!(shown, @r"
-    `DIR/windlass/config.toml` cannot be read (it is larger than 1 MiB)
-    `DIR/.windlass/config.toml` cannot be read (it is not a regular file)
+    `DIR/windlass/config.toml` cannot be read: it is larger than 1 MiB (make it a text file that you can read, or move it away)
+    `DIR/.windlass/config.toml` cannot be read: it is not a regular file (make it a text file that you can read, or move it away)
     ");
 }

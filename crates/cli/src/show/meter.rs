@@ -134,7 +134,7 @@ impl Meter {
     }
 
     /// Money, where any of it is known; a `+` says that some is not.
-    fn cost_words(&self) -> Option<String> {
+    pub fn cost_words(&self) -> Option<String> {
         let more = if self.unpriced { "+" } else { "" };
         self.priced.then(|| format!("{}{more}", money(self.cost)))
     }
@@ -161,6 +161,8 @@ pub fn count(number: u64) -> String {
 
 /// US dollars with as many digits as say something.
 pub fn money(dollars: f64) -> String {
+    // The sum of nothing is a negative zero.
+    let dollars = dollars + 0.0;
     if dollars > 0.0 && dollars < 1.0 { format!("${dollars:.4}") } else { format!("${dollars:.2}") }
 }
 
@@ -189,6 +191,7 @@ mod tests {
         assert_eq!(clock(Duration::from_secs(67)), "1:07");
         assert_eq!(clock(Duration::from_secs(3723)), "1:02:03");
         assert_eq!([count(950), count(12_345), count(4_500_000)], ["950", "12.3k", "4.5M"]);
+        assert_eq!(money(std::iter::empty::<f64>().sum()), "$0.00");
         assert_eq!([money(0.0), money(0.0123), money(12.345)], ["$0.00", "$0.0123", "$12.35"]);
     }
 }

@@ -8,11 +8,13 @@ mod look;
 mod markdown;
 mod words;
 mod meter;
+mod ending;
 mod screen;
 mod table;
 pub mod pages;
 
 use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 pub use look::{Look, Paint};
 pub use markdown::render as markdown;
@@ -23,9 +25,26 @@ pub use table::Table;
 
 use crate::failure::Failure;
 
-/// Prints a result. A reader that has gone away is no error of ours.
+/// What became of results that could not be printed: an error number, or 0.
+static LOST: AtomicI32 = AtomicI32::new(0);
+
+/// Prints a result. A reader that has gone away is no error of ours; anything else is told at the end.
 pub fn out(text: &str) {
-    let _ = writeln!(io::stdout().lock(), "{text}");
+    let mut stdout = io::stdout().lock();
+    if let Err(error) = writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        LOST.store(error.raw_os_error().unwrap_or(-1), Ordering::Relaxed);
+    }
+}
+
+/// Whether nobody reads results any more.
+pub fn reader_is_gone() -> bool {
+    LOST.load(Ordering::Relaxed) == rustix::io::Errno::PIPE.raw_os_error()
+}
+
+/// Why results were lost, where the reader is still there: a full disk, most likely.
+pub fn lost_results() -> Option<io::Error> {
+    let number = LOST.load(Ordering::Relaxed);
+    (number != 0 && !reader_is_gone()).then(|| io::Error::from_raw_os_error(number))
 }
 
 /// Prints a remark.

@@ -2,6 +2,7 @@
 
 use jiff::{SpanRound, Timestamp, Unit};
 use serde_json::json;
+use windlass_core::command::HitlRequest;
 use windlass_core::event::{Event, Record};
 use windlass_core::state::TaskState;
 use windlass_core::status::TaskStatus;
@@ -9,10 +10,11 @@ use windlass_core::text::one_line;
 use windlass_store::{QuestionRow, TaskRow};
 
 use super::meter::money;
-use super::{Gauge, Paint, plain};
+use super::{Gauge, Paint, ending, plain};
 
+pub use super::ending::{answer_with, question_lines};
 pub use super::meter::{clock, count as short_count, money as dollars};
-pub use super::screen::{FRAME, answer_with, question_lines};
+pub use super::screen::FRAME;
 
 /// How wide a line of a page gets.
 const WIDTH: usize = 100;
@@ -62,8 +64,18 @@ pub fn task_json(row: &TaskRow, driven: Option<u32>) -> serde_json::Value {
     })
 }
 
+/// What was spent, for a list: a price that nobody knows is not zero.
+pub fn spent(dollars: f64, tokens: u64) -> String {
+    if dollars == 0.0 && tokens > 0 { "-".to_owned() } else { money(dollars) }
+}
+
 /// One task on a page, in `show`.
-pub fn task_page(state: &TaskState, driven: Option<u32>, gauge: Option<Gauge>) -> String {
+pub fn task_page(
+    state: &TaskState,
+    driven: Option<u32>,
+    gauge: Option<Gauge>,
+    cost: &str,
+) -> String {
     let mut page = format!(
         "{}\n  goal       {}\n  status     {} ({})\n  axes       {}\n  workspace  {}\n",
         state.id(),
@@ -75,11 +87,8 @@ pub fn task_page(state: &TaskState, driven: Option<u32>, gauge: Option<Gauge>) -
     );
     let usage = &state.usage;
     page += &format!(
-        "  usage      {} rounds, {} calls, {} tokens, {}\n",
-        usage.iterations,
-        usage.tool_calls,
-        usage.total_tokens,
-        money(state.cost_spent),
+        "  usage      {} rounds, {} calls, {} tokens, {cost}\n",
+        usage.iterations, usage.tool_calls, usage.total_tokens,
     );
     if let Some(gauge) = gauge {
         let words = gauge.words(Paint { on: false });
@@ -112,14 +121,14 @@ pub fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {
     Some(Gauge::at(state.last_tokens, window))
 }
 
-/// One open question, in `inbox`.
-pub fn question_page(row: &QuestionRow) -> String {
+/// One open question, in `inbox`: what is asked, about what, and how to answer.
+pub fn question_page(row: &QuestionRow, age: &str) -> String {
     let question = &row.question;
-    let mut page = format!("{}  {}\n  of {}", question.id, plain(&question.question), row.task);
-    for option in &question.options {
-        page += &format!("\n  - {}", plain(option));
-    }
-    page
+    let mut lines = vec![format!("{}  {}", question.id, plain(&question.question))];
+    lines.extend(ending::about(question.context.as_deref(), &question.options));
+    lines.push(format!("  asked {age} ago by {}", row.task));
+    lines.push(format!("  {}", answer_with(&HitlRequest::from(question))));
+    lines.join("\n")
 }
 
 /// One open question as JSON.

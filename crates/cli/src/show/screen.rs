@@ -7,15 +7,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use windlass_agent::Preview;
-use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
-use windlass_core::event::{Event, Record};
+use windlass_core::command::{ResultStatus, TaskResult};
+use windlass_core::event::{AgentStart, Event, LlmResponse, Record};
+use windlass_core::message::Finish;
 use windlass_core::plan::WorkingPlan;
-use windlass_core::state::TaskState;
+use windlass_core::state::{Stage, TaskState};
 use windlass_core::text::{one_line, suffix};
 use windlass_model::Live;
 
-use super::meter::{Meter, clock, count};
-use super::{Look, Paint, markdown, note, out, plain, words};
+use super::meter::{Meter, clock};
+use super::{Look, Paint, ending, markdown, note, out, plain, words};
 use crate::args::Printing;
 
 /// How wide a line of progress gets where nobody says how wide the screen is.
@@ -52,7 +53,7 @@ impl Screen {
             look,
             meter: Meter::of(state),
             began: Instant::now(),
-            now: "starting".to_owned(),
+            now: at_hand(state).unwrap_or_else(|| "starting".to_owned()),
             heard: String::new(),
             replying: false,
             planned: state.plan.is_some(),
@@ -106,13 +107,12 @@ impl Screen {
             Live::Retrying { after, reason, .. } | Live::Waiting { after, reason, .. } => {
                 self.heard.clear();
                 let reason = one_line(&plain(reason), self.width());
-                let seconds = after.as_secs_f64();
-                self.say(
-                    &self
-                        .look
-                        .notes
-                        .yellow(&format!("  … {reason}; trying again in {seconds:.1} s")),
-                );
+                let after = match after.as_secs() {
+                    0..60 => format!("{:.1} s", after.as_secs_f64()),
+                    _ => clock(*after),
+                };
+                let line = format!("  … {reason}; trying again in {after}");
+                self.say(&self.look.notes.yellow(&line));
                 self.now = "waiting for the model".to_owned();
             }
             Live::CallArguments { .. } | Live::Bytes(_) => {}
@@ -151,8 +151,12 @@ impl Screen {
         if self.printing.print && result.status == ResultStatus::Completed {
             return;
         }
-        for line in self.ending(result) {
+        for line in ending::lines(result, self.look.notes) {
             note(&line);
+        }
+        if self.shows_progress() && result.status == ResultStatus::Completed {
+            let summary = ending::summary(result, self.meter.cost_words());
+            note(&self.look.notes.dim(&summary));
         }
     }
 
@@ -192,8 +196,7 @@ impl Screen {
             // A segment that follows an answer given here needs no introduction.
             Event::AgentStart(_) if self.introduced => Vec::new(),
             Event::AgentStart(start) => {
-                let about = format!("{} · {} · {}", start.task_id, start.model, start.container);
-                let mut lines = vec![paint.dim(&about)];
+                let mut lines = vec![paint.dim(&about(start, self.look.notes_width()))];
                 if !start.footing.is_empty() {
                     lines.push(paint.yellow(&text(&format!("sandbox: {}", start.footing))));
                 }
@@ -205,9 +208,7 @@ impl Screen {
             Event::SandboxLost(lost) => {
                 vec![paint.yellow(&text(&format!("sandbox lost: {}", lost.reason)))]
             }
-            Event::LlmResponse(response) if !response.calls.is_empty() => {
-                said(&response.text, paint, width)
-            }
+            Event::LlmResponse(response) => self.reply_lines(response),
             Event::ToolCall(call) => match call.tool.as_str() {
                 // What these do has an event of its own.
                 "update_plan" | "publish_deliverable" | "ask_user" => Vec::new(),
@@ -237,6 +238,8 @@ impl Screen {
                 vec![text(&format!("• {} ended: {}", exited.command, exited.exit))]
             }
             Event::MemoryFlush(_) => vec![paint.dim("context filling up: saving notes")],
+            // Nothing could be made shorter; what comes of that is said at the end.
+            Event::CompactionEnd(end) if end.summarized_turns == 0 => Vec::new(),
             Event::CompactionEnd(end) => vec![paint.dim(&text(&format!(
                 "context made shorter: {} turns summarized, {} kept, {} → {} tokens",
                 end.summarized_turns, end.kept_turns, end.tokens_before, end.tokens_after
@@ -254,7 +257,6 @@ impl Screen {
             Event::InjectionReceived(_)
             | Event::CompactionStart(_)
             | Event::CompactionProgress(_)
-            | Event::LlmResponse(_)
             | Event::TaskCreated(_)
             | Event::StatusChanged(_)
             | Event::LlmRequest(_)
@@ -266,6 +268,19 @@ impl Screen {
             | Event::SandboxEnded(_)
             | Event::AgentEnd(_) => Vec::new(),
         }
+    }
+
+    /// What it says on the way. Its last word is shown at the end, unless it did not come whole.
+    fn reply_lines(&self, response: &LlmResponse) -> Vec<String> {
+        let (paint, width) = (self.look.notes, self.width());
+        let why = match response.finish {
+            _ if !response.calls.is_empty() => None,
+            Finish::Stop | Finish::ToolCalls => return Vec::new(),
+            Finish::Length => Some("cut at the model's output limit; asking for the rest"),
+            Finish::ContentFilter => Some("stopped by the provider's content filter"),
+        };
+        let why = why.map(|why| paint.yellow(&format!("  … {why}")));
+        said(&response.text, paint, width).into_iter().chain(why).collect()
     }
 
     /// The whole plan when it is made, one line whenever it changes.
@@ -280,50 +295,6 @@ impl Screen {
             format!("  {} {}", step.status.icon(), one_line(&plain(&step.description), width))
         });
         [heading].into_iter().chain(steps).collect()
-    }
-
-    fn ending(&self, result: &TaskResult) -> Vec<String> {
-        let (paint, task) = (self.look.notes, result.task_id);
-        let mut lines: Vec<String> = result
-            .deliverables
-            .iter()
-            .map(|file| plain(&format!("deliverable {}: {}", file.filepath, file.description)))
-            .collect();
-        match result.status {
-            ResultStatus::Completed => lines.extend(self.summary(result)),
-            ResultStatus::Failed => {
-                if let Some(error) = &result.error_details {
-                    lines.push(format!("{} {}", paint.red("failed:"), plain(&error.message)));
-                    let seen = error.diagnostic.iter();
-                    lines.extend(seen.map(|seen| format!("  seen: {}", plain(seen))));
-                    let hint = error.hint.iter();
-                    lines.extend(hint.map(|hint| format!("\nhint: {}", plain(hint))));
-                }
-            }
-            ResultStatus::BlockedUser => {
-                if let Some(asked) = &result.hitl_request {
-                    lines.extend(question_lines(asked, paint));
-                    lines.push(answer_with(asked));
-                }
-            }
-            ResultStatus::Paused => {
-                lines.push(format!("paused; go on with: windlass resume {task}"));
-            }
-            ResultStatus::Cancelled => lines.push("cancelled".to_owned()),
-        }
-        lines
-    }
-
-    /// What it took, in one line, where progress was shown.
-    fn summary(&self, result: &TaskResult) -> Option<String> {
-        let usage = &result.usage;
-        let rounds = match usage.iterations {
-            1 => "1 round".to_owned(),
-            many => format!("{many} rounds"),
-        };
-        let took = clock(Duration::from_millis(usage.duration_ms));
-        let words = format!("done in {took} · {rounds} · {} tokens", count(usage.total_tokens));
-        self.shows_progress().then(|| self.look.notes.dim(&words))
     }
 
     /// Removes the line below, so that something can be printed in its place.
@@ -341,8 +312,8 @@ impl Screen {
         let width = self.look.notes_width();
         let elapsed = self.began.elapsed();
         let measured = self.meter.words(elapsed, Paint { on: false });
-        // The spinner, the spaces and the dot between.
-        let room = width.saturating_sub(measured.width() + 6);
+        // The spinner, the spaces and the dot between; and `^C`, which the terminal puts behind it.
+        let room = width.saturating_sub(measured.width() + 8);
         let spinner = self.look.notes.cyan(SPINNER[self.frame % SPINNER.len()]);
         let line = if room >= 8 {
             let now = tail_or_head(&self.now, room);
@@ -360,6 +331,25 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// The call that a task which was interrupted goes on with; no event says so again.
+fn at_hand(state: &TaskState) -> Option<String> {
+    let call = state.open_calls.first()?;
+    let Stage::Started(call) = &call.stage else { return None };
+    Some(words::call(&call.tool, &call.arguments, PIPED_WIDTH))
+}
+
+/// Who works, on what model, and where; why there is said where the line has room for it.
+fn about(start: &AgentStart, width: usize) -> String {
+    let model = match start.model.strip_prefix("script:") {
+        Some(path) => format!("script:{}", path.rsplit('/').next().unwrap_or(path)),
+        None => start.model.clone(),
+    };
+    let line = |place: &str| plain(&format!("{} · {model} · {place}", start.task_id));
+    let whole = line(&start.container);
+    let short = start.container.split(" (").next().unwrap_or(&start.container);
+    if whole.width() <= width { whole } else { line(short) }
 }
 
 /// What the agent says between its calls, indented.
@@ -390,21 +380,6 @@ fn tail_or_head(text: &str, columns: usize) -> String {
         return line.to_owned();
     }
     line.chars().scan(0, fits).chain(['…']).collect()
-}
-
-/// A question as a person reads it, its options numbered.
-pub fn question_lines(asked: &HitlRequest, paint: Paint) -> Vec<String> {
-    let mut lines = vec![format!("{} {}", paint.yellow("question:"), plain(&asked.question))];
-    let context = asked.context.as_deref().map(plain).unwrap_or_default();
-    lines.extend(context.lines().map(|line| format!("  {line}")));
-    let numbered = (1..).zip(&asked.options);
-    lines.extend(numbered.map(|(number, option)| format!("  {number}. {}", plain(option))));
-    lines
-}
-
-/// The command that answers it.
-pub fn answer_with(asked: &HitlRequest) -> String {
-    format!("\nanswer with: windlass answer {} \"…\" --resume", asked.request_id)
 }
 
 #[cfg(test)]

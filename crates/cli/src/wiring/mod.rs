@@ -3,6 +3,7 @@
 pub mod gate;
 pub mod mcp;
 pub mod models;
+mod resident;
 pub mod sandbox;
 pub mod skills;
 pub mod telemetry;
@@ -47,7 +48,10 @@ impl Surroundings {
         let env = config::read::environment();
         let data = match data {
             Some(data) => data,
-            None => data_directory(&env)?,
+            None => match config::read::store(&env)?.data_dir {
+                Some(data) => below_home(&data, &env),
+                None => data_directory(&env)?,
+            },
         };
         let (sandbox, record, skill_directories) = (None, None, None);
         Ok(Self { env, flags: Vec::new(), data, sandbox, record, skill_directories })
@@ -69,6 +73,14 @@ impl Surroundings {
     }
 }
 
+/// A path as people write it in a file: `~/` is the home directory.
+fn below_home(path: &str, env: &BTreeMap<String, String>) -> PathBuf {
+    match (path.strip_prefix("~/"), env.get("HOME")) {
+        (Some(rest), Some(home)) => Path::new(home).join(rest),
+        _ => PathBuf::from(path),
+    }
+}
+
 fn data_directory(env: &BTreeMap<String, String>) -> Result<PathBuf, Failure> {
     let variable = |name| env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("XDG_DATA_HOME")
@@ -84,6 +96,11 @@ pub fn coordinator(
     surroundings: &Surroundings,
     options: windlass_store::Options,
 ) -> Result<Coordinator, Failure> {
+    // A file that cannot be read is an error where its other settings matter.
+    let keep = config::read::store(&surroundings.env).ok();
+    let keep = keep.and_then(|set| jiff::SignedDuration::try_from(set.outputs_keep_days).ok());
+    let keep_outputs = keep.unwrap_or(options.keep_outputs);
+    let options = windlass_store::Options { keep_outputs, ..options };
     let store = Store::open(&surroundings.data, options)?;
     let workbench = Workbench::new(surroundings.clone(), store.clone());
     Ok(Coordinator::new(store, Arc::new(workbench), Arc::new(Timestamp::now)))
@@ -105,8 +122,20 @@ pub fn limits(config: &Config) -> Limits {
     }
 }
 
+/// What a runtime is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// One task, or one question: a single thread does it all, and nothing is handed from one to another.
+    One,
+    /// As many tasks as the machine carries.
+    Many,
+}
+
 /// The runtime that everything runs on.
-pub fn runtime() -> Result<Runtime, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    Ok(runtime.context("the async runtime does not start")?)
+pub fn runtime(load: Load) -> Result<Runtime, Failure> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if load == Load::One {
+        builder.worker_threads(1);
+    }
+    Ok(builder.enable_all().build().context("the async runtime does not start")?)
 }

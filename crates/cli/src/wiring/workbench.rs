@@ -10,6 +10,7 @@ use windlass_coordinator::{BoxFuture, Equip};
 use windlass_core::axes::ModelMode;
 use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::guard::Thresholds;
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{ContextService, Embeddings, Model, Recorder};
@@ -19,7 +20,7 @@ use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{News, Registry, Shell, World};
 
-use super::{Surroundings, gate, mcp, models, sandbox, skills, web};
+use super::{Surroundings, gate, mcp, models, resident, sandbox, skills, web};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
@@ -50,7 +51,7 @@ impl Workbench {
             .map_err(|errors| misconfigured(errors.into()))?;
         let choice = config.models.for_mode(task.axes.model_mode).cloned();
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
-        let model = self.recorded(models::open(&config, &choice)?)?;
+        let model = self.recorded(models::open(&config, &choice)?, task.started)?;
         let summarizer = summarizer(&config, &choice)?;
         let shelf = skills::shelf(&self.surroundings, directory)
             .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
@@ -88,6 +89,7 @@ impl Workbench {
         let memory = Some(memory(&config, &self.store)?);
         let tree = None;
         let trusted = super::skills::hooks_trusted(self.surroundings.data.clone());
+        resident::give_back();
         let bound_by = Vec::new();
         Ok(Agent {
             model,
@@ -116,10 +118,19 @@ impl Workbench {
         models::open(&config, choice)
     }
 
-    /// The model, its replies written down where that was asked for.
-    fn recorded(&self, model: Arc<dyn Model>) -> Result<Arc<dyn Model>, ErrorDetails> {
+    /// The model, its replies written down where that was asked for. A run that was interrupted by a
+    /// question goes on with its recording.
+    fn recorded(
+        &self,
+        model: Arc<dyn Model>,
+        resumed: bool,
+    ) -> Result<Arc<dyn Model>, ErrorDetails> {
         let Some(path) = &self.surroundings.record else { return Ok(model) };
-        let recorder = Recorder::create(model, path).map_err(|error| {
+        let recorder = match resumed {
+            true => Recorder::append(model, path),
+            false => Recorder::create(model, path),
+        };
+        let recorder = recorder.map_err(|error| {
             let message = format!("`{}` cannot be written: {error}", path.display());
             ErrorDetails::new(ErrorType::InvalidCommand, message)
                 .hinted("name another file with `--record FILE`")
@@ -224,6 +235,11 @@ fn settings(
             memory_flush_soft_threshold_tokens: Some(compaction.memory_flush_soft_threshold_tokens),
             max_summary_tokens: Some(compaction.max_summary_tokens),
             preserve_recent_turns: Some(compaction.preserve_recent_turns),
+        },
+        guard: Thresholds {
+            max_identical_calls: config.agent.max_identical_calls as usize,
+            max_consecutive_failures: config.agent.max_consecutive_failures as usize,
+            pattern_window: config.agent.pattern_window as usize,
         },
         compact_at_plan_step: compaction.at_plan_step,
         deny: gate::denylist(config),

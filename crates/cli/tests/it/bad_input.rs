@@ -212,3 +212,70 @@ fn an_unknown_shell() {
 fn autonomous_without_a_goal() {
     insta::assert_snapshot!(error(&program(), &["headless", "autonomous"]));
 }
+
+#[test]
+fn an_amount_that_is_none() {
+    insta::assert_snapshot!(error(&program(), &["run", "x", "--budget", "much"]));
+}
+
+#[test]
+fn a_negative_time() {
+    insta::assert_snapshot!(error(&program(), &["run", "x", "--timeout", "-5"]));
+}
+
+#[test]
+fn a_goal_file_that_is_a_directory() {
+    insta::assert_snapshot!(error(&program(), &["run", "@."]));
+}
+
+/// Nothing is cut off silently: a goal is taken whole or not at all.
+#[test]
+fn a_goal_that_is_too_long() {
+    let program = program();
+    std::fs::write(program.workspace().join("goal.md"), "x".repeat(1024 * 1024 + 1)).unwrap();
+    insta::assert_snapshot!(error(&program, &["run", "@goal.md"]));
+    std::fs::write(program.workspace().join("goal.md"), "x".repeat(1024 * 1024)).unwrap();
+    let taken = program.windlass(&["run", "@goal.md", "--context-window", "2000000"]);
+    assert_eq!(taken.code, 3, "{taken:?}");
+}
+
+#[test]
+fn a_goal_that_is_no_text() {
+    let program = program();
+    std::fs::write(program.workspace().join("picture"), b"\xff\xfe\x00").unwrap();
+    let from_file = error(&program, &["run", "@picture"]);
+    let mut command = program.command(&["run", "-"]);
+    command.stdin(std::fs::File::open(program.workspace().join("picture")).unwrap());
+    let from_stdin: crate::program::Ran = command.output().unwrap().into();
+    insta::assert_snapshot!([from_file, from_stdin.expect(2).stderr].join("\n---\n"));
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_is_refused_before_there_is_a_task() {
+    let program = program();
+    insta::assert_snapshot!(error(&program, &["run", "x", "--record", "nowhere/tape.yaml"]));
+    assert_eq!(program.windlass(&["tasks", "--json"]).stdout, "");
+}
+
+#[test]
+fn a_result_that_does_not_fit_on_the_disk() {
+    let program = program();
+    let mut command = program.command(&["config"]);
+    command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+    let ran: crate::program::Ran = command.output().unwrap().into();
+    insta::assert_snapshot!(
+        ran.expect(2)
+            .stderr
+            .lines()
+            .skip_while(|line| line.starts_with("notice"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+}
+
+#[test]
+fn a_goal_without_quotes() {
+    let run = error(&program(), &["run", "fix", "the", "build"]);
+    let alone = error(&program(), &["fix", "the", "build", "--json"]);
+    insta::assert_snapshot!([run, alone].join("\n---\n"));
+}

@@ -55,6 +55,22 @@ fn the_demo_mends_a_failing_test_and_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(home.path().join("tmp")).unwrap().count(), 0);
 }
 
+/// What the README shows is what the demo prints into a pipe: its answer stands before what it delivers.
+#[test]
+fn the_readme_shows_the_demo_as_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let ran = demo(home.path(), &[]).output().unwrap();
+    let (stdout, stderr) =
+        (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    let (work, end) = stderr.split_once("deliverable ").unwrap();
+    let (end, _) = end.split_once("\n\nThat was").unwrap();
+    let printed = masked(&format!("{work}{stdout}deliverable {end}"));
+    let readme = include_str!("../../../../README.md");
+    let (_, shown) = readme.split_once("## What you see").unwrap();
+    let shown = shown.split("```\n").nth(1).unwrap();
+    assert_eq!(masked(shown), printed);
+}
+
 /// Must show 1
 #[test]
 fn the_demo_looks_good_on_a_terminal() {

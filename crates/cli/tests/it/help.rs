@@ -56,5 +56,25 @@ fn completions_and_the_manual_know_every_command_and_make_no_data_directory() {
         let heading = format!(".SH \"WINDLASS {}\"", command.to_uppercase());
         assert!(manual.contains(&heading), "{heading}");
     }
+    for nested in ["SCHEDULE ADD", "SKILLS EVAL", "MCP TEST", "IMAGE BUILD"] {
+        assert!(manual.contains(&format!(".SH \"WINDLASS {nested}\"")), "{nested}");
+    }
+    assert!(!manual.contains("(1)\\fR"), "it refers to no page that is not there");
+    assert_eq!(manual.matches("\\-\\-log\\-format").count(), 1, "what all have is said once");
     assert!(!program.data_directory().exists());
+}
+
+/// An option that takes a word of a closed set completes to those words, not to files.
+#[test]
+fn completions_know_the_words_that_options_take() {
+    let script = program().windlass(&["completions", "bash"]).expect(0).stdout;
+    for words in [
+        "fast smart deep",
+        "docker local host",
+        "chat plan build review repair research",
+        "restricted normal trusted unrestricted",
+        "todo running verifying reviewing blocked",
+    ] {
+        assert!(script.contains(&format!("compgen -W \"{words}")), "{words}");
+    }
 }

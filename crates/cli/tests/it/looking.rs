@@ -215,3 +215,49 @@ fn the_model_mode_chooses_the_model_and_an_explicit_model_wins() {
     let explicit = ["run", "x", "-q", "--model-mode", "fast", "--model", "litellm/chosen"];
     assert_eq!(asked(&explicit), "chosen");
 }
+
+/// A price that nobody knows is not zero, wherever a cost is shown.
+#[test]
+fn an_unknown_price_is_not_shown_as_nothing() {
+    let program = Program::playing("replies: [{say: done}]");
+    assert!(program.windlass(&["status"]).expect(0).stdout.contains("cost        $0.00 of live"));
+    program.windlass(&["run", "greet", "-q"]).expect(0);
+    let listed = program.windlass(&["tasks"]).expect(0).stdout;
+    assert!(!listed.contains('$'), "{listed}");
+    let page = program.windlass(&["show", &program.task()]).expect(0).stdout;
+    assert!(page.contains(" tokens, unknown\n"), "{page}");
+}
+
+/// What is to be allowed, and how, is all there: nobody allows what they have not read.
+#[test]
+fn the_inbox_shows_what_is_asked_about_and_how_to_answer() {
+    let program = Program::playing("replies: [{bash: git push origin main}, {say: pushed}]");
+    program.windlass(&["run", "publish", "--json"]).expect(3);
+    let page = program.windlass(&["inbox"]).expect(0).stdout;
+    assert!(page.contains("\n  $ git push origin main\n"), "{page}");
+    assert!(page.contains("\n  1. Allow\n  2. Deny\n"), "{page}");
+    let command = page.lines().find_map(|line| line.strip_prefix("  answer with: windlass "));
+    let question = command.unwrap().split(' ').nth(1).unwrap().to_owned();
+    program.windlass(&["answer", &question, "7"]).expect(2);
+    program.windlass(&["answer", &question, " "]).expect(2);
+    program.windlass(&["answer", &question, "2"]).expect(0);
+    program.windlass(&["resume", &program.task(), "-q"]).expect(0);
+    assert!(program.last_message_sent().contains("denied"), "{}", program.last_message_sent());
+}
+
+#[test]
+fn following_ends_when_nobody_reads_any_more() {
+    use std::io::BufRead as _;
+    let program = Program::playing("replies: [{ask_user: {question: sure?}}]");
+    program.windlass(&["run", "ask", "--json"]).expect(3);
+    let task = program.task();
+    let mut following = program.start(&["events", &task, "--follow"]);
+    let mut first = String::new();
+    let mut output = std::io::BufReader::new(following.stdout.take().unwrap());
+    output.read_line(&mut first).unwrap();
+    assert!(first.contains("task_created"), "{first}");
+    drop(output);
+    // An event that does not end the task; printing it shows that the reader is gone.
+    program.windlass(&["pause", &task]).expect(0);
+    assert_eq!(following.wait().unwrap().code(), Some(0));
+}

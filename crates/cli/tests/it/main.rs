@@ -17,6 +17,7 @@ mod mcp;
 mod gate;
 mod litellm;
 mod screen;
+mod replies;
 mod help;
 mod looking;
 mod setup;

@@ -180,3 +180,50 @@ fn a_wait_for_the_model_is_shown() {
     assert!(ran.stderr.contains("come back later"), "{ran:?}");
     assert!(ran.stderr.contains("trying again in 0.0 s"), "{ran:?}");
 }
+
+/// A run that is interrupted by a question is recorded whole.
+#[test]
+fn a_recording_goes_on_after_a_question() {
+    let program =
+        prepared("replies: [{read: notes.txt}, {ask_user: {question: sure?}}, {say: painted}]");
+    let mut terminal = on_terminal(&program, &["run", "paint", "--record", "tape.yaml"]);
+    terminal.until("> ");
+    terminal.types("yes\n");
+    let (written, code) = terminal.end();
+    assert_eq!(code, 0, "{written}");
+    let asked = program.server.request_count();
+    let again = ["run", "paint", "--model", "script:tape.yaml", "--json"];
+    program.windlass(&again).expect(3);
+    let ran = program.windlass(&["answer", &program.task(), "yes", "--resume", "-p"]).expect(0);
+    assert_eq!((ran.stdout.as_str(), program.server.request_count()), ("painted\n", asked));
+}
+
+/// A run that failed says how to go on, also where nothing else is printed.
+#[test]
+fn a_failed_run_names_the_command_that_tries_again() {
+    let program = Program::with(windlass_testkit::ModelServer::start_empty());
+    let refusal = r#"{"error":{"message":"wrong key","type":"authentication_error"}}"#;
+    let answer = windlass_testkit::Answer::status(401, "application/json", refusal);
+    program.server.answer_with(move |_| Some(answer.clone()));
+    let ran = program.windlass(&["run", "work", "-p"]).expect(1);
+    let command = format!("try again with: windlass retry {}", program.task());
+    assert!(ran.stderr.contains("failed: ") && ran.stderr.contains(&command), "{ran:?}");
+}
+
+/// What a task that was interrupted goes on with is shown although no event says it again.
+#[test]
+fn a_resumed_call_is_shown_while_it_runs() {
+    let wait = "echo on; until test -e go; do sleep 0.02; done";
+    let program = prepared(&format!("replies: [{{bash: '{wait}'}}, {{say: done}}]"));
+    let mut first = on_terminal(&program, &["run", "wait", "--sandbox", "host"]);
+    first.until("$ echo on");
+    let task = program.task();
+    first.types("\u{3}");
+    first.until("press Ctrl-C again");
+    first.types("\u{3}");
+    assert_eq!(first.end().1, 130);
+    let mut second = on_terminal(&program, &["resume", &task, "--sandbox", "host"]);
+    second.until("$ echo on; until");
+    std::fs::write(program.workspace().join("go"), "").unwrap();
+    assert_eq!(second.end().1, 0);
+}

@@ -112,3 +112,69 @@ fn a_run_says_what_it_ignores_of_a_project() {
     assert!(ran.stderr.contains("notice: ") && ran.stderr.contains("windlass trust"), "{ran:?}");
     assert_eq!(program.windlass(&["run", "greet", "-q"]).expect(0).stderr, "");
 }
+
+/// AX-080: whole outputs go when they have been kept long enough, as the user's file says.
+#[test]
+fn old_outputs_are_removed_and_the_store_is_where_the_file_says() {
+    let script = "replies: [{bash: seq 1 20000}, {say: done}]";
+    let program = Program::playing(script);
+    let directory = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&directory).unwrap();
+    let text = "[store]\ndata_dir = \"~/elsewhere\"\noutputs_keep_days = 1\n";
+    std::fs::write(directory.join("config.toml"), text).unwrap();
+    let run = |goal: &str| {
+        let mut command = program.command(&["run", goal, "-q", "--sandbox", "host"]);
+        let ran = command.env_remove("WINDLASS_DATA").output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    };
+    run("first");
+    assert!(!program.data_directory().exists());
+    let outputs = program.data.path().join("elsewhere/outputs");
+    let kept = || std::fs::read_dir(&outputs).unwrap().map(|entry| entry.unwrap().path());
+    let old = kept().next().unwrap();
+    let file = std::fs::File::options().write(true).open(&old).unwrap();
+    file.set_modified(
+        file.metadata().unwrap().modified().unwrap() - std::time::Duration::from_secs(100_000),
+    )
+    .unwrap();
+    run("second");
+    assert!(!old.exists() && kept().count() == 1, "{:?}", kept().collect::<Vec<_>>());
+}
+
+#[test]
+fn one_key_is_all_it_needs() {
+    for (key, model) in
+        [("OPENAI_API_KEY", "openai/gpt-4o"), ("ANTHROPIC_API_KEY", "anthropic/claude-sonnet-4-5")]
+    {
+        let program = program();
+        let mut command = program.command(&["models", "--test"]);
+        command.env_remove("LITELLM_MODEL").env_remove("LITELLM_API_BASE").env(key, "sk-none");
+        command.env("OPENAI_BASE_URL", program.server.base());
+        command.env("ANTHROPIC_BASE_URL", program.server.base());
+        let ran: crate::program::Ran = command.output().unwrap().into();
+        let page = ran.expect(0).stdout;
+        assert!(page.contains(&format!("works  {model}: `pong`")), "{page}");
+    }
+}
+
+#[test]
+fn a_model_that_is_not_configured_can_be_tested() {
+    let program = program();
+    let page = program.windlass(&["models", "--test", "--model", "litellm/other"]).expect(0).stdout;
+    assert_eq!(page.lines().count(), 3, "{page}");
+    assert!(
+        page.contains("any   litellm/other") && page.contains("works  litellm/other"),
+        "{page}"
+    );
+}
+
+#[test]
+fn the_script_of_the_documentation_plays() {
+    let program = program();
+    let page = include_str!("../../../../docs/scripts.md");
+    let script = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    std::fs::write(program.workspace().join("replies.yaml"), script).unwrap();
+    let ran = program.windlass(&["run", "what is here?", "--model", "script:replies.yaml", "-p"]);
+    assert_eq!(ran.expect(0).stdout, "There is **one** file.\n");
+    assert_eq!(program.file("found.txt"), "one file\n");
+}

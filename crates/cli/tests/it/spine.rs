@@ -353,3 +353,23 @@ fn both_dialects_give_the_same_events() {
     };
     assert_eq!(told("anthropic/claude-test"), told("openai/gpt-test"));
 }
+
+/// ES-264, ES-265: when the guard speaks is a setting.
+#[test]
+fn the_doom_loop_guard_speaks_when_the_settings_say() {
+    let calls_before = |variable: &str, script: fn(usize) -> String| {
+        let program = Program::with(windlass_testkit::ModelServer::start_empty());
+        program.server.answer_with(move |request| {
+            Some(windlass_testkit::Answer::script(&script(request.replies)))
+        });
+        let mut command = program.command(&["run", "loop", "--json"]);
+        let ran: crate::program::Ran = command.env(variable, "9").output().unwrap().into();
+        let kinds = ran.expect(1).kinds();
+        let before = kinds.iter().take_while(|kind| *kind != "doom_loop_detected");
+        before.filter(|kind| *kind == "tool_result").count()
+    };
+    let same = |_| "glob: '*.none'".to_owned();
+    assert_eq!(calls_before("AGENT_MAX_IDENTICAL_CALLS", same), 9);
+    let failing = |number| format!("read: nowhere-{number}.txt");
+    assert_eq!(calls_before("AGENT_MAX_CONSECUTIVE_FAILURES", failing), 9);
+}

@@ -2,11 +2,11 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::{FoldError, OpenCall, Signal, Stage, TaskState, millis};
+use super::{FoldError, OpenCall, Signal, Stage, TaskState, Unfinished, millis};
 use crate::event::{LlmResponse, SubAgentComplete, ToolResult};
 use crate::id::CallId;
 use crate::injection::{Control, Injection};
-use crate::message::{ToolRequest, Usage};
+use crate::message::{Finish, ToolRequest, Usage};
 use crate::outcome::{Ending, Fact};
 use crate::question::{Answer, Permission, Question, QuestionKind};
 use crate::schedule::Expiry;
@@ -21,7 +21,19 @@ impl TaskState {
         // What an agent says when it has saved its notes is not its last word.
         let flushing = self.cycle.replied(!response.calls.is_empty());
         let last = response.calls.is_empty() && !flushing;
-        self.final_text = last.then(|| response.text.clone());
+        let (so_far, times) = match self.unfinished.take() {
+            Some(Unfinished::Cut { text, times }) => (text, times),
+            Some(Unfinished::Withheld) | None => (String::new(), 0),
+        };
+        (self.final_text, self.unfinished) = match response.finish {
+            _ if !last => (None, None),
+            Finish::Stop | Finish::ToolCalls => (Some(so_far + &response.text), None),
+            Finish::Length => {
+                let text = so_far + &response.text;
+                (None, Some(Unfinished::Cut { text, times: times + 1 }))
+            }
+            Finish::ContentFilter => (None, Some(Unfinished::Withheld)),
+        };
         self.open_calls = response
             .calls
             .iter()
@@ -139,6 +151,8 @@ impl TaskState {
         }
         if injection.text_for_model().is_some() {
             self.final_text = None;
+            // What follows answers this, and does not go on from where the reply was cut.
+            self.unfinished = None;
         }
     }
 

@@ -52,7 +52,11 @@ impl Script {
         let here = || replies.iter().filter(|reply| reply.turn == turn);
         let found = here().find(mine).or_else(|| here().find(|reply| reply.task.is_none()));
         let reply = found.ok_or_else(|| {
-            format!("{place} has {} replies, and this asks for number {}", replies.len(), turn + 1)
+            let count = match replies.len() {
+                1 => "1 reply".to_owned(),
+                many => format!("{many} replies"),
+            };
+            format!("{place} has {count}, and this asks for number {}", turn + 1)
         })?;
         expected(reply, &heard)
     }

@@ -131,7 +131,7 @@ match:
     for counting
     cancel_task
     short
-    the matching rule has 1 replies, and this asks for number 2
+    the matching rule has 1 reply, and this asks for number 2
     "
     );
 }

@@ -65,6 +65,11 @@ async fn a_wait_beyond_the_limit_is_the_callers_to_take() {
     server.next(busy().header("retry-after", "86400"));
     let error = hello(&*model(Dialect::OpenAi, &server)).await.unwrap_err();
     assert_eq!(error.fault.retry_after(), Some(Duration::from_secs(86400)));
+    let said = error.to_string();
+    assert!(
+        said.starts_with("rate limited: slow down; it wants to be asked again in 24h"),
+        "{said}"
+    );
     assert!(matches!(error.fault, Fault::RateLimited { .. }) && error.retryable());
     assert_eq!(server.request_count(), 1);
 }

@@ -38,6 +38,13 @@ const PREFIXES: &[&str] = &["LC_"];
 /// Where programs are found when windlass itself was not told.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// What says which letters programs use.
+const SPEECH: [&str; 3] = ["LANG", "LC_ALL", "LC_CTYPE"];
+
+/// The letters that programs use when nothing says so. Only letters: all else of `C.UTF-8` is as in `C`, and
+/// to set it would have every program read a dozen files that say nothing.
+const LETTERS: &str = "C.UTF-8";
+
 /// What commands may see of windlass's own environment; `names` adds to the list.
 pub fn allowed(environment: &[(String, String)], names: &[String]) -> Vec<(String, String)> {
     let listed = |name: &str| {
@@ -47,13 +54,16 @@ pub fn allowed(environment: &[(String, String)], names: &[String]) -> Vec<(Strin
     };
     let mut allowed: Vec<(String, String)> =
         environment.iter().filter(|(name, _)| listed(name)).cloned().collect();
+    let speaks = allowed.iter().any(|(name, _)| SPEECH.contains(&name.as_str()));
     let mut default = |name: &str, value: &str| {
         if !allowed.iter().any(|(known, _)| known == name) {
             allowed.push((name.to_owned(), value.to_owned()));
         }
     };
     default("PATH", DEFAULT_PATH);
-    default("LANG", "C.UTF-8");
+    if !speaks {
+        default("LC_CTYPE", LETTERS);
+    }
     // Nobody is there to look at colours or to type a password.
     default("TERM", "dumb");
     default("GIT_TERMINAL_PROMPT", "0");
@@ -137,9 +147,20 @@ mod tests {
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let allowed = allowed(&own, &["MY_FLAG".to_owned()]);
         let names: Vec<&str> = allowed.iter().map(|(name, _)| name.as_str()).collect();
-        let expected =
-            ["PATH", "LC_ALL", "MY_FLAG", "LANG", "TERM", "GIT_TERMINAL_PROMPT", "PAGER"];
+        let expected = ["PATH", "LC_ALL", "MY_FLAG", "TERM", "GIT_TERMINAL_PROMPT", "PAGER"];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn letters_are_utf_8_unless_something_says_otherwise() {
+        let letters = |own: &[(String, String)]| {
+            allowed(own, &[])
+                .into_iter()
+                .find(|(name, _)| name == "LC_CTYPE")
+                .map(|(_, value)| value)
+        };
+        assert_eq!(letters(&[]).as_deref(), Some("C.UTF-8"));
+        assert_eq!(letters(&[("LANG".to_owned(), "de_DE.UTF-8".to_owned())]), None);
     }
 
     #[test]

@@ -56,13 +56,13 @@ fn no_key_and_no_environment_of_windlass_can_be_read() {
         let names = run(&local, "env | cut -d= -f1 | sort | tr '\\n' ' '").await.ok();
         let expected = match SANDBOX {
             Tested::Docker => {
-                "ALL_PROXY GIT_TERMINAL_PROMPT HOME HTTPS_PROXY HTTP_PROXY IMAGE_SAYS LANG LOGNAME \
+                "ALL_PROXY GIT_TERMINAL_PROMPT HOME HTTPS_PROXY HTTP_PROXY IMAGE_SAYS LC_CTYPE LOGNAME \
                  NO_PROXY PAGER PATH PWD SHELL SHLVL TERM USER _ all_proxy http_proxy https_proxy \
                  no_proxy "
             }
             Tested::Local => {
-                "ALL_PROXY GIT_TERMINAL_PROMPT HOME HTTPS_PROXY HTTP_PROXY LANG NO_PROXY PAGER PATH PWD \
-             SHELL SHLVL TERM _ all_proxy http_proxy https_proxy no_proxy "
+                "ALL_PROXY GIT_TERMINAL_PROMPT HOME HTTPS_PROXY HTTP_PROXY LC_CTYPE NO_PROXY PAGER PATH \
+                 PWD SHELL SHLVL TERM _ all_proxy http_proxy https_proxy no_proxy "
             }
         };
         assert_eq!(names, expected);

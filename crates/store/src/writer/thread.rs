@@ -19,6 +19,10 @@ const BATCH: usize = 512;
 /// How often other processes' commits are looked for, while somebody listens (§15.4).
 const POLL: Duration = Duration::from_millis(100);
 
+/// How long work that nobody waits for may wait for company. What goes along comes within a millisecond as a
+/// rule, and each transaction less is several pages less.
+const COMPANY: Duration = Duration::from_millis(20);
+
 /// Frames in the WAL before they are copied into the database. SQLite's own default; a test that
 /// cuts the WAL stays far below it.
 const CHECKPOINT_FRAMES: u64 = 1000;
@@ -44,6 +48,9 @@ pub(super) struct Thread {
     synced_frames: u64,
     data_version: i64,
     looked: Instant,
+    /// Work that nobody waits for, and until when it waits for company.
+    along: Vec<Box<dyn Work>>,
+    along_until: Instant,
 }
 
 impl Thread {
@@ -87,15 +94,16 @@ impl Thread {
             synced_frames,
             data_version,
             looked: Instant::now(),
+            along: Vec::new(),
+            along_until: Instant::now(),
         })
     }
 
     pub(super) fn serve(mut self) {
-        while let Some(first) = self.next() {
-            let mut batch = vec![first];
+        while let Some(mut batch) = self.next() {
             while batch.len() < BATCH {
                 match self.messages.try_recv() {
-                    Ok(Message::Work(work)) => batch.push(work),
+                    Ok(Message::Work(work) | Message::Along(work)) => batch.push(work),
                     Ok(Message::Listen) => {}
                     Err(_) => break,
                 }
@@ -106,29 +114,45 @@ impl Thread {
     }
 
     /// The next work; looks for other processes' commits while waiting, if somebody listens.
-    fn next(&mut self) -> Option<Box<dyn Work>> {
+    fn next(&mut self) -> Option<Vec<Box<dyn Work>>> {
         loop {
-            let message = if !self.ticks.must_poll() {
-                self.messages.recv().ok()?
-            } else {
-                let wait = POLL.saturating_sub(self.looked.elapsed());
-                let message = match wait.is_zero() {
-                    true => Err(RecvTimeoutError::Timeout),
-                    false => self.messages.recv_timeout(wait),
-                };
-                match message {
-                    Ok(message) => message,
-                    Err(RecvTimeoutError::Disconnected) => return None,
-                    Err(RecvTimeoutError::Timeout) => {
-                        self.look();
+            let look = self.ticks.must_poll().then(|| self.looked + POLL);
+            let leave = (!self.along.is_empty()).then_some(self.along_until);
+            let message = match look.into_iter().chain(leave).min() {
+                None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(until) => match until.saturating_duration_since(Instant::now()) {
+                    Duration::ZERO => Err(RecvTimeoutError::Timeout),
+                    wait => self.messages.recv_timeout(wait),
+                },
+            };
+            match message {
+                Ok(Message::Work(work)) => self.along.push(work),
+                Ok(Message::Along(work)) => {
+                    if self.along.is_empty() {
+                        self.along_until = Instant::now() + COMPANY;
+                    }
+                    self.along.push(work);
+                    if self.along.len() < BATCH {
                         continue;
                     }
                 }
-            };
-            match message {
-                Message::Work(work) => return Some(work),
-                Message::Listen => self.look(),
+                Ok(Message::Listen) => {
+                    self.look();
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) if self.along.is_empty() => return None,
+                Err(RecvTimeoutError::Disconnected) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let now = Instant::now();
+                    if look.is_some_and(|look| now >= look) {
+                        self.look();
+                    }
+                    if leave.is_none_or(|leave| now < leave) {
+                        continue;
+                    }
+                }
             }
+            return Some(std::mem::take(&mut self.along));
         }
     }
 
@@ -164,13 +188,18 @@ impl Thread {
         self.set_level(level)?;
         let before = self.connection.total_changes();
         self.execute("BEGIN IMMEDIATE")?;
-        for work in batch {
-            self.execute("SAVEPOINT work")?;
+        if let [work] = batch {
+            // Undone alone by undoing all: the usual case needs no savepoint, which copies pages.
             match work.run(&self.connection, &self.path) {
-                Ok(()) => self.execute("RELEASE work")?,
+                Ok(()) => {}
                 Err(error) if error.is_storage() => return Err(error),
-                Err(_) => self.execute("ROLLBACK TO work; RELEASE work")?,
+                Err(_) => {
+                    self.execute("ROLLBACK")?;
+                    return Ok(false);
+                }
             }
+        } else {
+            self.run_each(batch)?;
         }
         if self.connection.total_changes() == before {
             self.execute("ROLLBACK")?;
@@ -192,6 +221,20 @@ impl Thread {
         }
         self.tell(Phase::After, level);
         Ok(true)
+    }
+
+    /// Runs several, so that one which fails for a reason of its own takes nothing else with it.
+    fn run_each(&self, batch: &mut [Box<dyn Work>]) -> Result<(), Error> {
+        for work in batch {
+            self.execute("SAVEPOINT work")?;
+            match work.run(&self.connection, &self.path) {
+                Ok(()) => {}
+                Err(error) if error.is_storage() => return Err(error),
+                Err(_) => self.execute("ROLLBACK TO work")?,
+            }
+            self.execute("RELEASE work")?;
+        }
+        Ok(())
     }
 
     /// Makes synced what was only written: SQLite syncs nothing for a transaction without changes.
@@ -247,8 +290,11 @@ impl Thread {
         }
     }
 
-    fn execute(&self, sql: &str) -> Result<(), Error> {
-        self.connection.execute_batch(sql).map_err(|error| Error::sqlite(&self.path, error))
+    /// One of the few statements around all work; kept prepared.
+    fn execute(&self, sql: &'static str) -> Result<(), Error> {
+        let done =
+            self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        done.map(drop).map_err(|error| Error::sqlite(&self.path, error))
     }
 }
 

@@ -146,6 +146,7 @@ fn start(state: &TaskState) -> AgentStart {
         max_iterations: 200,
         timeout_ms: None,
         compaction_config: serde_json::json!({}),
+        guard: None,
         prelude: None,
         context: Vec::new(),
     }

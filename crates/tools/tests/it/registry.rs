@@ -7,6 +7,12 @@ use windlass_core::axes::PermissionProfile;
 use windlass_tools::registry::{MAX_ARGUMENT_BYTES, reachable_under};
 use windlass_tools::{Kind, Registry};
 
+#[test]
+fn every_schema_of_ours_compiles_and_no_two_names_are_alike() {
+    let again = Registry::with(Registry::builtin().iter().cloned());
+    assert!(again.is_ok(), "{:?}", again.err());
+}
+
 /// ES-185, ES-186, ES-187, ES-188, ES-189, ES-193, ES-194, ES-195, ES-196, ES-198, ES-199, ES-200, ES-201,
 /// ES-007, ES-008, ES-032, ES-254, ES-255, ES-256, ES-257
 #[test]

@@ -1,0 +1,89 @@
+//! Values of arguments: words of a closed set, numbers, lengths of time. Each says what is wrong with it.
+
+use std::ffi::OsStr;
+use std::str::FromStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use windlass_core::axes::{self, UnknownValue};
+
+/// A word of a closed set, read as everywhere, and known to the scripts that complete command lines.
+#[derive(Clone)]
+pub(super) struct OneOf<T: 'static> {
+    all: &'static [T],
+    word: fn(T) -> &'static str,
+}
+
+/// One of these words.
+pub(super) fn one_of<T>(all: &'static [T], word: fn(T) -> &'static str) -> OneOf<T> {
+    OneOf { all, word }
+}
+
+impl<T> TypedValueParser for OneOf<T>
+where
+    T: FromStr<Err = UnknownValue> + Copy + Send + Sync + 'static,
+{
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        axes::parse::<T>.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.all.iter().map(|value| PossibleValue::new((self.word)(*value)))))
+    }
+}
+
+/// A whole number, or what is wrong with it in words.
+pub(super) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "not a whole number".to_owned())
+}
+
+/// How many are shown: none would say nothing.
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
+    let number: usize = whole(text)?;
+    if number == 0 { Err("must be 1 or more".to_owned()) } else { Ok(number) }
+}
+
+/// An amount of US dollars.
+pub(super) fn dollars(text: &str) -> Result<f64, String> {
+    let amount: Option<f64> = text.strip_prefix('$').unwrap_or(text).parse().ok();
+    let wrong = "not an amount of US dollars such as `2.50`";
+    amount.filter(|amount| amount.is_finite() && *amount > 0.0).ok_or_else(|| wrong.to_owned())
+}
+
+/// A length of time as a number of seconds, or as people write it.
+pub(super) fn seconds(text: &str) -> Result<u64, String> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(seconds);
+    }
+    let length: Option<jiff::SignedDuration> = text.parse().ok();
+    let seconds = length.and_then(|length| u64::try_from(length.as_secs()).ok());
+    let wrong = "not a length of time; write seconds, or `90s`, `30m`, `2h 30m`";
+    seconds.filter(|seconds| *seconds > 0).ok_or_else(|| wrong.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_is_seconds_or_words() {
+        let read = |text| seconds(text).ok();
+        assert_eq!(
+            ["90", "90s", "30m", "2h 30m", "PT1H"].map(read),
+            [90, 90, 1800, 9000, 3600].map(Some)
+        );
+        assert_eq!(["soon", "-5", "-5s", "0s", ""].map(read), [None; 5]);
+    }
+
+    #[test]
+    fn an_amount_is_more_than_nothing() {
+        assert_eq!(["2.50", "$3"].map(|text| dollars(text).ok()), [Some(2.5), Some(3.0)]);
+        assert_eq!(["0", "-1", "much", "inf", "NaN"].map(|text| dollars(text).ok()), [None; 5]);
+    }
+}

@@ -1,0 +1,113 @@
+//! How a run ended, and what a person can do next.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
+
+use super::meter::{clock, count};
+use super::{Paint, plain};
+
+/// Lines of what a question is about; `windlass events` has the rest.
+const CONTEXT_LINES: usize = 20;
+
+/// How it ended: what it delivers, what went wrong or what it waits for, and the command that goes on.
+pub fn lines(result: &TaskResult, paint: Paint) -> Vec<String> {
+    let task = result.task_id;
+    let mut lines: Vec<String> = result
+        .deliverables
+        .iter()
+        .map(|file| plain(&format!("deliverable {}: {}", file.filepath, file.description)))
+        .collect();
+    match result.status {
+        ResultStatus::Completed => {}
+        ResultStatus::Failed => {
+            if let Some(error) = &result.error_details {
+                lines.push(format!("{} {}", paint.red("failed:"), plain(&error.message)));
+                let seen = error.diagnostic.iter();
+                lines.extend(seen.map(|seen| format!("  seen: {}", plain(seen))));
+                let hint = error.hint.iter();
+                lines.extend(hint.map(|hint| format!("\nhint: {}", plain(hint))));
+            }
+            lines.push(format!("try again with: windlass retry {task}"));
+        }
+        ResultStatus::BlockedUser => {
+            if let Some(asked) = &result.hitl_request {
+                lines.extend(question_lines(asked, paint));
+                lines.push(format!("\n{}", answer_with(asked)));
+            }
+        }
+        ResultStatus::Paused => lines.push(format!("paused; go on with: windlass resume {task}")),
+        ResultStatus::Cancelled => lines.push("cancelled".to_owned()),
+    }
+    lines
+}
+
+/// What it took, in one line.
+pub fn summary(result: &TaskResult, cost: Option<String>) -> String {
+    let usage = &result.usage;
+    let rounds = match usage.iterations {
+        1 => "1 round".to_owned(),
+        many => format!("{many} rounds"),
+    };
+    let took = clock(Duration::from_millis(usage.duration_ms));
+    let cost = cost.map(|cost| format!(" · {cost}")).unwrap_or_default();
+    format!("done in {took} · {rounds} · {} tokens{cost}", count(usage.total_tokens))
+}
+
+/// A question as a person reads it, its options numbered.
+pub fn question_lines(asked: &HitlRequest, paint: Paint) -> Vec<String> {
+    let mut lines = vec![format!("{} {}", paint.yellow("question:"), plain(&asked.question))];
+    lines.extend(about(asked.context.as_deref(), &asked.options));
+    lines
+}
+
+/// What a question is about and its numbered options, indented.
+pub fn about(context: Option<&str>, options: &[String]) -> Vec<String> {
+    let context = context.map(readable).unwrap_or_default();
+    let all: Vec<&str> = context.lines().collect();
+    let mut lines: Vec<String> =
+        all.iter().take(CONTEXT_LINES).map(|line| format!("  {line}")).collect();
+    if all.len() > CONTEXT_LINES {
+        lines.push(format!("  … {} more lines", all.len() - CONTEXT_LINES));
+    }
+    let numbered = (1..).zip(options);
+    lines.extend(numbered.map(|(number, option)| format!("  {number}. {}", plain(option))));
+    lines
+}
+
+/// The arguments of a call as lines, a command as one types it; any other text as it is.
+fn readable(context: &str) -> String {
+    let (first, more) = context.split_once('\n').unwrap_or((context, ""));
+    let Ok(Value::Object(arguments)) = serde_json::from_str::<Value>(first) else {
+        return plain(context);
+    };
+    let line = |(name, value): (&String, &Value)| match (name.as_str(), value) {
+        ("command", Value::String(text)) => format!("$ {text}"),
+        (_, Value::String(text)) => format!("{name}: {text}"),
+        (_, value) => format!("{name}: {value}"),
+    };
+    let lines: Vec<_> = arguments.iter().map(line).chain([more.to_owned()]).collect();
+    plain(lines.join("\n").trim_end())
+}
+
+/// The command that answers it.
+pub fn answer_with(asked: &HitlRequest) -> String {
+    format!("answer with: windlass answer {} \"…\" --resume", asked.request_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_allowed_reads_as_it_would_be_typed() {
+        let context = "{\"command\":\"git add .\\ngit push\",\"timeout\":5}\nAllow All: `git`";
+        let shown = ["  $ git add .", "  git push", "  timeout: 5", "  Allow All: `git`"];
+        assert_eq!(about(Some(context), &[]), shown);
+        assert_eq!(about(Some("for the door"), &["red".into()]), ["  for the door", "  1. red"]);
+        assert_eq!(about(Some("\u{1b}[2Jx"), &[]), ["  x"]);
+        let long = "line\n".repeat(50);
+        assert_eq!(about(Some(&long), &[]).last().unwrap(), "  … 30 more lines");
+    }
+}
