@@ -58,8 +58,6 @@ pub struct Agent {
     pub settings: Settings,
     /// Where it learns what is remembered from earlier work.
     pub memory: Option<Memory>,
-    /// Skills that the agents above it follow: it may do no more than they (C-12).
-    pub bound_by: Vec<String>,
     /// Which skills' hooks may run.
     pub trusted: Trusted,
     /// Where previews go; they are not journaled.
@@ -81,6 +79,8 @@ pub struct Settings {
     pub deny: Vec<DenyRule>,
     /// What `restricted` allows besides.
     pub allow: Vec<Pattern>,
+    /// Skills that the agents above it follow: it may do no more than they (C-12).
+    pub bound_by: Vec<String>,
     /// Compaction settings in force.
     pub compaction: CompactionOverrides,
     /// When an agent that repeats itself is told.
