@@ -90,19 +90,7 @@ impl Workbench {
         let tree = None;
         let trusted = super::skills::hooks_trusted(self.surroundings.data.clone());
         resident::give_back();
-        let bound_by = Vec::new();
-        Ok(Agent {
-            model,
-            summarizer,
-            registry,
-            world,
-            settings,
-            memory,
-            bound_by,
-            trusted,
-            previews,
-            tree,
-        })
+        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
     }
 
     /// The model that routes messages: its own, else the fast one.
@@ -244,6 +232,7 @@ fn settings(
         compact_at_plan_step: compaction.at_plan_step,
         deny: gate::denylist(config),
         allow: gate::allowlist(config),
+        bound_by: Vec::new(),
         // A choice that nobody made is said together with its reason.
         container: match &opened.why {
             Some(why) => format!("{kind} ({why})"),
