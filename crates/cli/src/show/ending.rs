@@ -84,7 +84,7 @@ fn readable(context: &str) -> String {
     };
     let line = |(name, value): (&String, &Value)| match (name.as_str(), value) {
         ("command", Value::String(text)) => format!("$ {text}"),
-        (_, Value::String(text)) => format!("{name}: {text}"),
+        (_, Value::String(text)) => format!("{name}: {}", text.trim_end()),
         (_, value) => format!("{name}: {value}"),
     };
     let lines: Vec<_> = arguments.iter().map(line).chain([more.to_owned()]).collect();

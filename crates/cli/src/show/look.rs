@@ -8,6 +8,8 @@ use rustix::fd::AsFd;
 const USUAL_WIDTH: usize = 80;
 /// Prose wider than this is hard to read.
 const WIDEST: usize = 100;
+/// How wide a line of a list gets where it is not shown on a terminal.
+const FILE_WIDTH: usize = 160;
 
 /// How things are shown in this process.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,11 @@ impl Look {
     /// How wide results may be.
     pub fn results_width(&self) -> usize {
         width(stdout()).min(WIDEST)
+    }
+
+    /// How wide a line of a list may be: as the terminal is, or as reads well in a file.
+    pub fn line_width(&self) -> usize {
+        if self.reads_results { width(stdout()) } else { FILE_WIDTH }
     }
 
     /// How wide progress may be.

@@ -11,6 +11,7 @@ mod meter;
 mod ending;
 mod screen;
 mod table;
+mod story;
 pub mod pages;
 
 use std::io::{self, Write as _};
