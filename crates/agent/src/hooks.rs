@@ -1,4 +1,4 @@
-//! The hooks of the skill that an agent follows, run in its sandbox around its tool calls (AX-022).
+//! The hooks of the skills that bind an agent, run in its sandbox around its tool calls (AX-022).
 //!
 //! Invariants:
 //! - A hook runs only where its skill is trusted: not a project's own before a person approved it (§15.13).
@@ -16,10 +16,9 @@ use windlass_core::policy::denial::Denial;
 use windlass_core::state::OpenCall;
 use windlass_core::text::one_line;
 use windlass_sandbox::{Command, Exit, Stdin};
-use windlass_skills::{Skill, When, followed};
+use windlass_skills::{Skill, When};
 
 use crate::calls::Plan;
-use crate::journal::Journal;
 use crate::run::Agent;
 
 /// How long a hook may take; it stands between the agent and every call.
@@ -32,21 +31,14 @@ const MAX_WORDS: usize = 2000;
 pub type Trusted = Arc<dyn Fn(&Skill) -> bool + Send + Sync>;
 
 impl Agent {
-    /// The skill this agent follows, where its hooks are to be asked.
-    pub(crate) fn hooked(&self, task: &Journal) -> Option<Arc<Skill>> {
-        let name = followed(&task.state().command().goal)?;
-        let skill = self.world.skills.current().shared(name)?;
-        (skill.has_hooks() && (self.trusted)(&skill)).then_some(skill)
-    }
-
     /// Asks the hooks about a call that everything else allows; why not, when one refuses.
     pub(crate) async fn refusal(
         &self,
-        skill: &Skill,
+        skills: &[Arc<Skill>],
         task: TaskId,
         open: &OpenCall,
     ) -> Option<String> {
-        for command in skill.hooks(When::BeforeTool, &open.request.name) {
+        for (skill, command) in asked(skills, When::BeforeTool, open) {
             let said = self.run_hook(skill, When::BeforeTool, command, task, open, None).await;
             if let Err(words) = said {
                 return Some(format!("a hook of the skill `{}` refused: {words}", skill.meta.name));
@@ -58,13 +50,13 @@ impl Agent {
     /// Tells the hooks how a call went; what they say against it, if anything.
     pub(crate) async fn remarks(
         &self,
-        skill: &Skill,
+        skills: &[Arc<Skill>],
         task: TaskId,
         open: &OpenCall,
         outcome: &Outcome,
     ) -> Vec<String> {
         let mut remarks = Vec::new();
-        for command in skill.hooks(When::AfterTool, &open.request.name) {
+        for (skill, command) in asked(skills, When::AfterTool, open) {
             let told = Some(outcome);
             let said = self.run_hook(skill, When::AfterTool, command, task, open, told).await;
             if let Err(words) = said {
@@ -127,6 +119,19 @@ impl Agent {
             other => Err(format!("it did not end by itself ({other:?}) {words}").trim().to_owned()),
         }
     }
+}
+
+/// The commands to run around a call, skill by skill.
+fn asked<'a>(
+    skills: &'a [Arc<Skill>],
+    when: When,
+    open: &'a OpenCall,
+) -> impl Iterator<Item = (&'a Skill, String)> {
+    let of = move |skill: &'a Arc<Skill>| {
+        let commands = skill.hooks(when, &open.request.name).into_iter();
+        commands.map(move |command| (skill.as_ref(), command))
+    };
+    skills.iter().flat_map(of)
 }
 
 /// What becomes of a call that a hook refused.

@@ -1,23 +1,24 @@
 //! One task's loop: ask the model, run what it asks for, journal both, repeat.
 
-pub mod run;
+mod run;
 mod ending;
-pub mod calls;
-pub mod hooks;
-pub mod spawn;
+mod calls;
+mod bound;
+mod hooks;
+mod spawn;
 pub mod tree;
 pub mod budget;
 mod spend;
-pub mod memory;
+mod memory;
 pub mod journal;
 mod place;
-pub mod context;
-pub mod compaction;
+mod context;
+mod compaction;
 pub mod trace;
-pub mod log;
+mod log;
 pub mod spans;
-pub mod interrupt;
-pub mod prompt;
+mod interrupt;
+mod prompt;
 pub mod report;
 
 pub use compaction::Summarizer;

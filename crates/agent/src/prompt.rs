@@ -18,6 +18,8 @@ pub const UNKNOWN_OUTCOME: &str = include_str!("prompts/unknown.md");
 pub const ANSWERED: &str = include_str!("prompts/answered.md");
 /// What asks the agent to save its notes (ES-158).
 pub const FLUSH: &str = include_str!("prompts/flush.md");
+/// What stands for the turns that it is not shown meanwhile, when all together were too long.
+pub const LEFT_OUT: &str = include_str!("prompts/left_out.md");
 /// What follows when it says that it has.
 pub const FLUSHED: &str = include_str!("prompts/flushed.md");
 /// What an agent is told whose last word was cut at the model's output limit.

@@ -14,7 +14,6 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_core::command::{CompactionOverrides, TaskResult};
-use windlass_core::compaction::Trigger;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{
     AgentStart, CommandExited, DoomLoopDetected, Event, LlmRequest, LlmResponse, SandboxLost,
@@ -59,6 +58,8 @@ pub struct Agent {
     pub settings: Settings,
     /// Where it learns what is remembered from earlier work.
     pub memory: Option<Memory>,
+    /// Skills that the agents above it follow: it may do no more than they (C-12).
+    pub bound_by: Vec<String>,
     /// Which skills' hooks may run.
     pub trusted: Trusted,
     /// Where previews go; they are not journaled.
@@ -390,7 +391,7 @@ impl Agent {
         let too_long = matches!(error.fault, Fault::ContextLength { .. });
         if too_long && !task.state().cycle.forced {
             tracing::warn!(task_id = %task.task(), %error, "Context refused as too long");
-            return self.begin_compaction(task, Trigger::ContextLength).await;
+            return self.shorten(task).await;
         }
         Ok(Some(Ending::Failed(report::model_error(error))))
     }

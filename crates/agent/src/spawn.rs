@@ -7,17 +7,17 @@
 //!   person gave the parent (MS-217).
 //! - Results are journaled when all calls of a batch have one: in the order of the reply (ES-232).
 
+mod attend;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 use windlass_core::command::{ExecutionConfig, TaskCommand};
 use windlass_core::event::{
     Event, RiskCheck, SubAgentComplete, SubAgentSpawn, SubAgentStatus, TaskCreated, ToolCall,
 };
-use windlass_core::id::{CommandId, InjectionId, TaskId};
-use windlass_core::injection::{Control, Injection};
+use windlass_core::id::{CommandId, TaskId};
 use windlass_core::outcome::{Fact, Outcome, Recovery};
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -28,9 +28,9 @@ use windlass_tools::registry::reachable_under;
 use windlass_tools::workspace::{Purpose, Replacement, content_hash};
 use windlass_tools::{Spawned, Tool, World, output};
 
-use crate::calls::{Plan, interrupting, result};
+use self::attend::Stand;
+use crate::calls::{Plan, result};
 use crate::ending::Ending;
-use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
 use crate::run::{Agent, Error, Settings};
 use crate::tree::Tree;
@@ -39,17 +39,6 @@ use crate::tree::Tree;
 pub(crate) const SPAWN_AGENT: &str = "spawn_agent";
 /// How wide a label is; longer ones are cut.
 const LABEL: usize = 60;
-
-/// Where a sub-agent stands when its segment is over.
-enum Stand {
-    Ended,
-    /// It waits for a person.
-    Blocked,
-    /// The tree's budget is used up.
-    OverBudget,
-    /// It was parked with the process.
-    Paused,
-}
 
 /// One sub-agent of a batch.
 struct Member {
@@ -121,7 +110,7 @@ impl Agent {
         if stands.iter().any(|stand| matches!(stand, Stand::OverBudget)) {
             return Ok(Some(Ending::OverBudget));
         }
-        if stands.iter().any(|stand| matches!(stand, Stand::Blocked)) {
+        if stands.iter().any(|stand| matches!(stand, Stand::Blocked { .. })) {
             return Ok(Some(Ending::Blocked));
         }
         if stands.iter().any(|stand| matches!(stand, Stand::Paused)) {
@@ -165,82 +154,8 @@ impl Agent {
         Ok(members)
     }
 
-    /// Runs all members; a cancel or the time limit of the parent ends them, and they are awaited.
-    async fn attend(
-        &self,
-        task: &Journal,
-        stop: &CancellationToken,
-        halt: &CancellationToken,
-        tree: &Arc<Tree>,
-        members: &[Member],
-    ) -> Result<(Vec<Stand>, bool), Error> {
-        let watch = Watch::over(task, self.settings.timeout, stop);
-        let live = members.iter().filter(|member| member.refused.is_none());
-        let running = join_all(live.clone().map(|member| self.run_member(tree, member, halt)));
-        tokio::pin!(running);
-        let mut timed_out = false;
-        let stands = tokio::select! {
-            stands = &mut running => stands,
-            found = interrupting(&watch) => {
-                let why = match found? {
-                    Interrupt::Timeout => {
-                        timed_out = true;
-                        "the agent above it ran out of time"
-                    }
-                    Interrupt::Cancel | Interrupt::Shutdown => "the agent above it was cancelled",
-                };
-                for member in live {
-                    self.cancel(task, member.spawn.task_id, why).await?;
-                }
-                running.await
-            }
-            paused = watch.paused() => {
-                paused?;
-                halt.cancel();
-                running.await
-            }
-        };
-        Ok((stands.into_iter().collect::<Result<_, _>>()?, timed_out))
-    }
-
-    async fn cancel(&self, task: &Journal, child: TaskId, why: &str) -> Result<(), Error> {
-        let id = InjectionId::new(task.now());
-        let control = Control::Cancel { reason: Some(why.to_owned()) };
-        match task.store().inject(child, Injection::control(id, control), task.now()).await {
-            // It has just ended by itself.
-            Ok(_) | Err(windlass_store::Error::TaskEnded { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// One sub-agent, until its segment ends.
-    async fn run_member(
-        &self,
-        tree: &Arc<Tree>,
-        member: &Member,
-        halt: &CancellationToken,
-    ) -> Result<Stand, Error> {
-        let child = member.spawn.task_id;
-        let stream = tree.stream(child)?;
-        let mut journal = Journal::open(stream, self.model.clone(), tree.clock())?;
-        if !journal.state().status.is_terminal() {
-            let agent = self.below(&member.spawn);
-            // Boxed: an agent's run contains its sub-agents' runs.
-            let ran = Box::pin(agent.run(&mut journal, halt)).await;
-            agent.world.shell.end_background().await;
-            ran?;
-        }
-        let state = journal.state();
-        Ok(match (state.status, state.reason) {
-            (TaskStatus::Blocked, StatusReason::Budget) => Stand::OverBudget,
-            (TaskStatus::Blocked, _) => Stand::Blocked,
-            (status, _) if status.is_terminal() => Stand::Ended,
-            _ => Stand::Paused,
-        })
-    }
-
     /// The agent that a sub-agent is run by.
-    fn below(&self, spawn: &SubAgentSpawn) -> Self {
+    fn below(&self, spawn: &SubAgentSpawn, bound_by: &[String]) -> Self {
         let shell = Arc::new(self.world.shell.for_task(spawn.task_id));
         Self {
             model: self.model.clone(),
@@ -253,6 +168,7 @@ impl Agent {
                 ..self.settings.clone()
             },
             memory: None,
+            bound_by: bound_by.to_vec(),
             trusted: self.trusted.clone(),
             previews: self.previews.clone(),
             tree: self.tree.clone(),

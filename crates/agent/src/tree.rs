@@ -96,6 +96,11 @@ impl Tree {
         fold(&self.store, task)
     }
 
+    /// The store, for reading.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// The first question that waits for a person below a task.
     pub(crate) fn question_below(&self, task: TaskId) -> Result<Option<Question>, Error> {
         for row in self.below(task)? {
@@ -112,7 +117,8 @@ impl Tree {
         Ok(cancel_below(&self.owner, &self.store, self.now(), task, why).await?)
     }
 
-    fn below(&self, task: TaskId) -> Result<Vec<TaskRow>, Error> {
+    /// The tasks below one that have not ended, oldest first.
+    pub(crate) fn below(&self, task: TaskId) -> Result<Vec<TaskRow>, Error> {
         Ok(below(&self.store, self.owner.root(), task)?)
     }
 }
@@ -145,7 +151,6 @@ pub async fn cancel_below(
     Ok(())
 }
 
-/// The tasks below one that have not ended, oldest first.
 fn below(store: &Store, root: TaskId, task: TaskId) -> Result<Vec<TaskRow>, windlass_store::Error> {
     let mut rows = store.tasks(&Filter { root: Some(root), ..Filter::default() })?;
     rows.reverse();

@@ -84,6 +84,9 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::TooManySessions { .. } => {
             "let one of their tasks end, or raise `coordinator.max_sessions`".into()
         }
+        Coordinated::TooManyWaiting { .. } => {
+            "see that `windlass serve` runs, or raise `coordinator.max_waiting_tasks`".into()
+        }
         Coordinated::SessionBusy { .. } => "try again in a moment".into(),
         Coordinated::NothingActive { .. } => "name a task; see `windlass tasks`".into(),
         Coordinated::BadTrigger { .. } => "see `docs/bus.md` for what it should look like".into(),
@@ -158,6 +161,7 @@ fn store_hint(error: &windlass_store::Error) -> String {
         Error::MailboxFull { task, .. } => {
             format!("let it catch up, or cancel it: `windlass cancel {task}`")
         }
+        Error::StreamFull { .. } => "see that `windlass serve` runs and keeps up".into(),
         Error::MessageTooLarge { .. } => {
             "put the text into a file of the workspace and name it".into()
         }

@@ -85,6 +85,12 @@ pub enum Error {
         /// How many one may have.
         limit: usize,
     },
+    /// As many tasks wait to be started as may wait.
+    #[error("{limit} tasks wait to be started already")]
+    TooManyWaiting {
+        /// How many may.
+        limit: usize,
+    },
     /// Somebody else serves the session, and goes on doing so.
     #[error("`{session}` is being served elsewhere")]
     SessionBusy {
@@ -147,6 +153,7 @@ impl Error {
                     | Stored::Driven { .. }
                     | Stored::Superseded { .. }
                     | Stored::MailboxFull { .. }
+                    | Stored::StreamFull { .. }
             ),
             Self::Agent(_) | Self::Dependencies { .. } => true,
             Self::Equipment { details, .. } => details.retryable,
@@ -158,6 +165,7 @@ impl Error {
             | Self::QuestionClosed { .. }
             | Self::NotAnOption { .. }
             | Self::TooManySessions { .. }
+            | Self::TooManyWaiting { .. }
             | Self::NothingActive { .. }
             | Self::BadTrigger { .. }
             | Self::BadSchedule { .. }

@@ -3,27 +3,27 @@
 //! It is a router, not an agent: it decides nothing about the work (ES-050, ES-051). Every surface
 //! holds a `Coordinator` and nothing below it, so what one can do, all can.
 
-pub mod submit;
-pub mod triggers;
+mod submit;
+mod triggers;
 mod route;
-pub mod decision;
+mod decision;
 mod slash;
-pub mod sessions;
-pub mod schedule;
+mod sessions;
+mod schedule;
 mod due;
 mod deadline;
 mod hang;
 mod scheduler;
-pub mod lease;
-pub mod limits;
+mod lease;
+mod limits;
 mod ready;
-pub mod drive;
-pub mod mailbox;
-pub mod watch;
-pub mod compactions;
-pub mod memory;
+mod drive;
+mod mailbox;
+mod watch;
+mod compactions;
+mod memory;
 pub mod bus;
-pub mod service;
+mod service;
 mod worker;
 mod outbox;
 mod error;

@@ -15,6 +15,9 @@ pub struct Limits {
     pub tasks_per_session: usize,
     /// Sessions of one user with live tasks; the next one is refused.
     pub sessions_per_user: usize,
+    /// Tasks that wait for a service to start them; the next one is refused. Each is a row and a directory,
+    /// and what waits behind so many would be out of date when its turn comes.
+    pub waiting_tasks: usize,
     /// How long a session is served before another process may.
     pub session_lease: Duration,
     /// How long the router's model may take; then the fallback decides. Shorter than a lease.
@@ -29,6 +32,7 @@ impl Default for Limits {
         Self {
             tasks_per_session: 3,
             sessions_per_user: 5,
+            waiting_tasks: 10_000,
             session_lease: Duration::from_secs(30),
             router: Duration::from_secs(20),
             hang: Duration::from_secs(1200),
@@ -53,6 +57,15 @@ impl Coordinator {
         let limit = self.limits.sessions_per_user;
         match self.store.other_sessions(user, session)? >= limit {
             true => Err(Error::TooManySessions { user: user.to_owned(), limit }),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a task too many for the service to start.
+    pub(crate) fn check_waiting(&self) -> Result<(), Error> {
+        let limit = self.limits.waiting_tasks;
+        match self.store.tasks_wait(limit)? {
+            true => Err(Error::TooManyWaiting { limit }),
             false => Ok(()),
         }
     }

@@ -103,6 +103,9 @@ impl Coordinator {
         }
         let (task_id, session) = (command.task_id, command.session_id);
         let known = self.store.task(task_id)?.is_some();
+        if !known {
+            self.check_waiting()?;
+        }
         if let Some(user) = manner.user_id.as_deref().filter(|_| !known) {
             self.check_sessions(user, session)?;
         }

@@ -8,21 +8,21 @@ use crate::command::CompactionOverrides;
 use crate::words;
 
 /// Kept free for the reply, unless configured (ES-152).
-pub const RESPONSE_RESERVE_TOKENS: u64 = 4_096;
+const RESPONSE_RESERVE_TOKENS: u64 = 4_096;
 /// How full the usable window may get, unless configured (ES-153).
-pub const TRIGGER_RATIO: f64 = 0.85;
+const TRIGGER_RATIO: f64 = 0.85;
 /// How long before the trigger notes are saved, unless configured (ES-155).
-pub const FLUSH_SOFT_THRESHOLD_TOKENS: u64 = 4_000;
+const FLUSH_SOFT_THRESHOLD_TOKENS: u64 = 4_000;
 /// How long a summary may be, unless configured (ES-156).
-pub const MAX_SUMMARY_TOKENS: u64 = 2_000;
+const MAX_SUMMARY_TOKENS: u64 = 2_000;
 /// Recent turns that stay whole, unless configured (ES-157).
-pub const PRESERVE_RECENT_TURNS: u32 = 6;
+const PRESERVE_RECENT_TURNS: u32 = 6;
 /// The window of a model nothing is known about.
-pub const CONTEXT_WINDOW_TOKENS: u64 = 128_000;
+const CONTEXT_WINDOW_TOKENS: u64 = 128_000;
 /// Turns the agent gets to save its notes (ES-159).
 pub const MAX_FLUSH_TURNS: u32 = 3;
 /// How full a context must be before a finished plan step is a reason to compact, in percent.
-pub const EARLY_PERCENT: u64 = 70;
+const EARLY_PERCENT: u64 = 70;
 
 /// Gauge levels begin here, in percent (PL-034, PL-035).
 const WARNING_PERCENT: u64 = 70;

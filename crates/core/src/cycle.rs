@@ -5,7 +5,7 @@
 //! - A compaction that was begun is the next thing that happens, until it has ended.
 
 use crate::compaction::{MAX_FLUSH_TURNS, Trigger};
-use crate::event::{CompactionEnd, CompactionProgress, CompactionStart};
+use crate::event::{CompactionEnd, CompactionProgress, CompactionStart, MemoryFlush};
 
 /// How far the saving of notes has come in this cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct Cycle {
     pub fresh: bool,
     /// Whether a compaction was forced by the provider and nothing was answered since.
     pub forced: bool,
+    /// How large the context is that the provider refused, while notes are saved from a part of it.
+    pub refused_tokens: Option<u64>,
     /// Whether the last reply finished a step of the plan.
     pub step_finished: bool,
     /// Whether the task was handed back to a person before its context is compacted.
@@ -54,8 +56,9 @@ impl Cycle {
     }
 
     /// Takes in that the agent is asked to save notes.
-    pub fn flush_begun(&mut self) {
+    pub fn flush_begun(&mut self, flush: &MemoryFlush) {
         self.flush = Flush::Running(0);
+        self.refused_tokens = flush.excerpt.map(|_| flush.estimated_tokens);
     }
 
     /// Takes in a reply; says whether it was one of the flush.

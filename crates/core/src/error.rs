@@ -51,6 +51,8 @@ words! {
         ContextServiceUnavailable = "context_service_unavailable",
         /// The submission makes no sense (ES-371).
         InvalidCommand = "invalid_command",
+        /// As much waits to be started as may wait; later the same may be taken.
+        Overloaded = "overloaded",
         /// The journal contradicts itself (ES-371).
         CorruptedState = "corrupted_state",
         /// The journal could not be written.
@@ -82,6 +84,7 @@ impl ErrorType {
             | ModelRateLimited
             | SandboxUnavailable
             | ContextServiceUnavailable
+            | Overloaded
             | Storage => ErrorCategory::Transient,
             ModelUnauthorized | ModelUnavailable | ModelProtocol | ModelRefused
             | SandboxOutOfMemory | InvalidCommand | CorruptedState | Workspace | Internal => {

@@ -29,7 +29,7 @@ mod long;
 
 pub use long::{
     BudgetHit, BudgetKind, BudgetLevel, CompactionEnd, CompactionProgress, CompactionStart,
-    MemoryFlush, SubAgentComplete, SubAgentSpawn, SubAgentStatus,
+    Excerpt, MemoryFlush, SubAgentComplete, SubAgentSpawn, SubAgentStatus,
 };
 
 /// The version of event bodies that this program writes.

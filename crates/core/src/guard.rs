@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 /// Identical consecutive calls before the guard speaks (ES-264).
-pub const MAX_IDENTICAL_CALLS: usize = 3;
+const MAX_IDENTICAL_CALLS: usize = 3;
 /// Consecutive failures before it speaks (ES-265).
-pub const MAX_CONSECUTIVE_FAILURES: usize = 5;
+const MAX_CONSECUTIVE_FAILURES: usize = 5;
 /// How many calls back it looks for cycles (ES-266).
-pub const PATTERN_WINDOW: usize = 10;
+const PATTERN_WINDOW: usize = 10;
 /// Interventions before the task fails (ES-269).
-pub const MAX_INTERVENTIONS: u32 = 3;
+const MAX_INTERVENTIONS: u32 = 3;
 /// A short cycle must have been seen this many times over, in calls.
 const MIN_CYCLE_CALLS: usize = 6;
 

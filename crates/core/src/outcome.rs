@@ -44,6 +44,11 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         diff: Option<String>,
     },
+    /// The agent has been given the instructions of this skill.
+    SkillRead {
+        /// The skill.
+        name: String,
+    },
     /// The working plan is now this.
     Plan(WorkingPlan),
     /// This file is a deliverable.

@@ -30,28 +30,6 @@ words! {
     }
 }
 
-/// The names of all trigger streams.
-pub const TRIGGER_STREAMS: [&str; 6] = [
-    TriggerStream::UserMessageReceived.as_str(),
-    TriggerStream::TaskResultReceived.as_str(),
-    TriggerStream::HitlResponseReceived.as_str(),
-    TriggerStream::ScheduledTrigger.as_str(),
-    TriggerStream::ExternalEventReceived.as_str(),
-    TriggerStream::TaskControlReceived.as_str(),
-];
-
-/// Where whole commands arrive (ES-386).
-pub const TASK_COMMAND_STREAM: &str = "task-command";
-
-/// Where results go (ES-387).
-pub const TASK_RESULT_STREAM: &str = "task-result";
-
-/// Where questions go (ES-388).
-pub const HITL_REQUEST_STREAM: &str = "hitl-request-command";
-
-/// Where words for a person go (ES-389).
-pub const USER_MESSAGE_STREAM: &str = "user-message-command";
-
 /// A payload that is not what its stream promises; trying again does not help.
 #[derive(Debug, thiserror::Error)]
 #[error("`{stream}` cannot be read: {source}")]
@@ -301,7 +279,6 @@ mod tests {
             let trigger = Trigger::read(stream, &json).unwrap();
             assert_eq!(trigger.stream(), stream);
         }
-        assert_eq!(TRIGGER_STREAMS.len(), TriggerStream::ALL.len());
     }
 
     /// ES-292: what is missing, unknown or not one of the words is named, and refused for good.

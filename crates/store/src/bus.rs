@@ -13,6 +13,9 @@ use crate::{Error, Level, Outgoing, Store, row};
 /// Entries between two looks at the length of a stream, which are not free.
 const TRIM_EVERY: i64 = 256;
 
+/// Entries of one stream that may wait to be dealt with; a sender beyond that has nobody who reads.
+pub const MAX_WAITING_ENTRIES: usize = 10_000;
+
 /// One entry of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BusEntry {
@@ -38,7 +41,7 @@ pub struct BusRead {
 }
 
 impl Store {
-    /// Adds an entry to a stream, synced; one whose key the stream has is dropped.
+    /// Adds an entry to a stream, synced; one whose key the stream has is dropped, one too many is refused.
     pub async fn bus_submit(
         &self,
         stream: &str,
@@ -47,7 +50,11 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), Error> {
         let stream = stream.to_owned();
-        self.write(Level::Synced, move |tx| add(tx, &stream, key.as_deref(), &body, at)).await
+        self.write(Level::Synced, move |tx| {
+            check_room(tx, &stream, key.as_deref())?;
+            add(tx, &stream, key.as_deref(), &body, at)
+        })
+        .await
     }
 
     /// Moves messages from the outbox into their streams, where about the newest `keep` of each stay.
@@ -175,6 +182,24 @@ fn give(
     // `RETURNING` promises no order.
     entries.sort_by_key(|entry| entry.id);
     Ok(entries)
+}
+
+fn check_room(tx: &Connection, stream: &str, key: Option<&str>) -> Result<(), Fault> {
+    let limit = MAX_WAITING_ENTRIES;
+    let full: bool = tx
+        .prepare_cached(
+            // Mostly the span of ids tells, and costs nothing; ids are not used twice.
+            "SELECT CASE WHEN (SELECT max(id) FROM bus_entries WHERE stream = ?1)
+                     - (SELECT min(id) FROM bus_entries WHERE stream = ?1) < ?2 THEN 0
+                 ELSE EXISTS (SELECT 1 FROM bus_entries WHERE stream = ?1 LIMIT 1 OFFSET ?2)
+                     AND NOT EXISTS (SELECT 1 FROM bus_entries WHERE stream = ?1 AND key = ?3)
+                 END",
+        )?
+        .query_row((stream, i64::try_from(limit - 1).unwrap_or(i64::MAX), key), |row| row.get(0))?;
+    match full {
+        true => Err(Error::StreamFull { stream: stream.to_owned(), limit }.into()),
+        false => Ok(()),
+    }
 }
 
 fn add(

@@ -68,6 +68,21 @@ impl Store {
         self.listed(&ready, per_session, limit)
     }
 
+    /// Whether so many tasks or more wait for a service to start them.
+    pub fn tasks_wait(&self, so_many: usize) -> Result<bool, Error> {
+        let before = i64::try_from(so_many).unwrap_or(i64::MAX).saturating_sub(1);
+        self.read(|tx| {
+            Ok(tx
+                .prepare_cached(
+                    "SELECT EXISTS (
+                         SELECT 1 FROM tasks WHERE driver = 'service' AND parent_id IS NULL
+                             AND status NOT IN ('done', 'failed', 'cancelled') AND status = 'todo'
+                         LIMIT 1 OFFSET ?1)",
+                )?
+                .query_row([before], |row| row.get(0))?)
+        })
+    }
+
     /// The tasks that should be running, whether or not a process drives them.
     pub fn running_tasks(&self) -> Result<Vec<TaskId>, Error> {
         let running = "tasks.status IN ('running', 'verifying', 'reviewing') AND ?2 > 0";

@@ -217,6 +217,14 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
+    /// Nobody reads a stream, and as much waits in it as may.
+    #[error("stream `{stream}` has {limit} entries waiting, which is the limit")]
+    StreamFull {
+        /// The stream.
+        stream: String,
+        /// The limit.
+        limit: usize,
+    },
     /// A message is larger than a mailbox takes.
     #[error("a message of {bytes} bytes is over the limit of {limit}")]
     MessageTooLarge {

@@ -42,7 +42,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use rusqlite::Connection;
 
-pub use bus::{BusEntry, BusRead};
+pub use bus::{BusEntry, BusRead, MAX_WAITING_ENTRIES};
 pub use changes::Changes;
 pub use create::Created;
 pub use dir::DataDir;

@@ -75,14 +75,6 @@ impl Store {
     pub fn question(&self, id: QuestionId) -> Result<Option<QuestionRow>, Error> {
         self.read(|tx| Ok(list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop()))
     }
-
-    /// The answer to a question, whether the task has taken it in or not.
-    pub fn answer_of(&self, question: QuestionId) -> Result<Option<Answer>, Error> {
-        Ok(match self.question(question)?.map(|row| row.state) {
-            Some(QuestionState::Waiting(answer) | QuestionState::Answered(answer)) => Some(answer),
-            Some(QuestionState::Open | QuestionState::Closed { .. }) | None => None,
-        })
-    }
 }
 
 fn list(tx: &Connection, filter: &str, values: &[&str]) -> Result<Vec<QuestionRow>, Fault> {

@@ -47,17 +47,7 @@ impl Store {
         .await
     }
 
-    /// Gives a sign of life; nothing happens for a task that does not run.
-    pub async fn heartbeat(&self, task: TaskId, at: Timestamp) -> Result<(), Error> {
-        self.write(Level::Written, move |tx| {
-            tx.prepare_cached("UPDATE task_runtime SET last_heartbeat_at = ?2 WHERE task_id = ?1")?
-                .execute((task.to_string(), row::instant(at)))?;
-            Ok(())
-        })
-        .await
-    }
-
-    /// Gives a sign of life of several tasks at once, in one transaction.
+    /// Gives a sign of life of tasks, in one transaction; nothing happens for one that does not run.
     pub async fn heartbeats(&self, tasks: Vec<TaskId>, at: Timestamp) -> Result<(), Error> {
         self.write(Level::Written, move |tx| {
             let mut beat = tx.prepare_cached(

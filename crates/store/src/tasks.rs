@@ -155,15 +155,6 @@ impl Store {
         self.read(|tx| journal::since(tx, pos, limit))
     }
 
-    /// The cursor after everything committed so far; 0 in an empty store.
-    pub fn last_pos(&self) -> Result<i64, Error> {
-        self.read(|tx| {
-            Ok(tx
-                .prepare_cached("SELECT coalesce(max(pos), 0) FROM events")?
-                .query_row([], |row| row.get(0))?)
-        })
-    }
-
     /// One task.
     pub fn task(&self, id: TaskId) -> Result<Option<TaskRow>, Error> {
         self.read(|tx| task(tx, id))

@@ -209,7 +209,19 @@ impl Props {
         let registry = Arc::new(Registry::builtin());
         let (memory, tree) = (None, None);
         let trusted = Arc::new(|_: &Skill| true);
-        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
+        let bound_by = Vec::new();
+        Ok(Agent {
+            model,
+            summarizer,
+            registry,
+            world,
+            settings,
+            memory,
+            bound_by,
+            trusted,
+            previews,
+            tree,
+        })
     }
 
     fn model(&self, name: &str, retry: Retry) -> Result<Arc<dyn Model>, ErrorDetails> {

@@ -4,7 +4,7 @@
 //! against the schema, the tool prepares (reads the facts that policy and recovery need), it acts,
 //! and its output is cut to size. Deciding and journaling happen between the steps, in `agent`.
 
-pub mod tool;
+mod tool;
 pub mod registry;
 mod schema;
 mod builtin;

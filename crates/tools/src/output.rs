@@ -11,8 +11,6 @@ use windlass_core::text::{BYTES_PER_TOKEN, estimate_tokens, prefix, suffix};
 
 use crate::workspace::{Error, Purpose, Replacement, SCRATCH_DIRECTORY, Workspace};
 
-/// The limit where nothing is configured (ES-228, ES-209).
-pub const DEFAULT_LIMIT_TOKENS: u64 = 8_000;
 /// How much of what is kept comes from the beginning, in percent; the end tells how it came out.
 const HEAD_PERCENT: usize = 60;
 

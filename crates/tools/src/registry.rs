@@ -4,8 +4,10 @@
 //! - The order is the order the tools were added in, and for our own the order of `Registry::builtin`:
 //!   files, plan and notes, people, skills, output. The same tools give the same bytes.
 //! - A schema is generated and compiled once; a call that does not fit never reaches its tool (ES-204).
+//! - Our own tools are the same for all tasks, so they are made once in a process, and the schema of one is
+//!   compiled when it is first called.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
 use windlass_core::axes::PermissionProfile;
@@ -22,14 +24,22 @@ use crate::tool::Tool;
 pub const MAX_ARGUMENT_BYTES: usize = 4 << 20;
 
 /// All tools.
+#[derive(Clone)]
 pub struct Registry {
-    tools: Vec<Entry>,
+    tools: Vec<Arc<Entry>>,
 }
 
 struct Entry {
     tool: Arc<dyn Tool>,
     parameters: Value,
-    check: Check,
+    check: OnceLock<Check>,
+}
+
+impl Entry {
+    fn check(&self) -> &Check {
+        let compile = || Check::new(self.tool.name(), &self.parameters);
+        self.check.get_or_init(|| compile().expect("our own schemas compile, others have been"))
+    }
 }
 
 /// Why a tool cannot be added.
@@ -54,7 +64,14 @@ pub enum Error {
 impl Registry {
     /// The tools that need nothing but a workspace and skills.
     pub fn builtin() -> Self {
-        Self::with(builtin::all()).expect("our own schemas compile, and our names differ")
+        static OWN: LazyLock<Registry> = LazyLock::new(|| {
+            let own = |tool: Arc<dyn Tool>| {
+                let parameters = tool.parameters();
+                Arc::new(Entry { tool, parameters, check: OnceLock::new() })
+            };
+            Registry { tools: builtin::all().into_iter().map(own).collect() }
+        });
+        OWN.clone()
     }
 
     /// Exactly these tools, in this order.
@@ -75,7 +92,7 @@ impl Registry {
         let parameters = tool.parameters();
         let check = Check::new(tool.name(), &parameters)
             .map_err(|reason| Error::Schema { name: name(), reason })?;
-        self.tools.push(Entry { tool, parameters, check });
+        self.tools.push(Arc::new(Entry { tool, parameters, check: OnceLock::from(check) }));
         Ok(())
     }
 
@@ -107,7 +124,7 @@ impl Registry {
         let entry = self.entry(name).ok_or_else(|| self.unknown(name))?;
         let mut value = parse(name, arguments)?;
         schema::drop_nulls(&entry.parameters, &mut value);
-        let complaints = entry.check.complaints(&entry.parameters, &value);
+        let complaints = entry.check().complaints(&entry.parameters, &value);
         if complaints.is_empty() {
             return Ok(value);
         }
@@ -119,7 +136,7 @@ impl Registry {
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
-        self.tools.iter().find(|entry| entry.tool.name() == name)
+        self.tools.iter().map(Arc::as_ref).find(|entry| entry.tool.name() == name)
     }
 
     fn unknown(&self, name: &str) -> Outcome {

@@ -9,7 +9,6 @@ use windlass_core::policy::denial::{Call as Denied, Denial};
 use windlass_core::policy::{Assessment, Decision, Rules, Verdict, decide};
 use windlass_core::question::{Binding, PERMISSION_OPTIONS, Permission, Question, QuestionKind};
 use windlass_core::state::{OpenCall, Stage};
-use windlass_skills::followed;
 use windlass_tools::{Kind, Prepared};
 
 use super::Plan;
@@ -108,12 +107,8 @@ impl Agent {
                  (`subagents.max_depth`)"
             ));
         }
-        let skills = self.world.skills.current();
-        let followed = followed(&state.command().goal).and_then(|skill| skills.get(skill));
-        if let Some(skill) = followed.filter(|skill| !skill.allows(name)) {
-            let (skill, tools) = (&skill.meta.name, skill.meta.allowed_tools.as_deref());
-            let tools = tools.unwrap_or_default().join("`, `");
-            return Some(format!("the skill `{skill}` uses only `{tools}`"));
+        if let Some(reason) = self.outside_its_skills(state, name) {
+            return Some(reason);
         }
         let profile = state.axes.permission_profile;
         let offered = self.offered(state);

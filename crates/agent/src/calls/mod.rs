@@ -55,13 +55,14 @@ impl Agent {
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<Option<Ending>, Error> {
-        let hooked = self.hooked(task);
+        let open = task.state().open_calls.clone();
+        let hooked = self.hooked(task, &open);
         // A refusal must not hold up the others of its batch.
-        let most = if hooked.is_some() { 1 } else { MAX_CONCURRENT_CALLS };
+        let most = if hooked.is_empty() { MAX_CONCURRENT_CALLS } else { 1 };
         let mut batch = Vec::new();
         // Cancelled for these calls alone: a cancel or the time limit ends them, the loop goes on.
         let end_calls = CancellationToken::new();
-        for open in task.state().open_calls.clone().into_iter().take(most) {
+        for open in open.into_iter().take(most) {
             let plan = self.plan(task, &open, &end_calls).await;
             let company = self.company(&plan);
             if batch.last().is_some_and(|(_, before)| !company.joins(self.company(before))) {
@@ -69,24 +70,25 @@ impl Agent {
             }
             batch.push((open, plan));
         }
+        if let [(open, plan)] = batch.as_mut_slice()
+            && let Plan::Run { check: Some(check), .. } | Plan::Spawn { check: Some(check), .. } =
+                plan
+        {
+            let watch = Watch::over(task, self.settings.timeout, stop);
+            let refusal = tokio::select! {
+                refusal = self.refusal(&hooked, task.task(), open) => refusal,
+                // The loop finds out what it was; the call has not begun.
+                found = watch.interrupted() => return found.map(|_| None),
+            };
+            if let Some(reason) = refusal {
+                *plan = refused(check, reason);
+            }
+        }
         if batch.first().is_some_and(|(_, plan)| self.company(plan) == Company::Spawns) {
             return self.run_spawns(task, stop, batch).await;
         }
         if batch.len() == 1 {
-            let (open, mut plan) = batch.remove(0);
-            if let Some(skill) = &hooked
-                && let Plan::Run { check: Some(check), .. } = &plan
-            {
-                let watch = Watch::over(task, self.settings.timeout, stop);
-                let refusal = tokio::select! {
-                    refusal = self.refusal(skill, task.task(), &open) => refusal,
-                    // The loop finds out what it was; the call has not begun.
-                    found = watch.interrupted() => return found.map(|_| None),
-                };
-                if let Some(reason) = refusal {
-                    plan = refused(check, reason);
-                }
-            }
+            let (open, plan) = batch.remove(0);
             return self.carry_out(task, stop, &end_calls, open, plan).await;
         }
         self.run_together(task, stop, &end_calls, batch).await
@@ -218,6 +220,7 @@ pub(crate) fn result(open: &OpenCall, outcome: Outcome, duration_ms: u64) -> Vec
             Fact::Plan(plan) => Some(Event::PlanUpdated(plan.clone())),
             Fact::Published(file) => Some(Event::DeliverablePublished(file.clone())),
             Fact::FileRead { .. }
+            | Fact::SkillRead { .. }
             | Fact::FileChanged { .. }
             | Fact::BackgroundStarted { .. }
             | Fact::WorkingDirectory { .. } => None,

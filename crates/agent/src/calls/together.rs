@@ -1,5 +1,6 @@
 //! Running calls side by side: started together, journaled in the order of the reply.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::join_all;
@@ -19,6 +20,13 @@ use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
 use crate::run::{Agent, Error};
 use crate::spans;
+
+/// Who is told how calls went, and what ends the telling.
+struct Hooks<'a> {
+    skills: &'a [Arc<Skill>],
+    task: TaskId,
+    end_calls: &'a CancellationToken,
+}
 
 impl Agent {
     /// Runs calls side by side and journals their results in the order of the reply.
@@ -51,10 +59,10 @@ impl Agent {
         }
         task.commit(started, level).await?;
         let watch = Watch::over(task, self.settings.timeout, stop);
-        let skill = self.hooked(task);
-        let hooks = skill.as_deref().map(|skill| (skill, task.task(), end_calls));
+        let hooked = self.hooked(task, running.iter().map(|(open, _)| open));
+        let hooks = Hooks { skills: &hooked, task: task.task(), end_calls };
         let calls = join_all(
-            running.into_iter().map(|(open, prepared)| self.perform(open, prepared, hooks)),
+            running.into_iter().map(|(open, prepared)| self.perform(open, prepared, &hooks)),
         );
         tokio::pin!(calls);
         let mut interrupt = None;
@@ -79,19 +87,17 @@ impl Agent {
         &self,
         open: OpenCall,
         prepared: Prepared,
-        hooks: Option<(&Skill, TaskId, &CancellationToken)>,
+        hooks: &Hooks<'_>,
     ) -> (OpenCall, Outcome, u64) {
         let begun = Instant::now();
         let span = spans::tool(&open.request.name, open.request.id);
         let mut outcome = (prepared.act)().instrument(span).await;
-        if let Some((skill, task, end_calls)) = hooks {
-            let remarks = tokio::select! {
-                remarks = self.remarks(skill, task, &open, &outcome) => remarks,
-                () = end_calls.cancelled() => Vec::new(),
-            };
-            for remark in remarks {
-                outcome.text = format!("{}\n\n{remark}", outcome.text.trim_end());
-            }
+        let remarks = tokio::select! {
+            remarks = self.remarks(hooks.skills, hooks.task, &open, &outcome) => remarks,
+            () = hooks.end_calls.cancelled() => Vec::new(),
+        };
+        for remark in remarks {
+            outcome.text = format!("{}\n\n{remark}", outcome.text.trim_end());
         }
         if outcome.truncated.is_none() {
             let (id, limit) = (open.request.id, self.settings.tool_output_max_tokens);

@@ -1,11 +1,10 @@
 //! What stays: as many recent turns as fit under the trigger, their results shrunk where they must be.
 
-use windlass_core::compaction::{Limits, Source, Trigger};
+use windlass_core::compaction::{Limits, Trigger};
 use windlass_core::error::{ErrorDetails, ErrorType};
-use windlass_core::event::CompactionEnd;
 use windlass_core::message::Message;
 
-use crate::context::Context;
+use crate::context::{Context, tried};
 
 /// Results over these sizes shrink, tried in order.
 const SHRINK_BYTES: [usize; 3] = [8_192, 2_048, 512];
@@ -67,17 +66,7 @@ fn within(context: &Context, limits: &Limits, target: u64, least: u64) -> Option
 
 /// How large a context would be, in tokens.
 fn size(context: &Context, kept: usize, shrink: Option<usize>, summary_tokens: u64) -> u64 {
-    let end = CompactionEnd {
-        number: 0,
-        summary: "x".repeat(context.bytes(summary_tokens)),
-        source: Source::Model,
-        tokens_before: 0,
-        tokens_after: 0,
-        summarized_turns: 0,
-        kept_turns: super::count(kept),
-        shrink_bytes: shrink,
-        file: Some("/workspace/.scratch/compaction-000.md".to_owned()),
-    };
+    let end = tried(super::count(kept), shrink, "x".repeat(context.bytes(summary_tokens)));
     context.after(&end).map_or(0, |transcript| context.tokens(transcript.bytes()))
 }
 

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
 use windlass_core::compaction::{Limits, Trigger};
 use windlass_core::cycle::{Compacting, Flush};
-use windlass_core::event::{CompactionEnd, CompactionStart, Event, MemoryFlush};
+use windlass_core::event::{CompactionEnd, CompactionStart, Event, Excerpt, MemoryFlush};
 use windlass_core::id::CallId;
 use windlass_model::{Model, Price};
 use windlass_store::Level;
@@ -62,11 +62,14 @@ impl Agent {
         let (limits, used) = (self.limits(), task.estimated_tokens());
         let cycle = &task.state().cycle;
         let fits = used <= limits.usable();
+        let refused = cycle.refused_tokens.map(|_| Trigger::ContextLength);
         if cycle.is_flushing() {
-            return if fits { Room::Enough } else { Room::Needed(Trigger::Tokens) };
+            let trigger = refused.unwrap_or(Trigger::Tokens);
+            return if fits { Room::Enough } else { Room::Needed(trigger) };
         }
         let early = self.settings.compact_at_plan_step && cycle.step_finished && !cycle.fresh;
         let needed = match () {
+            () if refused.is_some() => refused,
             () if limits.should_compact(used) => Some(Trigger::Tokens),
             () if early && limits.early(used) => Some(Trigger::PlanStep),
             () => None,
@@ -92,13 +95,39 @@ impl Agent {
 
     /// Phase 1: asks the agent to save its notes (ES-158).
     pub(crate) async fn save_notes(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
+        self.flush(task, None).await
+    }
+
+    async fn flush(
+        &self,
+        task: &mut Journal,
+        excerpt: Option<Excerpt>,
+    ) -> Result<Option<Ending>, Error> {
         let flush = MemoryFlush {
             number: task.state().cycle.compactions + 1,
             estimated_tokens: task.estimated_tokens(),
             message: prompt::FLUSH.trim_end().to_owned(),
+            excerpt,
         };
         task.commit(vec![Event::MemoryFlush(flush)], Level::Written).await?;
         Ok(None)
+    }
+
+    /// Makes room in a context that the provider refused. Notes are saved first here too, from as much of
+    /// it as will be left; when that is refused as well, older turns go without.
+    pub(crate) async fn shorten(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
+        let (limits, cycle) = (self.limits(), &task.state().cycle);
+        if !limits.flush_enabled || cycle.flush != Flush::NotYet || cycle.fresh {
+            return self.begin_compaction(task, Trigger::ContextLength).await;
+        }
+        let used = task.estimated_tokens();
+        match fit::fit(task.context(), &limits, Trigger::ContextLength, used) {
+            Ok(fit) => {
+                let (kept_turns, shrink_bytes) = (count(fit.kept), fit.shrink);
+                self.flush(task, Some(Excerpt { kept_turns, shrink_bytes })).await
+            }
+            Err(error) => Ok(Some(Ending::Failed(error))),
+        }
     }
 
     /// Decides what goes and what stays, and journals it.
@@ -108,7 +137,8 @@ impl Agent {
         trigger: Trigger,
     ) -> Result<Option<Ending>, Error> {
         let limits = self.limits();
-        let tokens_before = task.estimated_tokens();
+        let refused = task.state().cycle.refused_tokens;
+        let tokens_before = refused.unwrap_or_else(|| task.estimated_tokens());
         let fit = match fit::fit(task.context(), &limits, trigger, tokens_before) {
             Ok(fit) => fit,
             Err(error) => return Ok(Some(Ending::Failed(error))),

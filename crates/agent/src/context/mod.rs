@@ -10,21 +10,23 @@
 mod turns;
 mod header;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use windlass_core::event::{CompactionEnd, Event, LlmResponse};
+use windlass_core::compaction::Source;
+use windlass_core::event::{CompactionEnd, Event, Excerpt, LlmResponse};
 use windlass_core::id::{CallId, QuestionId};
 use windlass_core::injection::{Injection, InjectionType};
 use windlass_core::message::{Finish, Message, Prelude, ToolRequest, Usage};
 use windlass_core::outcome::Fact;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{Model, Transcript};
+use windlass_skills::followed;
 
 pub use header::Header;
-pub use turns::{Entry, Turn, shrunk};
+pub use turns::{Entry, Turn};
 
-use crate::prompt::{CUT, FLUSHED, WITHHELD};
+use crate::prompt::{CUT, FLUSHED, LEFT_OUT, WITHHELD};
 
 /// The conversation so far, in the provider's own form and as the turns it is made from.
 pub struct Context {
@@ -37,6 +39,8 @@ pub struct Context {
     header: Header,
     /// The turns of this epoch.
     turns: Vec<Turn>,
+    /// Skills that it was given to follow on the way, by itself or by a person.
+    skills: BTreeSet<String>,
     /// Replies of the whole task.
     replies: usize,
     open: HashMap<CallId, ToolRequest>,
@@ -81,6 +85,7 @@ impl Context {
             opening: Vec::new(),
             header: Header::default(),
             turns: Vec::new(),
+            skills: BTreeSet::new(),
             replies: 0,
             open: HashMap::new(),
             held: Vec::new(),
@@ -124,6 +129,11 @@ impl Context {
     /// The turns of this epoch, oldest first.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
+    }
+
+    /// Skills that the agent was given to follow on the way: it read them, or a person called for them.
+    pub fn skills(&self) -> &BTreeSet<String> {
+        &self.skills
     }
 
     /// The messages that stay for ever.
@@ -193,6 +203,9 @@ impl Context {
             Event::SandboxLost(lost) => self.hold(Held::plain(&lost.message)),
             Event::MemoryFlush(flush) => {
                 self.flushing = true;
+                if let Some(excerpt) = &flush.excerpt {
+                    self.show_only(excerpt);
+                }
                 self.hold(Held::passing(&flush.message));
             }
             Event::CompactionStart(_) => self.flushing = false,
@@ -235,6 +248,15 @@ impl Context {
             transcript.push(&entry.within(end.shrink_bytes, end.file.as_deref()));
         }
         Some(transcript)
+    }
+
+    /// Until the compaction that follows, the model sees a part of the context. All turns are still there.
+    fn show_only(&mut self, excerpt: &Excerpt) {
+        let earlier = self.header.summary.as_deref().unwrap_or_default();
+        let summary = format!("{earlier}\n\n{}", LEFT_OUT.trim_end());
+        let thought_of = tried(excerpt.kept_turns, excerpt.shrink_bytes, summary);
+        self.transcript = self.after(&CompactionEnd { file: None, ..thought_of });
+        self.measured = None;
     }
 
     /// The turns that would go and those that would stay. Turns in which notes were saved never stay:
@@ -289,6 +311,9 @@ impl Context {
     }
 
     fn injected(&mut self, injection: &Injection) {
+        if injection.injection_type == InjectionType::UserMessage {
+            self.skills.extend(followed(&injection.content).map(str::to_owned));
+        }
         let Some(text) = injection.text_for_model() else { return };
         let pinned =
             match injection.injection_type {
@@ -331,8 +356,14 @@ impl Context {
 
     fn learn(&mut self, facts: &[Fact]) {
         for fact in facts {
-            if let Fact::FileChanged { path, .. } = fact {
-                self.header.changed(std::slice::from_ref(path));
+            match fact {
+                Fact::FileChanged { path, .. } => self.header.changed(std::slice::from_ref(path)),
+                Fact::SkillRead { name } => drop(self.skills.insert(name.clone())),
+                Fact::FileRead { .. }
+                | Fact::Plan(_)
+                | Fact::Published(_)
+                | Fact::BackgroundStarted { .. }
+                | Fact::WorkingDirectory { .. } => {}
             }
         }
     }
@@ -352,6 +383,21 @@ impl Context {
             let tokens = usage.input_tokens + usage.output_tokens;
             self.measured = Some(Measured { tokens, bytes });
         }
+    }
+}
+
+/// A compaction that is only thought of.
+pub fn tried(kept_turns: u32, shrink_bytes: Option<usize>, summary: String) -> CompactionEnd {
+    CompactionEnd {
+        number: 0,
+        summary,
+        source: Source::Model,
+        tokens_before: 0,
+        tokens_after: 0,
+        summarized_turns: 0,
+        kept_turns,
+        shrink_bytes,
+        file: Some("/workspace/.scratch/compaction-000.md".to_owned()),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use windlass_core::axes::PermissionProfile;
+use windlass_model::Price;
 
 use super::Config;
 use super::error::{ConfigError, Source};
@@ -11,7 +12,7 @@ use super::layers::{Layers, fact_key};
 use super::models::{DEFAULT_ANTHROPIC_MODEL, DEFAULT_MODEL};
 use super::notice::Notice;
 use super::settings::Setting;
-use super::types::{ModelChoice, ModelFacts, Price, Provider, SearchProvider};
+use super::types::{ModelChoice, ModelFacts, Provider, SearchProvider};
 use super::values::{Held, Values};
 
 /// Unset models follow `smart`, now and visibly, never when something fails (C-40).

@@ -329,6 +329,8 @@ section! {
         max_concurrent_tasks: u32 = Kind::Whole(1, 10_000), "3", User;
         /// Sessions of one user with live tasks, in `serve`.
         max_sessions: u32 = Kind::Whole(1, 10_000), "5", User;
+        /// Tasks that wait for a service to start them; the next one is refused.
+        max_waiting_tasks: u32 = Kind::Whole(1, 1_000_000), "10000", User;
         /// How long a worker holds a session without renewing it.
         session_lease_ttl_ms: Duration = milliseconds(1_000, 3_600_000), "30000", User;
         /// The model that routes messages; the fast one where unset.

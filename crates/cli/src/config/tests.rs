@@ -124,6 +124,7 @@ fn every_setting_has_the_designed_default() {
     policy.auto_repair                         ask                              default
     coordinator.max_concurrent_tasks           3                                default
     coordinator.max_sessions                   5                                default
+    coordinator.max_waiting_tasks              10000                            default
     coordinator.session_lease_ttl_ms           30000                            default
     coordinator.router_model                   -                                default
     coordinator.router_timeout_seconds         20                               default

@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 use url::Url;
 use windlass_core::policy::Class;
 use windlass_core::words;
+use windlass_model::Price;
 
 words! {
     /// Who serves a model.
@@ -285,17 +286,4 @@ pub struct ModelFacts {
     pub context_window: Option<u64>,
     /// What it costs; absent means unknown, not free.
     pub price: Option<Price>,
-}
-
-/// US dollars per million tokens.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Price {
-    /// Prompt tokens.
-    pub input: f64,
-    /// Reply tokens.
-    pub output: f64,
-    /// Prompt tokens read from the provider's cache; as `input` when absent.
-    pub cached: Option<f64>,
-    /// Prompt tokens written to the provider's cache; as `input` when absent.
-    pub cache_write: Option<f64>,
 }

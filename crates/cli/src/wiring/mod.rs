@@ -3,6 +3,7 @@
 pub mod gate;
 pub mod mcp;
 pub mod models;
+mod resident;
 pub mod sandbox;
 pub mod skills;
 pub mod telemetry;
@@ -113,6 +114,7 @@ pub fn limits(config: &Config) -> Limits {
     Limits {
         tasks_per_session: set.max_concurrent_tasks as usize,
         sessions_per_user: set.max_sessions as usize,
+        waiting_tasks: set.max_waiting_tasks as usize,
         session_lease: set.session_lease_ttl_ms,
         // A lease that ends while a message is being routed would let another in.
         router: set.router_timeout_seconds.min(set.session_lease_ttl_ms * 2 / 3),

@@ -54,25 +54,10 @@ fn settings(config: &Config, choice: &ModelChoice) -> Result<Settings, ErrorDeta
 
 /// What a model costs, where the configuration says it.
 pub fn price(config: &Config, choice: &ModelChoice) -> Option<Price> {
-    let price = config.facts(choice).price?;
-    Some(Price {
-        input: price.input,
-        output: price.output,
-        cached: price.cached,
-        cache_write: price.cache_write,
-    })
+    config.facts(choice).price
 }
 
 fn prices(config: &Config) -> Prices {
-    let known = config.model_facts.iter().filter_map(|(name, facts)| {
-        let price = facts.price.as_ref()?;
-        let price = Price {
-            input: price.input,
-            output: price.output,
-            cached: price.cached,
-            cache_write: price.cache_write,
-        };
-        Some((name.clone(), price))
-    });
-    Prices(known.collect())
+    let known = config.model_facts.iter();
+    Prices(known.filter_map(|(name, facts)| Some((name.clone(), facts.price?))).collect())
 }

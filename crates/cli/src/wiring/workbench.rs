@@ -20,7 +20,7 @@ use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{News, Registry, Shell, World};
 
-use super::{Surroundings, gate, mcp, models, sandbox, skills, web};
+use super::{Surroundings, gate, mcp, models, resident, sandbox, skills, web};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
@@ -89,7 +89,20 @@ impl Workbench {
         let memory = Some(memory(&config, &self.store)?);
         let tree = None;
         let trusted = super::skills::hooks_trusted(self.surroundings.data.clone());
-        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
+        resident::give_back();
+        let bound_by = Vec::new();
+        Ok(Agent {
+            model,
+            summarizer,
+            registry,
+            world,
+            settings,
+            memory,
+            bound_by,
+            trusted,
+            previews,
+            tree,
+        })
     }
 
     /// The model that routes messages: its own, else the fast one.

@@ -35,9 +35,13 @@ fn of_kind(ran: &Ran, kind: &str) -> Vec<Value> {
 
 /// What the model was asked about a task, in order.
 fn requests_about(program: &Program, word: &str) -> Vec<Value> {
-    let about =
-        |body: &Value| body["messages"][1]["content"].as_str().unwrap_or_default().contains(word);
+    let about = |body: &Value| task_message(body).contains(word);
     program.server.requests().iter().map(|request| request.json()).filter(about).collect()
+}
+
+/// What an agent was told to do, by a request of its.
+fn task_message(request: &Value) -> String {
+    request["messages"][1]["content"].as_str().unwrap_or_default().to_owned()
 }
 
 /// ES-034, ES-217, ES-218, ES-219, ES-221, ES-222, ES-231, ES-232, ES-235, ES-236, ES-238, ES-239, ES-240, ES-243, ES-317, ES-318,
@@ -137,8 +141,7 @@ fn sub_agents_of_one_reply_talk_to_the_model_at_the_same_time() {
     let gate = Gate::new();
     let held = gate.clone();
     program.server.answer_with(move |request| {
-        let body = request.json();
-        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let text = task_message(&request.json());
         let child = ["APPLES", "PEARS", "PLUMS"].iter().any(|word| text.contains(word));
         (child && request.replies == 1).then(|| Answer::script("say: counted").gated(0, &held))
     });
@@ -197,6 +200,48 @@ replies:
     assert_eq!(program.file("size.txt"), "once\n");
 }
 
+/// One that waits for a person goes on while the others work, at any depth; nobody has to resume anything.
+#[test]
+fn an_answered_sub_agent_goes_on_while_its_siblings_run() {
+    let program = machine(
+        "
+replies:
+  - calls:
+      - spawn_agent: {task: 'ask about the COLOUR', label: asker}
+      - spawn_agent: {task: 'have it MEASURED', label: manager}
+      - spawn_agent: {task: 'take LONG', label: slow}
+    task: paint it
+  - {say: painted, task: paint it, expect: [it is blue, two metres it is, took long]}
+  - {turn: 0, task: COLOUR, ask_user: {question: which colour?}}
+  - {turn: 1, task: COLOUR, say: it is blue, expect: blue}
+  - {turn: 0, task: MEASURED, spawn_agent: {task: 'ask for the LENGTH', label: ruler}}
+  - {turn: 1, task: MEASURED, say: two metres it is, expect: 2 m}
+  - {turn: 0, task: LENGTH, ask_user: {question: how long?}}
+  - {turn: 1, task: LENGTH, say: 2 m, expect: 2 m}
+",
+    );
+    let gate = Gate::new();
+    let held = gate.clone();
+    program.server.answer_with(move |request| {
+        let text = task_message(&request.json());
+        text.contains("LONG").then(|| Answer::script("say: took long").gated(0, &held))
+    });
+    let child = program.start(&["run", "paint it", "--json"]);
+    let asked = || program.windlass(&["inbox", "--json"]).json_lines();
+    wait_for(|| asked().len() == 2);
+    for row in asked() {
+        let question = &row["question"];
+        let text = if question["question"] == "how long?" { "2 m" } else { "blue" };
+        program.windlass(&["answer", question["id"].as_str().unwrap(), text]).expect(0);
+    }
+    // Five first requests, and the second ones of the three that an answer lets go on.
+    program.server.requests_reach_blocking(8);
+    gate.open();
+    let ran = Ran::from(child.wait_with_output().unwrap()).expect(0);
+    assert_eq!(ran.result()["final_message"], "painted");
+    assert_eq!(of_kind(&ran, "agent_start").len(), 1, "the parent was never parked");
+}
+
 /// ES-233, ES-234
 #[test]
 fn cancelling_a_task_cancels_its_tree_and_cancelling_a_sub_agent_only_that_one() {
@@ -250,8 +295,7 @@ fn wait_for(mut there: impl FnMut() -> bool) {
 fn a_runaway_that_spawns_agents_in_a_loop_stops_at_the_limits() {
     let program = Program::with(ModelServer::start_empty());
     program.server.answer_with(|request| {
-        let body = request.json();
-        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let text = task_message(&request.json());
         Some(match text.contains("spawn for ever") {
             true => {
                 let task = format!("task: 'piece {}'", request.replies);
@@ -274,8 +318,7 @@ fn a_runaway_that_spawns_agents_in_a_loop_stops_at_the_limits() {
 fn spawning_the_same_sub_agent_again_and_again_is_a_loop() {
     let program = Program::with(ModelServer::start_empty());
     program.server.answer_with(|request| {
-        let body = request.json();
-        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let text = task_message(&request.json());
         let tokens = 1_000 + program_wide_counter();
         Some(match text.contains("go round") {
             true => Answer::script("spawn_agent: {task: look again}"),
@@ -378,8 +421,7 @@ fn a_tree_shares_one_budget() {
             .unwrap();
     }
     program.server.answer_with(|request| {
-        let body = request.json();
-        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let text = task_message(&request.json());
         let work = match (text.contains("share it"), request.replies) {
             (true, 0) => "calls: [{spawn_agent: {task: A}}, {spawn_agent: {task: B}}]".to_owned(),
             (true, _) => "say: shared".to_owned(),
@@ -428,8 +470,7 @@ fn pausing_a_task_parks_its_sub_agents() {
     let gate = Gate::new();
     let held = gate.clone();
     program.server.answer_with(move |request| {
-        let body = request.json();
-        let text = body["messages"][1]["content"].as_str().unwrap_or_default();
+        let text = task_message(&request.json());
         (text.contains("PEARS") && request.replies == 1)
             .then(|| Answer::script("say: There are 4 pears.").gated(0, &held))
     });

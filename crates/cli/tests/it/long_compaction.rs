@@ -80,7 +80,7 @@ impl Windowed {
             if is_summary(request) {
                 return Some(summary(request));
             }
-            if last_text(request).starts_with("You are approaching context limits") {
+            if asks_for_notes(request) {
                 return Some(reply(request, "say: Nothing new to save."));
             }
             Some(work(turns.fetch_add(1, SeqCst) + 1, request))
@@ -433,6 +433,52 @@ fn a_context_that_the_provider_refuses_is_compacted_once_and_sent_once_more() {
     let started = events(&ran, "compaction_start");
     assert!(started.iter().all(|start| start["trigger"] == "context_length"), "{started:?}");
     assert_eq!(started.len(), windowed.refused.load(SeqCst), "one each, and no second refusal");
+    assert!(
+        started.iter().all(|start| start["flushed"] == true),
+        "notes are saved first: {started:?}"
+    );
+    let shown = events(&ran, "memory_flush");
+    assert_eq!(shown.len(), started.len());
+    assert!(
+        shown.iter().all(|flush| flush["excerpt"]["kept_turns"].as_u64() > Some(0)),
+        "{shown:?}"
+    );
+    let flush = program.server.requests().into_iter().find(asks_for_notes).unwrap();
+    let body = String::from_utf8_lossy(&flush.body).into_owned();
+    assert!(body.contains("count") && body.contains("not shown here"), "{body}");
+}
+
+fn asks_for_notes(request: &Request) -> bool {
+    last_text(request).starts_with("You are approaching context limits")
+}
+
+/// Where not even a part of the context can be sent, older turns go without notes.
+#[test]
+fn a_flush_that_the_provider_refuses_too_does_not_hold_up_the_compaction() {
+    let program = Program::with(ModelServer::start_empty());
+    notes(&program, 20, 40);
+    let turns = AtomicUsize::new(0);
+    program.server.answer_with(move |request| {
+        let too_long = || {
+            let message = "maximum context length is 9 tokens";
+            Answer::error_of(400, "invalid_request_error", "context_length_exceeded", message)
+        };
+        if is_summary(request) {
+            return Some(reply(request, &format!("say: {}", quoted(SUMMARY))));
+        }
+        if asks_for_notes(request) {
+            return Some(too_long());
+        }
+        Some(match turns.fetch_add(1, SeqCst) {
+            8 => too_long(),
+            12 => reply(request, "say: Done."),
+            turn => reply(request, &format!("read: notes-{turn}.txt")),
+        })
+    });
+    let ran = program.windlass(&["run", "count", "--json", "--context-window", "64000"]).expect(0);
+    assert_eq!(ran.result()["final_message"], "Done.");
+    assert_eq!(events(&ran, "memory_flush").len(), 1, "asked for once");
+    assert_eq!(events(&ran, "compaction_end").len(), 1);
 }
 
 /// A window that is smaller than what must stay fails with what is too large.

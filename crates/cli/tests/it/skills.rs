@@ -327,6 +327,23 @@ replies:
     assert!(!program.workspace().join("made.txt").exists());
 }
 
+/// AX-034, C-12: who follows a skill cannot get round its tools by letting another agent use them.
+#[test]
+fn a_sub_agent_may_use_no_more_tools_than_the_skill_above_it() {
+    let program = Program::playing(
+        "
+replies:
+  - {spawn_agent: {task: 'write the FILE'}, task: Only look}
+  - {say: done, task: Only look}
+  - {turn: 0, task: FILE, write: {path: made.txt, content: x}}
+  - {turn: 1, task: FILE, say: could not, expect: the skill `look` uses only}
+",
+    );
+    put(&program, "look.md", "---\ndescription: x\nallowed-tools: Read, Task\n---\nOnly look.\n");
+    program.windlass(&["run", "/look", "--json"]).expect(0);
+    assert!(!program.workspace().join("made.txt").exists());
+}
+
 /// AX-032: a skill that forks is followed in a conversation of its own.
 #[test]
 fn a_skill_that_forks_is_followed_by_a_sub_agent() {
@@ -398,4 +415,46 @@ fn the_hooks_of_a_followed_skill_refuse_and_remark_once_they_are_trusted() {
     assert!(ran.stdout.contains("A hook of the skill `careful` says: mind the gap"));
     let check = ran.json_lines().into_iter().rfind(|line| line["event_type"] == "risk_check");
     assert_eq!(check.unwrap()["data"]["decision"], "deny");
+}
+
+/// AX-022, AX-034: an agent that reads a skill while it works on something larger is held to its hooks, not
+/// to its tools.
+#[test]
+fn the_hooks_of_a_skill_bind_an_agent_from_when_it_reads_it_or_is_called_to_it() {
+    let program = Program::playing(
+        "
+replies:
+  - write: {path: before.txt, content: secret}
+  - read_skill: {name: careful}
+  - write: {path: after.txt, content: secret}
+  - bash: echo other tools go on > other.txt
+  - ask_user: {question: go on?}
+  - write: {path: called.txt, content: public}
+  - say: done
+",
+    );
+    put(&program, "careful.md", &guarding("careful", "secret"));
+    put(&program, "strict.md", &guarding("strict", "public"));
+    program.windlass(&["trust", "--yes"]).expect(0);
+    let ran = program.windlass(&["run", "write it down", "--json"]).expect(3);
+    assert!(program.workspace().join("before.txt").exists(), "it had not read it yet");
+    assert!(!program.workspace().join("after.txt").exists(), "{}", ran.stdout);
+    assert!(ran.stdout.contains("a hook of the skill `careful` refused: no secret here"));
+    assert_eq!(program.file("other.txt"), "other tools go on\n");
+
+    let task = program.task();
+    program.windlass(&["send", &task, "/strict from now on"]).expect(0);
+    program.windlass(&["answer", &task, "yes"]).expect(0);
+    let ran = program.windlass(&["resume", &task, "--json"]).expect(0);
+    assert!(!program.workspace().join("called.txt").exists(), "{}", ran.stdout);
+    assert!(ran.stdout.contains("a hook of the skill `strict` refused: no public here"));
+}
+
+/// A skill that uses one tool and whose hook refuses to write a word.
+fn guarding(name: &str, word: &str) -> String {
+    format!(
+        "---\nname: {name}\ndescription: Works with care\nallowed-tools: Write\nhooks:\n  - event: \
+         before_tool\n    tools: [write]\n    command: 'grep -q {word} && echo no {word} here >&2 && exit \
+         2; true'\n---\nWork.\n"
+    )
 }

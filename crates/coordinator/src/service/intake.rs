@@ -188,7 +188,13 @@ impl Desk {
     async fn try_to(&self, entry: &Entry) -> Result<(), Error> {
         match self.carry_out(entry).await {
             Err(error) if error.is_transient() => return Err(error),
-            Err(error) => self.refuse(entry, &chain(&error)).await?,
+            Err(error) => {
+                let kind = match error {
+                    Error::TooManyWaiting { .. } => ErrorType::Overloaded,
+                    _ => ErrorType::InvalidCommand,
+                };
+                self.refuse(entry, ErrorDetails::new(kind, chain(&error))).await?;
+            }
             Ok(()) => {}
         }
         Ok(self.bus.acknowledge(entry).await?)
@@ -198,13 +204,13 @@ impl Desk {
         let Some(stream) = entry.stream.trigger() else {
             let command: TaskCommand = match serde_json::from_str(&entry.body) {
                 Ok(command) => command,
-                Err(problem) => return self.refuse(entry, &problem.to_string()).await,
+                Err(problem) => return self.refuse_unread(entry, &problem).await,
             };
             return self.coordinator.submit_command(command, Manner::default()).await.map(drop);
         };
         let trigger = match Trigger::read(stream, &entry.body) {
             Ok(trigger) => named(trigger, entry),
-            Err(problem) => return self.refuse(entry, &problem.to_string()).await,
+            Err(problem) => return self.refuse_unread(entry, &problem).await,
         };
         let steered = match &trigger {
             Trigger::TaskControl(control) => Some((control.task_id, control.action)),
@@ -227,15 +233,20 @@ impl Desk {
         Ok(())
     }
 
+    async fn refuse_unread(&self, entry: &Entry, problem: &impl ToString) -> Result<(), Error> {
+        let error = ErrorDetails::new(ErrorType::InvalidCommand, problem.to_string());
+        self.refuse(entry, error).await
+    }
+
     /// Tells whoever sent it that it will never be carried out, and why.
-    async fn refuse(&self, entry: &Entry, problem: &str) -> Result<(), Error> {
+    async fn refuse(&self, entry: &Entry, error: ErrorDetails) -> Result<(), Error> {
+        let problem = error.message.as_str();
         tracing::warn!(stream = %entry.stream, id = entry.id, problem, "entry refused");
         let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
         let of = |field: &str| body.get(field).cloned().unwrap_or_default();
         let key = format!("refused/{}/{}", entry.stream, entry.id);
         let (stream, told) = match entry.stream {
             InStream::TaskCommand => {
-                let error = ErrorDetails::new(ErrorType::InvalidCommand, problem);
                 let told = json!({
                     "task_id": of("task_id"),
                     "session_id": of("session_id"),

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use jiff::Timestamp;
 use tempfile::TempDir;
 use windlass_coordinator::Lease;
@@ -13,7 +14,7 @@ use windlass_core::command::{ExecutionConfig, TaskCommand};
 use windlass_core::event::{Driver, TaskCreated};
 use windlass_core::id::{CommandId, InjectionId, SessionId, TaskId};
 use windlass_core::injection::Injection;
-use windlass_store::{Options, OutStream, Outgoing, Store};
+use windlass_store::{MAX_WAITING_ENTRIES, Options, OutStream, Outgoing, Store};
 use windlass_testkit::RedisServer;
 
 /// Longer than anything here takes; a wait that is over sooner says so.
@@ -252,4 +253,23 @@ impl Leasing for Box<dyn Bus> {
     async fn lease(&self, session: SessionId, owner: &str, ttl: Duration) -> bool {
         Lease::take(&**self, session, owner, ttl).await.unwrap()
     }
+}
+
+/// What waits in a stream of the store is bounded, and a signal is not held up by commands.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_too_many_is_refused_until_another_is_dealt_with() {
+    let place = Place::embedded();
+    let bus = place.bus();
+    let keys: Vec<_> = (0..MAX_WAITING_ENTRIES).map(|number| number.to_string()).collect();
+    let submitted = keys.iter().map(|key| bus.submit(InStream::TaskCommand, Some(key), "{}"));
+    for submitted in join_all(submitted).await {
+        submitted.unwrap();
+    }
+    let refused = bus.submit(InStream::TaskCommand, Some("more"), "{}").await.unwrap_err();
+    assert!(refused.to_string().contains("10000 entries waiting"), "{refused}");
+    bus.submit(InStream::TaskCommand, Some("0"), "{}").await.unwrap();
+    bus.submit(InStream::TaskControl, Some("more"), "{}").await.unwrap();
+    let taken = Bus::take(&*bus, &reader("one"), LONG).await.unwrap();
+    bus.acknowledge(&taken[0]).await.unwrap();
+    bus.submit(InStream::TaskCommand, Some("more"), "{}").await.unwrap();
 }

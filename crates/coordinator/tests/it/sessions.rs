@@ -112,6 +112,26 @@ async fn the_sixth_session_of_a_user_is_refused() {
     world.say("and this").await.unwrap();
 }
 
+/// What waits to be started is bounded: one task more is refused with words, until another has begun.
+#[tokio::test]
+async fn a_task_too_many_for_the_service_to_start_is_refused() {
+    let mut world = World::routed("replies: [{say: done}]", NEW);
+    let limits = Limits { waiting_tasks: 2, ..Limits::default() };
+    world.stage.coordinator = world.stage.coordinator.clone().with_limits(limits);
+    let first = world.task("one").await;
+    let again = command(world.session, "two");
+    let submit = |command| world.coordinator().submit_command(command, Manner::default());
+    submit(again.clone()).await.unwrap();
+    let refused = submit(command(world.session, "three")).await.unwrap_err();
+    assert!(matches!(refused, Error::TooManyWaiting { limit: 2 }), "{refused}");
+    assert!(!refused.is_transient(), "its sender is told, and decides");
+    assert!(!submit(again).await.unwrap().new, "what was taken is taken");
+    world.say("four").await.unwrap_err();
+    assert!(world.told()[0].contains("2 tasks wait"), "{:?}", world.told());
+    world.drive(first).await;
+    submit(command(world.session, "three")).await.unwrap();
+}
+
 /// ES-092, ES-093, ES-094: two messages at once are handled one after the other, under a lease.
 #[tokio::test]
 async fn simultaneous_messages_of_a_session_are_serialized() {

@@ -18,6 +18,19 @@ pub struct MemoryFlush {
     pub estimated_tokens: u64,
     /// What the agent is told.
     pub message: String,
+    /// What of the context it is shown, where the provider refused the whole as too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excerpt: Option<Excerpt>,
+}
+
+/// A part of a context that can still be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excerpt {
+    /// Its newest turns.
+    pub kept_turns: u32,
+    /// Results over this size in them shrink to pointers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shrink_bytes: Option<usize>,
 }
 
 /// Older turns are about to be summarized (ES-314).

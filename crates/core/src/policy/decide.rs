@@ -157,11 +157,6 @@ pub const fn by_profile(class: Class, profile: PermissionProfile) -> Decision {
     }
 }
 
-/// Whether a tool whose calls are at least of this class is offered to the model at all. (MS-066)
-pub const fn is_offered(least: Class, profile: PermissionProfile) -> bool {
-    !matches!(by_profile(least, profile), Decision::Deny)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,14 +311,6 @@ mod tests {
             let found = decision(&Assessment::of(class, "x"), PermissionProfile::Trusted, &rules);
             assert_eq!(found == Decision::Allow, class <= Class::Publish, "{class}");
         }
-    }
-
-    /// MS-066
-    #[test]
-    fn restricted_offers_no_tool_that_edits() {
-        assert!(!is_offered(Class::Edit, PermissionProfile::Restricted));
-        assert!(is_offered(Class::Read, PermissionProfile::Restricted));
-        assert!(is_offered(Class::Edit, PermissionProfile::Normal));
     }
 
     /// MS-015, MS-016

@@ -10,7 +10,6 @@ pub mod pattern;
 pub mod command;
 pub mod allow;
 pub mod denial;
-pub mod tools;
 pub mod explain;
 
 pub use allow::{AllowRule, Approval, DenyRule};

@@ -200,7 +200,7 @@ async fn a_runtime_row_lives_while_the_task_runs() {
         last_heartbeat_at: at(1),
     };
     store.set_runtime(task, runtime.clone()).await.unwrap();
-    store.heartbeat(task, at(2)).await.unwrap();
+    store.heartbeats(vec![task], at(2)).await.unwrap();
     let beaten = Runtime { last_heartbeat_at: at(2), ..runtime.clone() };
     assert_eq!(store.runtime(task).unwrap(), Some(beaten));
     store.clear_runtime(task).await.unwrap();

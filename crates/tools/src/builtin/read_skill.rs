@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use windlass_core::outcome::Outcome;
+use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::policy::{Class, Risk};
 use windlass_skills::{Context, Skill, Skills};
 
@@ -50,7 +50,9 @@ fn read(skills: &Skills, name: &str, facts: &Facts) -> Outcome {
                  comes to."
             ))
         }
-        Some(skill) if skill.is_offered_to(viewer) => Outcome::ok(shown(skill)),
+        Some(skill) if skill.is_offered_to(viewer) => {
+            Outcome::ok(shown(skill)).with(Fact::SkillRead { name: skill.meta.name.clone() })
+        }
         Some(skill) if skill.is_reached_by(viewer) => Outcome::error(format!(
             "Error: skill `{name}` is used only when the user calls for it. Ask the user to run /{name}."
         )),

@@ -15,12 +15,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use windlass_core::outcome::{Ending, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_sandbox::network::{AddressRules, HostRules};
 
-use crate::tool::{Call, Prepared};
+use crate::schema;
+use crate::tool::{Call, Category, Prepared, Tool, World};
 pub(crate) use client::install_tls;
 pub use fetch::WebFetch;
 pub use search::{Provider, Search, WebSearch};
@@ -47,25 +50,59 @@ impl Reach {
     }
 }
 
-/// A call that only looks: its arguments read, what it does said for the gate, ended with the task.
-async fn looking<A, F>(
-    name: &str,
-    mut call: Call,
-    reason: impl FnOnce(&A) -> String,
-    act: impl FnOnce(A) -> F + Send + 'static,
-) -> Result<Prepared, Outcome>
-where
-    A: DeserializeOwned + Send + 'static,
-    F: Future<Output = Outcome> + Send + 'static,
-{
-    let given: A = serde_json::from_value(call.arguments.take()).map_err(|error| {
-        Outcome::error(format!("The arguments of `{name}` do not fit: {error}"))
+/// What one of the web's tools consists of. All of them only look.
+trait Looks: Clone + Send + Sync + 'static {
+    type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
+
+    const NAME: &'static str;
+    const DESCRIPTION: &'static str;
+
+    /// What a call does, for the gate.
+    fn reason(given: &Self::Arguments) -> String;
+
+    fn look(self, given: Self::Arguments) -> impl Future<Output = Outcome> + Send;
+}
+
+/// One of the web's tools.
+#[derive(Debug)]
+pub struct Web<T>(T);
+
+impl<T: Looks> Tool for Web<T> {
+    fn name(&self) -> &str {
+        T::NAME
+    }
+
+    fn description(&self) -> &str {
+        T::DESCRIPTION.trim_ascii_end()
+    }
+
+    fn parameters(&self) -> Value {
+        schema::of::<T::Arguments>()
+    }
+
+    fn category(&self) -> Category {
+        Category::Information
+    }
+
+    fn least(&self) -> (Class, Risk) {
+        (Class::Read, Risk::Medium)
+    }
+
+    fn prepare(&self, _world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
+        Box::pin(std::future::ready(looking(self.0.clone(), call)))
+    }
+}
+
+/// A call, its arguments read, what it does said for the gate, ended with the task.
+fn looking<T: Looks>(tool: T, mut call: Call) -> Result<Prepared, Outcome> {
+    let given = serde_json::from_value(call.arguments.take()).map_err(|error| {
+        Outcome::error(format!("The arguments of `{}` do not fit: {error}", T::NAME))
     })?;
-    let assessment = Assessment::of(Class::Read, reason(&given)).at_least(Risk::Medium);
+    let assessment = Assessment::of(Class::Read, T::reason(&given)).at_least(Risk::Medium);
     let act = Box::new(move || -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let stopped = Outcome::ended(Ending::Cancelled, "Stopped with the task.");
-            call.stop.run_until_cancelled(act(given)).await.unwrap_or(stopped)
+            call.stop.run_until_cancelled(tool.look(given)).await.unwrap_or(stopped)
         })
     });
     Ok(Prepared::new(assessment, Recovery::Rerun, act))

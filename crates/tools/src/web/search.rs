@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use reqwest::{Client, RequestBuilder, redirect};
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
@@ -10,13 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 use windlass_core::outcome::Outcome;
-use windlass_core::policy::{Class, Risk};
 
 use super::client::{AGENT, install_tls, unreachable};
-use super::looking;
+use super::{Looks, Web};
 use crate::output::neutralize;
-use crate::schema;
-use crate::tool::{Call, Category, Prepared, Tool, World};
 
 /// How long a search may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -62,7 +58,7 @@ pub struct WebSearch {
 
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// What to look for.
     #[schemars(length(min = 1))]
     query: String,
@@ -79,14 +75,14 @@ struct Hit {
 
 impl WebSearch {
     /// A tool that asks this provider. The person named it, so it may be anywhere, also on this machine.
-    pub fn new(search: Search) -> Result<Self, reqwest::Error> {
+    pub fn new(search: Search) -> Result<Web<Self>, reqwest::Error> {
         install_tls();
         let client = Client::builder()
             .timeout(TIMEOUT)
             .redirect(redirect::Policy::none())
             .user_agent(AGENT)
             .build()?;
-        Ok(Self { client, search })
+        Ok(Web(Self { client, search }))
     }
 
     fn request(&self, query: &str, count: usize) -> Result<RequestBuilder, String> {
@@ -187,52 +183,33 @@ impl Fault {
     }
 }
 
-impl Tool for WebSearch {
-    fn name(&self) -> &str {
-        "web_search"
+impl Looks for WebSearch {
+    type Arguments = Arguments;
+    const NAME: &'static str = "web_search";
+    const DESCRIPTION: &'static str = include_str!("descriptions/web_search.md");
+
+    fn reason(given: &Arguments) -> String {
+        let query = windlass_core::text::one_line(&given.query, 200);
+        format!("searches the web for \"{query}\"")
     }
 
-    fn description(&self) -> &str {
-        include_str!("descriptions/web_search.md").trim_ascii_end()
-    }
-
-    fn parameters(&self) -> Value {
-        schema::of::<Arguments>()
-    }
-
-    fn category(&self) -> Category {
-        Category::Information
-    }
-
-    fn least(&self) -> (Class, Risk) {
-        (Class::Read, Risk::Medium)
-    }
-
-    fn prepare(&self, _world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let this = self.clone();
-        let searches = |given: &Arguments| {
-            let query = windlass_core::text::one_line(&given.query, 200);
-            format!("searches the web for \"{query}\"")
-        };
-        Box::pin(looking("web_search", call, searches, |given| search(this, given)))
-    }
-}
-
-async fn search(web: WebSearch, given: Arguments) -> Outcome {
-    let count = given.count.unwrap_or(DEFAULT_COUNT).min(MAX_COUNT);
-    match web.ask(&given.query, count).await {
-        Err(why) => Outcome::error(format!("Error: {why}.")),
-        Ok(hits) if hits.is_empty() => Outcome::ok("Nothing was found."),
-        Ok(hits) => {
-            let shown = hits.iter().enumerate().map(|(index, hit)| {
-                let line = |text: &str| {
-                    let words: Vec<_> = text.split_whitespace().collect();
-                    windlass_core::text::one_line(&words.join(" "), MAX_EXCERPT_CHARS)
-                };
-                let (title, url, excerpt) = (line(&hit.title), line(&hit.url), line(&hit.excerpt));
-                format!("{}. {title}\n   {url}\n   {excerpt}\n", index + 1)
-            });
-            Outcome::ok(neutralize(&shown.collect::<Vec<_>>().join("")))
+    async fn look(self, given: Arguments) -> Outcome {
+        let count = given.count.unwrap_or(DEFAULT_COUNT).min(MAX_COUNT);
+        match self.ask(&given.query, count).await {
+            Err(why) => Outcome::error(format!("Error: {why}.")),
+            Ok(hits) if hits.is_empty() => Outcome::ok("Nothing was found."),
+            Ok(hits) => {
+                let shown = hits.iter().enumerate().map(|(index, hit)| {
+                    let line = |text: &str| {
+                        let words: Vec<_> = text.split_whitespace().collect();
+                        windlass_core::text::one_line(&words.join(" "), MAX_EXCERPT_CHARS)
+                    };
+                    let (title, url, excerpt) =
+                        (line(&hit.title), line(&hit.url), line(&hit.excerpt));
+                    format!("{}. {title}\n   {url}\n   {excerpt}\n", index + 1)
+                });
+                Outcome::ok(neutralize(&shown.collect::<Vec<_>>().join("")))
+            }
         }
     }
 }

@@ -104,11 +104,6 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Where it is on the host.
-    pub fn real_path(&self) -> &Path {
-        &self.real
-    }
-
     /// Opens a regular file for reading.
     pub fn read(&self, path: &str) -> Result<Opened, Error> {
         self.open_at(&self.walk(path, Parents::MustExist)?)

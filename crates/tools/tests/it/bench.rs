@@ -147,7 +147,10 @@ impl Bench {
                 Fact::WorkingDirectory { path } => {
                     self.facts.working_directory = Some(path.clone());
                 }
-                Fact::Plan(_) | Fact::Published(_) | Fact::BackgroundStarted { .. } => {}
+                Fact::Plan(_)
+                | Fact::Published(_)
+                | Fact::SkillRead { .. }
+                | Fact::BackgroundStarted { .. } => {}
             }
         }
         outcome

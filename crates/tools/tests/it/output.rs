@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use windlass_core::outcome::Truncated;
-use windlass_tools::output::{DEFAULT_LIMIT_TOKENS, fit, neutralize, readable};
+use windlass_tools::output::{fit, neutralize, readable};
 
 use crate::bench::Bench;
 
@@ -12,7 +12,7 @@ fn a_text_at_the_limit_passes_unchanged() {
     let mut bench = Bench::new();
     let text = "x".repeat(32_000);
     let call = bench.next_call();
-    assert_eq!(fit(text.clone(), call, DEFAULT_LIMIT_TOKENS, &bench.world.workspace), (text, None));
+    assert_eq!(fit(text.clone(), call, 8_000, &bench.world.workspace), (text, None));
     assert!(std::fs::read_dir(bench.path(".scratch")).unwrap().next().is_none());
 }
 

@@ -7,8 +7,14 @@ use windlass_core::axes::PermissionProfile;
 use windlass_tools::registry::{MAX_ARGUMENT_BYTES, reachable_under};
 use windlass_tools::{Kind, Registry};
 
+#[test]
+fn every_schema_of_ours_compiles_and_no_two_names_are_alike() {
+    let again = Registry::with(Registry::builtin().iter().cloned());
+    assert!(again.is_ok(), "{:?}", again.err());
+}
+
 /// ES-185, ES-186, ES-187, ES-188, ES-189, ES-193, ES-194, ES-195, ES-196, ES-198, ES-199, ES-200, ES-201,
-/// ES-007, ES-008, ES-032
+/// ES-007, ES-008, ES-032, ES-254, ES-255, ES-256, ES-257
 #[test]
 fn the_tools_stand_in_a_stable_order_with_their_risk_and_category() {
     let mut table = String::new();
@@ -44,7 +50,7 @@ fn specs_are_the_same_bytes_every_time() {
     assert_eq!(bytes(), bytes());
 }
 
-/// ES-203
+/// ES-203, MS-066
 #[test]
 fn a_stricter_profile_is_not_offered_what_it_could_never_use() {
     let registry = Registry::builtin();

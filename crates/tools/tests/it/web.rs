@@ -72,7 +72,7 @@ fn pages() -> Router {
         .route("/file", get(|| async { Redirect::temporary("file:///etc/passwd") }))
 }
 
-/// Must show 3; ES-192, ES-256
+/// Must show 3; ES-192, ES-259
 #[tokio::test]
 async fn a_page_is_given_as_markdown_and_other_text_as_it_is() {
     let site = site(pages()).await;

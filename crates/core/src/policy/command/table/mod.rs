@@ -5,6 +5,7 @@
 //! examples that must not be judged like it; a test checks them all.
 
 mod coreutils;
+mod files;
 mod archives;
 mod git;
 mod packages;
@@ -106,6 +107,7 @@ const fn risky(
 /// Every topic, in reading order.
 const TOPICS: &[&[Program]] = &[
     coreutils::PROGRAMS,
+    files::PROGRAMS,
     archives::PROGRAMS,
     git::PROGRAMS,
     packages::PROGRAMS,
