@@ -279,3 +279,15 @@ fn a_goal_without_quotes() {
     let alone = error(&program(), &["fix", "the", "build", "--json"]);
     insta::assert_snapshot!([run, alone].join("\n---\n"));
 }
+
+/// What a project's file says is no business of a list.
+#[test]
+fn a_broken_project_file_does_not_hide_tasks() {
+    let program = program();
+    program.windlass(&["run", "x", "--json"]).expect(3);
+    std::fs::create_dir(program.workspace().join(".windlass")).unwrap();
+    std::fs::write(program.workspace().join(".windlass/config.toml"), "[models").unwrap();
+    assert_eq!(program.windlass(&["tasks"]).expect(0).stdout.lines().count(), 3);
+    let refused = error(&program, &["run", "y"]);
+    assert!(refused.contains(".windlass/config.toml:1: not valid TOML"), "{refused}");
+}
