@@ -325,8 +325,11 @@ pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     out(&format!("waiting     {resumable} to be resumed, {questions} questions"));
     let next = store.next_schedule()?.map(|next| format!(", next at {next:.0}"));
     out(&format!("schedules   {active} active{}", next.unwrap_or_default()));
-    let spent = pages::spent(cost, tokens).replace('-', "unknown");
-    out(&format!("cost        {spent} of live tasks"));
+    let spent = match pages::spent(cost, tokens).as_str() {
+        "-" => "of live tasks unknown".to_owned(),
+        spent => format!("{spent} of live tasks"),
+    };
+    out(&format!("cost        {spent}"));
     out(&format!(
         "autonomous  at most {} tasks and {hours} hours",
         config.agent.autonomous_max_tasks

@@ -57,6 +57,15 @@ fn nothing_is_logged_unless_asked_for() {
     assert_eq!(program.windlass(&["run", "work", "--quiet"]).expect(0).stderr, "");
 }
 
+#[test]
+fn a_wish_for_log_lines_that_cannot_be_read_is_said() {
+    let program = Program::playing("replies: [{say: done}]");
+    let mut command = program.command(&["run", "work", "--quiet"]);
+    let ran: crate::program::Ran = command.env("RUST_LOG", "a=b=c").output().unwrap().into();
+    let said = ran.expect(0).stderr;
+    assert!(said.starts_with("warning: no log lines, `RUST_LOG` cannot be read"), "{said}");
+}
+
 /// ES-346, ES-348: messages taken in and calls refused are logged.
 #[test]
 fn messages_and_refusals_are_logged() {
