@@ -166,7 +166,7 @@ fn store_hint(error: &windlass_store::Error) -> String {
             "put the text into a file of the workspace and name it".into()
         }
         Error::BadOutputId(_) | Error::UnknownOutput(_) => {
-            "outputs are kept for 7 days; `windlass events` names them".into()
+            "`windlass logs TASK` names them; whole outputs are kept for 7 days".into()
         }
     }
 }

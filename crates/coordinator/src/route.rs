@@ -38,15 +38,17 @@ impl Coordinator {
     /// What becomes of a message: as decided the first time, else by the router, once.
     async fn decided(&self, message: &UserMessageReceived) -> Result<Decision, Error> {
         let stream = TriggerStream::UserMessageReceived.as_str();
-        let Some(request) = &message.request_id else {
-            return self.choose(message).await;
+        let request = match &message.request_id {
+            Some(request) => request.clone(),
+            // Nobody sends it again, but what was decided counts (ES-337).
+            None => CommandId::new(self.now()).to_string(),
         };
-        if let Some(known) = self.store.decided(stream, request)?.and_then(|text| read(&text)) {
+        if let Some(known) = self.store.decided(stream, &request)?.and_then(|text| read(&text)) {
             return Ok(known);
         }
         let decision = self.choose(message).await?;
         let text = serde_json::to_string(&decision).unwrap_or_default();
-        let stands = self.store.decide(stream, request, text, self.now()).await?;
+        let stands = self.store.decide(stream, &request, text, self.now()).await?;
         Ok(read(&stands).unwrap_or(decision))
     }
 

@@ -120,6 +120,12 @@ impl Metrics {
         }
     }
 
+    /// Takes in one decision of the router (ES-337); those are kept beside the journal, for a week.
+    pub fn routed(&mut self, decision: &str) {
+        let labels = vec![("decision_type", decision.to_owned())];
+        self.count(("coordinator.routing.decisions", labels), 1);
+    }
+
     /// All metrics as Prometheus reads them: dots become underscores.
     pub fn prometheus(&self) -> String {
         let mut text = String::new();

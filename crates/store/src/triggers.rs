@@ -20,6 +20,15 @@ impl Store {
         })
     }
 
+    /// What was decided about every trigger of a kind that is remembered.
+    pub fn decisions(&self, kind: &str) -> Result<Vec<String>, Error> {
+        self.read(|tx| {
+            let mut found = tx.prepare_cached("SELECT decision FROM triggers WHERE kind = ?1")?;
+            let rows = found.query_map([kind], |row| row.get(0))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
     /// Says what is decided about a trigger, synced, before it is carried out; returns what stands,
     /// which is the first decision.
     pub async fn decide(

@@ -3,16 +3,16 @@
 /// Of the program.
 pub const PROGRAM: &str = "\
 Examples:
-  windlass demo                              watch it work, without a key or network
-  windlass run \"fix the flaky test\"          work on a goal in this directory
-  windlass -p \"what does this crate do?\"     print the answer and nothing else
-  windlass run @goal.md --json               read the goal from a file, print events as JSON lines
-  windlass inbox                             what waits for you
-  windlass answer ANY_ID_SUFFIX Allow        answer it
-  windlass resume ANY_ID_SUFFIX              go on with a task
+  windlass demo                           watch it work, without a key
+  windlass run \"fix the flaky test\"       work on a goal in this directory
+  windlass -p \"what does this crate do?\"  print the answer and nothing else
+  windlass run @goal.md --json            a goal from a file, events as JSON
+  windlass inbox                          what waits for you
+  windlass answer ANY_ID_SUFFIX Allow     answer it
+  windlass resume ANY_ID_SUFFIX           go on with a task
 
-Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 blocked on a question, 4 paused,
-5 cancelled, 6 budget hit, 130 interrupted by Ctrl-C (paused, resumable).";
+Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 blocked on a question,
+4 paused, 5 cancelled, 6 budget hit, 130 interrupted by Ctrl-C (resumable).";
 
 /// Of `run`.
 pub const RUN: &str = "\
@@ -20,7 +20,7 @@ Examples:
   windlass run \"fix the flaky test\"
   windlass run @goal.md --constraint \"keep the public API\" --timeout 1800
   git diff | windlass run - --mode review -p
-  windlass run \"upgrade the parser\" --model anthropic/claude-sonnet-4-5 --control assisted
+  windlass run \"upgrade the parser\" --model anthropic/NAME --control assisted
   windlass run \"ping\" --model script:replies.yaml --json
 
 Ctrl-C once pauses the task and says how to go on; twice stops at once.";
@@ -40,35 +40,36 @@ Examples:
 /// Of `resume`.
 pub const RESUME: &str = "\
 Examples:
-  windlass resume 7K2M                       any unique end of the task's id will do
-  windlass resume 7K2M --json                print what happens as JSON lines";
+  windlass resume 7K2M                any unique end of the task's id will do
+  windlass resume 7K2M --json         print what happens as JSON lines";
 
 /// Of `serve`.
 pub const SERVE: &str = "\
 Examples:
-  windlass serve                             take tasks from this data directory's own bus
+  windlass serve                      take tasks from the data directory's bus
   REDIS_URL=redis://localhost windlass serve --tasks 20
-                                             take them from Redis streams
+                                      take them from Redis streams
   redis-cli XADD task-command '*' data '{\"command_id\":\"cmd_…\",…}'
-                                             hand one in; docs/bus.md has the whole contract
+                                      hand one in; see docs/bus.md
 
-Ctrl-C or SIGTERM once parks every task at its next turn and ends; the next start goes on with all of
-them. Twice ends at once.";
+Ctrl-C or SIGTERM once parks every task at its next turn and ends; the next
+start goes on with all of them. Twice ends at once.";
 
 /// Of `worker`.
 pub const WORKER: &str = "\
 Examples:
-  windlass worker                            help a `windlass serve` of the same data directory
+  windlass worker                     help a `serve` of the same data directory
   REDIS_URL=redis://localhost windlass worker --tasks 8
 
-A worker that is stopped hands its tasks back; one that dies loses them to another within seconds.";
+A worker that is stopped hands its tasks back; one that dies loses them to
+another within seconds.";
 
 /// Of `tasks`.
 pub const TASKS: &str = "\
 Examples:
-  windlass tasks                             the newest 50
-  windlass tasks --status blocked            what is stuck
-  windlass tasks --all --json | jq .goal     everything, for programs";
+  windlass tasks                      the newest 50
+  windlass tasks --status blocked     what is stuck
+  windlass tasks --all --json         everything, for programs";
 
 /// Of `status`.
 pub const STATUS: &str = "\
@@ -79,22 +80,22 @@ Examples:
 /// Of `sessions`.
 pub const SESSIONS: &str = "\
 Examples:
-  windlass sessions                          the newest, with their active tasks
-  windlass sessions 7K2M --json              one with all of its tasks";
+  windlass sessions                   the newest, with their active tasks
+  windlass sessions 7K2M --json       one with all of its tasks";
 
 /// Of `schedule`.
 pub const SCHEDULE: &str = "\
 Examples:
-  windlass schedule add --monitor \"tell me when the build is green\" --check \"is it green?\" --every 10m
-  windlass schedule add --task 7K2M --check \"is it green?\" --every 10m --until 8h --then complete
-  windlass schedule add --start \"write the weekly report\" --cron \"30 9 * * 1\" --zone Europe/Berlin
+  windlass schedule add --monitor \"watch the build\" --check \"green?\" --every 10m
+  windlass schedule add --task 7K2M --check \"green?\" --every 10m --until 8h
+  windlass schedule add --start \"write a report\" --cron \"30 9 * * 1\" --zone UTC
   windlass schedule add --task 7K2M --message \"wrap up\" --at \"2026-12-24 18:00\"
   windlass schedule list
-  windlass schedule pause 9QX4               and `resume`, and `remove`
+  windlass schedule pause 9QX4        and `resume`, and `remove`
 
-A running `windlass serve` keeps the time. A task that is checked on is parked in between and costs
-nothing. Where clocks skip an hour in spring, `--cron` skips times within it and `--daily` takes the
-moment after it.";
+A running `windlass serve` keeps the time. A task that is checked on is parked
+in between and costs nothing. Where clocks skip an hour in spring, `--cron`
+skips times within it and `--daily` takes the moment after it.";
 
 /// Of `event`.
 pub const EVENT: &str = "\
@@ -107,14 +108,14 @@ Examples:
 pub const SHOW: &str = "\
 Examples:
   windlass show 7K2M
-  windlass show 7K2M --json                  with usage, cost and the context gauge";
+  windlass show 7K2M --json           with usage, cost and the context gauge";
 
 /// Of `events`.
 pub const EVENTS: &str = "\
 Examples:
-  windlass events 7K2M                       what has happened
-  windlass events 7K2M --follow              and what happens next, until it ends
-  windlass events 7K2M --after 40 --json     from event 41 on, for programs";
+  windlass events 7K2M                what has happened
+  windlass events 7K2M --follow       and what happens next, until it ends
+  windlass events 7K2M --after 40     from event 41 on";
 
 /// Of `result`.
 pub const RESULT: &str = "\
@@ -125,22 +126,23 @@ Examples:
 /// Of `logs`.
 pub const LOGS: &str = "\
 Examples:
-  windlass logs 7K2M                         every command and what it printed
-  windlass outputs CALL                      the whole of one that was cut";
+  windlass logs 7K2M                  every command and what it printed
+  windlass outputs CALL               the whole of one that was cut";
 
 /// Of `trace`.
 pub const TRACE: &str = "\
 Examples:
   windlass trace 7K2M | jq .event_type
-  windlass trace 7K2M --path                 where the file is";
+  windlass trace 7K2M --path          where the file is";
 
 /// Of `cost`.
 pub const COST: &str = "\
 Examples:
-  windlass cost                              by model and task
-  windlass cost 7K2M --turns                 of one task, reply by reply
+  windlass cost                       by model and task
+  windlass cost 7K2M --turns          of one task, reply by reply
 
-A price that nobody knows is shown as unknown, never as zero. Set prices in [models.\"NAME\"].";
+A price that nobody knows is shown as unknown, never as zero. Set prices in
+[models.\"NAME\"].";
 
 /// Of `outputs`.
 pub const OUTPUTS: &str = "\
@@ -160,7 +162,7 @@ Examples:
 pub const ANSWER: &str = "\
 Examples:
   windlass answer q_01J9… \"use the staging database\"
-  windlass answer 7K2M Allow --resume        by the task's id, and go on here and now";
+  windlass answer 7K2M 1 --resume     by its task, an option's number; go on";
 
 /// Of `send`.
 pub const SEND: &str = "\
@@ -170,8 +172,8 @@ Examples:
 /// Of `pause`.
 pub const PAUSE: &str = "\
 Examples:
-  windlass pause 7K2M                        it finishes what it is doing first
-  windlass resume 7K2M                       and goes on from there";
+  windlass pause 7K2M                 it finishes what it is doing first
+  windlass resume 7K2M                and goes on from there";
 
 /// Of `cancel`.
 pub const CANCEL: &str = "\
@@ -181,7 +183,7 @@ Examples:
 /// Of `retry`.
 pub const RETRY: &str = "\
 Examples:
-  windlass retry 7K2M                        a failed task, from where it failed";
+  windlass retry 7K2M                 a failed task, from where it failed";
 
 /// Of `exec`.
 pub const EXEC: &str = "\
@@ -192,32 +194,33 @@ Examples:
 /// Of `image`.
 pub const IMAGE: &str = "\
 Examples:
-  windlass image build                       execution-agent:latest, from Debian's packages
-  windlass image build --browser             with Chromium
+  windlass image build                the usual one, from Debian's packages
+  windlass image build --browser      with Chromium
   CONTAINER_IMAGE=mine:1 windlass image check";
 
 /// Of `config`.
 pub const CONFIG: &str = "\
 Examples:
-  windlass config                            every setting and where it came from
-  windlass config --changed                  only what is not at its default
+  windlass config                     every setting and where it came from
+  windlass config --changed           only what is not at its default
   windlass config --json | jq .key";
 
 /// Of `models`.
 pub const MODELS: &str = "\
 Examples:
-  windlass models                            which model each mode uses
-  windlass models --test                     ask each for one word
+  windlass models                     which model each mode uses
+  windlass models --test              ask each for one word
+  windlass models --test --model anthropic/NAME
 
 To set one up:
   export OPENAI_API_KEY=…
-  export ANTHROPIC_API_KEY=…                 and `[models] smart = \"anthropic/…\"` in the config file
+  export ANTHROPIC_API_KEY=…
   export LITELLM_API_BASE=http://localhost:4000 LITELLM_MODEL=gpt-4o";
 
 /// Of `trust`.
 pub const TRUST: &str = "\
 Examples:
-  windlass trust                             show what the file would set, then ask
+  windlass trust                      show what the file would set, then ask
   windlass trust ../other --yes
 
 A changed file has to be approved again.";
@@ -230,7 +233,7 @@ Examples:
 /// Of `completions`.
 pub const COMPLETIONS: &str = "\
 Examples:
-  windlass completions bash > ~/.local/share/bash-completion/completions/windlass
+  windlass completions bash >> ~/.bash_completion
   windlass completions fish > ~/.config/fish/completions/windlass.fish
   windlass completions zsh > \"${fpath[1]}/_windlass\"";
 
@@ -249,8 +252,8 @@ Examples:
 /// Of `permissions`.
 pub const PERMISSIONS: &str = "\
 Examples:
-  windlass permissions                       what `Allow All` answers have allowed, numbered
-  windlass permissions --revoke 1            ask again from now on";
+  windlass permissions                what `Allow All` has allowed, numbered
+  windlass permissions --revoke 1     ask again from now on";
 
 /// Of `metrics`.
 pub const METRICS: &str = "\
@@ -260,17 +263,36 @@ Examples:
 /// Of `skills`.
 pub const SKILLS: &str = "\
 Examples:
-  windlass skills list                       what agents and you can use here
-  windlass skills show deploy                one of them, as it is now
-  windlass run \"/deploy the web shop\"        call for it by its name
-  windlass skills new release-notes          begin one, with a first eval case
-  windlass skills check                      what is wrong with which file, in which line
-  windlass skills eval release-notes         does it help? each case with and without it";
+  windlass skills list                what agents and you can use here
+  windlass skills show deploy         one of them, as it is now
+  windlass run \"/deploy the web shop\"  call for it by its name
+  windlass skills new release-notes   begin one, with a first eval case
+  windlass skills check               which file is wrong, in which line
+  windlass skills eval release-notes  does it help? with it and without";
 
 /// Of `mcp`.
 pub const MCP: &str = "\
 Examples:
-  windlass mcp list                          the servers of .mcp.json, your configuration and skills
-  windlass mcp test time                     start it, and see what it offers
-  windlass mcp test time --pin               accept what it says now
-  windlass mcp presets                       servers that have a name of their own";
+  windlass mcp list                   of .mcp.json, your settings and skills
+  windlass mcp test time              start it, and see what it offers
+  windlass mcp test time --pin        accept what it says now
+  windlass mcp presets                servers that have a name of their own";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    /// Laid out by hand, so nothing may wrap it.
+    #[test]
+    fn examples_fit_eighty_columns() {
+        let program = crate::args::Args::command();
+        let all = program.get_subcommands().chain([&program]);
+        let texts = all.filter_map(|command| command.get_after_help());
+        for line in texts
+            .map(ToString::to_string)
+            .flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>())
+        {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}

@@ -98,7 +98,7 @@ pub struct Cost {
 /// Arguments of `outputs`.
 #[derive(Debug, ClapArgs)]
 pub struct Outputs {
-    /// The call, as `events` and `logs` name it
+    /// The call, as `logs` names it
     pub id: String,
     /// Only this stream: stdout or stderr
     #[arg(long, value_name = "STREAM", value_parser = one_of(Stream::ALL, Stream::as_str), hide_possible_values = true)]

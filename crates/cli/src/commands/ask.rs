@@ -25,7 +25,7 @@ pub(super) async fn inline(
     asked: &HitlRequest,
     interrupts: &mut Signal,
 ) -> Result<Answered, Failure> {
-    for line in pages::question_lines(asked, setting.look.notes) {
+    for line in pages::question_lines(asked, setting.look) {
         show::note(&line);
     }
     loop {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
 use windlass_core::message::Usage;
+use windlass_core::trigger::TriggerStream;
 
 use super::Setting;
 use crate::args::Cost;
@@ -177,10 +178,15 @@ fn print(setting: &Setting, table: &Table) {
 
 /// `metrics`: what the journal adds up to.
 pub(super) fn metrics(setting: &Setting) -> Result<u8, Failure> {
+    let store = setting.coordinator.store();
     let mut metrics = windlass_core::metrics::Metrics::default();
+    for text in store.decisions(TriggerStream::UserMessageReceived.as_str())? {
+        let decision: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        metrics.routed(decision["decision"].as_str().unwrap_or("unknown"));
+    }
     let mut pos = 0;
     loop {
-        let records = setting.coordinator.store().events_since(pos, PAGE)?;
+        let records = store.events_since(pos, PAGE)?;
         let Some(last) = records.last() else { break };
         pos = last.pos;
         records.iter().for_each(|record| metrics.apply(record));

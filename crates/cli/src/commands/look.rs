@@ -84,11 +84,12 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let task = coordinator.store().find_task(&args.task)?;
     let mut following = coordinator.follow(task, args.after);
+    let (zone, width) = (jiff::tz::TimeZone::system(), setting.look.line_width());
     let print = |record: &windlass_core::event::Record| {
         out(&if args.json {
             windlass_agent::trace::entry(record)
         } else {
-            pages::event_line(record)
+            pages::event_line(record, &zone, width)
         });
     };
     while let Some(record) = following.committed()? {

@@ -50,18 +50,10 @@ impl Setting {
         })
     }
 
-    /// Removes the whole outputs that have been kept long enough. What cannot be removed now is tried
-    /// again with the next run.
-    fn clean_outputs(&self) {
-        let cleaned = self.coordinator.store().outputs().clean_outputs(self.coordinator.now());
-        if let Err(error) = cleaned {
-            tracing::warn!(%error, "Old outputs cannot be removed");
-        }
-    }
-
     /// The coordinator with the limits that a service here would have.
     fn service(&self) -> Result<Coordinator, Failure> {
-        let config = self.surroundings.config(std::path::Path::new("."))?;
+        // No project sets these, so none can get in the way of a list.
+        let config = self.surroundings.config(std::path::Path::new("/"))?;
         Ok(self.coordinator.clone().with_limits(wiring::limits(&config)))
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
 use windlass_core::event::Driver;
-use windlass_core::id::CallId;
+use windlass_core::id::{CallId, TaskId};
 use windlass_core::schedule::ScheduleState;
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_core::text::one_line;
+use windlass_core::text::{one_line, suffix};
 use windlass_store::{Filter, QuestionRow, Runtime, ScheduleRow, SchedulerRow, TaskRow, Which};
 
 use super::{Setting, schedule};
@@ -15,8 +16,12 @@ use crate::args::{Listing, Tasks};
 use crate::failure::Failure;
 use crate::show::{self, Table, out, pages, plain};
 
-/// How wide a goal gets in the list.
+/// How wide a goal gets in the list, where there is room.
 const GOAL_WIDTH: usize = 60;
+/// How narrow it gets.
+const LEAST_GOAL_WIDTH: usize = 12;
+/// Characters of an id on a terminal: its end names a task well enough, and leaves room.
+const SHORT_ID: usize = 7;
 
 /// How wide a question gets below the list.
 const QUESTION_WIDTH: usize = 80;
@@ -87,28 +92,30 @@ fn rows(setting: &Setting, filter: &Filter) -> Result<Vec<Row>, Failure> {
 
 fn print(setting: &Setting, rows: &[Row], schedules: &[ScheduleRow]) {
     let now = setting.coordinator.now();
-    let headings = ["TASK", "STATUS", "AGE", "TOKENS", "COST", "LAST", "NEXT", "GOAL"];
+    let headings = ["TASK", "STATUS", "AGE", "TOKENS", "COST", "LAST", "NEXT"];
     let mut table = Table::new(&headings, &[2, 3, 4]);
+    let mut goals = vec!["GOAL".to_owned()];
     for row in rows {
         let task = &row.task;
         table.row(vec![
-            task.id.to_string(),
+            id(setting, &task.id),
             row.status_words(),
             pages::age(task.created_at, now),
             pages::short_count(task.usage.total_tokens),
             row.cost(),
             format!("#{} {}", task.last_seq, pages::age(task.updated_at, now)),
             row.next_action(),
-            one_line(&plain(&task.goal), GOAL_WIDTH),
         ]);
+        goals.push(plain(&task.goal));
     }
-    let mut lines = if rows.is_empty() { Vec::new() } else { table.lines() };
+    let mut lines = if rows.is_empty() { Vec::new() } else { with_goals(setting, &table, &goals) };
     if let Some(headings) = lines.first_mut() {
         *headings = setting.look.results.dim(headings);
     }
     lines.iter().for_each(|line| out(line));
     for row in rows {
-        row.below().iter().for_each(|line| out(line));
+        let below = row.below(&id(setting, &row.task.id));
+        below.iter().for_each(|line| out(&cut(line, setting.look.line_width())));
     }
     for row in schedules {
         let next = row.next_at.as_ref().map(|next| format!(", next {}", schedule::clock(next)));
@@ -121,6 +128,34 @@ fn print(setting: &Setting, rows: &[Row], schedules: &[ScheduleRow]) {
             schedule::what(row),
         ));
     }
+}
+
+/// A line that does not run over the edge of the terminal.
+fn cut(line: &str, width: usize) -> String {
+    let indent = line.len() - line.trim_start().len();
+    format!("{}{}", &line[..indent], one_line(line, width.saturating_sub(indent)))
+}
+
+/// A task's id: whole for programs, its end for people.
+fn id(setting: &Setting, task: &TaskId) -> String {
+    let id = task.to_string();
+    match setting.look.reads_results {
+        true => suffix(&id, SHORT_ID).to_owned(),
+        false => id,
+    }
+}
+
+/// The lines of the table, each with as much of its goal as fits behind it.
+fn with_goals(setting: &Setting, table: &Table, goals: &[String]) -> Vec<String> {
+    let lines = table.lines();
+    let before = lines.iter().map(|line| line.width()).max().unwrap_or(0) + 2;
+    let room = setting.look.line_width().saturating_sub(before);
+    let room = room.clamp(LEAST_GOAL_WIDTH, GOAL_WIDTH);
+    let joined = lines.iter().zip(goals).map(|(line, goal)| {
+        let space = " ".repeat(before - line.width());
+        format!("{line}{space}{}", one_line(goal, room)).trim_end().to_owned()
+    });
+    joined.collect()
 }
 
 impl Row {
@@ -176,15 +211,14 @@ impl Row {
     }
 
     /// What it has open: background commands, questions, who works on it.
-    fn below(&self) -> Vec<String> {
-        let task = self.task.id;
+    fn below(&self, task: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for (call, command) in &self.background {
             lines.push(format!("  in the background of {task}: {} ({call})", plain(command)));
         }
         for row in &self.questions {
             let text = one_line(&plain(&row.question.question), QUESTION_WIDTH);
-            lines.push(format!("  {task} asks: {text} ({})", row.question.id));
+            lines.push(format!("  {task} asks: {text}"));
         }
         if let (Some(pid), Some(runtime)) = (self.driven, &self.runtime) {
             let place = runtime.worktree_path.as_deref().unwrap_or(&self.task.workspace);
@@ -291,8 +325,11 @@ pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     out(&format!("waiting     {resumable} to be resumed, {questions} questions"));
     let next = store.next_schedule()?.map(|next| format!(", next at {next:.0}"));
     out(&format!("schedules   {active} active{}", next.unwrap_or_default()));
-    let spent = pages::spent(cost, tokens).replace('-', "unknown");
-    out(&format!("cost        {spent} of live tasks"));
+    let spent = match pages::spent(cost, tokens).as_str() {
+        "-" => "of live tasks unknown".to_owned(),
+        spent => format!("{spent} of live tasks"),
+    };
+    out(&format!("cost        {spent}"));
     out(&format!(
         "autonomous  at most {} tasks and {hours} hours",
         config.agent.autonomous_max_tasks

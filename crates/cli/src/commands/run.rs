@@ -328,7 +328,6 @@ pub(super) async fn drive(
             }
         };
         if let ask::Answered::No = answered {
-            setting.clean_outputs();
             return code(setting, &result, &stop);
         }
     }

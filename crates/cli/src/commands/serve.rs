@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
@@ -19,9 +18,6 @@ use crate::config::Config;
 use crate::failure::{self, Failure};
 use crate::show::{note, plain};
 use crate::wiring;
-
-/// How often old outputs are looked for; they are kept for days.
-const CLEANING: Duration = Duration::from_secs(60 * 60);
 
 /// What a service is there for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,12 +69,11 @@ pub(super) fn run(setting: &Setting, args: &Serve, part: Part) -> Result<u8, Fai
         };
         let (place, process) = (plain(&bus.place()), std::process::id());
         note(&format!("{}, up to {tasks} tasks at once; {place}; process {process}", part.name()));
-        until_stopped(setting, service, coordinator, bus).await
+        until_stopped(service, coordinator, bus).await
     })
 }
 
 async fn until_stopped(
-    setting: &Setting,
     service: Service,
     coordinator: Coordinator,
     bus: Arc<dyn Bus>,
@@ -89,13 +84,8 @@ async fn until_stopped(
     let stop = CancellationToken::new();
     let mut serving = JoinSet::new();
     serving.spawn(service.run(coordinator, bus, stop.clone()));
-    let mut cleaning = tokio::time::interval(CLEANING);
     loop {
         tokio::select! {
-            _ = cleaning.tick() => {
-                setting.clean_outputs();
-                continue;
-            }
             Some(ended) = serving.join_next() => {
                 ended.context("the service ended badly")??;
                 note("stopped; what is not done goes on at the next start");

@@ -6,14 +6,14 @@ use serde_json::Value;
 use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
 
 use super::meter::{clock, count};
-use super::{Paint, plain};
+use super::{Look, plain};
 
 /// Lines of what a question is about; `windlass events` has the rest.
 const CONTEXT_LINES: usize = 20;
 
 /// How it ended: what it delivers, what went wrong or what it waits for, and the command that goes on.
-pub fn lines(result: &TaskResult, paint: Paint) -> Vec<String> {
-    let task = result.task_id;
+pub fn lines(result: &TaskResult, look: Look) -> Vec<String> {
+    let (task, paint) = (result.task_id, look.notes);
     let mut lines: Vec<String> = result
         .deliverables
         .iter()
@@ -23,17 +23,18 @@ pub fn lines(result: &TaskResult, paint: Paint) -> Vec<String> {
         ResultStatus::Completed => {}
         ResultStatus::Failed => {
             if let Some(error) = &result.error_details {
-                lines.push(format!("{} {}", paint.red("failed:"), plain(&error.message)));
+                let failed = format!("{} {}", paint.red("failed:"), plain(&error.message));
+                lines.push(look.prose(&failed));
                 let seen = error.diagnostic.iter();
-                lines.extend(seen.map(|seen| format!("  seen: {}", plain(seen))));
+                lines.extend(seen.map(|seen| look.prose(&format!("  seen: {}", plain(seen)))));
                 let hint = error.hint.iter();
-                lines.extend(hint.map(|hint| format!("\nhint: {}", plain(hint))));
+                lines.extend(hint.map(|hint| look.prose(&format!("\nhint: {}", plain(hint)))));
             }
             lines.push(format!("try again with: windlass retry {task}"));
         }
         ResultStatus::BlockedUser => {
             if let Some(asked) = &result.hitl_request {
-                lines.extend(question_lines(asked, paint));
+                lines.extend(question_lines(asked, look));
                 lines.push(format!("\n{}", answer_with(asked)));
             }
         }
@@ -56,8 +57,9 @@ pub fn summary(result: &TaskResult, cost: Option<String>) -> String {
 }
 
 /// A question as a person reads it, its options numbered.
-pub fn question_lines(asked: &HitlRequest, paint: Paint) -> Vec<String> {
-    let mut lines = vec![format!("{} {}", paint.yellow("question:"), plain(&asked.question))];
+pub fn question_lines(asked: &HitlRequest, look: Look) -> Vec<String> {
+    let asks = format!("{} {}", look.notes.yellow("question:"), plain(&asked.question));
+    let mut lines = vec![look.prose(&asks)];
     lines.extend(about(asked.context.as_deref(), &asked.options));
     lines
 }
@@ -84,7 +86,7 @@ fn readable(context: &str) -> String {
     };
     let line = |(name, value): (&String, &Value)| match (name.as_str(), value) {
         ("command", Value::String(text)) => format!("$ {text}"),
-        (_, Value::String(text)) => format!("{name}: {text}"),
+        (_, Value::String(text)) => format!("{name}: {}", text.trim_end()),
         (_, value) => format!("{name}: {value}"),
     };
     let lines: Vec<_> = arguments.iter().map(line).chain([more.to_owned()]).collect();

@@ -4,10 +4,14 @@ use std::io::{IsTerminal as _, stderr, stdin, stdout};
 
 use rustix::fd::AsFd;
 
+use super::wrap::wrap;
+
 /// Columns where nobody says how many there are.
 const USUAL_WIDTH: usize = 80;
 /// Prose wider than this is hard to read.
 const WIDEST: usize = 100;
+/// How wide a line of a list gets where it is not shown on a terminal.
+const FILE_WIDTH: usize = 160;
 
 /// How things are shown in this process.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +46,16 @@ impl Look {
     /// How wide results may be.
     pub fn results_width(&self) -> usize {
         width(stdout()).min(WIDEST)
+    }
+
+    /// How wide a line of a list may be: as the terminal is, or as reads well in a file.
+    pub fn line_width(&self) -> usize {
+        if self.reads_results { width(stdout()) } else { FILE_WIDTH }
+    }
+
+    /// Prose for stderr: broken between words on a terminal, as it is elsewhere.
+    pub fn prose(&self, text: &str) -> String {
+        if self.redraws { wrap(text, self.notes_width()) } else { text.to_owned() }
     }
 
     /// How wide progress may be.

@@ -5,12 +5,14 @@
 
 mod plain;
 mod look;
+mod wrap;
 mod markdown;
 mod words;
 mod meter;
 mod ending;
 mod screen;
 mod table;
+mod story;
 pub mod pages;
 
 use std::io::{self, Write as _};
@@ -54,12 +56,13 @@ pub fn note(text: &str) {
 
 /// Prints an error with its causes and what to do next.
 pub fn error(failure: &Failure) {
-    let paint = Look::here().notes;
-    note(&format!("{} {}", paint.red("error:"), plain(&failure.error.to_string())));
+    let look = Look::here();
+    let say = |text: String| note(&look.prose(&text));
+    say(format!("{} {}", look.notes.red("error:"), plain(&failure.error.to_string())));
     for cause in failure.error.chain().skip(1) {
-        note(&format!("  caused by: {}", plain(&cause.to_string())));
+        say(format!("  caused by: {}", plain(&cause.to_string())));
     }
     if let Some(hint) = failure.hint.as_ref().filter(|hint| !hint.is_empty()) {
-        note(&format!("\n{} {}", paint.bold("hint:"), plain(hint)));
+        say(format!("\n{} {}", look.notes.bold("hint:"), plain(hint)));
     }
 }

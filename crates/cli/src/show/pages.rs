@@ -15,15 +15,10 @@ use super::{Gauge, Paint, ending, plain};
 pub use super::ending::{answer_with, question_lines};
 pub use super::meter::{clock, count as short_count, money as dollars};
 pub use super::screen::FRAME;
+pub use super::story::line as event_line;
 
 /// How wide a line of a page gets.
 const WIDTH: usize = 100;
-
-/// One line for an event, in `events`.
-pub fn event_line(record: &Record) -> String {
-    let (kind, data) = record.event.parts();
-    format!("{:>5}  {:<20} {}", record.seq, kind, one_line(&plain(&data), WIDTH))
-}
 
 /// How a status reads for a person: running without a driver is not running (§15.5).
 pub fn status_words(status: TaskStatus, driven: Option<u32>) -> &'static str {

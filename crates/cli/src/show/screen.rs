@@ -151,7 +151,7 @@ impl Screen {
         if self.printing.print && result.status == ResultStatus::Completed {
             return;
         }
-        for line in ending::lines(result, self.look.notes) {
+        for line in ending::lines(result, self.look) {
             note(&line);
         }
         if self.shows_progress() && result.status == ResultStatus::Completed {
@@ -276,7 +276,7 @@ impl Screen {
         let why = match response.finish {
             _ if !response.calls.is_empty() => None,
             Finish::Stop | Finish::ToolCalls => return Vec::new(),
-            Finish::Length => Some("cut at the model's output limit; asking for the rest"),
+            Finish::Length => Some("cut at the model's output limit"),
             Finish::ContentFilter => Some("stopped by the provider's content filter"),
         };
         let why = why.map(|why| paint.yellow(&format!("  … {why}")));

@@ -31,7 +31,7 @@ impl Telemetry {
                 .with_threads(false)
                 .with_filter(filter::filter_fn(is_span))
         });
-        let lines = EnvFilter::try_from_default_env().ok().map(|filter| {
+        let lines = wanted_lines().map(|filter| {
             let ansi = Look::here().notes.on;
             let lines =
                 tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(ansi);
@@ -57,6 +57,16 @@ impl Drop for Telemetry {
             show::note(&format!("warning: not all spans reached the collector: {error}"));
         }
     }
+}
+
+/// Which log lines the environment asks for. What cannot be read asks for none, and is said.
+fn wanted_lines() -> Option<EnvFilter> {
+    let wanted = std::env::var(EnvFilter::DEFAULT_ENV).ok().filter(|wanted| !wanted.is_empty())?;
+    let filter = EnvFilter::try_new(&wanted);
+    if let Err(error) = &filter {
+        show::note(&format!("warning: no log lines, `RUST_LOG` cannot be read: {error}"));
+    }
+    filter.ok()
 }
 
 /// Spans are for the collector; log lines stay as they are.

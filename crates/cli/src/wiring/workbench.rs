@@ -68,7 +68,7 @@ impl Workbench {
             shown_bytes: shown_bytes(settings.tool_output_max_tokens),
         };
         let news = News::default();
-        let mut registry = registry(&config).map_err(|error| unequipped(&error))?;
+        let mut registry = registry(&config);
         let found =
             mcp::found(&self.surroundings, &config, directory, &shelf.current(), Some(root));
         if !found.definitions.is_empty() || !found.notices.is_empty() {
@@ -257,14 +257,12 @@ fn settings(
 }
 
 /// Our own tools, then those that the configuration adds.
-fn registry(config: &Config) -> Result<Registry, windlass_tools::registry::Error> {
+fn registry(config: &Config) -> Registry {
     let mut registry = Registry::builtin();
     let (tools, missing) = web::tools(config);
-    for tool in tools {
-        registry.add(tool)?;
-    }
+    tools.into_iter().for_each(|tool| registry.add_own(tool));
     missing.iter().for_each(|why| tracing::info!("{why}"));
-    Ok(registry)
+    registry
 }
 
 fn unequipped(error: &dyn std::error::Error) -> ErrorDetails {

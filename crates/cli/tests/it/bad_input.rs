@@ -4,6 +4,9 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use crate::program::Program;
 
+/// A user that every machine has and that owns nothing.
+const NOBODY: u32 = 65_534;
+
 fn program() -> Program {
     Program::playing("replies: [{ask_user: {question: sure?}}, {say: done}]")
 }
@@ -98,24 +101,38 @@ fn a_task_that_has_ended_takes_nothing_more() {
     );
 }
 
+/// Permission bits mean nothing to root, so root tries as somebody else.
 #[test]
-fn a_read_only_database() {
+fn a_read_only_data_directory() {
     let program = program();
     program.windlass(&["tasks"]).expect(0);
-    let directory = program.data_directory();
-    for entry in std::fs::read_dir(&directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_file() {
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
+    let allow = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let binary = program.data.path().join("windlass");
+    let built = env!("CARGO_BIN_EXE_windlass");
+    std::fs::hard_link(built, &binary)
+        .or_else(|_| std::fs::copy(built, &binary).map(drop))
+        .unwrap();
+    for entry in std::fs::read_dir(program.data_directory()).unwrap().flatten() {
+        allow(&entry.path(), if entry.path().is_dir() { 0o555 } else { 0o444 });
+    }
+    allow(&program.data_directory(), 0o555);
+    [program.data.path(), program.workspace()].iter().for_each(|path| allow(path, 0o755));
+    let read_only = |args: &[&str]| {
+        let mut command = std::process::Command::new(&binary);
+        command.args(args).current_dir("/").env_clear().env("HOME", program.data.path());
+        command.env("WINDLASS_DATA", program.data_directory());
+        if rustix::process::geteuid().is_root() {
+            use std::os::unix::process::CommandExt as _;
+            command.uid(NOBODY).gid(NOBODY);
         }
-    }
-    // Root ignores permission bits, so this says something only for an ordinary user.
-    let ran = program.windlass(&["run", "x", "--json"]);
-    if ran.code == 2 {
-        assert!(ran.stderr.contains("read-only") || ran.stderr.contains("not writable"), "{ran:?}");
-    } else {
-        assert_eq!(ran.code, 3, "{ran:?}");
-    }
+        let ran: crate::program::Ran = command.output().unwrap().into();
+        ran.expect(2).stderr.replace(&program.data.path().display().to_string(), "HOME")
+    };
+    let listed = read_only(&["tasks"]);
+    allow(&program.data_directory(), 0o755);
+    insta::assert_snapshot!(listed);
 }
 
 #[test]
@@ -278,4 +295,16 @@ fn a_goal_without_quotes() {
     let run = error(&program(), &["run", "fix", "the", "build"]);
     let alone = error(&program(), &["fix", "the", "build", "--json"]);
     insta::assert_snapshot!([run, alone].join("\n---\n"));
+}
+
+/// What a project's file says is no business of a list.
+#[test]
+fn a_broken_project_file_does_not_hide_tasks() {
+    let program = program();
+    program.windlass(&["run", "x", "--json"]).expect(3);
+    std::fs::create_dir(program.workspace().join(".windlass")).unwrap();
+    std::fs::write(program.workspace().join(".windlass/config.toml"), "[models").unwrap();
+    assert_eq!(program.windlass(&["tasks"]).expect(0).stdout.lines().count(), 3);
+    let refused = error(&program, &["run", "y"]);
+    assert!(refused.contains(".windlass/config.toml:1: not valid TOML"), "{refused}");
 }

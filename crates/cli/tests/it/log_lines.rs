@@ -57,6 +57,15 @@ fn nothing_is_logged_unless_asked_for() {
     assert_eq!(program.windlass(&["run", "work", "--quiet"]).expect(0).stderr, "");
 }
 
+#[test]
+fn a_wish_for_log_lines_that_cannot_be_read_is_said() {
+    let program = Program::playing("replies: [{say: done}]");
+    let mut command = program.command(&["run", "work", "--quiet"]);
+    let ran: crate::program::Ran = command.env("RUST_LOG", "a=b=c").output().unwrap().into();
+    let said = ran.expect(0).stderr;
+    assert!(said.starts_with("warning: no log lines, `RUST_LOG` cannot be read"), "{said}");
+}
+
 /// ES-346, ES-348: messages taken in and calls refused are logged.
 #[test]
 fn messages_and_refusals_are_logged() {
@@ -74,7 +83,32 @@ fn messages_and_refusals_are_logged() {
     assert_line(&lines, "WARN", "Risk denied", &["task_id", "tool_name", "risk_level"]);
 }
 
-/// ES-324…328, ES-334…338: the journal adds up to metrics with these names and labels.
+/// ES-336, ES-337, ES-338: what was repeated, decided and said is counted.
+#[test]
+fn metrics_count_loops_decisions_and_messages() {
+    let program = Program::with(windlass_testkit::ModelServer::start_empty());
+    program.server.answer_with(|_| Some(windlass_testkit::Answer::script("glob: '*.none'")));
+    program.windlass(&["run", "loop", "-q"]).expect(1);
+    program
+        .server
+        .answer_with(|_| Some(windlass_testkit::Answer::script("ask_user: {question: sure?}")));
+    program.windlass(&["run", "ask", "-q"]).expect(3);
+    let state = program.windlass(&["sessions", "--json"]).expect(0).json_lines().remove(0);
+    let talk = r#"say: '{"decision":"small_talk","response":"Hello."}'"#;
+    program.server.answer_with(move |_| Some(windlass_testkit::Answer::script(talk)));
+    program.windlass(&["send", state["session_id"].as_str().unwrap(), "hello"]).expect(0);
+    program.windlass(&["answer", &program.task(), "yes", "--resume", "-q"]).expect(0);
+    let metrics = program.windlass(&["metrics"]).expect(0).stdout;
+    for wanted in [
+        "agent_doom_loop_detected 3\n",
+        "coordinator_routing_decisions{decision_type=\"small_talk\"} 1\n",
+        "coordinator_injections{injection_type=\"hitl_response\"} 1\n",
+    ] {
+        assert!(metrics.contains(wanted), "{wanted} in\n{metrics}");
+    }
+}
+
+/// ES-324…328, ES-334, ES-335: the journal adds up to metrics with these names and labels.
 #[test]
 fn metrics_have_the_names_and_labels_of_the_ledger() {
     let program = Program::playing("replies: [{bash: exit 3}, {glob: '*'}, {say: ok}]");

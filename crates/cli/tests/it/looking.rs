@@ -222,3 +222,49 @@ fn following_ends_when_nobody_reads_any_more() {
     program.windlass(&["pause", &task]).expect(0);
     assert_eq!(following.wait().unwrap().code(), Some(0));
 }
+
+/// Eighty columns are enough, and what stands in the first names the task everywhere.
+#[test]
+fn the_list_fits_a_terminal() {
+    let program = Program::playing("replies: [{ask_user: {question: sure?}}]");
+    program.windlass(&["run", &"a long goal ".repeat(20), "--json"]).expect(3);
+    let mut command = program.command(&["tasks"]);
+    command.env("TERM", "xterm");
+    let (written, code) = crate::terminal::Terminal::start(command, 80).end();
+    let shown = crate::terminal::remains(&written);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert_eq!((code, lines.len()), (0, 3), "{shown}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!(lines[0].ends_with("GOAL") && lines[1].contains("a long goal"), "{shown}");
+    let short = lines[1].split(' ').next().unwrap();
+    let page = program.windlass(&["show", short]).expect(0).stdout;
+    assert!(page.starts_with(&program.task()), "{page}");
+}
+
+#[test]
+fn events_read_as_a_story() {
+    let program = Program::playing(
+        "replies: [{text: I look., calls: [{bash: 'echo one; exit 3'}]}, {ask_user: {question: sure?}}, {say: done}]",
+    );
+    program.windlass(&["run", "look around", "--json", "--sandbox", "host"]).expect(3);
+    let task = program.task();
+    program.windlass(&["answer", &task, "yes", "--resume", "-q"]).expect(0);
+    let story = program.windlass(&["events", &task]).expect(0).stdout;
+    // Times, sizes and ids vary; sandboxes differ by machine.
+    let masked = story.lines().filter(|line| !line.contains(" sandbox_")).map(|line| {
+        let words = line.split_whitespace().skip(2).map(|word| {
+            let id = ["call_", "q_", "(q_"].iter().any(|start| word.starts_with(start));
+            let number = word.trim_end_matches('k').parse::<f64>().is_ok();
+            match (id, number) {
+                (true, _) => "ID",
+                (_, true) => "N",
+                _ => word,
+            }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    });
+    insta::assert_snapshot!(masked.collect::<Vec<_>>().join("\n"));
+    let call = calls(&program).remove(0);
+    assert!(story.contains(&call), "the id that `outputs` takes is whole: {story}");
+    assert!(story.lines().all(|line| line.chars().count() <= 160), "{story}");
+}

@@ -130,13 +130,16 @@ fn old_outputs_are_removed_and_the_store_is_where_the_file_says() {
     run("first");
     assert!(!program.data_directory().exists());
     let outputs = program.data.path().join("elsewhere/outputs");
-    let kept = || std::fs::read_dir(&outputs).unwrap().map(|entry| entry.unwrap().path());
+    let kept = || {
+        let entries = std::fs::read_dir(&outputs).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.extension().is_some_and(|end| end == "txt"))
+    };
     let old = kept().next().unwrap();
     let file = std::fs::File::options().write(true).open(&old).unwrap();
-    file.set_modified(
-        file.metadata().unwrap().modified().unwrap() - std::time::Duration::from_secs(100_000),
-    )
-    .unwrap();
+    let written = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(written - std::time::Duration::from_secs(100_000)).unwrap();
+    // It is looked for once a day; a new day begins.
+    let _ = std::fs::remove_file(outputs.join(".cleaned"));
     run("second");
     assert!(!old.exists() && kept().count() == 1, "{:?}", kept().collect::<Vec<_>>());
 }

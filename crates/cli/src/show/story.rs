@@ -1,0 +1,106 @@
+//! A task's events, a line each, in words a person reads; `--json` and `trace` have everything.
+
+use jiff::tz::TimeZone;
+use windlass_core::event::{Event, LlmResponse, Record, StatusChanged};
+use windlass_core::outcome::Ending;
+use windlass_core::text::one_line;
+
+use super::meter::count;
+use super::{plain, words};
+
+/// Columns before the words: number, time, kind.
+const BEFORE: usize = 38;
+/// Fewer than this say nothing.
+const LEAST: usize = 30;
+/// From here on there is room for a call's id beside its words; `windlass logs` names it too.
+const ROOM_FOR_ID: usize = 60;
+
+/// One line for an event: its number, when it was, its kind and what it says.
+pub fn line(record: &Record, zone: &TimeZone, width: usize) -> String {
+    let at = record.at.to_zoned(zone.clone()).strftime("%H:%M:%S");
+    let (kind, data) = record.event.parts();
+    let room = width.saturating_sub(BEFORE).max(LEAST);
+    let said = told(&record.event, room).unwrap_or(data);
+    let line = format!("{:>5}  {at}  {kind:<20} {}", record.seq, one_line(&plain(&said), room));
+    line.trim_end().to_owned()
+}
+
+/// What an event says; none where its data says it best.
+fn told(event: &Event, room: usize) -> Option<String> {
+    Some(match event {
+        Event::TaskCreated(created) => created.command.goal.clone(),
+        Event::StatusChanged(moved) => status(moved),
+        Event::AgentStart(start) => format!("{} · {}", start.model, start.container),
+        Event::LlmRequest(request) => {
+            let tokens = count(request.estimated_tokens);
+            format!("{} messages, about {tokens} tokens", request.messages)
+        }
+        Event::LlmResponse(response) => reply(response),
+        Event::RiskCheck(check) => format!(
+            "{} {}: {}, {}: {}",
+            check.decision, check.tool, check.class, check.risk, check.reason
+        ),
+        // The id is what `windlass outputs` takes, so it is there whole or not at all.
+        Event::ToolCall(call) if room >= ROOM_FOR_ID => {
+            let id = call.call.to_string();
+            let room = room - id.len() - 2;
+            format!("{}  {id}", words::call(&call.tool, &call.arguments, room))
+        }
+        Event::ToolCall(call) => words::call(&call.tool, &call.arguments, room),
+        Event::ToolResult(result) => {
+            let ending = match (result.outcome.exit_code, result.outcome.ending) {
+                (Some(code), _) => format!("exit {code}"),
+                (None, Ending::Ok) => "ok".to_owned(),
+                (None, ending) => ending.to_string(),
+            };
+            let first = result.outcome.text.trim_start_matches("Error: ");
+            format!("{} {ending} in {} ms: {first}", result.tool, result.duration_ms)
+        }
+        Event::InjectionReceived(injection) => {
+            let by = if injection.by.is_empty() { "" } else { " by " };
+            format!("{}{by}{}: {}", injection.injection_type, injection.by, injection.content)
+        }
+        Event::QuestionAsked(question) => format!("{} ({})", question.question, question.id),
+        Event::QuestionAnswered(answered) => {
+            format!("{} ({})", answered.answer.text, answered.question)
+        }
+        Event::QuestionClosed(closed) => format!("{} ({})", closed.reason, closed.question),
+        Event::PlanUpdated(plan) => format!("{} of {} steps done", plan.done(), plan.steps.len()),
+        Event::DeliverablePublished(file) => format!("{}: {}", file.filepath, file.description),
+        Event::DoomLoopDetected(detected) => detected.pattern.clone(),
+        Event::CommandExited(exited) => format!("{}: {}", exited.command, exited.exit),
+        Event::SandboxStarted(started) => format!("{}: {}", started.kind, started.footing),
+        Event::SandboxLost(lost) => lost.reason.clone(),
+        Event::SandboxEnded(ended) => ended.kind.clone(),
+        Event::SubAgentSpawn(spawn) => format!("{} ({})", spawn.label, spawn.task_id),
+        Event::SubAgentComplete(done) => format!("{} {}: {}", done.label, done.status, done.output),
+        Event::CompactionEnd(end) => format!(
+            "{} turns summarized, {} kept, {} → {} tokens",
+            end.summarized_turns, end.kept_turns, end.tokens_before, end.tokens_after
+        ),
+        Event::ModeChanged(changed) => {
+            format!("{} → {}: {}", changed.from, changed.to, changed.reason)
+        }
+        Event::AgentEnd(result) => {
+            let why = result.error_details.as_ref().map(|error| format!(": {}", error.message));
+            format!("{}{}", result.status, why.unwrap_or_default())
+        }
+        Event::CompactionStart(_)
+        | Event::CompactionProgress(_)
+        | Event::MemoryFlush(_)
+        | Event::BudgetHit(_) => return None,
+    })
+}
+
+fn status(moved: &StatusChanged) -> String {
+    let why = moved.detail.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{} → {} ({}){why}", moved.from, moved.to, moved.reason)
+}
+
+fn reply(response: &LlmResponse) -> String {
+    let calls: Vec<_> = response.calls.iter().map(|call| call.name.as_str()).collect();
+    let calls = if calls.is_empty() { String::new() } else { format!("[{}] ", calls.join(", ")) };
+    let tokens = response.usage.input_tokens + response.usage.output_tokens;
+    let text = response.text.trim();
+    format!("{calls}{} tokens{}{text}", count(tokens), if text.is_empty() { "" } else { ": " })
+}

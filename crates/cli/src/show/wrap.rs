@@ -1,0 +1,55 @@
+//! Prose broken between words, where a terminal would break it within one.
+
+use unicode_width::UnicodeWidthStr as _;
+
+use super::plain;
+
+/// Indentation of the lines that follow the first.
+const HANGING: &str = "  ";
+
+/// The text in lines of at most so many columns; a word that is longer gets a line of its own. Colours
+/// take no room.
+pub fn wrap(text: &str, columns: usize) -> String {
+    text.split('\n').map(|line| wrap_line(line, columns)).collect::<Vec<_>>().join("\n")
+}
+
+fn wrap_line(line: &str, columns: usize) -> String {
+    let (mut wrapped, mut used) = (String::new(), 0);
+    for (index, word) in line.split(' ').enumerate() {
+        let width = plain(word).width();
+        if index > 0 && used + 1 + width > columns && used > HANGING.len() {
+            wrapped.push('\n');
+            wrapped.push_str(HANGING);
+            used = HANGING.len();
+        } else if index > 0 {
+            wrapped.push(' ');
+            used += 1;
+        }
+        wrapped.push_str(word);
+        used += width;
+    }
+    wrapped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn words_stay_whole_and_what_follows_is_indented() {
+        assert_eq!(wrap("failed: the model is gone", 15), "failed: the\n  model is gone");
+        assert_eq!(wrap("\u{1b}[31mfailed:\u{1b}[0m no", 10), "\u{1b}[31mfailed:\u{1b}[0m no");
+        assert_eq!(wrap("\nhint: 漢字 漢字 漢字", 12), "\nhint: 漢字\n  漢字 漢字");
+        assert_eq!(wrap("a_very_long_word_indeed x", 8), "a_very_long_word_indeed\n  x");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_lines_fit(text in "[a-z漢]{1,9}( [a-z漢]{1,9}){0,20}", columns in 22usize..60) {
+            let wrapped = wrap(&text, columns);
+            prop_assert_eq!(wrapped.split_whitespace().collect::<Vec<_>>().join(" "), text);
+            prop_assert!(wrapped.lines().all(|line| line.width() <= columns));
+        }
+    }
+}
