@@ -48,7 +48,7 @@ impl Surroundings {
         let env = config::read::environment();
         let data = match data {
             Some(data) => data,
-            None => match config::read::store(&env)?.data_dir {
+            None => match config::read::store(&env)?.and_then(|set| set.data_dir) {
                 Some(data) => below_home(&data, &env),
                 None => data_directory(&env)?,
             },
@@ -97,7 +97,7 @@ pub fn coordinator(
     options: windlass_store::Options,
 ) -> Result<Coordinator, Failure> {
     // A file that cannot be read is an error where its other settings matter.
-    let keep = config::read::store(&surroundings.env).ok();
+    let keep = config::read::store(&surroundings.env).ok().flatten();
     let keep = keep.and_then(|set| jiff::SignedDuration::try_from(set.outputs_keep_days).ok());
     let keep_outputs = keep.unwrap_or(options.keep_outputs);
     let options = windlass_store::Options { keep_outputs, ..options };
