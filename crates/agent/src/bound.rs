@@ -18,7 +18,7 @@ impl Agent {
     /// The skills that are this agent's whole work, and that of those above it.
     pub(crate) fn followed_skills(&self, state: &TaskState) -> Vec<String> {
         let own = followed(&state.command().goal).map(str::to_owned);
-        self.bound_by.iter().cloned().chain(own).collect()
+        self.settings.bound_by.iter().cloned().chain(own).collect()
     }
 
     /// Why a tool is not one of the skill that this agent follows, if it is none.

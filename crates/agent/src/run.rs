@@ -58,8 +58,6 @@ pub struct Agent {
     pub settings: Settings,
     /// Where it learns what is remembered from earlier work.
     pub memory: Option<Memory>,
-    /// Skills that the agents above it follow: it may do no more than they (C-12).
-    pub bound_by: Vec<String>,
     /// Which skills' hooks may run.
     pub trusted: Trusted,
     /// Where previews go; they are not journaled.
@@ -81,6 +79,8 @@ pub struct Settings {
     pub deny: Vec<DenyRule>,
     /// What `restricted` allows besides.
     pub allow: Vec<Pattern>,
+    /// Skills that the agents above it follow: it may do no more than they (C-12).
+    pub bound_by: Vec<String>,
     /// Compaction settings in force.
     pub compaction: CompactionOverrides,
     /// When an agent that repeats itself is told.
@@ -247,7 +247,9 @@ impl Agent {
         let first = task.transcript().is_none();
         let (shelf, viewer) = (self.world.skills.current(), Viewer::of(&state.axes));
         let skills = shelf.listing(viewer);
-        let prelude = first.then(|| {
+        // Tools that came or went since the last segment are told: a new epoch, with the same messages.
+        let anew = first || task.context().tools() != Some(tools.as_slice());
+        let prelude = anew.then(|| {
             let about = Surroundings {
                 tools: &tools,
                 axes: state.axes,
@@ -271,7 +273,8 @@ impl Agent {
         };
         // A task that fails before it begins is begun when it is tried again.
         let begins = first && unable.is_none();
-        let prelude = prelude.filter(|_| begins);
+        let prelude = prelude.filter(|_| begins || !first);
+        let told = prelude.is_some().then(|| shelf.told(viewer));
         let context = if begins { prompt::opening(command, &recalled) } else { Vec::new() };
         let start = AgentStart {
             task_id: command.task_id,
@@ -286,7 +289,7 @@ impl Agent {
             compaction_config: serde_json::to_value(&self.settings.compaction).unwrap_or_default(),
             guard: Some(self.settings.guard).filter(|guard| *guard != Thresholds::default()),
             prelude,
-            skills: if first { shelf.told(viewer) } else { Default::default() },
+            skills: told.unwrap_or_default(),
             context,
         };
         let running = task.moved(TaskStatus::Running, StatusReason::User).map(Event::StatusChanged);

@@ -165,10 +165,10 @@ impl Agent {
             settings: Settings {
                 timeout: Some(Duration::from_millis(spawn.timeout_ms)),
                 instructions: None,
+                bound_by: bound_by.to_vec(),
                 ..self.settings.clone()
             },
             memory: None,
-            bound_by: bound_by.to_vec(),
             trusted: self.trusted.clone(),
             previews: self.previews.clone(),
             tree: self.tree.clone(),

@@ -1,6 +1,7 @@
 //! One task at a time: start-up, turns, memory and bytes of the real program beside the floor's.
 //!
-//! Both sides take turns, so that a busy machine disturbs them alike.
+//! Both sides take turns, so that a busy machine disturbs them alike. The first turn of a run makes the
+//! sandbox; it is a figure of its own, and left out of the others on both sides.
 
 use std::time::Duration;
 
@@ -59,19 +60,22 @@ pub fn turns(effort: Effort, name: &str, command: &str) -> Result<Vec<Figure>> {
         if turns > 2 * ENDS {
             figures.extend(flatness(name, turns, &compared));
         }
+        let first = median(&compared.first).as_secs_f64() * 1e3;
+        let first = Figure::new(what("first turn"), first, Unit::Milliseconds);
+        figures.push(first.from("makes the sandbox"));
         let sent = compared.bytes as f64 / (1024.0 * 1024.0);
-        let detail =
-            format!("the floor sends the same; first turn {}", ms(median(&compared.first)));
-        figures.push(Figure::new(what("bytes sent"), sent, Unit::Megabytes).from(detail));
+        let sent = Figure::new(what("bytes sent"), sent, Unit::Megabytes);
+        figures.push(sent.from("the floor sends the same"));
     }
     Ok(figures)
 }
 
 /// What both sides took for the same conversation.
 struct Compared {
+    /// All turns but the first of each run.
     ours: Vec<Duration>,
     floor: Vec<Duration>,
-    /// The first turn of each run of windlass, which makes the sandbox.
+    /// The first turn of each run of windlass.
     first: Vec<Duration>,
     bytes: u64,
 }
@@ -88,10 +92,9 @@ fn compare(command: &str, turns: usize, rounds: usize) -> Result<Compared> {
             compared.bytes = seen.bytes.iter().sum();
         }
         compared.first.extend(seen.turns.first());
-        compared.ours.extend(seen.turns);
-        compared
-            .floor
-            .extend(conversation(&server, turns, place.floor(&server, command, 1)?)?.turns);
+        compared.ours.extend(&seen.turns[1..]);
+        let seen = conversation(&server, turns, place.floor(&server, command, 1)?)?;
+        compared.floor.extend(&seen.turns[1..]);
     }
     Ok(compared)
 }
@@ -99,9 +102,9 @@ fn compare(command: &str, turns: usize, rounds: usize) -> Result<Compared> {
 /// Whether late turns cost what early ones did, beside the bytes that the floor sends too.
 fn flatness(name: &str, turns: usize, compared: &Compared) -> Vec<Figure> {
     let part = |times: &[Duration], late: bool| {
-        let runs = times.chunks_exact(turns);
+        let runs = times.chunks_exact(turns - 1);
         let of = |run: &[Duration]| {
-            if late { run[turns - ENDS..].to_vec() } else { run[1..=ENDS].to_vec() }
+            if late { run[run.len() - ENDS..].to_vec() } else { run[..ENDS].to_vec() }
         };
         median(&runs.flat_map(of).collect::<Vec<_>>())
     };

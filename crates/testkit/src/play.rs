@@ -193,6 +193,7 @@ impl Props {
             tool_output_max_tokens: 8_000,
             deny: Vec::new(),
             allow: Vec::new(),
+            bound_by: Vec::new(),
             compaction: CompactionOverrides::default(),
             container: "host".to_owned(),
             footing: String::new(),
@@ -209,19 +210,7 @@ impl Props {
         let registry = Arc::new(Registry::builtin());
         let (memory, tree) = (None, None);
         let trusted = Arc::new(|_: &Skill| true);
-        let bound_by = Vec::new();
-        Ok(Agent {
-            model,
-            summarizer,
-            registry,
-            world,
-            settings,
-            memory,
-            bound_by,
-            trusted,
-            previews,
-            tree,
-        })
+        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
     }
 
     fn model(&self, name: &str, retry: Retry) -> Result<Arc<dyn Model>, ErrorDetails> {

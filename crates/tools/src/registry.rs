@@ -24,7 +24,7 @@ use crate::tool::Tool;
 pub const MAX_ARGUMENT_BYTES: usize = 4 << 20;
 
 /// All tools.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Registry {
     tools: Vec<Arc<Entry>>,
 }
@@ -65,22 +65,17 @@ impl Registry {
     /// The tools that need nothing but a workspace and skills.
     pub fn builtin() -> Self {
         static OWN: LazyLock<Registry> = LazyLock::new(|| {
-            let own = |tool: Arc<dyn Tool>| {
-                let parameters = tool.parameters();
-                Arc::new(Entry { tool, parameters, check: OnceLock::new() })
-            };
-            Registry { tools: builtin::all().into_iter().map(own).collect() }
+            let mut registry = Registry::default();
+            builtin::all().into_iter().for_each(|tool| registry.add_own(tool));
+            registry
         });
         OWN.clone()
     }
 
-    /// Exactly these tools, in this order.
-    pub fn with(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, Error> {
-        let mut registry = Self { tools: Vec::new() };
-        for tool in tools {
-            registry.add(tool)?;
-        }
-        Ok(registry)
+    /// Adds a tool of ours, whose name is no other's and whose schema is known to compile.
+    pub fn add_own(&mut self, tool: Arc<dyn Tool>) {
+        let parameters = tool.parameters();
+        self.tools.push(Arc::new(Entry { tool, parameters, check: OnceLock::new() }));
     }
 
     /// Adds a tool after all others.

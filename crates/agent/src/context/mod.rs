@@ -1,32 +1,34 @@
 //! Events to what the model sees: the transcript as a fold of the journal.
 //!
 //! Invariants:
-//! - Append-only: within an epoch a transcript only grows, byte for byte. An epoch ends at
-//!   `compaction_end`, and what the next one begins with follows from the journal alone.
+//! - Append-only: within an epoch a transcript only grows, byte for byte. An epoch ends with a
+//!   compaction, with the notes saved from a part of a refused context, or with other tools at the start of
+//!   a segment; what the next one begins with follows from the journal alone.
 //! - A message from outside never stands between a reply and the results of its calls: it is held
 //!   until the last of them has one.
 //! - A call is never parted from its result: turns stay or go as a whole.
 
 mod turns;
+mod epoch;
 mod header;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use windlass_core::compaction::Source;
-use windlass_core::event::{CompactionEnd, Event, Excerpt, LlmResponse};
+use windlass_core::event::{Event, LlmResponse};
 use windlass_core::id::{CallId, QuestionId};
 use windlass_core::injection::{Injection, InjectionType};
-use windlass_core::message::{Finish, Message, Prelude, ToolRequest, Usage};
+use windlass_core::message::{Finish, Message, Prelude, ToolRequest, ToolSpec, Usage};
 use windlass_core::outcome::Fact;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{Model, Transcript};
 use windlass_skills::followed;
 
+pub use epoch::tried;
 pub use header::Header;
 pub use turns::{Entry, Turn};
 
-use crate::prompt::{CUT, FLUSHED, LEFT_OUT, WITHHELD};
+use crate::prompt::{CUT, FLUSHED, WITHHELD};
 
 /// The conversation so far, in the provider's own form and as the turns it is made from.
 pub struct Context {
@@ -126,6 +128,11 @@ impl Context {
         self.tokens(self.opened_bytes)
     }
 
+    /// The tools that the model is shown; `None` before the first `agent_start`.
+    pub fn tools(&self) -> Option<&[ToolSpec]> {
+        self.prelude.as_ref().map(|prelude| prelude.tools.as_slice())
+    }
+
     /// The turns of this epoch, oldest first.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
@@ -155,15 +162,16 @@ impl Context {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::AgentStart(start) => {
+                let first = self.transcript.is_none();
                 if let Some(prelude) = &start.prelude {
-                    self.transcript = Some(self.model.transcript(prelude));
+                    self.transcript = Some(self.behind(prelude));
                     self.prelude = Some(prelude.clone());
                     self.measured = None;
                 }
                 for message in &start.context {
                     self.open_with(message);
                 }
-                if start.prelude.is_some() {
+                if first {
                     self.opened_bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
                 }
                 self.release();
@@ -231,56 +239,6 @@ impl Context {
             | Event::BudgetHit(_)
             | Event::AgentEnd(_) => {}
         }
-    }
-
-    /// The transcript that a compaction would leave.
-    pub fn after(&self, end: &CompactionEnd) -> Option<Transcript> {
-        let prelude = self.prelude.as_ref()?;
-        let (dropped, kept) = self.parted(end.kept_turns as usize);
-        let header = self.header.after(end, &dropped);
-        let replies = self.replies - kept.len();
-        let mut transcript = self.model.transcript(prelude).after(replies);
-        for message in &self.opening {
-            transcript.push(message);
-        }
-        transcript.push(&Message::user(header.text()));
-        for entry in kept.iter().flat_map(|turn| turn.lasting()) {
-            transcript.push(&entry.within(end.shrink_bytes, end.file.as_deref()));
-        }
-        Some(transcript)
-    }
-
-    /// Until the compaction that follows, the model sees a part of the context. All turns are still there.
-    fn show_only(&mut self, excerpt: &Excerpt) {
-        let earlier = self.header.summary.as_deref().unwrap_or_default();
-        let summary = format!("{earlier}\n\n{}", LEFT_OUT.trim_end());
-        let thought_of = tried(excerpt.kept_turns, excerpt.shrink_bytes, summary);
-        self.transcript = self.after(&CompactionEnd { file: None, ..thought_of });
-        self.measured = None;
-    }
-
-    /// The turns that would go and those that would stay. Turns in which notes were saved never stay:
-    /// what they said is in the notes.
-    pub fn parted(&self, keep: usize) -> (Vec<&Turn>, Vec<&Turn>) {
-        let work = self.turns.iter().filter(|turn| !turn.flush).count();
-        let mut skip = work.saturating_sub(keep);
-        self.turns.iter().partition(|turn| {
-            let goes = turn.flush || skip > 0;
-            skip = skip.saturating_sub(usize::from(!turn.flush && goes));
-            goes
-        })
-    }
-
-    fn begin_epoch(&mut self, end: &CompactionEnd) {
-        let Some(transcript) = self.after(end) else { return };
-        let (dropped, kept) = self.parted(end.kept_turns as usize);
-        let header = self.header.after(end, &dropped);
-        let turns = kept.iter().map(|turn| turn.carried(end.shrink_bytes, end.file.as_deref()));
-        self.turns = turns.collect();
-        self.header = header;
-        self.opened_bytes = transcript.bytes();
-        self.transcript = Some(transcript);
-        self.measured = None;
     }
 
     /// Earlier conversations begin with turns of their own; the first message is what stays.
@@ -383,21 +341,6 @@ impl Context {
             let tokens = usage.input_tokens + usage.output_tokens;
             self.measured = Some(Measured { tokens, bytes });
         }
-    }
-}
-
-/// A compaction that is only thought of.
-pub fn tried(kept_turns: u32, shrink_bytes: Option<usize>, summary: String) -> CompactionEnd {
-    CompactionEnd {
-        number: 0,
-        summary,
-        source: Source::Model,
-        tokens_before: 0,
-        tokens_after: 0,
-        summarized_turns: 0,
-        kept_turns,
-        shrink_bytes,
-        file: Some("/workspace/.scratch/compaction-000.md".to_owned()),
     }
 }
 

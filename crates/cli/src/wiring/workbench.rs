@@ -68,7 +68,7 @@ impl Workbench {
             shown_bytes: shown_bytes(settings.tool_output_max_tokens),
         };
         let news = News::default();
-        let mut registry = registry(&config).map_err(|error| unequipped(&error))?;
+        let mut registry = registry(&config);
         let found =
             mcp::found(&self.surroundings, &config, directory, &shelf.current(), Some(root));
         if !found.definitions.is_empty() || !found.notices.is_empty() {
@@ -90,19 +90,7 @@ impl Workbench {
         let tree = None;
         let trusted = super::skills::hooks_trusted(self.surroundings.data.clone());
         resident::give_back();
-        let bound_by = Vec::new();
-        Ok(Agent {
-            model,
-            summarizer,
-            registry,
-            world,
-            settings,
-            memory,
-            bound_by,
-            trusted,
-            previews,
-            tree,
-        })
+        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
     }
 
     /// The model that routes messages: its own, else the fast one.
@@ -244,6 +232,7 @@ fn settings(
         compact_at_plan_step: compaction.at_plan_step,
         deny: gate::denylist(config),
         allow: gate::allowlist(config),
+        bound_by: Vec::new(),
         // A choice that nobody made is said together with its reason.
         container: match &opened.why {
             Some(why) => format!("{kind} ({why})"),
@@ -268,14 +257,12 @@ fn settings(
 }
 
 /// Our own tools, then those that the configuration adds.
-fn registry(config: &Config) -> Result<Registry, windlass_tools::registry::Error> {
+fn registry(config: &Config) -> Registry {
     let mut registry = Registry::builtin();
     let (tools, missing) = web::tools(config);
-    for tool in tools {
-        registry.add(tool)?;
-    }
+    tools.into_iter().for_each(|tool| registry.add_own(tool));
     missing.iter().for_each(|why| tracing::info!("{why}"));
-    Ok(registry)
+    registry
 }
 
 fn unequipped(error: &dyn std::error::Error) -> ErrorDetails {

@@ -1,6 +1,7 @@
 //! MCP servers as a task meets them: a real server in the real sandbox.
 
 use serde_json::{Value, json};
+use windlass_testkit::{assert_extends, messages};
 
 use crate::program::Program;
 
@@ -33,7 +34,7 @@ fn with_server(script: &str, trusted: bool) -> Program {
 }
 
 fn tools(program: &Program) -> Vec<String> {
-    let body = program.server.requests()[0].json();
+    let body = program.server.requests().last().unwrap().json();
     let tools = body["tools"].as_array().unwrap();
     tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
 }
@@ -155,9 +156,18 @@ fn a_task_brings_servers_of_its_own() {
 #[test]
 fn a_skills_own_server_is_offered() {
     let program = Program::playing("replies: [{say: done}]");
+    skill_with_server(&program);
+    program.windlass(&["run", "look", "--quiet"]).expect(0);
+    let tools = tools(&program);
+    assert!(tools.contains(&"mcp__skillfiles__read_text_file".to_owned()), "{tools:?}");
+    let listed = program.windlass(&["skills", "list"]).expect(0);
+    assert!(listed.stdout.contains("files"), "{listed:?}");
+}
+
+fn skill_with_server(program: &Program) {
     let index = server();
     let package = index.split("/node_modules/").next().unwrap();
-    user_config(&program, &format!("[sandbox]\nread_only = ['{package}']\n"));
+    user_config(program, &format!("[sandbox]\nread_only = ['{package}']\n"));
     let folder = program.data.path().join(".agents/skills/files");
     std::fs::create_dir_all(folder.join("scripts")).unwrap();
     std::fs::write(folder.join("scripts/run.sh"), "true\n").unwrap();
@@ -166,11 +176,29 @@ fn a_skills_own_server_is_offered() {
     let server = json!({ "command": "node", "args": [index, "/workspace"] });
     let servers = json!({ "mcpServers": { "skillfiles": server } }).to_string();
     std::fs::write(folder.join("mcp.json"), servers).unwrap();
-    program.windlass(&["run", "look", "--quiet"]).expect(0);
-    let tools = tools(&program);
-    assert!(tools.contains(&"mcp__skillfiles__read_text_file".to_owned()), "{tools:?}");
-    let listed = program.windlass(&["skills", "list"]).expect(0);
-    assert!(listed.stdout.contains("files"), "{listed:?}");
+}
+
+/// Tools that appear while a task is parked are offered when it goes on, and the conversation stays.
+#[test]
+fn a_server_that_came_meanwhile_is_offered_from_the_next_segment_on() {
+    let script =
+        "replies: [{ask_user: {question: which?}}, {ask_user: {question: sure?}}, {say: done}]";
+    let program = Program::playing(script);
+    program.windlass(&["run", "look", "--quiet"]).expect(3);
+    let named = "mcp__skillfiles__read_text_file".to_owned();
+    assert!(!tools(&program).contains(&named));
+    skill_with_server(&program);
+    let goes_on = |answer: &str, code: i32| {
+        program.windlass(&["answer", &program.task(), answer]).expect(0);
+        program.windlass(&["resume", &program.task(), "--quiet"]).expect(code);
+    };
+    goes_on("the first one", 3);
+    assert!(tools(&program).contains(&named));
+    goes_on("yes", 0);
+    let sent = program.server.requests();
+    let [before, after] = [0, 1].map(|place| messages(&sent[place].body));
+    assert_eq!(after[1..before.len()], before[1..], "only the system prompt is another");
+    assert_extends(&sent[1].body, &sent[2].body);
 }
 
 /// WF-034…037

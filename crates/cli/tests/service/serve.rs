@@ -1,13 +1,14 @@
 //! `windlass serve`, alone.
 
 use rustix::process::Signal;
+use windlass_coordinator::bus::InStream;
 use windlass_core::event::Event;
 use windlass_core::id::TaskId;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::OutStream;
 use windlass_testkit::{Answer, Gate, ModelServer};
 
-use crate::world::{On, World};
+use crate::world::{On, Process, World};
 
 const WORK: &str = "replies: [{bash: echo one >> notes.txt}, {say: done}]";
 
@@ -63,7 +64,7 @@ async fn a_repeated_command_is_one_task() {
     let world = World::new(On::Embedded, ModelServer::start(WORK));
     let _serve = world.start(&["serve"]);
     let submission = world.submit("write a note").await;
-    world.send(windlass_coordinator::bus::InStream::TaskCommand, &submission.json).await;
+    world.send(InStream::TaskCommand, &submission.json).await;
     world.until_status(submission.task, TaskStatus::Done).await;
     let second = world.submit("another").await;
     world.until_status(second.task, TaskStatus::Done).await;
@@ -80,7 +81,7 @@ async fn a_command_that_makes_no_sense_is_refused_with_the_reason() {
     let _serve = world.start(&["serve"]);
     let mut submission = world.submission("write a note");
     submission.json.as_object_mut().unwrap().remove("goal");
-    world.send(windlass_coordinator::bus::InStream::TaskCommand, &submission.json).await;
+    world.send(InStream::TaskCommand, &submission.json).await;
     let result = world.until_published(OutStream::TaskResult, submission.task).await;
     assert_eq!(result["status"], "FAILED");
     assert_eq!(result["error_details"]["error_type"], "invalid_command");
@@ -158,7 +159,7 @@ async fn a_task_whose_model_does_not_exist_fails_with_the_reason() {
     let _serve = world.start(&["serve"]);
     let mut submission = world.submission("write a note");
     submission.json["execution_config"] = serde_json::json!({ "model": "nobody/nothing" });
-    world.send(windlass_coordinator::bus::InStream::TaskCommand, &submission.json).await;
+    world.send(InStream::TaskCommand, &submission.json).await;
     world.until_status(submission.task, TaskStatus::Failed).await;
     let result = world.until_published(OutStream::TaskResult, submission.task).await;
     assert_eq!(result["status"], "FAILED");
@@ -176,11 +177,11 @@ async fn a_fourth_task_of_a_session_waits_for_a_place() {
     let _serve = world.start(&["serve"]);
     let first = world.submission("one");
     let mut all = vec![first.task];
-    world.send(windlass_coordinator::bus::InStream::TaskCommand, &first.json).await;
+    world.send(InStream::TaskCommand, &first.json).await;
     for goal in ["two", "three", "four"] {
         let mut next = world.submission(goal);
         next.json["session_id"] = first.json["session_id"].clone();
-        world.send(windlass_coordinator::bus::InStream::TaskCommand, &next.json).await;
+        world.send(InStream::TaskCommand, &next.json).await;
         all.push(next.task);
     }
     world.model.requests_reach(3).await;
@@ -190,4 +191,45 @@ async fn a_fourth_task_of_a_session_waits_for_a_place() {
     for task in all {
         world.until_status(task, TaskStatus::Done).await;
     }
+}
+
+/// What waits to be started is bounded: the sender of one task too many is told that it may try again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_too_many_is_refused_and_may_be_sent_again() {
+    let world = World::new(On::Embedded, ModelServer::start("replies: [{say: done}]"));
+    let gate = Gate::new();
+    world.model.next(Answer::script("say: done").gated(0, &gate));
+    let limited = |args: &[&str]| {
+        let mut command = world.command(args);
+        let limits = ["COORDINATOR_MAX_CONCURRENT_TASKS", "COORDINATOR_MAX_WAITING_TASKS"];
+        command.envs(limits.map(|limit| (limit, "1")));
+        command
+    };
+    let _serve = Process::start(limited(&["serve"]));
+    let running = world.submit("one").await;
+    world.model.requests_reach(1).await;
+    let of_session = |goal: &str| {
+        let mut next = world.submission(goal);
+        next.json["session_id"] = running.json["session_id"].clone();
+        next
+    };
+    let waiting = of_session("two");
+    world.send(InStream::TaskCommand, &waiting.json).await;
+    world.until("the second is known", || world.task(waiting.task)).await;
+
+    let refused = of_session("three");
+    world.send(InStream::TaskCommand, &refused.json).await;
+    let result = world.until_published(OutStream::TaskResult, refused.task).await;
+    let error = &result["error_details"];
+    assert_eq!((&error["error_type"], &error["retryable"]), (&"overloaded".into(), &true.into()));
+    assert_eq!(error["message"], "1 tasks wait to be started already");
+    assert!(world.task(refused.task).is_none());
+    let ran = limited(&["run", "four", "--detach"]).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("coordinator.max_waiting_tasks"), "{said}");
+
+    gate.open();
+    world.until_status(waiting.task, TaskStatus::Done).await;
+    world.send(InStream::TaskCommand, &refused.json).await;
+    world.until_status(refused.task, TaskStatus::Done).await;
 }
