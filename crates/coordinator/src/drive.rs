@@ -79,7 +79,17 @@ impl Coordinator {
         self.store.clear_runtime(task).await?;
         let result = result?;
         self.segment_over(&state, &result).await?;
+        self.tidy().await;
         Ok(result)
+    }
+
+    /// Outputs are kept for a while (AX-080). One that cannot be removed is told of, and holds up nothing.
+    async fn tidy(&self) {
+        let now = self.now();
+        let cleaned = self.store.blocking(move |store| store.outputs().clean_when_due(now)).await;
+        if let Err(error) = cleaned {
+            tracing::warn!(%error, "Old outputs could not be removed");
+        }
     }
 
     /// Carries out the signals of a task that nobody drives; returns the status it then has.

@@ -27,6 +27,12 @@ pub const HARD_CAP_BYTES: u64 = 64 * 1024 * 1024;
 /// How long a file is kept, unless [`Options::keep_outputs`](crate::Options) says otherwise (AX-080).
 pub const KEEP: SignedDuration = SignedDuration::from_hours(7 * 24);
 
+/// How often old files are looked for, by whichever process comes first.
+const CLEAN_EVERY: SignedDuration = SignedDuration::from_hours(24);
+
+/// When that was last done: the time of this file.
+const CLEANED: &str = ".cleaned";
+
 /// Ids of ours have 31 characters; other programs' may be a little longer.
 const MAX_ID_BYTES: usize = 128;
 
@@ -142,6 +148,22 @@ impl OutputStore {
             full_output_path: meta["full_output_path"].as_str().map(PathBuf::from),
             original_size: meta["original_size"].as_u64().unwrap_or(0),
         }))
+    }
+
+    /// Removes what is too old, unless that was done less than a day ago.
+    pub fn clean_when_due(&self, now: Timestamp) -> Result<Cleaned, Error> {
+        let mark = self.dir.join(CLEANED);
+        let last = fs::metadata(&mark).and_then(|found| found.modified()).ok();
+        let last = last.and_then(|last| Timestamp::try_from(last).ok());
+        let lately = last.is_some_and(|last| now.duration_since(last) < CLEAN_EVERY);
+        if lately || !self.dir.exists() {
+            return Ok(Cleaned::default());
+        }
+        let marked = OpenOptions::new().create(true).truncate(false).write(true).open(&mark);
+        marked
+            .and_then(|mark| mark.set_modified(now.into()))
+            .map_err(|error| Error::file(&mark, error))?;
+        self.clean_outputs(now)
     }
 
     /// Removes files that were last written longer before `now` than they are kept.

@@ -1,5 +1,9 @@
 //! `tasks`, `show`, `logs`, `trace`, `cost`, `outputs`, `exec`, `headless`: looking at work.
 
+use std::path::Path;
+
+use jiff::{SignedDuration, Timestamp};
+
 use crate::program::Program;
 
 const WORK: &str = r"
@@ -111,6 +115,41 @@ fn outputs_gives_the_whole_byte_for_byte() {
     assert_eq!(whole.lines().count(), 20_000);
     let stderr = program.windlass(&["outputs", &calls[1], "--stream", "stderr"]).expect(0);
     assert_eq!(stderr.stdout, "broken\n");
+}
+
+/// AX-080: whoever works in the data directory removes what is too old, once a day.
+#[test]
+fn outputs_are_gone_after_a_week() {
+    let program = Program::playing(
+        "
+replies:
+  - {turn: 0, task: count, bash: seq 1 20000}
+  - {turn: 1, task: count, say: done}
+  - {turn: 0, task: look, say: nothing to see}
+",
+    );
+    program.windlass(&["run", "count", "--json"]).expect(0);
+    let outputs = program.data_directory().join("outputs");
+    let files = || {
+        let entries = std::fs::read_dir(&outputs).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(".txt")).count()
+    };
+    let aged = |path: &Path, days: i64| {
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        let then = Timestamp::now() - SignedDuration::from_hours(24 * days);
+        file.set_modified(then.into()).unwrap();
+    };
+    assert_eq!(files(), 1);
+    for entry in std::fs::read_dir(&outputs).unwrap() {
+        aged(&entry.unwrap().path(), 8);
+    }
+    aged(&outputs.join(".cleaned"), 0);
+    program.windlass(&["run", "look", "--json"]).expect(0);
+    assert_eq!(files(), 1, "it was looked for today");
+    aged(&outputs.join(".cleaned"), 2);
+    program.windlass(&["run", "look again", "--json"]).expect(0);
+    assert_eq!(files(), 0);
 }
 
 #[test]
