@@ -18,6 +18,7 @@ use windlass_core::event::{Deadline, Driver};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::StatusReason;
+use windlass_model::Recorder;
 
 use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume, Until};
@@ -183,7 +184,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     Ok(Draft {
         user_id: Some(setting.surroundings.user()),
         goal: skills::goal(&setting.surroundings, &args.workspace, &axes, goal)?,
-        constraints: args.constraint.clone(),
+        constraints: args.constraint.iter().filter(|one| !one.trim().is_empty()).cloned().collect(),
         workspace: args.workspace.clone(),
         share: if args.share { Share::Allowed } else { Share::Alone },
         axes,
@@ -252,12 +253,20 @@ fn flags(args: &How) -> Vec<Flag> {
     given.into_iter().filter_map(flag).collect()
 }
 
-/// Nobody wants to learn at the end of a long run that there is no recording of it.
+/// Nobody wants to learn at the end of a long run that there is no recording of it, nor that it took the
+/// place of something else.
 fn check_recording(path: &Path) -> Result<(), Failure> {
-    let opened = OpenOptions::new().create(true).append(true).open(path);
-    let failed = opened.with_context(|| format!("`{}` cannot be written", path.display()));
-    let hint = || Some("name another file with `--record FILE`".into());
-    failed.map(drop).map_err(|error| Failure { hint: hint(), ..error.into() })
+    let hint = "name another file with `--record FILE`";
+    let place = path.display();
+    let opened = || OpenOptions::new().create(true).append(true).open(path).map(drop);
+    match Recorder::may_replace(path).and_then(|free| opened().map(|()| free)) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::usage(format!("`{place}` is there and is no recording"), hint)),
+        Err(error) => {
+            let error = anyhow::Error::from(error).context(format!("`{place}` cannot be written"));
+            Err(Failure { hint: Some(hint.into()), ..error.into() })
+        }
+    }
 }
 
 /// The goal as it is given, from standard input or from a file: text of a bounded size.
