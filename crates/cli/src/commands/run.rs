@@ -142,14 +142,6 @@ pub(super) fn retry(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
 }
 
 fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
-    let base = Axes::headless();
-    let axes = Axes {
-        work_mode: args.mode.unwrap_or(base.work_mode),
-        run_control: args.control.unwrap_or(base.run_control),
-        permission_profile: args.permission_profile.unwrap_or(base.permission_profile),
-        model_mode: args.model_mode.unwrap_or(base.model_mode),
-        ..base
-    };
     let wishes = ExecutionConfig {
         timeout_seconds: args.timeout,
         max_iterations: args.max_iterations,
@@ -163,6 +155,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     let surroundings = Surroundings { flags: flags(args), ..setting.surroundings.clone() };
     let given = surroundings.config(&args.workspace)?;
     let config = given.for_task(&wishes)?;
+    let axes = axes(args, &config);
     config.permits(axes.permission_profile)?;
     let choice = config.models.for_mode(axes.model_mode)?;
     models::open(&config, choice).map_err(|details| {
@@ -195,6 +188,19 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         deadline: deadline(setting, &args.until)?,
         dependency_blockers: Vec::new(),
     })
+}
+
+/// The axes to start with: as flags say, else as configured, else as usual.
+fn axes(args: &How, config: &Config) -> Axes {
+    let base = Axes::headless();
+    let profile = args.permission_profile.or(config.policy.profile);
+    Axes {
+        work_mode: args.mode.unwrap_or(base.work_mode),
+        run_control: args.control.unwrap_or(base.run_control),
+        permission_profile: profile.unwrap_or(base.permission_profile),
+        model_mode: args.model_mode.unwrap_or(base.model_mode),
+        ..base
+    }
 }
 
 /// When the task must be finished.

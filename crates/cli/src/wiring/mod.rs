@@ -19,6 +19,7 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use windlass_coordinator::{Coordinator, Limits};
+use windlass_core::axes::Axes;
 use windlass_store::Store;
 
 use crate::config::{self, Config, Flag};
@@ -119,6 +120,7 @@ pub fn limits(config: &Config) -> Limits {
         // A lease that ends while a message is being routed would let another in.
         router: set.router_timeout_seconds.min(set.session_lease_ttl_ms * 2 / 3),
         hang: set.hang_seconds.max(silent),
+        profile: config.policy.profile.unwrap_or(Axes::headless().permission_profile),
     }
 }
 
