@@ -26,6 +26,8 @@ pub struct Limits {
     /// How long a driven task may give no sign of life before it is failed from outside (ES-033). Longer
     /// than the longest call plus a stalled stream.
     pub hang: Duration,
+    /// How often a failed task may be retried (MS-132); `agent.max_retries`.
+    pub retries: u32,
     /// How much tasks may do without asking, where who hands them in does not say; `policy.profile`.
     pub profile: PermissionProfile,
 }
@@ -39,6 +41,7 @@ impl Default for Limits {
             session_lease: Duration::from_secs(30),
             router: Duration::from_secs(20),
             hang: Duration::from_secs(1200),
+            retries: 3,
             profile: Axes::headless().permission_profile,
         }
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{Draft, Manner, Share, Submitted, Update};
+use windlass_coordinator::{Draft, Limits, Manner, Share, Submitted, Update};
 use windlass_core::axes::{Axes, RunControl};
 use windlass_core::command::{
     CompactionOverrides, ExecutionConfig, ResultStatus, TaskCommand, TaskResult,
@@ -34,12 +34,12 @@ const MAX_GOAL_BYTES: u64 = 1024 * 1024;
 pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failure> {
     let servers = how.mcp_config.as_deref().map(|path| mcp::given(&setting.surroundings, path));
     let servers = servers.transpose()?;
-    let draft = draft(setting, goal, how)?;
+    let (draft, limits) = draft(setting, goal, how)?;
     if how.detach {
         return detach(setting, draft, how, servers.as_ref());
     }
     setting.runtime.block_on(async {
-        let task = setting.coordinator.submit(draft).await?;
+        let task = setting.coordinator.clone().with_limits(limits).submit(draft).await?;
         keep(setting, task, servers.as_ref())?;
         drive(setting, task, &how.printing).await
     })
@@ -141,7 +141,8 @@ pub(super) fn retry(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
     })
 }
 
-fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
+/// The task that is wanted, and the limits it is made under.
+fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), Failure> {
     let wishes = ExecutionConfig {
         timeout_seconds: args.timeout,
         max_iterations: args.max_iterations,
@@ -174,7 +175,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         let found = mcp::found(&surroundings, &given, &args.workspace, &skills, None);
         found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
     }
-    Ok(Draft {
+    let draft = Draft {
         user_id: Some(setting.surroundings.user()),
         goal: skills::goal(&setting.surroundings, &args.workspace, &axes, goal)?,
         constraints: args.constraint.iter().filter(|one| !one.trim().is_empty()).cloned().collect(),
@@ -187,7 +188,8 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         cost_budget: budget,
         deadline: deadline(setting, &args.until)?,
         dependency_blockers: Vec::new(),
-    })
+    };
+    Ok((draft, wiring::limits(&config)))
 }
 
 /// The axes to start with: as flags say, else as configured, else as usual.

@@ -120,6 +120,7 @@ pub fn limits(config: &Config) -> Limits {
         // A lease that ends while a message is being routed would let another in.
         router: set.router_timeout_seconds.min(set.session_lease_ttl_ms * 2 / 3),
         hang: set.hang_seconds.max(silent),
+        retries: config.agent.max_retries,
         profile: config.policy.profile.unwrap_or(Axes::headless().permission_profile),
     }
 }

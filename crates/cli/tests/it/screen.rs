@@ -210,6 +210,17 @@ fn a_failed_run_names_the_command_that_tries_again() {
     assert!(ran.stderr.contains("failed: ") && ran.stderr.contains(&command), "{ran:?}");
 }
 
+#[test]
+fn a_failed_run_is_retried_as_often_as_is_set() {
+    let program = Program::playing("replies: []");
+    let mut command = program.command(&["run", "work", "-q"]);
+    let first: crate::program::Ran = command.env("AGENT_MAX_RETRIES", "1").output().unwrap().into();
+    assert!(first.expect(1).stderr.contains("try again with"));
+    let second = program.windlass(&["retry", &program.task(), "-q"]).expect(1);
+    assert!(second.stderr.contains("it was tried as often as it may be"), "{second:?}");
+    program.windlass(&["retry", &program.task(), "-q"]).expect(2);
+}
+
 /// What a task that was interrupted goes on with is shown although no event says it again.
 #[test]
 fn a_resumed_call_is_shown_while_it_runs() {
