@@ -15,7 +15,7 @@ use windlass_core::id::TaskId;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Model, Transcript};
-use windlass_store::{Changes, Level, Store, Stream};
+use windlass_store::{Level, MailChanges, Store, Stream};
 
 use crate::context::Context;
 use crate::log;
@@ -36,7 +36,7 @@ pub struct Journal {
     trace: Trace,
     clock: Clock,
     /// Ticks for what came after the last look into the mailbox.
-    mail: Changes,
+    mail: MailChanges,
     /// Taken in and not yet committed.
     noted: Vec<(Timestamp, Event)>,
     /// How full the context was when surfaces were last told, in steps.
@@ -97,7 +97,7 @@ impl Journal {
     }
 
     /// A listener for what comes after the last look into the mailbox.
-    pub fn mail(&self) -> Changes {
+    pub fn mail(&self) -> MailChanges {
         self.mail.clone()
     }
 
@@ -131,8 +131,8 @@ impl Journal {
 
     /// Takes what waits in the mailbox into the journal; cheap when nothing does.
     pub async fn drain(&mut self) -> Result<(), Error> {
-        self.mail.tick();
-        if !self.store().has_mail(self.task())? {
+        // Looked at before the mailbox is, so that whatever comes later is heard of.
+        if !self.mail.look() || !self.store().has_mail(self.task())? {
             return Ok(());
         }
         self.commit(Vec::new(), Level::Written).await?;
@@ -142,6 +142,11 @@ impl Journal {
             log::line(record.task, &record.event, &self.state);
         }
         Ok(self.trace.append(&records)?)
+    }
+
+    /// Has the mailbox read next time, whatever was heard: the store knows that something waits.
+    pub fn mail_waits(&mut self) {
+        self.mail.suspect();
     }
 
     /// Tells surfaces how full the context is, when that has changed enough to be seen.

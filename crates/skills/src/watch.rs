@@ -57,7 +57,7 @@ impl Drop for Watch {
 pub(crate) fn over(shelf: Shelf) -> Watch {
     let (signals, received) = mpsc::sync_channel(QUEUE);
     let overflowed = Arc::new(AtomicBool::new(false));
-    let (watcher, wanted) = (None, Wanted::default());
+    let (watcher, wanted) = (None, Arc::default());
     let mut follower =
         Follower { shelf, signals: signals.clone(), received, overflowed, watcher, wanted };
     // Set here, not in the thread: a change right after this call is seen.
@@ -78,7 +78,7 @@ struct Follower {
     overflowed: Arc<AtomicBool>,
     /// `None` where the kernel refuses; then we poll.
     watcher: Option<RecommendedWatcher>,
-    wanted: Wanted,
+    wanted: Arc<Wanted>,
 }
 
 impl Follower {
@@ -102,7 +102,7 @@ impl Follower {
                 tracing::info!("Detected change: {}", path.display());
             }
             let moved = batch.moved || self.overflowed.swap(false, Ordering::Relaxed);
-            if moved || self.watcher.is_none() || self.wanted != Wanted::by(&self.shelf) {
+            if moved || self.watcher.is_none() || *self.wanted != Wanted::by(&self.shelf) {
                 self.set_watches();
             }
             self.shelf.reload();
@@ -133,10 +133,15 @@ impl Follower {
 
     /// Watches everything that is wanted now; the old watches last until the new ones stand.
     fn set_watches(&mut self) {
-        self.wanted = Wanted::by(&self.shelf);
+        self.wanted = Arc::new(Wanted::by(&self.shelf));
+        let wanted = Arc::clone(&self.wanted);
         let (signals, overflowed) = (self.signals.clone(), Arc::clone(&self.overflowed));
         let handler = move |event: notify::Result<Event>| {
             let event = event.unwrap_or_else(|_| Event::new(EventKind::Other));
+            // Most of what happens in a workspace is no skill's; the thread sleeps through it.
+            if !Batch::default().take(event.clone(), &wanted) {
+                return;
+            }
             if let Err(TrySendError::Full(_)) = signals.try_send(Signal::Happened(event)) {
                 overflowed.store(true, Ordering::Relaxed);
             }

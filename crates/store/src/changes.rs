@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use tokio::sync::watch;
 
+use crate::bell::Bell;
 use crate::{Error, Store};
 
 /// One listener. It hears of everything committed from now on, and may hear once of something earlier.
@@ -25,8 +26,9 @@ impl Store {
     }
 
     /// Listens for mail: messages that this process accepted, and whatever other processes committed.
-    pub fn mail_changes(&self) -> Changes {
-        self.listen(&self.inner.ticks.mail)
+    pub fn mail_changes(&self) -> MailChanges {
+        let bell = Arc::clone(&self.inner.bell);
+        MailChanges { changes: self.listen(&self.inner.ticks.mail), bell, rung: None }
     }
 
     fn listen(&self, to: &watch::Sender<u64>) -> Changes {
@@ -47,6 +49,36 @@ impl Changes {
     /// How many notices there were so far.
     pub fn tick(&mut self) -> u64 {
         *self.ticks.borrow_and_update()
+    }
+}
+
+/// One listener for mail.
+#[derive(Clone)]
+pub struct MailChanges {
+    changes: Changes,
+    bell: Arc<Bell>,
+    /// What the bell said when it was last looked at.
+    rung: Option<u64>,
+}
+
+impl MailChanges {
+    /// Whether anything may have come since this was last asked. Costs next to nothing, and hears of what
+    /// any process has sent by now.
+    pub fn look(&mut self) -> bool {
+        let told = self.changes.ticks.has_changed().unwrap_or(true);
+        self.changes.tick();
+        let rung = Some(self.bell.rung());
+        std::mem::replace(&mut self.rung, rung) != rung || told
+    }
+
+    /// Has the next look say yes: something waits, whatever was or was not heard.
+    pub fn suspect(&mut self) {
+        self.rung = None;
+    }
+
+    /// Waits for the next notice after the last one heard of.
+    pub async fn changed(&mut self) -> Result<(), Error> {
+        self.changes.changed().await
     }
 }
 

@@ -54,6 +54,11 @@ impl DataDir {
         self.root.join("windlass.db")
     }
 
+    /// The counter of accepted messages.
+    pub(crate) fn bell(&self) -> PathBuf {
+        self.root.join("mail.bell")
+    }
+
     /// One lock file per driven task tree.
     pub fn locks(&self) -> PathBuf {
         self.root.join("locks")

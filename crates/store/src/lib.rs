@@ -17,6 +17,7 @@ mod create;
 mod owner;
 mod lock;
 mod mailbox;
+mod bell;
 mod changes;
 mod tasks;
 mod questions;
@@ -42,8 +43,10 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use rusqlite::Connection;
 
+use bell::Bell;
+
 pub use bus::{BusEntry, BusRead, MAX_WAITING_ENTRIES};
-pub use changes::Changes;
+pub use changes::{Changes, MailChanges};
 pub use create::Created;
 pub use dir::DataDir;
 pub use error::Error;
@@ -103,6 +106,7 @@ struct Inner {
     readers: Readers,
     writer: Writer,
     ticks: Ticks,
+    bell: Arc<Bell>,
     keep_outputs: SignedDuration,
 }
 
@@ -115,12 +119,15 @@ impl Store {
         let ticks = Ticks::new();
         let writer = Writer::start(connection, path.clone(), ticks.clone(), options.on_commit)?;
         let readers = Readers::new(path);
+        let bell = dir.bell();
+        let bell = Arc::new(Bell::open(&bell).map_err(|error| Error::file(&bell, error))?);
         Ok(Self {
             inner: Arc::new(Inner {
                 dir,
                 readers,
                 writer,
                 ticks,
+                bell,
                 keep_outputs: options.keep_outputs,
             }),
         })

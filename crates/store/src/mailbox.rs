@@ -50,6 +50,7 @@ impl Store {
         let write = self.write(Level::Synced, move |tx| accept(tx, task, &injection, &body, at));
         let accepted = write.await?;
         self.inner.ticks.mailed();
+        self.inner.bell.ring();
         Ok(accepted)
     }
 

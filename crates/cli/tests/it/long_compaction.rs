@@ -10,15 +10,15 @@ use crate::program::{Program, Ran};
 
 /// How this provider counts, unlike our first guess.
 const BYTES_PER_TOKEN: usize = 3;
-const SUMMARY: &str = "## Tool failures\n- none\n## Files\n- read `notes`\n## Decisions\n- go on\n\
+pub const SUMMARY: &str = "## Tool failures\n- none\n## Files\n- read `notes`\n## Decisions\n- go on\n\
                        ## Findings\n- lines\n## Plan\n- under way\n## User instructions\n- see above";
 
 /// What a request looks like to the model.
-fn is_summary(request: &Request) -> bool {
+pub fn is_summary(request: &Request) -> bool {
     request.json()["messages"][0]["content"].as_str().unwrap_or_default().contains("You summarize")
 }
 
-fn last_text(request: &Request) -> String {
+pub fn last_text(request: &Request) -> String {
     let body = request.json();
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let last = messages.last().cloned().unwrap_or_default();
@@ -26,17 +26,21 @@ fn last_text(request: &Request) -> String {
 }
 
 /// A reply with the usage that a provider with its own way of counting reports.
-fn reply(request: &Request, item: &str) -> Answer {
+pub fn reply(request: &Request, item: &str) -> Answer {
     let input = request.body.len() / BYTES_PER_TOKEN;
     Answer::script(&format!("{item}\nusage: {{input: {input}, output: 20}}"))
 }
 
-fn quoted(text: &str) -> String {
+pub fn asks_for_notes(request: &Request) -> bool {
+    last_text(request).starts_with("You are approaching context limits")
+}
+
+pub fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap()
 }
 
 /// Files with different contents, so that reading them is progress.
-fn notes(program: &Program, count: usize, lines: usize) {
+pub fn notes(program: &Program, count: usize, lines: usize) {
     for number in 0..count {
         let text: String = (0..lines)
             .map(|line| format!("note {number} line {line}: all is well here\n"))
@@ -46,21 +50,21 @@ fn notes(program: &Program, count: usize, lines: usize) {
 }
 
 /// A server with a window: it counts in its own way and refuses what is over.
-struct Windowed {
+pub struct Windowed {
     window: usize,
-    refused: Arc<AtomicUsize>,
+    pub refused: Arc<AtomicUsize>,
     largest: Arc<AtomicUsize>,
     turns: Arc<AtomicUsize>,
 }
 
 impl Windowed {
-    fn new(window: usize) -> Self {
+    pub fn new(window: usize) -> Self {
         let none = || Arc::new(AtomicUsize::new(0));
         Self { window, refused: none(), largest: none(), turns: none() }
     }
 
     /// Answers with `work` turn by turn; notes and summaries are dealt with here.
-    fn serve(
+    pub fn serve(
         &self,
         server: &ModelServer,
         summary: impl Fn(&Request) -> Answer + Send + 'static,
@@ -88,7 +92,7 @@ impl Windowed {
     }
 }
 
-fn events(ran: &Ran, kind: &str) -> Vec<Value> {
+pub fn events(ran: &Ran, kind: &str) -> Vec<Value> {
     let all = ran.json_lines();
     all.into_iter()
         .filter(|event| event["event_type"] == kind)
@@ -412,92 +416,6 @@ fn summaries_are_asked_of_the_model_that_is_named_for_them() {
         .collect();
     assert!(models.contains(&(true, "tiny".into())) && models.contains(&(false, "gpt-4o".into())));
     assert_eq!(models.len(), 2, "{models:?}");
-}
-
-/// A provider whose window is smaller than what was configured: one forced compaction, one retry.
-#[test]
-fn a_context_that_the_provider_refuses_is_compacted_once_and_sent_once_more() {
-    let program = Program::with(ModelServer::start_empty());
-    notes(&program, 50, 40);
-    let windowed = Windowed::new(12_000);
-    windowed.serve(
-        &program.server,
-        |request| reply(request, &format!("say: {}", quoted(SUMMARY))),
-        |turn, request| match turn {
-            20.. => reply(request, "say: Done."),
-            turn => reply(request, &format!("read: notes-{turn}.txt")),
-        },
-    );
-    let ran = program.windlass(&["run", "count", "--json", "--context-window", "64000"]).expect(0);
-    assert!(windowed.refused.load(SeqCst) >= 1);
-    let started = events(&ran, "compaction_start");
-    assert!(started.iter().all(|start| start["trigger"] == "context_length"), "{started:?}");
-    assert_eq!(started.len(), windowed.refused.load(SeqCst), "one each, and no second refusal");
-    assert!(
-        started.iter().all(|start| start["flushed"] == true),
-        "notes are saved first: {started:?}"
-    );
-    let shown = events(&ran, "memory_flush");
-    assert_eq!(shown.len(), started.len());
-    assert!(
-        shown.iter().all(|flush| flush["excerpt"]["kept_turns"].as_u64() > Some(0)),
-        "{shown:?}"
-    );
-    let flush = program.server.requests().into_iter().find(asks_for_notes).unwrap();
-    let body = String::from_utf8_lossy(&flush.body).into_owned();
-    assert!(body.contains("count") && body.contains("not shown here"), "{body}");
-}
-
-fn asks_for_notes(request: &Request) -> bool {
-    last_text(request).starts_with("You are approaching context limits")
-}
-
-/// Where not even a part of the context can be sent, older turns go without notes.
-#[test]
-fn a_flush_that_the_provider_refuses_too_does_not_hold_up_the_compaction() {
-    let program = Program::with(ModelServer::start_empty());
-    notes(&program, 20, 40);
-    let turns = AtomicUsize::new(0);
-    program.server.answer_with(move |request| {
-        let too_long = || {
-            let message = "maximum context length is 9 tokens";
-            Answer::error_of(400, "invalid_request_error", "context_length_exceeded", message)
-        };
-        if is_summary(request) {
-            return Some(reply(request, &format!("say: {}", quoted(SUMMARY))));
-        }
-        if asks_for_notes(request) {
-            return Some(too_long());
-        }
-        Some(match turns.fetch_add(1, SeqCst) {
-            8 => too_long(),
-            12 => reply(request, "say: Done."),
-            turn => reply(request, &format!("read: notes-{turn}.txt")),
-        })
-    });
-    let ran = program.windlass(&["run", "count", "--json", "--context-window", "64000"]).expect(0);
-    assert_eq!(ran.result()["final_message"], "Done.");
-    assert_eq!(events(&ran, "memory_flush").len(), 1, "asked for once");
-    assert_eq!(events(&ran, "compaction_end").len(), 1);
-}
-
-/// A window that is smaller than what must stay fails with what is too large.
-#[test]
-fn a_window_smaller_than_the_pinned_part_is_named_in_the_diagnostic() {
-    let program = Program::playing("replies: [{say: hello}]");
-    let ran = program.windlass(&["run", "greet", "--json", "--context-window", "5000"]).expect(1);
-    let error = &ran.result()["error_details"];
-    assert_eq!(error["error_type"], "context_length");
-    let message = error["message"].as_str().unwrap();
-    assert!(message.contains("the largest part is the system prompt and the tools"), "{message}");
-    assert!(error["diagnostic"].as_str().unwrap().contains("the task message:"), "{error}");
-
-    let goal = "x".repeat(200_000);
-    std::fs::write(program.workspace().join("goal.md"), &goal).unwrap();
-    let args = ["run", "@goal.md", "--json", "--context-window", "16000"];
-    let ran = program.windlass(&args).expect(1);
-    let message = ran.result()["error_details"]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("the largest part is the task message"), "{message}");
 }
 
 /// Opt-in: a finished plan step is a reason to compact once the context is 70 % full.

@@ -11,6 +11,7 @@ mod owners;
 mod long_agents;
 mod long_compaction;
 mod long_memory;
+mod long_refused;
 mod skills;
 mod web;
 mod mcp;

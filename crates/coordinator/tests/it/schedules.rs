@@ -292,7 +292,7 @@ async fn the_clock_is_kept_by_a_loop() {
         world.stage.advance(MINUTE);
         coordinator.wake();
         while coordinator.store().schedule(now.id).unwrap().unwrap().runs == 0 {
-            following.tick();
+            following.look();
             tokio::select! {
                 changed = following.changed() => changed.unwrap(),
                 () = tokio::time::sleep(std::time::Duration::from_millis(20)) => {}

@@ -80,7 +80,7 @@ async fn a_script_that_ends_or_expects_something_else_says_so() {
     transcript.push(&message(&ask(&*model, &transcript).await.0.unwrap()));
     transcript.push(&Message::user("more"));
     let error = ask(&*model, &transcript).await.0.unwrap_err().to_string();
-    assert!(error.contains("the script has 1 replies, and this asks for number 2"), "{error}");
+    assert!(error.contains("the script has 1 reply, and this asks for number 2"), "{error}");
 }
 
 fn content(replies: &[Reply]) -> Vec<String> {

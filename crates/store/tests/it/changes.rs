@@ -32,3 +32,32 @@ async fn another_processs_message_is_noticed() {
         assert_eq!(store.pending_injections(task).unwrap().len(), count);
     }
 }
+
+#[tokio::test]
+async fn another_processs_message_shows_at_the_next_look_without_waiting() {
+    let world = World::new();
+    let store = world.open();
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let mut other = Other::obeying(world.dir.path());
+    let mut mail = store.mail_changes();
+    assert!(mail.look(), "nobody has looked yet");
+    for _ in 0..3 {
+        assert_eq!(other.ask(&format!("inject {task} hello")), "accepted");
+        assert!(mail.look(), "it was accepted before");
+    }
+    mail.suspect();
+    assert!(mail.look(), "it was told to");
+}
+
+#[tokio::test]
+async fn a_look_after_nothing_happened_says_no() {
+    let world = World::new();
+    let store = world.open();
+    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let mut mail = store.mail_changes();
+    assert!(mail.look());
+    assert!(!mail.look());
+    store.inject(task, Injection::message(injection_id(), "x"), at(1)).await.unwrap();
+    assert!(mail.look());
+    assert!(!mail.look());
+}
