@@ -168,7 +168,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), F
     })?;
     let budget = budget(&config, choice, args.budget)?;
     args.record.as_deref().map(check_recording).transpose()?;
-    let goal = read_goal(goal)?;
+    let goal = skills::goal(&setting.surroundings, &args.workspace, &axes, read_goal(goal)?)?;
     if args.printing.shows_progress() {
         tell(&given);
         let skills = skills::now(&surroundings, &args.workspace);
@@ -177,7 +177,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), F
     }
     let draft = Draft {
         user_id: Some(setting.surroundings.user()),
-        goal: skills::goal(&setting.surroundings, &args.workspace, &axes, goal)?,
+        goal,
         constraints: args.constraint.iter().filter(|one| !one.trim().is_empty()).cloned().collect(),
         workspace: args.workspace.clone(),
         share: if args.share { Share::Allowed } else { Share::Alone },
