@@ -28,6 +28,7 @@ pub(super) async fn inline(
     for line in pages::question_lines(asked, setting.look) {
         show::note(&line);
     }
+    forget_what_was_typed();
     loop {
         prompt("> ");
         let line = tokio::select! {
@@ -46,6 +47,12 @@ pub(super) async fn inline(
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// What was typed before a question was seen is no answer to it.
+fn forget_what_was_typed() {
+    // Where that cannot be done, nothing was typed: it is no terminal.
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
 
 /// A number stands for the option of that number; an empty line for nothing.

@@ -242,3 +242,25 @@ fn a_resumed_call_is_shown_while_it_runs() {
     std::fs::write(program.workspace().join("go"), "").unwrap();
     assert_eq!(second.end().1, 0);
 }
+
+/// Keys pressed while the agent works must not allow what nobody has read yet.
+#[test]
+fn what_is_typed_before_a_question_does_not_answer_it() {
+    let server = windlass_testkit::ModelServer::start("replies: [{say: never}, {say: left alone}]");
+    let gate = windlass_testkit::Gate::new();
+    let push = windlass_testkit::Answer::script("bash: git push origin main").gated(0, &gate);
+    server.next(push);
+    let program = Program::with(server);
+    let mut terminal = on_terminal(&program, &["run", "publish"]);
+    gate.reached_blocking();
+    terminal.types("1\n");
+    // The terminal echoes it, so it is there to be read.
+    terminal.until("1\r\n");
+    gate.open();
+    terminal.until("2. Deny");
+    terminal.until("> ");
+    terminal.types("2\n");
+    let (written, code) = terminal.end();
+    assert_eq!(code, 0, "{written}");
+    assert!(program.last_message_sent().contains("denied"), "{}", program.last_message_sent());
+}
