@@ -65,6 +65,7 @@ pub(super) fn chosen(line: &str, options: &[String]) -> Option<String> {
 
 /// Asks for a yes; anything else is a no.
 pub(super) fn confirmed(question: &str) -> bool {
+    forget_what_was_typed();
     prompt(&format!("{question} [y/N] "));
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);
