@@ -108,8 +108,8 @@ pub fn model_error(error: &windlass_model::Error) -> ErrorDetails {
         | Fault::Dropped { .. }
         | Fault::Stalled { .. } => (
             ErrorType::ModelUnreachable,
-            "check that the model server runs and that its base URL (LITELLM_API_BASE) is right, \
-             then `windlass retry`",
+            "check that the model server runs and that its base URL is right (LITELLM_API_BASE, \
+             OPENAI_BASE_URL or ANTHROPIC_BASE_URL), then `windlass retry`",
         ),
         Fault::Overloaded { .. } | Fault::Server { .. } | Fault::Truncated { .. } => (
             ErrorType::ModelUnreachable,

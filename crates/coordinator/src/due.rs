@@ -163,7 +163,7 @@ impl Coordinator {
         let manner = Manner {
             user_id: schedule.user_id.clone(),
             workspace: schedule.workspace.as_ref().map(Into::into),
-            ..Manner::default()
+            ..self.manner()
         };
         let submitted = self.submit_command(command, manner).await?;
         Ok(Handled::Started { task: submitted.task, place: submitted.place })

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::id::{SessionId, TaskId};
 
-use crate::{Coordinator, Error};
+use crate::{Coordinator, Error, Manner};
 
 /// The coordinator's limits; configuration `[coordinator]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub struct Limits {
     /// How long a driven task may give no sign of life before it is failed from outside (ES-033). Longer
     /// than the longest call plus a stalled stream.
     pub hang: Duration,
+    /// How often a failed task may be retried (MS-132); `agent.max_retries`.
+    pub retries: u32,
+    /// How much tasks may do without asking, where who hands them in does not say; `policy.profile`.
+    pub profile: PermissionProfile,
 }
 
 impl Default for Limits {
@@ -36,6 +41,8 @@ impl Default for Limits {
             session_lease: Duration::from_secs(30),
             router: Duration::from_secs(20),
             hang: Duration::from_secs(1200),
+            retries: 3,
+            profile: Axes::headless().permission_profile,
         }
     }
 }
@@ -45,6 +52,12 @@ impl Coordinator {
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// How a command is carried out about which nobody says more.
+    pub fn manner(&self) -> Manner {
+        let axes = Axes { permission_profile: self.limits.profile, ..Axes::headless() };
+        Manner { axes, ..Manner::default() }
     }
 
     /// The limits in force.

@@ -118,7 +118,7 @@ impl Coordinator {
         let manner = Manner {
             user_id: Some(message.user_id.clone()),
             deadline: message.deadline.map(|at| Deadline { at, action }),
-            ..Manner::default()
+            ..self.manner()
         };
         let submitted = self.submit_command(command, manner).await?;
         Ok(Handled::Started { task: submitted.task, place: submitted.place })

@@ -10,9 +10,6 @@ use windlass_store::{Created, Filter};
 
 use crate::{Coordinator, Error};
 
-/// How often a failed task may be retried (MS-132).
-const MAX_RETRIES: u32 = 3;
-
 /// A goal before it is a task.
 #[derive(Clone, Debug)]
 pub struct Draft {
@@ -122,7 +119,7 @@ impl Coordinator {
             workspace: workspace.display().to_string(),
             driver: Driver::Service,
             dependency_blockers: Vec::new(),
-            max_retries: MAX_RETRIES,
+            max_retries: self.limits.retries,
             cost_budget: manner.cost_budget,
             user_id: manner.user_id,
             deadline: manner.deadline,
@@ -174,7 +171,7 @@ impl Coordinator {
             workspace: workspace.display().to_string(),
             driver: draft.driver,
             dependency_blockers: draft.dependency_blockers,
-            max_retries: MAX_RETRIES,
+            max_retries: self.limits.retries,
             cost_budget: draft.cost_budget,
             user_id: draft.user_id,
             deadline: draft.deadline,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::event::{Event, Record};
 use crate::id::{CallId, TaskId};
+use crate::message::Usage;
 use crate::outcome::Ending;
 use crate::policy::Risk;
 
@@ -62,13 +63,9 @@ impl Metrics {
             Event::LlmResponse(reply) => {
                 let model = vec![("model", reply.model.clone())];
                 self.measure(("agent.llm.latency_ms", model), reply.latency_ms as f64);
-                for (direction, tokens) in
-                    [("input", reply.usage.input_tokens), ("output", reply.usage.output_tokens)]
-                {
-                    let labels = vec![("direction", direction.to_owned())];
-                    self.count(("agent.llm.tokens", labels), tokens);
-                }
+                self.tokens(&reply.usage);
             }
+            Event::CompactionProgress(part) => self.tokens(&part.usage),
             Event::InjectionReceived(injection) => {
                 let labels = vec![("injection_type", injection.injection_type.to_string())];
                 self.count(("coordinator.injections", labels), 1);
@@ -115,7 +112,6 @@ impl Metrics {
             | Event::CommandExited(_)
             | Event::MemoryFlush(_)
             | Event::CompactionStart(_)
-            | Event::CompactionProgress(_)
             | Event::BudgetHit(_) => {}
         }
     }
@@ -150,6 +146,14 @@ impl Metrics {
             text += &format!("{metric}_sum{plain} {sum}\n{metric}_count{plain} {count}\n");
         }
         text
+    }
+
+    fn tokens(&mut self, usage: &Usage) {
+        for (direction, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)]
+        {
+            let labels = vec![("direction", direction.to_owned())];
+            self.count(("agent.llm.tokens", labels), tokens);
+        }
     }
 
     fn count(&mut self, series: Series, by: u64) {

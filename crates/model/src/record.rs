@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -52,6 +52,17 @@ impl Recorder {
         let mut file = File::create(path)?;
         file.write_all(HEADER)?;
         Ok(Self::new(model, path, file, Main::Next))
+    }
+
+    /// Whether a recording may be written there: nothing is there, or a recording.
+    pub fn may_replace(path: &Path) -> io::Result<bool> {
+        let mut beginning = Vec::new();
+        match File::open(path) {
+            Ok(file) => file.take(HEADER.len() as u64).read_to_end(&mut beginning)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            Err(error) => return Err(error),
+        };
+        Ok(beginning.is_empty() || beginning == HEADER)
     }
 
     /// Goes on recording a resumed run into its file.

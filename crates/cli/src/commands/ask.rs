@@ -28,6 +28,7 @@ pub(super) async fn inline(
     for line in pages::question_lines(asked, setting.look) {
         show::note(&line);
     }
+    forget_what_was_typed();
     loop {
         prompt("> ");
         let line = tokio::select! {
@@ -48,6 +49,12 @@ pub(super) async fn inline(
     }
 }
 
+/// What was typed before a question was seen is no answer to it.
+fn forget_what_was_typed() {
+    // Where that cannot be done, nothing was typed: it is no terminal.
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
 /// A number stands for the option of that number; an empty line for nothing.
 pub(super) fn chosen(line: &str, options: &[String]) -> Option<String> {
     let text = line.trim();
@@ -58,6 +65,7 @@ pub(super) fn chosen(line: &str, options: &[String]) -> Option<String> {
 
 /// Asks for a yes; anything else is a no.
 pub(super) fn confirmed(question: &str) -> bool {
+    forget_what_was_typed();
     prompt(&format!("{question} [y/N] "));
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line);

@@ -16,6 +16,10 @@ use crate::wiring::sandbox;
 pub(super) fn exec(setting: &Setting, args: &Exec) -> Result<u8, Failure> {
     let workspace = args.workspace.canonicalize().with_context(|| {
         format!("workspace `{}` cannot be used", plain(&args.workspace.display().to_string()))
+    });
+    let workspace = workspace.map_err(|error| Failure {
+        hint: Some("name a directory that exists with `--workspace DIR`".into()),
+        ..error.into()
     })?;
     let config = setting.surroundings.config(&workspace)?;
     let now = setting.coordinator.now();

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{Draft, Manner, Share, Submitted, Update};
+use windlass_coordinator::{Draft, Limits, Manner, Share, Submitted, Update};
 use windlass_core::axes::{Axes, RunControl};
 use windlass_core::command::{
     CompactionOverrides, ExecutionConfig, ResultStatus, TaskCommand, TaskResult,
@@ -18,6 +18,7 @@ use windlass_core::event::{Deadline, Driver};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::StatusReason;
+use windlass_model::Recorder;
 
 use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume, Until};
@@ -33,12 +34,12 @@ const MAX_GOAL_BYTES: u64 = 1024 * 1024;
 pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failure> {
     let servers = how.mcp_config.as_deref().map(|path| mcp::given(&setting.surroundings, path));
     let servers = servers.transpose()?;
-    let draft = draft(setting, goal, how)?;
+    let (draft, limits) = draft(setting, goal, how)?;
     if how.detach {
         return detach(setting, draft, how, servers.as_ref());
     }
     setting.runtime.block_on(async {
-        let task = setting.coordinator.submit(draft).await?;
+        let task = setting.coordinator.clone().with_limits(limits).submit(draft).await?;
         keep(setting, task, servers.as_ref())?;
         drive(setting, task, &how.printing).await
     })
@@ -140,15 +141,8 @@ pub(super) fn retry(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
     })
 }
 
-fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
-    let base = Axes::headless();
-    let axes = Axes {
-        work_mode: args.mode.unwrap_or(base.work_mode),
-        run_control: args.control.unwrap_or(base.run_control),
-        permission_profile: args.permission_profile.unwrap_or(base.permission_profile),
-        model_mode: args.model_mode.unwrap_or(base.model_mode),
-        ..base
-    };
+/// The task that is wanted, and the limits it is made under.
+fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), Failure> {
     let wishes = ExecutionConfig {
         timeout_seconds: args.timeout,
         max_iterations: args.max_iterations,
@@ -162,6 +156,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     let surroundings = Surroundings { flags: flags(args), ..setting.surroundings.clone() };
     let given = surroundings.config(&args.workspace)?;
     let config = given.for_task(&wishes)?;
+    let axes = axes(args, &config);
     config.permits(axes.permission_profile)?;
     let choice = config.models.for_mode(axes.model_mode)?;
     models::open(&config, choice).map_err(|details| {
@@ -173,17 +168,17 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
     })?;
     let budget = budget(&config, choice, args.budget)?;
     args.record.as_deref().map(check_recording).transpose()?;
-    let goal = read_goal(goal)?;
+    let goal = skills::goal(&setting.surroundings, &args.workspace, &axes, read_goal(goal)?)?;
     if args.printing.shows_progress() {
         tell(&given);
         let skills = skills::now(&surroundings, &args.workspace);
         let found = mcp::found(&surroundings, &given, &args.workspace, &skills, None);
         found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
     }
-    Ok(Draft {
+    let draft = Draft {
         user_id: Some(setting.surroundings.user()),
-        goal: skills::goal(&setting.surroundings, &args.workspace, &axes, goal)?,
-        constraints: args.constraint.clone(),
+        goal,
+        constraints: args.constraint.iter().filter(|one| !one.trim().is_empty()).cloned().collect(),
         workspace: args.workspace.clone(),
         share: if args.share { Share::Allowed } else { Share::Alone },
         axes,
@@ -193,7 +188,21 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<Draft, Failure> {
         cost_budget: budget,
         deadline: deadline(setting, &args.until)?,
         dependency_blockers: Vec::new(),
-    })
+    };
+    Ok((draft, wiring::limits(&config)))
+}
+
+/// The axes to start with: as flags say, else as configured, else as usual.
+fn axes(args: &How, config: &Config) -> Axes {
+    let base = Axes::headless();
+    let profile = args.permission_profile.or(config.policy.profile);
+    Axes {
+        work_mode: args.mode.unwrap_or(base.work_mode),
+        run_control: args.control.unwrap_or(base.run_control),
+        permission_profile: profile.unwrap_or(base.permission_profile),
+        model_mode: args.model_mode.unwrap_or(base.model_mode),
+        ..base
+    }
 }
 
 /// When the task must be finished.
@@ -252,12 +261,20 @@ fn flags(args: &How) -> Vec<Flag> {
     given.into_iter().filter_map(flag).collect()
 }
 
-/// Nobody wants to learn at the end of a long run that there is no recording of it.
+/// Nobody wants to learn at the end of a long run that there is no recording of it, nor that it took the
+/// place of something else.
 fn check_recording(path: &Path) -> Result<(), Failure> {
-    let opened = OpenOptions::new().create(true).append(true).open(path);
-    let failed = opened.with_context(|| format!("`{}` cannot be written", path.display()));
-    let hint = || Some("name another file with `--record FILE`".into());
-    failed.map(drop).map_err(|error| Failure { hint: hint(), ..error.into() })
+    let hint = "name another file with `--record FILE`";
+    let place = path.display();
+    let opened = || OpenOptions::new().create(true).append(true).open(path).map(drop);
+    match Recorder::may_replace(path).and_then(|free| opened().map(|()| free)) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Failure::usage(format!("`{place}` is there and is no recording"), hint)),
+        Err(error) => {
+            let error = anyhow::Error::from(error).context(format!("`{place}` cannot be written"));
+            Err(Failure { hint: Some(hint.into()), ..error.into() })
+        }
+    }
 }
 
 /// The goal as it is given, from standard input or from a file: text of a bounded size.

@@ -136,8 +136,8 @@ fn watched(
         resume_context: None,
     };
     let user_id = Some(setting.surroundings.user());
-    let manner = Manner { user_id, workspace, ..Manner::default() };
     let coordinator = setting.service()?;
+    let manner = Manner { user_id, workspace, ..coordinator.manner() };
     Ok(setting.runtime.block_on(coordinator.submit_command(command, manner))?.task)
 }
 

@@ -61,11 +61,15 @@ pub fn load(
     }
 }
 
-/// What the user's file says about the data directory; nothing else may.
-pub fn store(env: &BTreeMap<String, String>) -> Result<Store, ConfigErrors> {
-    let user = user_file(env).map(|path| open(&path)).transpose()?.flatten();
-    let sources = Sources { user, project: None, env: BTreeMap::new(), flags: Vec::new() };
-    Config::load(&sources).map(|config| config.store)
+/// What the user's file says about the data directory, which is needed before anything else is read. A
+/// file without a word of it is left alone: what else is wrong with it is said where that matters.
+pub fn store(env: &BTreeMap<String, String>) -> Result<Option<Store>, ConfigErrors> {
+    let user = user_file(env).and_then(|path| open(&path).ok().flatten());
+    let Some(user) = user.filter(|file| file.text.contains("store")) else {
+        return Ok(None);
+    };
+    let (project, env, flags) = (None, BTreeMap::new(), Vec::new());
+    Config::load(&Sources { user: Some(user), project, env, flags }).map(|set| Some(set.store))
 }
 
 fn open(path: &Path) -> Result<Option<File>, ConfigErrors> {

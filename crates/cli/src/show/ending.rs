@@ -11,8 +11,17 @@ use super::{Look, plain};
 /// Lines of what a question is about; `windlass events` has the rest.
 const CONTEXT_LINES: usize = 20;
 
+/// Whether a failed task may be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// It may.
+    Possible,
+    /// It was tried as often as it may be.
+    UsedUp,
+}
+
 /// How it ended: what it delivers, what went wrong or what it waits for, and the command that goes on.
-pub fn lines(result: &TaskResult, look: Look) -> Vec<String> {
+pub fn lines(result: &TaskResult, look: Look, retry: Retry) -> Vec<String> {
     let (task, paint) = (result.task_id, look.notes);
     let mut lines: Vec<String> = result
         .deliverables
@@ -30,7 +39,10 @@ pub fn lines(result: &TaskResult, look: Look) -> Vec<String> {
                 let hint = error.hint.iter();
                 lines.extend(hint.map(|hint| look.prose(&format!("\nhint: {}", plain(hint)))));
             }
-            lines.push(format!("try again with: windlass retry {task}"));
+            lines.push(match retry {
+                Retry::Possible => format!("try again with: windlass retry {task}"),
+                Retry::UsedUp => "it was tried as often as it may be".to_owned(),
+            });
         }
         ResultStatus::BlockedUser => {
             if let Some(asked) = &result.hitl_request {

@@ -5,6 +5,7 @@
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr as _;
 
+use super::wrap as prose;
 use super::{Paint, Table};
 
 /// Text as it should look on a terminal of this width. The text must be plain.
@@ -228,13 +229,33 @@ impl Page {
         let headings = rows.next().unwrap_or_default();
         let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
         let mut table = Table::new(&headings, &[]);
-        rows.for_each(|row| table.row(row));
+        let rows: Vec<Vec<String>> = rows.by_ref().collect();
+        rows.iter().for_each(|row| table.row(row.clone()));
         let lines = table.lines();
         let widest = lines.iter().map(|line| line.width()).max().unwrap_or(0);
+        if widest > self.width {
+            return self.end_wide_table(&headings, &rows);
+        }
         for (number, line) in lines.iter().enumerate() {
             self.lines.push(if number == 0 { self.paint.bold(line) } else { line.clone() });
             if number == 0 {
                 self.lines.push(self.paint.dim(&"─".repeat(widest)));
+            }
+        }
+    }
+}
+
+impl Page {
+    /// A table that does not fit: a block a row, a line a cell.
+    fn end_wide_table(&mut self, headings: &[&str], rows: &[Vec<String>]) {
+        for (number, row) in rows.iter().enumerate() {
+            if number > 0 {
+                self.lines.push(String::new());
+            }
+            for (heading, cell) in headings.iter().zip(row) {
+                let cell =
+                    prose::wrap(&format!("{}: {cell}", self.paint.bold(heading)), self.width);
+                self.lines.push(cell);
             }
         }
     }
@@ -322,6 +343,19 @@ Done.
         a longer name  3
 
         Done.
+        ");
+    }
+
+    #[test]
+    fn a_table_that_does_not_fit_is_told_row_by_row() {
+        let table = "| name | what it does |\n|---|---|\n| total | adds up all prices of a file |\n| x | y |";
+        insta::assert_snapshot!(render(table, Paint { on: false }, 26), @r"
+        name: total
+        what it does: adds up all
+          prices of a file
+
+        name: x
+        what it does: y
         ");
     }
 

@@ -3,7 +3,7 @@
 use jiff::{SpanRound, Timestamp, Unit};
 use serde_json::json;
 use windlass_core::command::HitlRequest;
-use windlass_core::event::{Event, Record};
+use windlass_core::event::{Driver, Event, Record};
 use windlass_core::state::TaskState;
 use windlass_core::status::TaskStatus;
 use windlass_core::text::one_line;
@@ -98,6 +98,9 @@ pub fn task_page(
         let text = one_line(&plain(&question.question), WIDTH);
         page += &format!("  question   {text} ({})\n", question.id);
     }
+    if let Some(command) = next_command(state, driven) {
+        page += &format!("  next       {command}\n");
+    }
     for file in state.deliverables.values() {
         page += &plain(&format!("  delivers   {}: {}\n", file.filepath, file.description));
     }
@@ -105,6 +108,31 @@ pub fn task_page(
         page += &format!("\n{}", plain(&plan.markdown()));
     }
     page.trim_end().to_owned()
+}
+
+/// The command with which a person goes on with a task that stands still.
+fn next_command(state: &TaskState, driven: Option<u32>) -> Option<String> {
+    let task = state.id();
+    if let Some(question) = state.open_questions.values().next() {
+        return Some(format!("windlass answer {} \"…\" --resume", question.id));
+    }
+    match state.status {
+        _ if driven.is_some() => Some(format!("windlass events {task} --follow")),
+        TaskStatus::Done | TaskStatus::Cancelled => None,
+        TaskStatus::Failed => {
+            let possible = state.retries < state.created.max_retries;
+            possible.then(|| format!("windlass retry {task}"))
+        }
+        // A service starts it.
+        TaskStatus::Todo if state.created.driver == Driver::Service => None,
+        TaskStatus::Todo
+        | TaskStatus::Running
+        | TaskStatus::Verifying
+        | TaskStatus::Reviewing
+        | TaskStatus::Blocked
+        | TaskStatus::Paused
+        | TaskStatus::Retrying => Some(format!("windlass resume {task}")),
+    }
 }
 
 /// How full the context of a task is, by its journal (PL-034).

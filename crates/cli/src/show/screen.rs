@@ -15,6 +15,7 @@ use windlass_core::state::{Stage, TaskState};
 use windlass_core::text::{one_line, suffix};
 use windlass_model::Live;
 
+use super::ending::Retry;
 use super::meter::{Meter, clock};
 use super::{Look, Paint, ending, markdown, note, out, plain, words};
 use crate::args::Printing;
@@ -43,6 +44,7 @@ pub struct Screen {
     introduced: bool,
     frame: usize,
     drawn: bool,
+    retry: Retry,
 }
 
 impl Screen {
@@ -60,6 +62,10 @@ impl Screen {
             introduced: false,
             frame: 0,
             drawn: false,
+            retry: match state.retries < state.created.max_retries {
+                true => Retry::Possible,
+                false => Retry::UsedUp,
+            },
         }
     }
 
@@ -151,7 +157,7 @@ impl Screen {
         if self.printing.print && result.status == ResultStatus::Completed {
             return;
         }
-        for line in ending::lines(result, self.look) {
+        for line in ending::lines(result, self.look, self.retry) {
             note(&line);
         }
         if self.shows_progress() && result.status == ResultStatus::Completed {

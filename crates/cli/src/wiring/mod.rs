@@ -19,6 +19,7 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use windlass_coordinator::{Coordinator, Limits};
+use windlass_core::axes::Axes;
 use windlass_store::Store;
 
 use crate::config::{self, Config, Flag};
@@ -48,7 +49,7 @@ impl Surroundings {
         let env = config::read::environment();
         let data = match data {
             Some(data) => data,
-            None => match config::read::store(&env)?.data_dir {
+            None => match config::read::store(&env)?.and_then(|set| set.data_dir) {
                 Some(data) => below_home(&data, &env),
                 None => data_directory(&env)?,
             },
@@ -97,7 +98,7 @@ pub fn coordinator(
     options: windlass_store::Options,
 ) -> Result<Coordinator, Failure> {
     // A file that cannot be read is an error where its other settings matter.
-    let keep = config::read::store(&surroundings.env).ok();
+    let keep = config::read::store(&surroundings.env).ok().flatten();
     let keep = keep.and_then(|set| jiff::SignedDuration::try_from(set.outputs_keep_days).ok());
     let keep_outputs = keep.unwrap_or(options.keep_outputs);
     let options = windlass_store::Options { keep_outputs, ..options };
@@ -119,6 +120,8 @@ pub fn limits(config: &Config) -> Limits {
         // A lease that ends while a message is being routed would let another in.
         router: set.router_timeout_seconds.min(set.session_lease_ttl_ms * 2 / 3),
         hang: set.hang_seconds.max(silent),
+        retries: config.agent.max_retries,
+        profile: config.policy.profile.unwrap_or(Axes::headless().permission_profile),
     }
 }
 

@@ -308,3 +308,14 @@ fn a_broken_project_file_does_not_hide_tasks() {
     let refused = error(&program, &["run", "y"]);
     assert!(refused.contains(".windlass/config.toml:1: not valid TOML"), "{refused}");
 }
+
+#[test]
+fn a_recording_in_place_of_something_else() {
+    let program = program();
+    std::fs::write(program.workspace().join("main.rs"), "fn main() {}").unwrap();
+    insta::assert_snapshot!(error(&program, &["run", "x", "--record", "main.rs"]));
+    assert_eq!(program.file("main.rs"), "fn main() {}");
+    for _ in 0..2 {
+        program.windlass(&["run", "x", "-q", "--record", "tape.yaml"]).expect(3);
+    }
+}

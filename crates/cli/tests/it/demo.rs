@@ -35,8 +35,9 @@ fn masked(text: &str) -> String {
         }
     };
     // What the sandbox stands on depends on the machine.
-    let varies = |line: &&str| !line.starts_with("sandbox ") && !line.starts_with("no isolation ");
-    let shown: Vec<_> = text.lines().filter(varies).map(mask).collect();
+    let varies = ["sandbox ", "sandbox: ", "no isolation "];
+    let same = |line: &&str| !varies.iter().any(|start| line.starts_with(start));
+    let shown: Vec<_> = text.lines().filter(same).map(mask).collect();
     shown.join("\n").trim_start().to_owned()
 }
 

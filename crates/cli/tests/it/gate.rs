@@ -237,3 +237,25 @@ fn the_prompt_speaks_of_denials_and_of_the_rules_in_force() {
     }
     assert_ne!(normal, system("trusted"), "the rules are rendered from the profile");
 }
+
+/// The profile that a person has set holds for every task that does not say otherwise.
+#[test]
+fn the_configured_profile_holds_unless_a_flag_says_otherwise() {
+    let program = Program::playing("replies: [{bash: touch made.txt}, {say: done}]");
+    let directory = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("config.toml"), "[policy]\nprofile = \"restricted\"\n").unwrap();
+    let axes = |args: &[&str]| {
+        program.windlass(args).expect(0);
+        let page = program.windlass(&["show", &program.task()]).expect(0).stdout;
+        page.lines().find_map(|line| line.strip_prefix("  axes       ")).unwrap().to_owned()
+    };
+    assert_eq!(axes(&["run", "touch", "-q"]), "build | autonomous | restricted | smart");
+    assert!(!program.workspace().join("made.txt").exists(), "restricted denies it");
+    let trusted = axes(&["run", "touch", "-q", "--permission-profile", "trusted"]);
+    assert_eq!(trusted, "build | autonomous | trusted | smart");
+    assert!(program.workspace().join("made.txt").exists());
+    // Tasks of a service too.
+    let watch = ["schedule", "add", "--monitor", "watch", "--check", "done?", "--every", "1h"];
+    assert_eq!(axes(&watch), "build | autonomous | restricted | smart");
+}

@@ -213,6 +213,22 @@ fn a_summarizer_that_fails_costs_the_summary_and_not_the_task() {
 }
 
 /// ES-010, ES-046, ES-120, ES-150, ES-158, ES-159, ES-160, ES-164, ES-181, ES-314, ES-315, ES-316,
+/// MS-199, ES-335: summaries are paid for too, so what `cost` adds up is what the task has used.
+#[test]
+fn cost_counts_the_summaries() {
+    let (program, ran) =
+        compacted(|request| reply(request, &format!("say: {}", quoted(SUMMARY))), 30);
+    let used = ran.expect(0).result()["usage"]["total_tokens"].as_u64().unwrap();
+    let sums = program.windlass(&["cost", &program.task(), "--json"]).expect(0).json_lines();
+    let total = &sums[0]["total"];
+    let tokens = |name: &str| total[name].as_u64().unwrap();
+    assert_eq!(tokens("input_tokens") + tokens("output_tokens"), used);
+    assert!(sums[0]["models"]["(summaries)"]["replies"].as_u64().unwrap() >= 1, "{sums:?}");
+    let metrics = program.windlass(&["metrics"]).expect(0).stdout;
+    let counted = format!("agent_llm_tokens{{direction=\"input\"}} {}\n", tokens("input_tokens"));
+    assert!(metrics.contains(&counted), "{counted} in\n{metrics}");
+}
+
 /// ES-329, ES-330, ES-331, ES-342, ES-343
 #[test]
 fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {

@@ -307,3 +307,19 @@ fn events_read_as_a_story() {
     assert!(story.contains(&call), "the id that `outputs` takes is whole: {story}");
     assert!(story.lines().all(|line| line.chars().count() <= 160), "{story}");
 }
+
+/// A task that stands still says what a person can do about it.
+#[test]
+fn show_names_the_command_that_goes_on() {
+    let next = |script: &str, code| {
+        let program = Program::playing(script);
+        program.windlass(&["run", "work", "-q"]).expect(code);
+        let page = program.windlass(&["show", &program.task()]).expect(0).stdout;
+        let line = page.lines().find_map(|line| line.strip_prefix("  next       windlass "));
+        line.map(|line| line.replace(&program.task(), "TASK"))
+    };
+    assert_eq!(next("replies: [{say: done}]", 0), None);
+    assert_eq!(next("replies: []", 1).as_deref(), Some("retry TASK"));
+    let asked = next("replies: [{ask_user: {question: sure?}}]", 3).unwrap();
+    assert!(asked.starts_with("answer q_") && asked.ends_with(" --resume"), "{asked}");
+}

@@ -44,7 +44,11 @@ fn masked(program: &Program, text: &str) -> String {
         }
         None => line.to_owned(),
     });
-    let lines = lines.filter(|line| !line.starts_with("sandbox "));
+    let lines = lines.filter(|line| {
+        // That the host isolates nothing is so everywhere.
+        let said = line.starts_with("sandbox: no isolation");
+        said || !(line.starts_with("sandbox ") || line.starts_with("sandbox: "))
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -210,6 +214,17 @@ fn a_failed_run_names_the_command_that_tries_again() {
     assert!(ran.stderr.contains("failed: ") && ran.stderr.contains(&command), "{ran:?}");
 }
 
+#[test]
+fn a_failed_run_is_retried_as_often_as_is_set() {
+    let program = Program::playing("replies: []");
+    let mut command = program.command(&["run", "work", "-q"]);
+    let first: crate::program::Ran = command.env("AGENT_MAX_RETRIES", "1").output().unwrap().into();
+    assert!(first.expect(1).stderr.contains("try again with"));
+    let second = program.windlass(&["retry", &program.task(), "-q"]).expect(1);
+    assert!(second.stderr.contains("it was tried as often as it may be"), "{second:?}");
+    program.windlass(&["retry", &program.task(), "-q"]).expect(2);
+}
+
 /// What a task that was interrupted goes on with is shown although no event says it again.
 #[test]
 fn a_resumed_call_is_shown_while_it_runs() {
@@ -226,4 +241,26 @@ fn a_resumed_call_is_shown_while_it_runs() {
     second.until("$ echo on; until");
     std::fs::write(program.workspace().join("go"), "").unwrap();
     assert_eq!(second.end().1, 0);
+}
+
+/// Keys pressed while the agent works must not allow what nobody has read yet.
+#[test]
+fn what_is_typed_before_a_question_does_not_answer_it() {
+    let server = windlass_testkit::ModelServer::start("replies: [{say: never}, {say: left alone}]");
+    let gate = windlass_testkit::Gate::new();
+    let push = windlass_testkit::Answer::script("bash: git push origin main").gated(0, &gate);
+    server.next(push);
+    let program = Program::with(server);
+    let mut terminal = on_terminal(&program, &["run", "publish"]);
+    gate.reached_blocking();
+    terminal.types("1\n");
+    // The terminal echoes it, so it is there to be read.
+    terminal.until("1\r\n");
+    gate.open();
+    terminal.until("2. Deny");
+    terminal.until("> ");
+    terminal.types("2\n");
+    let (written, code) = terminal.end();
+    assert_eq!(code, 0, "{written}");
+    assert!(program.last_message_sent().contains("denied"), "{}", program.last_message_sent());
 }

@@ -20,7 +20,6 @@ use windlass_store::OutStream;
 
 use super::{Backoff, Service, chain};
 use crate::bus::{Bus, Entry, Flag, InStream, Reader};
-use crate::submit::Manner;
 use crate::{BoxFuture, Coordinator, Error};
 
 /// Entries taken at once.
@@ -206,7 +205,8 @@ impl Desk {
                 Ok(command) => command,
                 Err(problem) => return self.refuse_unread(entry, &problem).await,
             };
-            return self.coordinator.submit_command(command, Manner::default()).await.map(drop);
+            let manner = self.coordinator.manner();
+            return self.coordinator.submit_command(command, manner).await.map(drop);
         };
         let trigger = match Trigger::read(stream, &entry.body) {
             Ok(trigger) => named(trigger, entry),

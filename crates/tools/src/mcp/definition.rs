@@ -129,6 +129,7 @@ pub struct DefinitionError {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `command`, `url` or `preset`")]
 struct Written {
     #[serde(rename = "type")]
     kind: Option<String>,
