@@ -33,6 +33,9 @@ use start::Spare;
 /// What the outgoing buffer may keep allocated when idle.
 const IDLE_BUFFER: usize = 64 * 1024;
 
+/// What is read of windlass's orders at once.
+const READ_BYTES: usize = 64 * 1024;
+
 /// Enters the sandbox, says how that went and serves until windlass hangs up. Never returns. `go` tells that
 /// the group has taken us in, and how it is bounded.
 pub fn run(setup: &Setup, group: Group, go: OwnedFd, from: &OwnedFd, to: &OwnedFd) -> ! {
@@ -64,6 +67,8 @@ struct Inner<'a> {
     open_files: [u64; 2],
     listener: Option<TcpListener>,
     received: Vec<u8>,
+    /// What is read at once. Kept, because each page of a new one would be touched anew.
+    buffer: Box<[u8]>,
     out: Vec<u8>,
     sent: usize,
     commands: BTreeMap<u32, Command>,
@@ -170,6 +175,7 @@ impl<'a> Inner<'a> {
             open_files: sys::raise_open_files(),
             listener,
             received: Vec::new(),
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
             out: Vec::new(),
             sent: 0,
             commands: BTreeMap::new(),
@@ -215,6 +221,8 @@ impl<'a> Inner<'a> {
                 // Windlass has just been told of the end and has better use for this processor.
                 sys::step_back();
                 self.make_spare();
+                // The spare is a copy of us, so that our memory, too, is given to us anew as we touch it.
+                minder::rehearse();
             }
         }
     }
@@ -370,10 +378,9 @@ impl<'a> Inner<'a> {
     }
 
     fn receive(&mut self) {
-        let mut buffer = [0; 64 * 1024];
-        match sys::receive(self.from, &mut buffer) {
+        match sys::receive(self.from, &mut self.buffer) {
             Ok(0) => self.over = true,
-            Ok(count) => self.received.extend_from_slice(&buffer[..count]),
+            Ok(count) => self.received.extend_from_slice(&self.buffer[..count]),
             Err(error) if sys::errno(&error) == sys::EAGAIN => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => self.over = true,

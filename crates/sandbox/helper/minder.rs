@@ -361,9 +361,9 @@ fn prepare(
     Ok(signals)
 }
 
-/// Goes through what an order will take: a process just copied gets its memory page by page as it touches
-/// it, and now nobody waits.
-fn rehearse() {
+/// Goes through what an order will take: a process just copied, and the one it was copied from, get their
+/// memory page by page as they touch it, and now nobody waits.
+pub fn rehearse() {
     let words = vec!["rehearsal".to_owned(); 24];
     let start = Start { script: "x".repeat(1024), env: words, ..Start::default() };
     let mut order = Vec::new();
