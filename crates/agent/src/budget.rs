@@ -212,7 +212,9 @@ pub(crate) fn question(hit: &BudgetHit) -> (String, Vec<String>) {
     let (spent, limit) = (hit.spent, hit.limit);
     let (used, step) = match hit.budget {
         BudgetKind::Cost => {
-            (format!("${spent:.2} of ${limit:.2}"), format!("{:.2}", limit.max(1.0)))
+            // Cents say little of a budget of a few cents.
+            let digits = if limit < 0.1 { 4 } else { 2 };
+            (format!("${spent:.digits$} of ${limit:.digits$}"), format!("{:.2}", limit.max(1.0)))
         }
         BudgetKind::Tokens => (format!("{spent:.0} of {limit:.0} tokens"), format!("{limit:.0}")),
         BudgetKind::Turns => (format!("{spent:.0} of {limit:.0} turns"), format!("{limit:.0}")),

@@ -44,7 +44,11 @@ Another model:           windlass run \"…\" --model anthropic/NAME";
 
 pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
     let directory = tempfile::Builder::new().prefix("windlass-demo-").tempdir();
-    let directory = directory.context("there is no place for a throwaway directory")?;
+    let directory = directory.context("there is no place for a throwaway directory");
+    let directory = directory.map_err(|error| Failure {
+        hint: Some("set `TMPDIR` to a directory that you can write to".into()),
+        ..error.into()
+    })?;
     let place = directory.path().canonicalize().context("the throwaway directory is gone")?;
     let look = Look::here();
     let (workspace, script) = prepare(&place, look.redraws)?;

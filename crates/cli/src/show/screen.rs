@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use windlass_agent::Preview;
 use windlass_core::command::{ResultStatus, TaskResult};
-use windlass_core::event::{AgentStart, Event, LlmResponse, Record};
+use windlass_core::event::{AgentStart, BudgetKind, Event, LlmResponse, Record};
 use windlass_core::message::Finish;
 use windlass_core::plan::WorkingPlan;
 use windlass_core::state::{Stage, TaskState};
@@ -16,7 +16,7 @@ use windlass_core::text::{one_line, suffix};
 use windlass_model::Live;
 
 use super::ending::Retry;
-use super::meter::{Meter, clock};
+use super::meter::{Meter, clock, money};
 use super::{Look, Paint, ending, markdown, note, out, plain, words};
 use crate::args::Printing;
 
@@ -256,10 +256,16 @@ impl Screen {
             Event::SubAgentComplete(done) => {
                 vec![text(&format!("↲ {} {}: {}", done.label, done.status, done.output))]
             }
-            Event::BudgetHit(hit) => vec![paint.yellow(&text(&format!(
-                "! {} budget: {:.2} of {:.2} used",
-                hit.budget, hit.spent, hit.limit
-            )))],
+            Event::BudgetHit(hit) => {
+                let [spent, limit] = [hit.spent, hit.limit].map(|amount| match hit.budget {
+                    BudgetKind::Cost => money(amount),
+                    BudgetKind::Tokens | BudgetKind::Turns | BudgetKind::Time => {
+                        format!("{amount:.0}")
+                    }
+                });
+                let used = format!("! {} budget: {spent} of {limit} used", hit.budget);
+                vec![paint.yellow(&text(&used))]
+            }
             Event::InjectionReceived(_)
             | Event::CompactionStart(_)
             | Event::CompactionProgress(_)

@@ -264,3 +264,17 @@ fn what_is_typed_before_a_question_does_not_answer_it() {
     assert_eq!(code, 0, "{written}");
     assert!(program.last_message_sent().contains("denied"), "{}", program.last_message_sent());
 }
+
+#[test]
+fn a_small_budget_is_told_in_figures_that_say_something() {
+    let program = prepared(
+        "replies: [{read: notes.txt, usage: {input: 100, output: 20, cost: 0.0005}}, {say: done}]",
+    );
+    let directory = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&directory).unwrap();
+    let price = "[models.'gpt-4o']\ninput = 2.5\noutput = 10\n";
+    std::fs::write(directory.join("config.toml"), price).unwrap();
+    let ran = program.windlass(&["run", "look", "--budget", "0.0001"]).expect(6);
+    assert!(ran.stderr.contains("! cost budget: $0.0005 of $0.0001 used"), "{ran:?}");
+    assert!(ran.stderr.contains("used up: $0.0005 of $0.0001. Raise it"), "{ran:?}");
+}
