@@ -5,8 +5,8 @@
 //!   against credit, so what is buffered is bounded by the windows of what runs.
 //! - A command's end is reported once, after its whole tree is gone and all its output is sent.
 //! - Whatever comes to it as an orphan is ended at once: every living command has its minder.
-//! - While nothing runs, one minder waits for the next command: what it takes to confine one is done before
-//!   it is asked for.
+//! - From the first command on, one minder waits for the next: what it takes to confine one is done while
+//!   another runs, when windlass waits anyway.
 
 mod start;
 
@@ -73,6 +73,8 @@ struct Inner<'a> {
     sent: usize,
     commands: BTreeMap<u32, Command>,
     spare: Option<Spare>,
+    /// Whether a command was started since a spare was last made.
+    started: bool,
     connections: BTreeMap<u32, Connection>,
     next_connection: u32,
     over: bool,
@@ -180,6 +182,7 @@ impl<'a> Inner<'a> {
             sent: 0,
             commands: BTreeMap::new(),
             spare: None,
+            started: false,
             connections: BTreeMap::new(),
             next_connection: 1,
             over: false,
@@ -209,20 +212,16 @@ impl<'a> Inner<'a> {
                 self.take_signals();
             }
             self.check_deadlines();
-            let had_commands = !self.commands.is_empty();
             let ids: Vec<u32> = self.commands.keys().copied().collect();
             for id in ids {
                 self.pump(id, &mut chunk);
                 self.settle(id);
             }
-            let ended = had_commands && self.commands.is_empty();
             self.flush();
-            if ended && !self.over {
-                // Windlass has just been told of the end and has better use for this processor.
+            if std::mem::take(&mut self.started) && !self.over {
+                // The command that has just been given away has better use for this processor.
                 sys::step_back();
                 self.make_spare();
-                // The spare is a copy of us, so that our memory, too, is given to us anew as we touch it.
-                minder::rehearse();
             }
         }
     }

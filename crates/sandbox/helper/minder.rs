@@ -23,6 +23,10 @@ use crate::{root, sys, wire};
 /// and then once more after it was asked to.
 const LINGER: Duration = Duration::from_millis(250);
 
+/// How long one that has told of the end stays: taking its namespaces down keeps a processor busy just when
+/// windlass goes on.
+const LEAVE_MS: i32 = 3;
+
 /// Rounds in which nothing but processes of other users is left before they are given up.
 const HOPELESS_ROUNDS: u32 = 200;
 
@@ -113,9 +117,14 @@ impl What<'_> {
 
 /// The life of a minder. Never returns into the inner's code.
 pub fn mind(plan: Plan<'_>) -> ! {
-    let control = plan.control.as_raw_fd();
+    let (control, first) = (plan.control.as_raw_fd(), plan.isolation == Isolation::Namespaces);
     match Minder::begin(plan) {
-        Ok(minder) => minder.run(),
+        Ok(minder) => {
+            minder.run();
+            if first {
+                sys::wait(&mut [], LEAVE_MS);
+            }
+        }
         Err((stage, error, to)) => {
             debug_assert_eq!(to.as_raw_fd(), control);
             Word::Refused { stage, errno: sys::errno(&error) }.send(&to);

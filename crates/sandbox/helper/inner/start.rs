@@ -1,7 +1,7 @@
 //! Starting a command: by the minder that waits for one, or by one that is made now.
 //!
 //! Confining a minder (namespaces, `/proc`, Landlock, the filter) takes about as long as starting the
-//! command itself. So one is confined ahead, while nothing runs.
+//! command itself. So one is confined ahead, while another's command runs.
 
 use std::collections::VecDeque;
 use std::io;
@@ -29,6 +29,7 @@ pub(super) struct Spare {
 
 impl Inner<'_> {
     pub(super) fn start(&mut self, start: Start) -> io::Result<()> {
+        self.started = true;
         if let Some(spare) = self.spare.take_if(|_| !start.stdin) {
             let mut order = Vec::new();
             Order::Start(start.clone()).write(&mut order);
@@ -139,5 +140,7 @@ impl Inner<'_> {
             Ok(Spare { minder, control, output, orders })
         };
         self.spare = make().ok();
+        // It is a copy of us, so that our memory, too, is given to us anew as we touch it.
+        minder::rehearse();
     }
 }
