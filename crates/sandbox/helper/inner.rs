@@ -5,8 +5,8 @@
 //!   against credit, so what is buffered is bounded by the windows of what runs.
 //! - A command's end is reported once, after its whole tree is gone and all its output is sent.
 //! - Whatever comes to it as an orphan is ended at once: every living command has its minder.
-//! - From the first command on, one minder waits for the next: what it takes to confine one is done while
-//!   another runs, when windlass waits anyway.
+//! - From the first command on, one minder waits for the next: what it takes to confine one is done before it
+//!   is asked for.
 
 mod start;
 
@@ -218,8 +218,8 @@ impl<'a> Inner<'a> {
                 self.settle(id);
             }
             self.flush();
-            if std::mem::take(&mut self.started) && !self.over {
-                // The command that has just been given away has better use for this processor.
+            if self.wants_spare() && !self.over {
+                // Whoever was just told something has better use for this processor.
                 sys::step_back();
                 self.make_spare();
             }

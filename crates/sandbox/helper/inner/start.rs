@@ -1,7 +1,7 @@
 //! Starting a command: by the minder that waits for one, or by one that is made now.
 //!
 //! Confining a minder (namespaces, `/proc`, Landlock, the filter) takes about as long as starting the
-//! command itself. So one is confined ahead, while another's command runs.
+//! command itself. So one is confined ahead.
 
 use std::collections::VecDeque;
 use std::io;
@@ -122,13 +122,22 @@ impl Inner<'_> {
         self.commands.insert(start.id, command);
     }
 
-    /// Has a minder ready for the next command. Only where a namespace of its own, or the container's, ends
-    /// all; and one that cannot be had is made when it is needed, which then says why it cannot.
+    /// Whether a minder is to be made for the next command: only where a namespace of its own, or the
+    /// container's, ends all. With a namespace of its own while another's command runs, when windlass waits
+    /// anyway; in a container, where commands see each other's processes, when none runs.
+    pub(super) fn wants_spare(&self) -> bool {
+        let now = match self.setup.isolation {
+            Isolation::Namespaces => true,
+            Isolation::Container => self.commands.is_empty(),
+            Isolation::Host | Isolation::Landlock => false,
+        };
+        self.started && now && self.spare.is_none()
+    }
+
+    /// Has a minder ready for the next command. One that cannot be had is made when it is needed, which then
+    /// says why it cannot.
     pub(super) fn make_spare(&mut self) {
-        let ends_all = matches!(self.setup.isolation, Isolation::Namespaces | Isolation::Container);
-        if self.spare.is_some() || !ends_all {
-            return;
-        }
+        self.started = false;
         let make = || -> io::Result<Spare> {
             let (output, out, err) = Output::open(self.announced, self.owner())?;
             let (control, theirs) = sys::packets()?;
