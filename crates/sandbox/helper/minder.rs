@@ -137,6 +137,8 @@ type Refusal = (String, io::Error, OwnedFd);
 
 struct Minder {
     control: OwnedFd,
+    /// The command's output, let go of when all is over: its end and the word of it come to the inner at once.
+    held: Option<[OwnedFd; 2]>,
     signals: OwnedFd,
     main: i32,
     first: bool,
@@ -172,10 +174,11 @@ impl Minder {
         let Some(start) = what.known() else { sys::_exit(0) };
         match enter(&start).and_then(|()| spawn(&start, shell, &streams)) {
             Ok(main) => {
-                drop(streams);
+                let [_, out, err] = streams;
                 Word::Started.send(&control);
                 Ok(Self {
                     control,
+                    held: Some([out, err]),
                     signals,
                     main,
                     first,
@@ -328,7 +331,8 @@ impl Minder {
         }
     }
 
-    fn tell(&self) {
+    fn tell(&mut self) {
+        self.held = None;
         let cwd = std::env::current_dir().ok();
         let cwd =
             cwd.as_deref().and_then(|path| path.to_str()).filter(|path| path.starts_with('/'));

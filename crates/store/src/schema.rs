@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_journal.sql"),
     include_str!("migrations/0002_routing.sql"),
     include_str!("migrations/0003_bus.sql"),
+    include_str!("migrations/0004_outputs.sql"),
 ];
 
 /// The newest database that this program reads.

@@ -41,7 +41,7 @@ fn the_other_tables_of_the_ledger_have_its_columns() {
     task_scheduler: task_id status due_at claimed_by dispatched_at consumed_at expires_at
     task_runtime: task_id process_pid worktree_path current_model context_usage_percent last_heartbeat_at
     task_transitions: id task_id from_status to_status reason scope timestamp
-    spawn_logs: id command_id stream task_id content meta at
+    spawn_logs: command_id stream task_id content meta at
     ");
 }
 
