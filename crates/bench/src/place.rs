@@ -72,6 +72,7 @@ impl Place {
         // What a command finds in a sandbox, as far as it makes a difference to a shell.
         let path = std::env::var("PATH").unwrap_or_default();
         floor.env_clear().env("PATH", path).env("LC_CTYPE", "C.UTF-8");
+        floor.env("HOME", self.path("home")).env("SHELL", "/bin/bash");
         start(floor)
     }
 }
