@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
+use windlass_store::outputs::Stream;
 use windlass_store::{Error, Level, Options, Store};
 
 use crate::process::{Other, command_of};
@@ -78,6 +79,37 @@ fn another_programs_database_is_left_alone() {
     let before = fs::read(&path).unwrap();
     assert!(matches!(error_of(world.dir.path()), Error::NotADatabase { .. }));
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+/// A database as version 3 left it, with what two commands printed.
+#[test]
+fn an_older_database_is_brought_up_to_date_and_keeps_its_outputs() {
+    let world = World::new();
+    let path = world.dir.path().join("windlass.db");
+    let older = rusqlite::Connection::open(&path).unwrap();
+    for migration in [
+        include_str!("../../src/migrations/0001_journal.sql"),
+        include_str!("../../src/migrations/0002_routing.sql"),
+        include_str!("../../src/migrations/0003_bus.sql"),
+    ] {
+        older.execute_batch(migration).unwrap();
+    }
+    older
+        .execute_batch(
+            "PRAGMA application_id = 0x57494E44; PRAGMA user_version = 3;
+             INSERT INTO spawn_logs (command_id, stream, task_id, content, meta, at) VALUES
+                 ('call_1', 'stdout', NULL, 'first', '{\"original_size\":5}', '2026-01-01T00:00:00Z'),
+                 ('call_1', 'stderr', NULL, '', '{}', '2026-01-01T00:00:00Z'),
+                 ('call_2', 'stdout', NULL, 'second', '{\"original_size\":6}', '2026-01-01T00:00:00Z');",
+        )
+        .unwrap();
+    drop(older);
+    let outputs = world.open().outputs();
+    for (command, content) in [("call_1", "first"), ("call_2", "second")] {
+        let kept = outputs.kept(command, Stream::Stdout).unwrap().unwrap();
+        assert_eq!((kept.content.as_str(), kept.original_size), (content, content.len() as u64));
+    }
+    assert_eq!(outputs.kept("call_1", Stream::Stderr).unwrap().unwrap().content, "");
 }
 
 #[test]
