@@ -67,7 +67,7 @@ impl MailChanges {
     pub fn look(&mut self) -> bool {
         let told = self.changes.ticks.has_changed().unwrap_or(true);
         self.changes.tick();
-        let rung = Some(self.bell.rung());
+        let rung = Some(self.bell.word());
         std::mem::replace(&mut self.rung, rung) != rung || told
     }
 

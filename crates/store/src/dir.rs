@@ -54,7 +54,7 @@ impl DataDir {
         self.root.join("windlass.db")
     }
 
-    /// The counter of accepted messages.
+    /// The word that changes with accepted messages.
     pub(crate) fn bell(&self) -> PathBuf {
         self.root.join("mail.bell")
     }
