@@ -1,9 +1,11 @@
-//! What the sandbox's helper costs: a trivial command beside a plain spawn, many at once, many idle.
+//! What the sandbox's helper costs: a trivial command beside a plain spawn, much output, many at once, many idle.
 
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use tokio::io::AsyncReadExt as _;
 use windlass_sandbox::local::{Config, Limits, Namespaces};
 use windlass_sandbox::{Command, Egress, Exit, Local, Network, Sandbox};
 
@@ -14,6 +16,9 @@ use crate::place::Place;
 
 /// Commands and sandboxes at once.
 const AT_ONCE: usize = 100;
+
+/// What a command with much output prints.
+const OUTPUT_BYTES: usize = 100_000_000;
 
 /// All of it.
 pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
@@ -35,8 +40,14 @@ pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
     let spawns = timed(at_once(|| spawn(place.workspace()))).await?;
     let crowded =
         Figure::ratio(format!("{AT_ONCE} commands at once, beside plain spawns"), crowd, spawns);
+    let much = timed(print(&sandbox)).await?;
+    let piped = timed(print_plainly()).await?;
+    let speed =
+        |took: Duration| format!("{:.0} MB/s", OUTPUT_BYTES as f64 / 1e6 / took.as_secs_f64());
+    let output = Figure::ratio("100 MB of output through the helper, beside a pipe", much, piped)
+        .from(format!("{} / {}", speed(much), speed(piped)));
     sandbox.stop().await;
-    Ok([vec![ratio.at_most(2.0), crowded.at_most(2.0)], idle(&place).await?].concat())
+    Ok([vec![ratio.at_most(2.0), crowded.at_most(2.0), output], idle(&place).await?].concat())
 }
 
 /// So many sandboxes that each have run a command, and their memory.
@@ -89,6 +100,36 @@ async fn run(sandbox: &Local) -> Result<()> {
     let command = Command::script("bench", "true", sandbox.footing().workspace);
     let ended = sandbox.start(command).await?.wait().await;
     ensure!(ended.exit == Exit::Code(0), "{ended:?}");
+    Ok(())
+}
+
+async fn print(sandbox: &Local) -> Result<()> {
+    let text = format!("head -c {OUTPUT_BYTES} /dev/zero");
+    let command = Command::script("bench", text, sandbox.footing().workspace);
+    let mut running = sandbox.start(command).await?;
+    let mut count = 0;
+    while let Some(chunk) = running.next().await {
+        count += chunk.bytes.len();
+    }
+    let ended = running.wait().await;
+    ensure!(ended.exit == Exit::Code(0) && count == OUTPUT_BYTES, "{count} bytes, {ended:?}");
+    Ok(())
+}
+
+async fn print_plainly() -> Result<()> {
+    let mut command = tokio::process::Command::new("bash");
+    command.args(["-c", &format!("head -c {OUTPUT_BYTES} /dev/zero")]).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    let mut output = child.stdout.take().context("no output")?;
+    let mut buffer = vec![0; 64 * 1024];
+    let mut count = 0;
+    loop {
+        match output.read(&mut buffer).await? {
+            0 => break,
+            read => count += read,
+        }
+    }
+    ensure!(child.wait().await?.success() && count == OUTPUT_BYTES, "{count} bytes");
     Ok(())
 }
 

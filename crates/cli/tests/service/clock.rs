@@ -58,8 +58,11 @@ async fn a_service_parks_a_monitor_checks_on_it_and_lets_it_end() {
     let _serve = world.start(&["serve"]);
     world.until_status(task, TaskStatus::Done).await;
     assert!(parked(&world.journal(task)), "it was parked in between");
-    let ended = json(&world, &["schedule", "list", "--json"]);
-    assert_eq!((&ended["state"], &ended["runs"]), (&"ended".into(), &1.into()), "{ended}");
+    // The schedule hears of the task's end a moment later.
+    let listed = || json(&world, &["schedule", "list", "--json"]);
+    let ended = || Some(listed()).filter(|schedule| schedule["state"] == "ended");
+    let ended = world.until("the schedule has ended", ended).await;
+    assert_eq!(ended["runs"], 1, "{ended}");
     let result = world.task(task).unwrap().result.unwrap();
     assert!(result.final_message.unwrap().contains("it is green"));
 }
