@@ -15,7 +15,8 @@ async fn service_task(store: &Store) -> (TaskCreated, Owner) {
     (created, store.own(task).await.unwrap())
 }
 
-fn result(created: &TaskCreated, status: ResultStatus) -> Event {
+/// How a segment of a task ended.
+pub fn result(created: &TaskCreated, status: ResultStatus) -> Event {
     let command = &created.command;
     Event::AgentEnd(Box::new(TaskResult {
         task_id: command.task_id,
