@@ -1,6 +1,6 @@
 //! `tasks` and `status`: one view of everything that goes on, waits or is scheduled (MS-120…128).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
@@ -34,6 +34,8 @@ struct Row {
     scheduler: Option<SchedulerRow>,
     runtime: Option<Runtime>,
     questions: Vec<QuestionRow>,
+    /// Whether an agent below it waits for an answer.
+    asked_below: bool,
     background: BTreeMap<CallId, String>,
 }
 
@@ -68,6 +70,10 @@ fn rows(setting: &Setting, filter: &Filter) -> Result<Vec<Row>, Failure> {
     let coordinator = &setting.service()?;
     let store = coordinator.store();
     let questions = store.questions(Which::Open)?;
+    let mut ask_below = BTreeSet::new();
+    for asks in questions.iter().map(|one| one.task).collect::<BTreeSet<_>>() {
+        ask_below.extend(store.task(asks)?.map(|task| task.root_id).filter(|root| *root != asks));
+    }
     let mut rows = Vec::new();
     for task in store.tasks(filter)? {
         let id = task.id;
@@ -83,6 +89,7 @@ fn rows(setting: &Setting, filter: &Filter) -> Result<Vec<Row>, Failure> {
             scheduler: store.scheduled(id)?,
             runtime: store.runtime(id)?,
             questions: questions.iter().filter(|one| one.task == id).cloned().collect(),
+            asked_below: task.status == TaskStatus::Blocked && ask_below.contains(&id),
             background,
             task,
         });
@@ -179,7 +186,7 @@ impl Row {
     /// What comes next, or what a person can do (MS-125, MS-128).
     fn next_action(&self) -> String {
         let task = &self.task;
-        if !self.questions.is_empty() {
+        if !self.questions.is_empty() || self.asked_below {
             return "answer".to_owned();
         }
         match (task.status, task.reason) {

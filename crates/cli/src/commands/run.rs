@@ -20,7 +20,7 @@ use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::StatusReason;
 use windlass_model::Recorder;
 
-use super::{Setting, ask};
+use super::{Setting, ask, look};
 use crate::args::{Headless, How, Printing, Resume, Until};
 use crate::config::{self, Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
@@ -327,6 +327,7 @@ pub(super) async fn drive(
     let mut interrupts =
         signal(SignalKind::interrupt()).context("Ctrl-C cannot be listened for")?;
     let mut screen = Screen::new(printing, setting.look, &setting.coordinator.state(task)?);
+    let mut typed = ask::Typed::default();
     loop {
         let segment = segment(setting, task, &mut screen, &stop, &mut interrupts);
         let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
@@ -337,17 +338,39 @@ pub(super) async fn drive(
         let answered = match asked {
             Some(asked) => {
                 screen.clear();
-                ask::inline(setting, asked, &mut interrupts).await?
+                ask::inline(setting, asked, &mut typed, &mut interrupts).await?
             }
             None => {
                 screen.end(&result);
+                if printing.shows_progress() {
+                    tell_what_else_is_asked(setting, &result)?;
+                }
                 ask::Answered::No
             }
         };
-        if let ask::Answered::No = answered {
-            return code(setting, &result, &stop);
+        match answered {
+            ask::Answered::Yes => {}
+            ask::Answered::No => return code(setting, &result, &stop),
+            ask::Answered::Over => {
+                let result = look::last_result(setting, task)?.unwrap_or(result);
+                screen.end(&result);
+                return code(setting, &result, &stop);
+            }
         }
     }
+}
+
+/// Several agents of a tree may ask; the screen shows the first.
+fn tell_what_else_is_asked(setting: &Setting, result: &TaskResult) -> Result<(), Failure> {
+    let Some(asked) = &result.hitl_request else { return Ok(()) };
+    if let Some(asker) = ask::asker(setting, asked.request_id)? {
+        note(&format!("it is asked by {asker}"));
+    }
+    match ask::open_below(setting, result.task_id)?.len() {
+        0 | 1 => {}
+        many => note(&format!("{} more to answer: see `windlass inbox`", many - 1)),
+    }
+    Ok(())
 }
 
 /// One run segment, to its result; `None` when a second Ctrl-C ended it.

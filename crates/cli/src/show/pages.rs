@@ -20,6 +20,9 @@ pub use super::story::line as event_line;
 /// How wide a line of a page gets.
 const WIDTH: usize = 100;
 
+/// How wide a goal gets behind an id.
+const GOAL_WIDTH: usize = 60;
+
 /// How a status reads for a person: running without a driver is not running (§15.5).
 pub fn status_words(status: TaskStatus, driven: Option<u32>) -> &'static str {
     match (status, driven) {
@@ -70,6 +73,7 @@ pub fn task_page(
     driven: Option<u32>,
     gauge: Option<Gauge>,
     cost: &str,
+    open: &[QuestionRow],
 ) -> String {
     let mut page = format!(
         "{}\n  goal       {}\n  status     {} ({})\n  axes       {}\n  workspace  {}\n",
@@ -94,11 +98,15 @@ pub fn task_page(
     if let Some(error) = &state.error {
         page += &format!("  error      {}: {}\n", error.error_type, plain(&error.message));
     }
-    for question in state.open_questions.values() {
-        let text = one_line(&plain(&question.question), WIDTH);
-        page += &format!("  question   {text} ({})\n", question.id);
+    for row in open {
+        let text = one_line(&plain(&row.question.question), WIDTH);
+        let by = match row.task == state.id() {
+            true => String::new(),
+            false => format!(", asked by sub-agent {}", row.task),
+        };
+        page += &format!("  question   {text} ({}{by})\n", row.question.id);
     }
-    if let Some(command) = next_command(state, driven) {
+    if let Some(command) = next_command(state, driven, open) {
         page += &format!("  next       {command}\n");
     }
     for file in state.deliverables.values() {
@@ -111,10 +119,10 @@ pub fn task_page(
 }
 
 /// The command with which a person goes on with a task that stands still.
-fn next_command(state: &TaskState, driven: Option<u32>) -> Option<String> {
+fn next_command(state: &TaskState, driven: Option<u32>, open: &[QuestionRow]) -> Option<String> {
     let task = state.id();
-    if let Some(question) = state.open_questions.values().next() {
-        return Some(format!("windlass answer {} \"…\" --resume", question.id));
+    if let Some(row) = open.first() {
+        return Some(format!("windlass answer {} \"…\" --resume", row.question.id));
     }
     match state.status {
         _ if driven.is_some() => Some(format!("windlass events {task} --follow")),
@@ -145,13 +153,24 @@ pub fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {
 }
 
 /// One open question, in `inbox`: what is asked, about what, and how to answer.
-pub fn question_page(row: &QuestionRow, age: &str) -> String {
+pub fn question_page(row: &QuestionRow, asks: Option<&TaskRow>, age: &str) -> String {
     let question = &row.question;
+    let by = match asks {
+        Some(task) if task.parent_id.is_some() => sub_agent(task),
+        Some(task) => format!("{} ({})", task.id, one_line(&plain(&task.goal), GOAL_WIDTH)),
+        None => row.task.to_string(),
+    };
     let mut lines = vec![format!("{}  {}", question.id, plain(&question.question))];
     lines.extend(ending::about(question.context.as_deref(), &question.options));
-    lines.push(format!("  asked {age} ago by {}", row.task));
+    lines.push(format!("  asked {age} ago by {by}"));
     lines.push(format!("  {}", answer_with(&HitlRequest::from(question))));
     lines.join("\n")
+}
+
+/// A sub-agent, and whom it works for.
+pub fn sub_agent(task: &TaskRow) -> String {
+    let goal = one_line(&plain(&task.goal), GOAL_WIDTH);
+    format!("sub-agent {} ({goal}) of {}", task.id, task.root_id)
 }
 
 /// One open question as JSON.

@@ -132,6 +132,42 @@ fn a_question_is_asked_inline_and_the_task_goes_on() {
     assert_eq!(program.last_message_sent(), "User responded to your question: blue");
 }
 
+/// ES-018, ES-213: a terminal that shows a question goes on when it is answered from elsewhere, and what is
+/// typed later answers the next question, not that one.
+#[test]
+fn an_answer_from_elsewhere_is_seen_by_the_terminal_that_asks() {
+    let program = prepared(
+        "replies: [{ask_user: {question: which colour?}}, {ask_user: {question: which door?}}, {say: painted}]",
+    );
+    let mut terminal = on_terminal(&program, &["run", "paint"]);
+    terminal.until("> ");
+    let answered = program.windlass(&["answer", &program.task(), "blue"]).expect(0);
+    assert!(!answered.stderr.contains("nobody drives"), "{answered:?}");
+    terminal.until("answered by ada: blue");
+    terminal.until("which door?");
+    terminal.until("> ");
+    terminal.types("the left one\n");
+    let (written, code) = terminal.end();
+    assert_eq!(code, 0, "{written}");
+    assert_eq!(program.last_message_sent(), "User responded to your question: the left one");
+}
+
+/// ES-109: a terminal that shows a question of a task that somebody cancels ends with it, and nobody is asked
+/// any more.
+#[test]
+fn a_question_of_a_cancelled_task_is_nobodys_any_more() {
+    let program = prepared("replies: [{ask_user: {question: which colour?}}, {say: painted}]");
+    let mut terminal = on_terminal(&program, &["run", "paint"]);
+    terminal.until("> ");
+    program.windlass(&["cancel", &program.task()]).expect(0);
+    let (written, code) = terminal.end();
+    assert_eq!(code, 5, "{written}");
+    let inbox = program.windlass(&["inbox"]).expect(0);
+    assert_eq!((inbox.stdout.as_str(), inbox.stderr.as_str()), ("", "nothing waits for you\n"));
+    let row = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
+    assert_eq!((&row["next_action"], &row["questions"]), (&"".into(), &serde_json::json!([])));
+}
+
 #[test]
 fn leaving_a_question_leaves_the_task_blocked_and_says_how_to_answer() {
     for leave in ["\u{3}", "\u{4}"] {
