@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
 use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
@@ -30,6 +31,8 @@ pub(crate) enum Ending {
     Partial(String),
     /// By a person, a schedule or the end of the process.
     Paused(StatusReason),
+    /// The model's server wants to be left alone until then, in its words.
+    Held(Timestamp, String),
     /// For good, by a person.
     Cancelled(Option<String>),
     /// For good, by an error or a limit.
@@ -109,6 +112,10 @@ impl Agent {
         task: &mut Journal,
         ending: Ending,
     ) -> Result<TaskResult, Error> {
+        let until = match &ending {
+            Ending::Held(until, _) => Some(*until),
+            _ => None,
+        };
         let (to, reason, detail, error) = match ending {
             Ending::Done => (TaskStatus::Done, StatusReason::Finished, None, None),
             Ending::Blocked if task.state().spending.hit.is_some() => {
@@ -118,6 +125,9 @@ impl Agent {
             Ending::OverBudget => (TaskStatus::Blocked, StatusReason::Budget, None, None),
             Ending::Partial(why) => (TaskStatus::Done, StatusReason::Deadline, Some(why), None),
             Ending::Paused(reason) => (TaskStatus::Paused, reason, None, None),
+            Ending::Held(_, why) => {
+                (TaskStatus::Paused, StatusReason::RateLimited, Some(why), None)
+            }
             Ending::Cancelled(why) => (TaskStatus::Cancelled, StatusReason::User, why, None),
             Ending::Failed(error) => {
                 let reason = match error.error_type {
@@ -137,6 +147,7 @@ impl Agent {
                 reason,
                 detail,
                 error: error.clone(),
+                until,
             }));
         }
         let mut result = report::result(task, to, reason, error);

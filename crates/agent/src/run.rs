@@ -10,6 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -43,6 +44,9 @@ use crate::prompt::{self, Surroundings};
 use crate::report;
 use crate::spans;
 use crate::tree::{self, Tree};
+
+/// The longest that a model's server may have a task wait; one that asks for more has failed it.
+const LONGEST_HOLD: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// What one agent works with; chosen by the coordinator, fixed for the segment.
 pub struct Agent {
@@ -397,7 +401,7 @@ impl Agent {
             tracing::warn!(task_id = %task.task(), %error, "Context refused as too long");
             return self.shorten(task).await;
         }
-        Ok(Some(Ending::Failed(report::model_error(error))))
+        Ok(Some(held(task.now(), error).unwrap_or(Ending::Failed(report::model_error(error)))))
     }
 
     /// A cancel and the end of the process are found by the loop itself; time is told here.
@@ -446,6 +450,16 @@ impl Agent {
             }
         }
     }
+}
+
+/// Who is told to stay away for long parks until then; nothing is held meanwhile (ES-378).
+fn held(now: Timestamp, error: &windlass_model::Error) -> Option<Ending> {
+    let wait = error.stay_away().filter(|wait| *wait <= LONGEST_HOLD)?;
+    // Whole seconds, and never too early.
+    let seconds = i64::try_from(wait.as_secs()).ok()?.checked_add(1)?;
+    let until = now.checked_add(SignedDuration::from_secs(seconds)).ok()?;
+    let until = until.round(jiff::Unit::Second).ok()?;
+    Some(Ending::Held(until, format!("{error}; it goes on at {until}")))
 }
 
 fn exited(Exited { call, command, exit }: Exited) -> Event {

@@ -113,6 +113,14 @@ impl Agent {
         if stands.iter().any(|stand| matches!(stand, Stand::Blocked { .. })) {
             return Ok(Some(Ending::Blocked));
         }
+        let held = stands.iter().filter_map(|stand| match stand {
+            Stand::Held(until) => Some(*until),
+            Stand::Ended | Stand::Blocked { .. } | Stand::OverBudget | Stand::Paused => None,
+        });
+        if let Some(until) = held.max() {
+            let why = format!("the model of a sub-agent asks to wait; it goes on at {until}");
+            return Ok(Some(Ending::Held(until, why)));
+        }
         if stands.iter().any(|stand| matches!(stand, Stand::Paused)) {
             // A pause that reached only them is found in the mailbox by the loop.
             return Ok(stop.is_cancelled().then_some(Ending::Paused(StatusReason::Shutdown)));

@@ -119,10 +119,18 @@ impl Coordinator {
             }
             None => return Ok(state.status),
         };
-        if state.status == to {
+        // A pause by a person holds also what would have gone on by itself.
+        if state.status == to && state.reason == reason {
             return Ok(to);
         }
-        let moved = StatusChanged { from: state.status, to, reason, detail, error: error.clone() };
+        let moved = StatusChanged {
+            from: state.status,
+            to,
+            reason,
+            detail,
+            error: error.clone(),
+            until: None,
+        };
         let mut events = vec![Event::StatusChanged(moved)];
         if to.is_terminal() {
             let result = report::result_of(&state, self.now(), to, reason, error);
@@ -152,6 +160,7 @@ impl Coordinator {
             reason: StatusReason::User,
             detail: None,
             error: None,
+            until: None,
         };
         owner.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
         Ok(())

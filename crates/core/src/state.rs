@@ -121,6 +121,8 @@ pub struct TaskState {
     pub status: TaskStatus,
     /// Why it stands there.
     pub reason: StatusReason,
+    /// When it goes on by itself.
+    pub until: Option<Timestamp>,
     /// The axes in force.
     pub axes: Axes,
     /// Calls of the last reply without a result, in order.
@@ -192,6 +194,7 @@ impl TaskState {
             created_at: at,
             status: TaskStatus::Todo,
             reason: StatusReason::User,
+            until: None,
             axes: created.axes,
             created,
             open_calls: Vec::new(),
@@ -254,6 +257,7 @@ impl TaskState {
                 }
                 self.status = moved.to;
                 self.reason = moved.reason;
+                self.until = moved.until;
                 self.cycle.yielded |= moved.reason == StatusReason::ContextFull;
                 self.error = moved.error.clone();
                 self.clear_signal();

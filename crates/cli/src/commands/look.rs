@@ -107,8 +107,13 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
     }
     setting.runtime.block_on(async {
         while !has_ended(coordinator.store(), task)? && !show::reader_is_gone() {
-            if let Update::Event(record) = following.next().await? {
-                print(&record);
+            tokio::select! {
+                update = following.next() => {
+                    if let Update::Event(record) = update? {
+                        print(&record);
+                    }
+                }
+                () = show::reader_gone() => return Ok(0),
             }
         }
         while let Some(record) = following.committed()? {

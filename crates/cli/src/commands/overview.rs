@@ -198,6 +198,13 @@ impl Row {
                 Some(next) => format!("check {}", next.strftime("%H:%M:%S")),
                 None => "resume".to_owned(),
             },
+            (TaskStatus::Paused, StatusReason::RateLimited) => match &task.next_action_at {
+                Some(next) => {
+                    let next = next.with_time_zone(jiff::tz::TimeZone::system());
+                    format!("waits until {}", next.strftime("%F %H:%M"))
+                }
+                None => "resume".to_owned(),
+            },
             (TaskStatus::Paused, StatusReason::AwaitingMessage) => "send".to_owned(),
             (TaskStatus::Todo | TaskStatus::Paused | TaskStatus::Blocked, _) => "resume".to_owned(),
             (TaskStatus::Failed, _) if task.retry_count < task.max_retries => "retry".to_owned(),

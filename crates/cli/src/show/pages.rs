@@ -76,11 +76,11 @@ pub fn task_page(
     open: &[QuestionRow],
 ) -> String {
     let mut page = format!(
-        "{}\n  goal       {}\n  status     {} ({})\n  axes       {}\n  workspace  {}\n",
+        "{}\n  goal       {}\n  status     {}{}\n  axes       {}\n  workspace  {}\n",
         state.id(),
         one_line(&plain(&state.command().goal), WIDTH),
         status_words(state.status, driven),
-        state.reason,
+        why(state),
         state.axes,
         plain(&state.created.workspace),
     );
@@ -116,6 +116,18 @@ pub fn task_page(
         page += &format!("\n{}", plain(&plan.markdown()));
     }
     page.trim_end().to_owned()
+}
+
+/// Why it stands there; at work it needs no reason.
+fn why(state: &TaskState) -> String {
+    let until = state.until.map(|until| {
+        let clock = until.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M:%S");
+        format!(", until {clock}")
+    });
+    match state.status {
+        TaskStatus::Running => String::new(),
+        _ => format!(" ({}{})", state.reason, until.unwrap_or_default()),
+    }
 }
 
 /// The command with which a person goes on with a task that stands still.

@@ -1,6 +1,7 @@
 //! A run as it goes on: lines of what happened, and on a terminal one line below them that says what
 //! is happening now and what it has taken so far.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
@@ -8,8 +9,11 @@ use tokio::time::Instant;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use windlass_agent::Preview;
 use windlass_core::command::{ResultStatus, TaskResult};
-use windlass_core::event::{AgentStart, BudgetKind, Event, LlmResponse, Record};
-use windlass_core::message::Finish;
+use windlass_core::event::{
+    AgentStart, BudgetKind, Event, LlmResponse, Record, ToolCall, ToolResult,
+};
+use windlass_core::id::CallId;
+use windlass_core::message::{Finish, ToolRequest};
 use windlass_core::plan::WorkingPlan;
 use windlass_core::state::{Stage, TaskState};
 use windlass_core::text::{one_line, suffix};
@@ -45,6 +49,8 @@ pub struct Screen {
     frame: usize,
     drawn: bool,
     retry: Retry,
+    /// Calls that were asked for and have not begun; of one that never does, the result tells which it was.
+    asked: BTreeMap<CallId, String>,
 }
 
 impl Screen {
@@ -66,6 +72,7 @@ impl Screen {
                 true => Retry::Possible,
                 false => Retry::UsedUp,
             },
+            asked: not_begun(state),
         }
     }
 
@@ -93,6 +100,11 @@ impl Screen {
         }
         self.planned |= matches!(record.event, Event::PlanUpdated(_));
         self.introduced |= matches!(record.event, Event::AgentStart(_));
+        if let Event::ToolCall(ToolCall { call, .. }) | Event::ToolResult(ToolResult { call, .. }) =
+            &record.event
+        {
+            self.asked.remove(call);
+        }
         self.draw();
     }
 
@@ -186,6 +198,7 @@ impl Screen {
             Event::LlmResponse(response) => {
                 self.replying = false;
                 self.meter.replied(response);
+                self.asked.extend(response.calls.iter().map(asked));
             }
             Event::ToolCall(call) => {
                 self.now = words::call(&call.tool, &call.arguments, self.width());
@@ -227,7 +240,11 @@ impl Screen {
                 }
             },
             Event::ToolResult(result) => {
-                words::outcome(&result.tool, &result.outcome, paint, width)
+                // What never began has not been shown.
+                let refused = self.asked.get(&result.call);
+                let call = refused.map(|call| paint.dim(&format!("✗ {}", one_line(call, width))));
+                let came = words::outcome(&result.tool, &result.outcome, paint, width);
+                call.filter(|_| !came.is_empty()).into_iter().chain(came).collect()
             }
             Event::PlanUpdated(plan) => self.plan_lines(plan),
             Event::DeliverablePublished(file) => {
@@ -343,6 +360,17 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// The calls that a task goes on with and that have not begun.
+fn not_begun(state: &TaskState) -> BTreeMap<CallId, String> {
+    let waiting = state.open_calls.iter().filter(|open| !matches!(open.stage, Stage::Started(_)));
+    waiting.map(|open| asked(&open.request)).collect()
+}
+
+fn asked(request: &ToolRequest) -> (CallId, String) {
+    let arguments = serde_json::from_str(&request.arguments).unwrap_or_default();
+    (request.id, words::call(&request.name, &arguments, PIPED_WIDTH))
 }
 
 /// The call that a task which was interrupted goes on with; no event says so again.

@@ -53,7 +53,7 @@ fn told(event: &Event, room: usize) -> Option<String> {
                 (None, Ending::Ok) => "ok".to_owned(),
                 (None, ending) => ending.to_string(),
             };
-            let first = result.outcome.text.trim_start_matches("Error: ");
+            let first = words::failure(&result.outcome);
             format!("{} {ending} in {} ms: {first}", result.tool, result.duration_ms)
         }
         Event::InjectionReceived(injection) => {

@@ -222,6 +222,56 @@ fn a_wait_for_the_model_is_shown() {
 }
 
 /// A run that is interrupted by a question is recorded whole.
+/// ES-378: a long wait is sat out parked, is seen from elsewhere, and anybody may end it earlier.
+#[test]
+fn a_long_wait_for_the_model_is_told_and_can_be_ended_from_elsewhere() {
+    let program = Program::playing("replies: [{say: done}]");
+    let busy = windlass_testkit::Answer::error(429, "slow down").header("retry-after", "7200");
+    program.server.next(busy);
+    let mut terminal = on_terminal(&program, &["run", "work"]);
+    terminal.until("waiting until ");
+    terminal.until("Ctrl-C leaves it parked");
+    let row = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
+    assert_eq!((&row["status"], &row["status_reason"]), (&"paused".into(), &"rate_limited".into()));
+    let next = row["next_action"].as_str().unwrap();
+    assert!(next.starts_with("waits until 2"), "{next}");
+    program.windlass(&["resume", &program.task()]).expect(0);
+    let (written, _) = terminal.end();
+    let told = ["another process goes on with it", "is done now"];
+    assert!(told.iter().any(|told| written.contains(told)), "{written}");
+}
+
+/// Who follows a task that stands still ends when nobody reads any more: `events --follow | head -1`.
+#[test]
+fn following_ends_with_its_reader() {
+    use std::io::BufRead as _;
+    let program = Program::playing("replies: [{ask_user: {question: which colour?}}]");
+    program.windlass(&["run", "paint"]).expect(3);
+    let mut following = program.start(&["events", "--follow", &program.task()]);
+    let mut shown = std::io::BufReader::new(following.stdout.take().unwrap()).lines();
+    assert!(shown.next().unwrap().unwrap().contains("task_created"));
+    drop(shown);
+    assert!(following.wait().unwrap().success());
+}
+
+/// AX-065: a person sees what was refused, and why.
+#[test]
+fn a_refused_call_is_shown_with_its_reason() {
+    let program = prepared("replies: [{bash: sudo ls}, {bash: rm notes.txt}, {say: done}]");
+    let ran = program.windlass(&["run", "tidy"]).expect(3);
+    assert!(ran.stderr.contains("✗ $ sudo ls\n  denied: "), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("DENIED"), "{}", ran.stderr);
+    let answer = ["answer", &program.task(), "no, keep it", "--resume"];
+    let refused = program.windlass(&answer).expect(2);
+    assert!(refused.stderr.contains("is not an answer"), "{}", refused.stderr);
+    let ran = program.windlass(&["answer", &program.task(), "deny", "--resume"]).expect(0);
+    assert!(
+        ran.stderr.contains("✗ $ rm notes.txt\n  denied: the user denied it"),
+        "{}",
+        ran.stderr
+    );
+}
+
 #[test]
 fn a_recording_goes_on_after_a_question() {
     let program =

@@ -130,6 +130,7 @@ fn status(state: &TaskState, detail: u8, amount: u16) -> Event {
         reason: pick(StatusReason::ALL, detail / 2),
         detail: amount.is_multiple_of(2).then(|| format!("because {amount}")),
         error: amount.is_multiple_of(3).then(|| ErrorDetails::new(ErrorType::Timeout, "too slow")),
+        until: None,
     })
 }
 

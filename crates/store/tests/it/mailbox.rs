@@ -175,7 +175,14 @@ async fn a_task_with_unread_mail_cannot_finish() {
     store.inject(task, Injection::message(injection_id(), "one more thing"), at(2)).await.unwrap();
     let (from, to, reason) = (TaskStatus::Running, TaskStatus::Done, StatusReason::Finished);
     let done = || {
-        vec![Event::StatusChanged(StatusChanged { from, to, reason, detail: None, error: None })]
+        vec![Event::StatusChanged(StatusChanged {
+            from,
+            to,
+            reason,
+            detail: None,
+            error: None,
+            until: None,
+        })]
     };
     let refused = owner.append(at(3), done(), Level::Synced).await.unwrap_err();
     assert!(matches!(refused, Error::MailWaits(of) if of == task));
