@@ -286,7 +286,7 @@ fn complete(spawn: &SubAgentSpawn, state: &TaskState) -> SubAgentComplete {
         status,
         output: state.final_text.clone().unwrap_or_default(),
         usage: state.usage,
-        cost_usd: state.cost_spent,
+        cost_usd: state.priced.then_some(state.cost_spent),
         duration_ms: state.usage.duration_ms,
         files_changed: state.changed_files.iter().cloned().collect(),
         error,

@@ -159,8 +159,10 @@ pub struct TaskState {
     prelude_skills: BTreeMap<String, String>,
     /// Tokens, rounds and calls so far; `duration_ms` counts ended segments only.
     pub usage: UsageMetrics,
-    /// What it has cost so far.
+    /// What it has cost so far, as far as is known.
     pub cost_spent: f64,
+    /// Whether the price of anything is known; without, nothing is known of its cost.
+    pub priced: bool,
     /// Prompt and reply tokens of the last reply.
     pub last_tokens: u64,
     /// What went wrong.
@@ -215,6 +217,7 @@ impl TaskState {
             prelude_skills: BTreeMap::new(),
             usage: UsageMetrics::default(),
             cost_spent: 0.0,
+            priced: false,
             last_tokens: 0,
             error: None,
             started: false,

@@ -21,13 +21,14 @@ pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     let driven = coordinator.store().driven(task)?;
     let records = coordinator.store().journal(task)?;
     let gauge = pages::gauge(&records, &state);
+    let spent = state.priced.then_some(state.cost_spent);
     if args.json {
         let row = coordinator.store().task(task)?;
-        let mut shown = row.map(|row| pages::task_json(&row, driven)).unwrap_or_default();
+        let mut shown = row.map(|row| pages::task_json(&row, driven, spent)).unwrap_or_default();
         shown["context"] = serde_json::json!(gauge);
         out(&shown.to_string());
     } else {
-        let cost = cost::words(&records, state.cost_spent);
+        let cost = cost::words(&records, spent);
         let open = ask::open_below(setting, task)?;
         out(&pages::task_page(&state, driven, gauge, &cost, &open));
     }

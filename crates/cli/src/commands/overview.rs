@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
+use windlass_core::command::UsageMetrics;
 use windlass_core::event::Driver;
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::schedule::ScheduleState;
@@ -29,6 +30,8 @@ const QUESTION_WIDTH: usize = 80;
 /// A task and everything that is known of it right now.
 struct Row {
     task: TaskRow,
+    /// What it has cost, where anything is known of that.
+    cost: Option<f64>,
     driven: Option<u32>,
     place: Option<usize>,
     scheduler: Option<SchedulerRow>,
@@ -75,15 +78,24 @@ fn rows(setting: &Setting, filter: &Filter) -> Result<Vec<Row>, Failure> {
         ask_below.extend(store.task(asks)?.map(|task| task.root_id).filter(|root| *root != asks));
     }
     let mut rows = Vec::new();
-    for task in store.tasks(filter)? {
+    for mut task in store.tasks(filter)? {
         let id = task.id;
         let driven = store.driven(id)?;
-        // They end with whoever drives the task (MS-124).
-        let background = match driven {
-            Some(_) => coordinator.state(id)?.background,
-            None => BTreeMap::new(),
-        };
+        let mut background = BTreeMap::new();
+        if task.status == TaskStatus::Running {
+            let state = coordinator.state(id)?;
+            // The list learns the rest of these figures when the segment ends.
+            let duration_ms = match driven {
+                Some(_) => state.active_ms(coordinator.now()),
+                None => state.usage.duration_ms,
+            };
+            task.usage = UsageMetrics { duration_ms, ..state.usage };
+            // They end with whoever drives the task (MS-124).
+            background = driven.map(|_| state.background).unwrap_or_default();
+        }
+        let priced = task.cost_spent > 0.0 || store.is_priced(id)?;
         rows.push(Row {
+            cost: priced.then_some(task.cost_spent),
             driven,
             place: coordinator.place(id)?,
             scheduler: store.scheduled(id)?,
@@ -176,7 +188,7 @@ impl Row {
 
     /// What it has cost, and what it may (MS-127).
     fn cost(&self) -> String {
-        let spent = pages::spent(self.task.cost_spent, self.task.usage.total_tokens);
+        let spent = pages::spent(self.cost, self.task.usage.total_tokens);
         match self.task.cost_budget {
             Some(budget) => format!("{spent} of {}", pages::dollars(budget)),
             None => spent,
@@ -251,7 +263,7 @@ impl Row {
 
     fn json(&self) -> Value {
         let task = &self.task;
-        let mut shown = pages::task_json(task, self.driven);
+        let mut shown = pages::task_json(task, self.driven, self.cost);
         let also = json!({
             "parent_id": task.parent_id,
             "root_id": task.root_id,
@@ -311,7 +323,8 @@ pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     let questions = store.questions(Which::Open)?.len();
     let schedules = store.schedules()?;
     let active = schedules.iter().filter(|row| row.state == ScheduleState::Active).count();
-    let cost: f64 = live.iter().map(|row| row.task.cost_spent).sum::<f64>() + 0.0;
+    // Where nothing is known of any, nothing is known.
+    let cost = live.iter().filter_map(|row| row.cost).reduce(|sum, cost| sum + cost);
     let tokens: u64 = live.iter().map(|row| row.task.usage.total_tokens).sum();
     let hours = config.agent.autonomous_max_hours.as_secs_f64() / 3600.0;
     let shown = json!({

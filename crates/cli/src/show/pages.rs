@@ -45,7 +45,7 @@ pub fn age(then: Timestamp, now: Timestamp) -> String {
 }
 
 /// One task as JSON.
-pub fn task_json(row: &TaskRow, driven: Option<u32>) -> serde_json::Value {
+pub fn task_json(row: &TaskRow, driven: Option<u32>, cost: Option<f64>) -> serde_json::Value {
     json!({
         "task_id": row.id,
         "session_id": row.session_id,
@@ -57,14 +57,17 @@ pub fn task_json(row: &TaskRow, driven: Option<u32>) -> serde_json::Value {
         "workspace": row.workspace,
         "model": row.model,
         "usage": row.usage,
-        "cost_usd": row.cost_spent,
+        "cost_usd": cost,
         "created_at": row.created_at,
     })
 }
 
 /// What was spent, for a list: a price that nobody knows is not zero.
-pub fn spent(dollars: f64, tokens: u64) -> String {
-    if dollars == 0.0 && tokens > 0 { "-".to_owned() } else { money(dollars) }
+pub fn spent(dollars: Option<f64>, tokens: u64) -> String {
+    match dollars {
+        None if tokens > 0 => "-".to_owned(),
+        dollars => money(dollars.unwrap_or(0.0)),
+    }
 }
 
 /// One task on a page, in `show`.
