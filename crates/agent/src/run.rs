@@ -341,7 +341,7 @@ impl Agent {
         let (messages, hash) =
             task.transcript().map_or((0, String::new()), |sent| (sent.len(), sent.hash()));
         let tokens = task.estimated_tokens();
-        if self.tree.as_ref().is_some_and(|tree| tree.budget().is_bounded()) {
+        if self.tree.as_ref().is_some_and(|tree| tree.budget().may_wait()) {
             // Others of the tree may have to settle first, and nothing noted waits that long.
             task.commit(Vec::new(), Level::Written).await?;
         }
@@ -356,7 +356,7 @@ impl Agent {
             estimated_tokens: tokens,
             hash,
             context: Some(gauge),
-            reserved_usd: reserved.as_ref().map(Reservation::usd),
+            reserved_usd: reserved.as_ref().map(Reservation::usd).filter(|usd| *usd > 0.0),
         };
         task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
         task.show_usage(gauge.percent).await?;

@@ -2,6 +2,7 @@
 
 mod run;
 mod ask;
+mod wait;
 mod serve;
 mod worker;
 mod demo;

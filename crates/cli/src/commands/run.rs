@@ -3,11 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
@@ -20,10 +17,10 @@ use windlass_core::command::{
 use windlass_core::event::{Deadline, Driver};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::schedule::DeadlineAction;
-use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_core::status::StatusReason;
 use windlass_model::Recorder;
-use windlass_store::TaskRow;
 
+use super::wait::{self, Waited};
 use super::{Setting, ask, look};
 use crate::args::{Headless, How, Printing, Resume, Until};
 use crate::config::{self, Config, Flag, ModelChoice, Notice};
@@ -34,9 +31,6 @@ use crate::wiring::{self, Surroundings, mcp, models, skills};
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
-
-/// The longest sleep before the clock is looked at again.
-const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
 pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failure> {
     let servers = how.mcp_config.as_deref().map(|path| mcp::given(&setting.surroundings, path));
@@ -338,9 +332,8 @@ pub(super) async fn drive(
     loop {
         let segment = segment(setting, task, &mut screen, &stop, &mut interrupts);
         let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
-        if let Some(until) = held_until(setting, &result, &stop)? {
-            let ended = wait(setting, task, until, &mut screen, &mut interrupts).await?;
-            match ended {
+        if let Some(until) = wait::held_until(setting, &result, &stop)? {
+            match wait::until(setting, task, until, &mut screen, &mut interrupts).await? {
                 Waited::Over => continue,
                 Waited::Interrupted => return Ok(failure::INTERRUPTED),
                 Waited::Elsewhere => {
@@ -373,75 +366,6 @@ pub(super) async fn drive(
                 let result = look::last_result(setting, task)?.unwrap_or(result);
                 screen.end(&result);
                 return code(setting, &result, &stop);
-            }
-        }
-    }
-}
-
-/// When a task that its model's server has told to wait goes on.
-fn held_until(
-    setting: &Setting,
-    result: &TaskResult,
-    stop: &CancellationToken,
-) -> Result<Option<Timestamp>, Failure> {
-    if result.status != ResultStatus::Paused || stop.is_cancelled() {
-        return Ok(None);
-    }
-    let row = setting.coordinator.store().task(result.task_id)?;
-    let held = row.filter(|row| row.reason == StatusReason::RateLimited);
-    Ok(held.and_then(|row| row.next_action_at).map(|at| at.timestamp()))
-}
-
-/// How a wait ended.
-enum Waited {
-    /// The time has come.
-    Over,
-    /// Ctrl-C: the task stays parked.
-    Interrupted,
-    /// Somebody else has done something about the task.
-    Elsewhere,
-}
-
-/// Waits with a task that is parked until a certain time. Nothing is held meanwhile: others may go on with
-/// it, pause or cancel it.
-async fn wait(
-    setting: &Setting,
-    task: TaskId,
-    until: Timestamp,
-    screen: &mut Screen,
-    interrupts: &mut Signal,
-) -> Result<Waited, Failure> {
-    let (coordinator, store) = (&setting.coordinator, setting.coordinator.store());
-    let clock = until.to_zoned(TimeZone::system()).strftime("%F %H:%M:%S").to_string();
-    let detail = store.task(task)?.and_then(|row| row.detail).unwrap_or_default();
-    screen.say(&setting.look.prose(&format!("waiting until {clock}: {}", plain(&detail))));
-    screen.say(&format!("Ctrl-C leaves it parked; go on earlier with: windlass resume {task}"));
-    let mut changes = store.changes();
-    loop {
-        changes.tick();
-        let row = store.task(task)?;
-        let held = |row: &TaskRow| {
-            row.status == TaskStatus::Paused && row.reason == StatusReason::RateLimited
-        };
-        let Some(row) = row.filter(|row| store.driven(row.id).is_ok_and(|by| by.is_none())) else {
-            screen.say("another process goes on with it");
-            return Ok(Waited::Elsewhere);
-        };
-        if !held(&row) {
-            screen.say(&format!("{task} is {} now", row.status));
-            return Ok(Waited::Elsewhere);
-        }
-        let left = until.duration_since(coordinator.now());
-        let Some(left) = Duration::try_from(left).ok().filter(|left| !left.is_zero()) else {
-            return Ok(Waited::Over);
-        };
-        tokio::select! {
-            // In pieces: a clock may be set, a machine may sleep.
-            () = tokio::time::sleep(left.min(LONGEST_SLEEP)) => {}
-            changed = changes.changed() => changed?,
-            _ = interrupts.recv() => {
-                screen.say(&format!("parked; go on with: windlass resume {task}"));
-                return Ok(Waited::Interrupted);
             }
         }
     }
