@@ -308,7 +308,16 @@ impl Row {
     /// Whether it stands still until a person goes on with it (MS-125).
     fn is_resumable(&self) -> bool {
         let live = !self.task.status.is_terminal();
-        live && self.driven.is_none() && self.place.is_none()
+        live && self.driven.is_none() && self.place.is_none() && !self.goes_on_by_itself()
+    }
+
+    /// Whether it is parked until a certain time.
+    fn goes_on_by_itself(&self) -> bool {
+        let by_time = matches!(
+            (self.task.status, self.task.reason),
+            (TaskStatus::Paused, StatusReason::Schedule | StatusReason::RateLimited)
+        );
+        by_time && self.task.next_action_at.is_some()
     }
 }
 

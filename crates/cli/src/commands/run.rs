@@ -172,9 +172,10 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), F
     let goal = skills::goal(&setting.surroundings, &args.workspace, &axes, read_goal(goal)?)?;
     if args.printing.shows_progress() {
         tell(&given);
-        let skills = skills::now(&surroundings, &args.workspace);
-        let found = mcp::found(&surroundings, &given, &args.workspace, &skills, None);
-        found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
+        let all = skills::now(&surroundings, &args.workspace);
+        let found = mcp::found(&surroundings, &given, &args.workspace, &all, None);
+        let told = found.notices.into_iter().chain(skills::notices(&surroundings, &all));
+        told.for_each(|notice| note(&format!("notice: {}", plain(&notice))));
     }
     let draft = Draft {
         user_id: Some(setting.surroundings.user()),
