@@ -29,6 +29,16 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// The process that drives the task, where that is why nothing was done.
+    pub fn driver(&self) -> Option<u32> {
+        match self.error.downcast_ref::<Coordinated>()? {
+            Coordinated::Store(windlass_store::Error::Driven { pid, .. }) => Some(*pid),
+            _ => None,
+        }
+    }
+}
+
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self { error, hint: None, code: USAGE }
@@ -76,6 +86,11 @@ fn hint(error: &Coordinated) -> String {
             format!("see `windlass result {task}`; start anew with `windlass run`")
         }
         Coordinated::QuestionClosed { .. } => "see what is open with `windlass inbox`".into(),
+        Coordinated::NotAnOption { options, .. }
+            if options.iter().any(|option| option.starts_with("Raise by")) =>
+        {
+            "any amount will do: `Raise by 2.50`; or `Stop`".into()
+        }
         Coordinated::NotAnOption { .. } => "answer with one of these words".into(),
         Coordinated::Dependencies { .. } => "it can start when they are done".into(),
         Coordinated::Equipment { details, .. } => {

@@ -28,7 +28,11 @@ pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
     setting.runtime.block_on(async {
         let task = coordinator.answer(question, &text, &setting.surroundings.user()).await?;
         if args.resume {
-            return run::drive(setting, task, &args.printing).await;
+            let driven = run::drive(setting, task, &args.printing).await;
+            let Some(pid) = driven.as_ref().err().and_then(Failure::driver) else { return driven };
+            // Somebody is there already: what was asked for happens.
+            show::note(&format!("answered {question}; process {pid} goes on with it"));
+            return Ok(0);
         }
         show::note(&format!("answered {question}"));
         tell_who_drives(setting, task)

@@ -49,7 +49,7 @@ pub struct Screen {
     frame: usize,
     drawn: bool,
     retry: Retry,
-    /// Calls that were asked for and have not begun; of one that never does, the result tells which it was.
+    /// Calls that were asked for and were not seen to begin; the result of one tells which it was.
     asked: BTreeMap<CallId, String>,
 }
 
@@ -72,7 +72,7 @@ impl Screen {
                 true => Retry::Possible,
                 false => Retry::UsedUp,
             },
-            asked: not_begun(state),
+            asked: open_calls(state),
         }
     }
 
@@ -240,11 +240,13 @@ impl Screen {
                 }
             },
             Event::ToolResult(result) => {
-                // What never began has not been shown.
-                let refused = self.asked.get(&result.call);
-                let call = refused.map(|call| paint.dim(&format!("✗ {}", one_line(call, width))));
+                // What never began, or began before this screen did, has not been shown.
+                let unseen = self.asked.get(&result.call).map(|call| {
+                    let mark = if result.outcome.is_error() { "✗" } else { "•" };
+                    paint.dim(&format!("{mark} {}", one_line(call, width)))
+                });
                 let came = words::outcome(&result.tool, &result.outcome, paint, width);
-                call.filter(|_| !came.is_empty()).into_iter().chain(came).collect()
+                unseen.filter(|_| !came.is_empty()).into_iter().chain(came).collect()
             }
             Event::PlanUpdated(plan) => self.plan_lines(plan),
             Event::DeliverablePublished(file) => {
@@ -362,10 +364,9 @@ impl Drop for Screen {
     }
 }
 
-/// The calls that a task goes on with and that have not begun.
-fn not_begun(state: &TaskState) -> BTreeMap<CallId, String> {
-    let waiting = state.open_calls.iter().filter(|open| !matches!(open.stage, Stage::Started(_)));
-    waiting.map(|open| asked(&open.request)).collect()
+/// The calls that a task goes on with.
+fn open_calls(state: &TaskState) -> BTreeMap<CallId, String> {
+    state.open_calls.iter().map(|open| asked(&open.request)).collect()
 }
 
 fn asked(request: &ToolRequest) -> (CallId, String) {

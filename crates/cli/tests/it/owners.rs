@@ -97,3 +97,35 @@ fn background_commands_are_listed_with_their_task() {
     let listed = program.windlass(&["tasks"]).expect(0);
     assert!(!listed.stdout.contains("in the background"), "they end with the task: {listed:?}");
 }
+
+/// ES-018: who answers and would go on with a task that somebody drives is told that it goes on.
+#[test]
+fn an_answer_with_resume_to_a_task_that_is_driven_is_enough() {
+    let program = Program::playing(
+        "
+replies:
+  - calls:
+      - spawn_agent: {task: 'ask about the COLOUR'}
+      - spawn_agent: {task: 'take LONG'}
+    task: paint it
+  - {say: painted, task: paint it}
+  - {turn: 0, task: COLOUR, ask_user: {question: which colour?}}
+  - {turn: 1, task: COLOUR, say: it is blue}
+  - {turn: 0, task: LONG, bash: 'until test -e go; do sleep 0.02; done'}
+  - {turn: 1, task: LONG, say: took long}
+",
+    );
+    let first = program.start(&["run", "paint it", "--json"]);
+    let question = loop {
+        let open = program.windlass(&["inbox", "--json"]).json_lines();
+        if let Some(row) = open.first() {
+            break row["question"]["id"].as_str().unwrap().to_owned();
+        }
+    };
+    let answered = program.windlass(&["answer", &question, "blue", "--resume"]).expect(0);
+    let told = format!("process {} goes on with it", first.id());
+    assert!(answered.stderr.contains(&told), "{answered:?}");
+    std::fs::write(program.workspace().join("go"), "").unwrap();
+    let first: Ran = first.wait_with_output().unwrap().into();
+    first.expect(0);
+}
