@@ -16,6 +16,7 @@ use windlass_core::id::CallId;
 use windlass_core::message::{Finish, ToolRequest};
 use windlass_core::plan::WorkingPlan;
 use windlass_core::state::{Stage, TaskState};
+use windlass_core::status::StatusReason;
 use windlass_core::text::{one_line, suffix};
 use windlass_model::Live;
 
@@ -51,6 +52,8 @@ pub struct Screen {
     retry: Retry,
     /// Calls that were asked for and were not seen to begin; the result of one tells which it was.
     asked: BTreeMap<CallId, String>,
+    /// Why it was last parked.
+    parked: Option<StatusReason>,
 }
 
 impl Screen {
@@ -73,6 +76,7 @@ impl Screen {
                 false => Retry::UsedUp,
             },
             asked: open_calls(state),
+            parked: None,
         }
     }
 
@@ -169,7 +173,7 @@ impl Screen {
         if self.printing.print && result.status == ResultStatus::Completed {
             return;
         }
-        for line in ending::lines(result, self.look, self.retry) {
+        for line in ending::lines(result, self.look, self.retry, self.parked) {
             note(&line);
         }
         if self.shows_progress() && result.status == ResultStatus::Completed {
@@ -204,6 +208,7 @@ impl Screen {
                 self.now = words::call(&call.tool, &call.arguments, self.width());
             }
             Event::PlanUpdated(plan) => self.meter.planned(plan),
+            Event::StatusChanged(moved) => self.parked = Some(moved.reason),
             _ => {}
         }
     }

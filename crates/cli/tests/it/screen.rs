@@ -254,6 +254,16 @@ fn following_ends_with_its_reader() {
     assert!(following.wait().unwrap().success());
 }
 
+/// MS-047: with assisted control a person reads what the pause is for, and how to go on either way.
+#[test]
+fn a_unit_that_waits_to_be_looked_at_says_so() {
+    let program = Program::playing("replies: [{say: done}, {say: more}]");
+    let ran = program.windlass(&["run", "work", "--control", "assisted"]).expect(4);
+    let told = "paused: it waits for you to look at what it did; go on with: windlass resume task_";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(ran.stderr.contains("or ask for more first: windlass send task_"), "{}", ran.stderr);
+}
+
 /// AX-065: a person sees what was refused, and why.
 #[test]
 fn a_refused_call_is_shown_with_its_reason() {
