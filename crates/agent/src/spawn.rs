@@ -191,7 +191,8 @@ impl Agent {
         }
         let child = spawn.task_id;
         let Some(state) = tree.state(child)? else { return Err(Error::Empty { task: child }) };
-        let complete = complete(&spawn, &state);
+        let why = tree.store().task(child)?.and_then(|row| row.detail);
+        let complete = complete(&spawn, &state, why);
         let mut outcome = match complete.status {
             SubAgentStatus::Completed => Outcome::ok(""),
             SubAgentStatus::Failed | SubAgentStatus::Timeout => Outcome::error(""),
@@ -265,8 +266,8 @@ fn created(parent: &TaskState, member: &Member) -> TaskCreated {
     }
 }
 
-/// What became of a sub-agent, from its journal alone.
-fn complete(spawn: &SubAgentSpawn, state: &TaskState) -> SubAgentComplete {
+/// What became of a sub-agent, and in whose words it was ended, if somebody's.
+fn complete(spawn: &SubAgentSpawn, state: &TaskState, why: Option<String>) -> SubAgentComplete {
     let status = match (state.status, state.reason) {
         (TaskStatus::Done, _) => SubAgentStatus::Completed,
         (_, StatusReason::Timeout) => SubAgentStatus::Timeout,
@@ -276,7 +277,10 @@ fn complete(spawn: &SubAgentSpawn, state: &TaskState) -> SubAgentComplete {
         SubAgentStatus::Completed => None,
         SubAgentStatus::Failed | SubAgentStatus::Timeout => Some(match &state.error {
             Some(error) => error.message.clone(),
-            None => "it was cancelled".to_owned(),
+            None => match why {
+                Some(why) => format!("it was cancelled: {why}"),
+                None => "it was cancelled".to_owned(),
+            },
         }),
     };
     SubAgentComplete {

@@ -278,7 +278,9 @@ impl Screen {
                 vec![text(&format!("↳ {} ({})", spawn.label, spawn.task_id))]
             }
             Event::SubAgentComplete(done) => {
-                vec![text(&format!("↲ {} {}: {}", done.label, done.status, done.output))]
+                let said = done.error.as_deref().filter(|_| done.output.is_empty());
+                let said = said.unwrap_or(&done.output);
+                vec![text(&format!("↲ {} {}: {said}", done.label, done.status))]
             }
             Event::BudgetHit(hit) => {
                 let [spent, limit] = [hit.spent, hit.limit].map(|amount| match hit.budget {

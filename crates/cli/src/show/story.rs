@@ -73,7 +73,10 @@ fn told(event: &Event, room: usize) -> Option<String> {
         Event::SandboxLost(lost) => lost.reason.clone(),
         Event::SandboxEnded(ended) => ended.kind.clone(),
         Event::SubAgentSpawn(spawn) => format!("{} ({})", spawn.label, spawn.task_id),
-        Event::SubAgentComplete(done) => format!("{} {}: {}", done.label, done.status, done.output),
+        Event::SubAgentComplete(done) => {
+            let said = done.error.as_deref().filter(|_| done.output.is_empty());
+            format!("{} {}: {}", done.label, done.status, said.unwrap_or(&done.output))
+        }
         Event::CompactionEnd(end) => format!(
             "{} turns summarized, {} kept, {} → {} tokens",
             end.summarized_turns, end.kept_turns, end.tokens_before, end.tokens_after

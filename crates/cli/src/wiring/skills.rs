@@ -138,7 +138,9 @@ fn called(
         None if is_command(text) => {
             let name = first_word(text);
             let message = format!("there is no skill `{name}`");
-            Err(Failure::usage(message, "see what there is with `windlass skills list`"))
+            let hint = "see what there is with `windlass skills list`, and what is wrong with others with \
+                        `windlass skills check`";
+            Err(Failure::usage(message, hint))
         }
         None => Ok(None),
     }

@@ -287,7 +287,7 @@ replies:
       - spawn_agent: {task: 'wait FIRST', label: first}
       - spawn_agent: {task: 'wait SECOND', label: second}
     task: wait for both
-  - {say: done, task: wait for both, expect: ['Sub-agent \"first\" failed', 'Sub-agent \"second\" completed']}
+  - {say: done, task: wait for both, expect: ['Sub-agent \"first\" failed', 'it was cancelled: too slow', 'Sub-agent \"second\" completed']}
   - {turn: 0, task: FIRST, bash: 'echo > first; sleep 600'}
   - {turn: 0, task: SECOND, say: quick}
 ";
@@ -296,7 +296,8 @@ replies:
     wait_for(|| program.workspace().join("first").exists());
     let tasks = program.windlass(&["tasks", "--json"]).json_lines();
     let first = tasks.iter().find(|task| task["goal"] == "wait FIRST").unwrap();
-    program.windlass(&["cancel", first["task_id"].as_str().unwrap()]).expect(0);
+    let first = first["task_id"].as_str().unwrap();
+    program.windlass(&["cancel", first, "--reason", "too slow"]).expect(0);
     Ran::from(child.wait_with_output().unwrap()).expect(0);
 
     let program = machine(script);
