@@ -82,16 +82,18 @@ impl Agent {
         if let Some(error) = stopped_at_budget(state).or_else(|| report::unfinished(state)) {
             return Some(Ending::Failed(error));
         }
-        let used = Duration::from_millis(state.active_ms(task.now()));
+        let used = Duration::from_millis(state.attempt_ms(task.now()));
         if self.settings.timeout.is_some_and(|limit| used >= limit) {
             return Some(Ending::Failed(self.timed_out()));
         }
-        let rounds = state.usage.iterations;
+        let rounds = state.attempt_rounds();
         if state.next() == Next::RunCalls && rounds >= self.settings.max_iterations {
             let message = format!("the agent used up its {rounds} tool rounds");
             return Some(Ending::Failed(
-                ErrorDetails::new(ErrorType::MaxIterationsExceeded, message)
-                    .hinted("raise `agent.max_iterations` (AGENT_MAX_ITERATIONS) and retry"),
+                ErrorDetails::new(ErrorType::MaxIterationsExceeded, message).hinted(
+                    "`windlass retry` gives it as many again; `agent.max_iterations` \
+                         (AGENT_MAX_ITERATIONS, `--max-iterations`) says how many",
+                ),
             ));
         }
         None
@@ -103,7 +105,9 @@ impl Agent {
             ErrorType::Timeout,
             format!("the task used up its {limit} s of active time"),
         )
-        .hinted("give it more time with `--timeout` (AGENT_TIMEOUT_SECONDS) and retry")
+        .hinted(
+            "`windlass retry` gives it as much again; `--timeout` (AGENT_TIMEOUT_SECONDS) says how much",
+        )
     }
 
     /// Journals the ending: the status it leaves the task in, and the result.

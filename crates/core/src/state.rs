@@ -171,6 +171,8 @@ pub struct TaskState {
     pub started: bool,
     /// Times it was retried.
     pub retries: u32,
+    /// Rounds and active time before the last retry: each attempt has its limits for itself.
+    before_attempt: (u32, u64),
     /// The doom-loop guard.
     pub guard: Guard,
     /// Where it stands between two compactions.
@@ -222,6 +224,7 @@ impl TaskState {
             error: None,
             started: false,
             retries: 0,
+            before_attempt: (0, 0),
             guard: Guard::default(),
             cycle: Cycle::default(),
             spending: Spending::default(),
@@ -255,6 +258,9 @@ impl TaskState {
                 self.status.check_move(moved.to)?;
                 if moved.to == TaskStatus::Retrying {
                     self.retries += 1;
+                    self.before_attempt = (self.usage.iterations, self.usage.duration_ms);
+                    // One that is told to try again may do again what it did last.
+                    self.guard.forget();
                     self.spending.retried();
                     self.unfinished = None;
                 }
@@ -383,6 +389,16 @@ impl TaskState {
     pub fn active_ms(&self, now: Timestamp) -> u64 {
         let running = self.segment.map_or(0, |(from, _)| millis(from, now));
         self.usage.duration_ms + running
+    }
+
+    /// Tool rounds of this attempt.
+    pub fn attempt_rounds(&self) -> u32 {
+        self.usage.iterations.saturating_sub(self.before_attempt.0)
+    }
+
+    /// Active time of this attempt up to `now`.
+    pub fn attempt_ms(&self, now: Timestamp) -> u64 {
+        self.active_ms(now).saturating_sub(self.before_attempt.1)
     }
 
     /// What is asked of a person, on the wire.

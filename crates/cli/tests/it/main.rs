@@ -20,6 +20,7 @@ mod gate;
 mod litellm;
 mod screen;
 mod replies;
+mod retrying;
 mod help;
 mod looking;
 mod setup;
