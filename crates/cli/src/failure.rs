@@ -3,6 +3,7 @@
 use crate::config::ConfigErrors;
 use windlass_coordinator::Error as Coordinated;
 use windlass_core::command::{ResultStatus, TaskResult};
+use windlass_core::status::TaskStatus;
 
 /// The command line, the configuration or the surroundings are wrong.
 pub const USAGE: u8 = 2;
@@ -81,6 +82,14 @@ fn hint(error: &Coordinated) -> String {
         }
         Coordinated::WorkspaceTaken { task, .. } => format!(
             "wait for it, stop it with `windlass cancel {task}`, or add `--share` to work side by side"
+        ),
+        Coordinated::Ended { task, status: TaskStatus::Failed } => {
+            format!("try it again with `windlass retry {task}`")
+        }
+        Coordinated::NotFailed { task, .. } => format!("go on with it: `windlass resume {task}`"),
+        Coordinated::TriedEnough { task, .. } => format!(
+            "see `windlass show {task}`; start anew with `windlass run`, and with more tries by \
+             `agent.max_retries`"
         ),
         Coordinated::Ended { task, .. } => {
             format!("see `windlass result {task}`; start anew with `windlass run`")

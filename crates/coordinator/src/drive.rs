@@ -150,9 +150,18 @@ impl Coordinator {
     pub async fn retry(&self, task: TaskId) -> Result<(), Error> {
         let owner = self.store.own(task).await?;
         let state = self.state(task)?;
-        let ended = Error::Ended { task, status: state.status };
-        if state.status != TaskStatus::Failed || state.retries >= state.created.max_retries {
-            return Err(ended);
+        let (status, times) = (state.status, state.retries);
+        match status {
+            TaskStatus::Failed if times < state.created.max_retries => {}
+            TaskStatus::Failed => return Err(Error::TriedEnough { task, times }),
+            TaskStatus::Done | TaskStatus::Cancelled => return Err(Error::Ended { task, status }),
+            TaskStatus::Todo
+            | TaskStatus::Running
+            | TaskStatus::Verifying
+            | TaskStatus::Reviewing
+            | TaskStatus::Blocked
+            | TaskStatus::Paused
+            | TaskStatus::Retrying => return Err(Error::NotFailed { task, status }),
         }
         let moved = StatusChanged {
             from: state.status,

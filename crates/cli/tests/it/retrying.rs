@@ -36,3 +36,24 @@ fn a_retry_forgets_how_often_an_agent_was_told_that_it_repeats_itself() {
     program.server.next(Answer::script("bash: echo same")).next(Answer::script("say: done"));
     program.windlass(&["retry", &program.task()]).expect(0);
 }
+
+/// What has not failed is gone on with, what has failed is tried again, and each is told the other's command.
+#[test]
+fn a_retry_of_what_has_not_failed_names_the_command_that_goes_on() {
+    let program = Program::playing("replies: [{ask_user: {question: sure?}}]");
+    program.windlass(&["run", "work"]).expect(3);
+    let task = program.task();
+    let refused = program.windlass(&["retry", &task]).expect(2);
+    assert!(refused.stderr.contains("is blocked, not failed"), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("windlass resume {task}")), "{}", refused.stderr);
+
+    let program = Program::playing("replies: []");
+    let mut run = program.command(&["run", "work"]);
+    run.env("AGENT_MAX_RETRIES", "1").output().unwrap();
+    let task = program.task();
+    let refused = program.windlass(&["resume", &task]).expect(2);
+    assert!(refused.stderr.contains(&format!("windlass retry {task}")), "{}", refused.stderr);
+    program.windlass(&["retry", &task]).expect(1);
+    let refused = program.windlass(&["retry", &task]).expect(2);
+    assert!(refused.stderr.contains("was tried again as often as it may be (1)"), "{}", refused.stderr);
+}
