@@ -3,7 +3,6 @@
 use std::io::{self, BufRead as _, Write as _};
 use std::sync::mpsc as std_mpsc;
 
-use tokio::signal::unix::Signal;
 use tokio::sync::mpsc;
 use windlass_coordinator::Error;
 use windlass_core::command::HitlRequest;
@@ -12,6 +11,7 @@ use windlass_core::question::Answer;
 use windlass_store::{self as store, QuestionRow, QuestionState, Which};
 
 use super::Setting;
+use super::interrupts::Interrupts;
 use crate::failure::Failure;
 use crate::show::{self, pages};
 
@@ -31,7 +31,7 @@ pub(super) async fn inline(
     setting: &Setting,
     asked: &HitlRequest,
     typed: &mut Typed,
-    interrupts: &mut Signal,
+    interrupts: &mut Interrupts,
 ) -> Result<Answered, Failure> {
     if let Some(asker) = asker(setting, asked.request_id)? {
         show::note(&format!("{asker} asks"));

@@ -2,6 +2,7 @@
 
 mod run;
 mod ask;
+mod interrupts;
 mod wait;
 mod serve;
 mod worker;

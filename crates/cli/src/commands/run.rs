@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::json;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Limits, Manner, Share, Submitted, Update};
@@ -20,6 +19,7 @@ use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::StatusReason;
 use windlass_model::Recorder;
 
+use super::interrupts::{Interrupt, Interrupts};
 use super::wait::{self, Waited};
 use super::{Setting, ask, look};
 use crate::args::{Headless, How, Printing, Resume, Until};
@@ -326,8 +326,7 @@ pub(super) async fn drive(
     // A sub-agent goes on with the task that started it.
     let task = setting.coordinator.root(task)?;
     let stop = CancellationToken::new();
-    let mut interrupts =
-        signal(SignalKind::interrupt()).context("Ctrl-C cannot be listened for")?;
+    let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
     let mut screen = Screen::new(printing, setting.look, &setting.coordinator.state(task)?);
     let mut typed = ask::Typed::default();
     loop {
@@ -391,7 +390,7 @@ async fn segment(
     task: TaskId,
     screen: &mut Screen,
     stop: &CancellationToken,
-    interrupts: &mut Signal,
+    interrupts: &mut Interrupts,
 ) -> Result<Option<TaskResult>, Failure> {
     let coordinator = &setting.coordinator;
     let mut following = coordinator.follow(task, last_seq(setting, task)?);
@@ -412,12 +411,15 @@ async fn segment(
                 Update::Preview(preview) => screen.preview(&preview),
             },
             _ = frames.tick(), if live => screen.tick(),
-            _ = interrupts.recv() => {
-                if stop.is_cancelled() {
+            interrupt = interrupts.recv() => {
+                let again = stop.is_cancelled() && interrupt != Interrupt::End;
+                if again {
                     screen.say(&format!("stopped; go on with: windlass resume {task}"));
                     return Ok(None);
                 }
-                screen.say("pausing; press Ctrl-C again to stop at once");
+                if !stop.is_cancelled() {
+                    screen.say("pausing; press Ctrl-C again to stop at once");
+                }
                 stop.cancel();
             }
         }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::id::TaskId;
@@ -12,6 +11,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::TaskRow;
 
 use super::Setting;
+use super::interrupts::Interrupts;
 use crate::failure::Failure;
 use crate::show::{Screen, plain};
 
@@ -49,7 +49,7 @@ pub(super) async fn until(
     task: TaskId,
     until: Timestamp,
     screen: &mut Screen,
-    interrupts: &mut Signal,
+    interrupts: &mut Interrupts,
 ) -> Result<Waited, Failure> {
     let (coordinator, store) = (&setting.coordinator, setting.coordinator.store());
     let clock = until.to_zoned(TimeZone::system()).strftime("%F %H:%M:%S").to_string();

@@ -55,5 +55,9 @@ fn a_retry_of_what_has_not_failed_names_the_command_that_goes_on() {
     assert!(refused.stderr.contains(&format!("windlass retry {task}")), "{}", refused.stderr);
     program.windlass(&["retry", &task]).expect(1);
     let refused = program.windlass(&["retry", &task]).expect(2);
-    assert!(refused.stderr.contains("was tried again as often as it may be (1)"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("was tried again as often as it may be (1)"),
+        "{}",
+        refused.stderr
+    );
 }
