@@ -290,7 +290,7 @@ fn complete(spawn: &SubAgentSpawn, state: &TaskState, why: Option<String>) -> Su
         status,
         output: state.final_text.clone().unwrap_or_default(),
         usage: state.usage,
-        cost_usd: state.priced.then_some(state.cost_spent),
+        cost_usd: state.known_cost(),
         duration_ms: state.usage.duration_ms,
         files_changed: state.changed_files.iter().cloned().collect(),
         error,

@@ -391,6 +391,11 @@ impl TaskState {
         self.usage.duration_ms + running
     }
 
+    /// What it has cost; `None` where it has spent and nobody knows what.
+    pub fn known_cost(&self) -> Option<f64> {
+        (self.priced || self.usage.total_tokens == 0).then_some(self.cost_spent)
+    }
+
     /// Tool rounds of this attempt.
     pub fn attempt_rounds(&self) -> u32 {
         self.usage.iterations.saturating_sub(self.before_attempt.0)

@@ -21,7 +21,7 @@ pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     let driven = coordinator.store().driven(task)?;
     let records = coordinator.store().journal(task)?;
     let gauge = pages::gauge(&records, &state);
-    let spent = state.priced.then_some(state.cost_spent);
+    let spent = state.known_cost();
     if args.json {
         let row = coordinator.store().task(task)?;
         let mut shown = row.map(|row| pages::task_json(&row, driven, spent)).unwrap_or_default();

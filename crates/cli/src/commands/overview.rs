@@ -93,7 +93,8 @@ fn rows(setting: &Setting, filter: &Filter) -> Result<Vec<Row>, Failure> {
             // They end with whoever drives the task (MS-124).
             background = driven.map(|_| state.background).unwrap_or_default();
         }
-        let priced = task.cost_spent > 0.0 || store.is_priced(id)?;
+        let nothing = task.usage.total_tokens == 0;
+        let priced = nothing || task.cost_spent > 0.0 || store.is_priced(id)?;
         rows.push(Row {
             cost: priced.then_some(task.cost_spent),
             driven,
@@ -333,7 +334,8 @@ pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     let schedules = store.schedules()?;
     let active = schedules.iter().filter(|row| row.state == ScheduleState::Active).count();
     // Where nothing is known of any, nothing is known.
-    let cost = live.iter().filter_map(|row| row.cost).reduce(|sum, cost| sum + cost);
+    let known = live.iter().filter_map(|row| row.cost);
+    let cost = known.reduce(|sum, cost| sum + cost).or_else(|| live.is_empty().then_some(0.0));
     let tokens: u64 = live.iter().map(|row| row.task.usage.total_tokens).sum();
     let hours = config.agent.autonomous_max_hours.as_secs_f64() / 3600.0;
     let shown = json!({
