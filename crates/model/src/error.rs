@@ -184,6 +184,11 @@ impl Error {
         self.fault.category()
     }
 
+    /// How long the server wants to be left alone; it was waited for as often, or as long, as it is here.
+    pub fn stay_away(&self) -> Option<Duration> {
+        self.fault.retry_after().filter(|_| self.retryable())
+    }
+
     /// Whether the same request may be sent again later with a chance.
     pub fn retryable(&self) -> bool {
         self.category() == Category::Transient
