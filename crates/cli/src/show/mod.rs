@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 pub use look::{Look, Paint};
 pub use markdown::render as markdown;
-pub use meter::Gauge;
 pub use plain::plain;
 pub use screen::Screen;
 pub use table::Table;
