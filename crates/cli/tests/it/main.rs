@@ -10,6 +10,7 @@ mod bad_input;
 mod owners;
 mod long_agents;
 mod long_compaction;
+mod long_summaries;
 mod long_memory;
 mod long_refused;
 mod skills;
