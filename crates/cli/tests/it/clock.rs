@@ -153,6 +153,47 @@ fn tasks_shows_everything_that_goes_on() {
     assert!(page.contains("every 1h, next"), "{page}");
 }
 
+/// MS-121, MS-123, MS-127: tasks left to the service, the one too many with its place in line, and what each
+/// may cost.
+#[test]
+fn tasks_shows_the_queue_and_the_budgets() {
+    let program = Program::playing("replies: [{say: done}]");
+    let directory = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&directory).unwrap();
+    let prices = "[models.\"gpt-4o\"]\ninput = 10.0\noutput = 10.0\n";
+    std::fs::write(directory.join("config.toml"), prices).unwrap();
+    let run = |goal: &str, session: Option<&str>| {
+        let mut args = vec!["run", goal, "--detach", "--json", "--budget", "2.5"];
+        args.extend(session.into_iter().flat_map(|session| ["--session", session]));
+        program.windlass(&args).expect(0).json_lines().remove(0)
+    };
+    let session = run("one", None)["session_id"].as_str().unwrap().to_owned();
+    for goal in ["two", "three"] {
+        assert_eq!(run(goal, Some(&session))["place"], Value::Null);
+    }
+    assert_eq!(run("four", Some(&session))["place"], 1);
+    let rows = program.windlass(&["tasks", "--json"]).expect(0).json_lines();
+    let of = |goal: &str| rows.iter().find(|row| row["goal"] == goal).unwrap();
+    for goal in ["one", "two", "three", "four"] {
+        let row = of(goal);
+        assert_eq!(
+            (&row["status"], &row["next_action"]),
+            (&"todo".into(), &"start".into()),
+            "{row}"
+        );
+        assert_eq!((&row["cost_budget"], &row["cost_usd"]), (&2.5.into(), &0.0.into()), "{row}");
+        assert_eq!(row["scheduler"]["status"], "queued", "{row}");
+        assert_eq!(
+            row["queue_place"],
+            if goal == "four" { 1.into() } else { Value::Null },
+            "{row}"
+        );
+    }
+    let page = program.windlass(&["tasks"]).expect(0).stdout;
+    let line = page.lines().find(|line| line.ends_with("four")).unwrap();
+    assert!(line.contains("queued 1") && line.contains("$0.00 of $2.50"), "{page}");
+}
+
 /// MS-122, MS-124, MS-127: who works on it, what it left running, what it may cost.
 #[test]
 fn a_running_task_shows_its_worker_and_background_commands() {
