@@ -116,6 +116,39 @@ async fn a_plan_is_a_note_and_gates_nothing() {
     assert_eq!(last["content"], told, "the result holds the file, word for word");
 }
 
+/// ES-045, ES-306: what another process reads of a parked task is all that it needs to go on with it.
+#[tokio::test]
+async fn a_conversation_is_kept_whole() {
+    let stage = Stage::set(
+        "
+        goal: paint
+        replies:
+          - write: {path: output/a.md, content: half of it}
+          - update_plan: {steps: [{id: a, description: first, status: in_progress}]}
+          - publish_deliverable: {filepath: output/a.md, description: what there is, type: report}
+          - ask_user: {question: which colour?}
+          - say: painted
+        ",
+    );
+    let task = stage.submit().await;
+    let question = stage.drive(task).await.hitl_request.unwrap().request_id;
+    let root = stage.coordinator.store().dir().root().to_owned();
+    let other = windlass_store::Store::open(&root, windlass_store::Options::default()).unwrap();
+    let records = other.journal(task).unwrap();
+    let events = records.iter().map(|record| (record.at, &record.event));
+    let state = windlass_core::state::TaskState::fold(events).unwrap().unwrap();
+    assert_eq!((state.id(), state.usage.iterations, state.usage.compactions), (task, 3, 0));
+    assert_eq!(state.plan.as_ref().unwrap().steps[0].description, "first");
+    assert_eq!(state.deliverables.keys().collect::<Vec<_>>(), ["output/a.md"]);
+    assert!(state.sub_agents.is_empty() && state.started);
+    assert!(other.task(task).unwrap().unwrap().started_at.is_some());
+
+    stage.coordinator.answer(question, "blue", "ada").await.unwrap();
+    assert_eq!(stage.drive(task).await.final_message.unwrap(), "painted");
+    let requests = stage.server.requests();
+    requests[4].assert_extends(&requests[3]);
+}
+
 /// ES-113: nothing is started that no call asked for.
 #[tokio::test]
 async fn a_reply_without_calls_ends_the_task() {

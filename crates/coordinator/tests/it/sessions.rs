@@ -289,7 +289,7 @@ async fn a_session_that_stays_busy_is_handed_back() {
     assert!(matches!(busy, Error::SessionBusy { .. }) && busy.is_transient(), "{busy}");
 }
 
-/// ES-292, O-32: a command that comes again names the task it made; its workspace is its own.
+/// ES-048, ES-172, ES-292, O-32: a command that comes again names the task it made; its workspace is its own.
 #[tokio::test]
 async fn a_repeated_command_starts_nothing() {
     let world = World::routed("replies: []", NEW);
@@ -301,4 +301,7 @@ async fn a_repeated_command_starts_nothing() {
     let row = world.coordinator().store().task(first.task).unwrap().unwrap();
     assert!(row.workspace.ends_with(&format!("workspaces/{}", first.task)), "{}", row.workspace);
     assert!(std::path::Path::new(&row.workspace).is_dir());
+    let other = world.task("another").await;
+    let other = world.coordinator().store().task(other).unwrap().unwrap();
+    assert_ne!(other.workspace, row.workspace, "two tasks, two workspaces");
 }
