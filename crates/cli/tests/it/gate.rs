@@ -126,15 +126,37 @@ fn unrestricted_is_refused_without_the_opt_in() {
 /// Must show 5; MS-046: manual control asks for an edit even where the profile allows it, and for each.
 #[test]
 fn manual_control_asks_for_an_edit_under_trusted() {
-    let script = "replies: [{read: old.txt}, {edit: {path: old.txt, old_string: x, new_string: z}}, \
-                  {say: done}]";
-    let program = playing(script);
+    let edit = |from: &str, to: &str| {
+        format!("{{edit: {{path: old.txt, old_string: {from}, new_string: {to}}}}}")
+    };
+    let edits = [edit("x", "b"), edit("b", "c"), edit("c", "d")].join(", ");
+    let program = playing(&format!("replies: [{{read: old.txt}}, {edits}, {{say: done}}]"));
     let ran = program.windlass(&["run", "x", "--control", "manual", "--json"]).expect(3);
     assert!(ran.result()["hitl_request"]["question"].as_str().unwrap().contains("`edit`"));
+    assert_eq!(program.file("old.txt"), "x", "looking is not asked about, editing is");
     let task = program.task();
+    program.windlass(&["answer", &task, "Allow"]).expect(0);
+    program.windlass(&["resume", &task, "--json"]).expect(3);
+    assert_eq!(program.file("old.txt"), "b", "one answer, one call");
     program.windlass(&["answer", &task, "Allow All"]).expect(0);
     program.windlass(&["resume", &task, "--json"]).expect(0);
-    assert_eq!(program.file("old.txt"), "z");
+    assert_eq!(program.file("old.txt"), "d");
+}
+
+/// MS-062: what the configuration names runs under `restricted`, and nothing beside it.
+#[test]
+fn restricted_runs_what_is_allowlisted() {
+    let program =
+        playing("replies: [{bash: touch made.txt}, {bash: touch other.txt}, {say: done}]");
+    let config = program.data.path().join(".config/windlass/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(&config, "[policy]\nallow = ['touch made.txt']\n").unwrap();
+    let run = ["run", "x", "--permission-profile", "restricted", "--json"];
+    let ran = program.windlass(&run).expect(0);
+    let decisions: Vec<_> = risk_checks(&ran).iter().map(|it| it["decision"].clone()).collect();
+    assert_eq!(decisions, ["allow", "deny"]);
+    assert!(program.workspace().join("made.txt").exists());
+    assert!(!program.workspace().join("other.txt").exists());
 }
 
 /// Must show 5; ES-203, MS-066: not offered, and a forged call is refused.

@@ -22,6 +22,7 @@ mod screen;
 mod replies;
 mod help;
 mod looking;
+mod cut_outputs;
 mod setup;
 mod demo;
 mod instructions;

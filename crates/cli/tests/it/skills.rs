@@ -237,7 +237,7 @@ fn skills_are_listed_shown_and_checked() {
     assert!(broken.stderr.contains("broken.md:3:"), "{broken:?}");
 }
 
-/// ES-244: the merged skills are one directory, in the sandbox and for file tools alike.
+/// ES-131, ES-244: the merged skills are one directory, in the sandbox and for file tools alike.
 #[test]
 fn commands_and_file_tools_see_the_same_merged_skills() {
     let script = "
@@ -255,6 +255,9 @@ replies:
     let sent = contents(program.server.requests().last().unwrap());
     assert!(sent.iter().any(|text| text.contains("SKILL.md\nscripts\necho going")), "{sent:?}");
     assert!(sent.iter().any(|text| text.contains("Deploy it.")), "{sent:?}");
+    let (_, section) = sent[0].split_once("# Skills\n").expect("skills are part of the prompt");
+    assert!(section.contains("- `deploy`: Ship it\n"), "by name and description: {section}");
+    assert!(!sent[0].contains("Deploy it."), "and not with their text");
     assert!(!sent.last().unwrap().contains("mine now"), "read-only: {sent:?}");
 }
 
