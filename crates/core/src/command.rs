@@ -117,7 +117,18 @@ impl ResultStatus {
             TaskStatus::Paused => Some(Self::Paused),
             TaskStatus::Blocked => Some(match reason {
                 StatusReason::Timeout | StatusReason::Error => Self::Failed,
-                _ => Self::BlockedUser,
+                StatusReason::User
+                | StatusReason::Finished
+                | StatusReason::Question
+                | StatusReason::Budget
+                | StatusReason::Deadline
+                | StatusReason::Dependency
+                | StatusReason::Schedule
+                | StatusReason::MergeConflict
+                | StatusReason::AwaitingMessage
+                | StatusReason::ContextFull
+                | StatusReason::Shutdown
+                | StatusReason::Storage => Self::BlockedUser,
             }),
             TaskStatus::Todo
             | TaskStatus::Running

@@ -187,16 +187,7 @@ fn http(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// An error with its causes, in one line.
+/// An error with its causes, in one line of bounded length.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let words = cause.to_string();
-        if !text.contains(&words) {
-            text.push_str(&format!(": {words}"));
-        }
-        source = cause.source();
-    }
-    windlass_core::text::one_line(&text, 500)
+    windlass_core::text::one_line(&windlass_core::text::with_causes(error), 500)
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use windlass_core::outcome::{Ending, Fact, Outcome, Recovery};
 use windlass_core::policy::Class;
+use windlass_core::text::with_causes;
 use windlass_sandbox::{Command, Ended, Error, Exit, KILL_GRACE, Running};
 
 use super::collect::Collector;
@@ -126,8 +127,9 @@ impl Shell {
         &self,
         command: Command,
     ) -> Result<(Running, Option<String>), Outcome> {
-        let failed =
-            |error: Error| Outcome::error(format!("The command did not start: {}.", chain(&error)));
+        let failed = |error: Error| {
+            Outcome::error(format!("The command did not start: {}.", with_causes(&error)))
+        };
         let home = self.start_directory();
         let elsewhere =
             (command.cwd != home).then(|| Command { cwd: home.clone(), ..command.clone() });
@@ -196,15 +198,4 @@ fn outcome(
         outcome.facts.push(Fact::WorkingDirectory { path: path.display().to_string() });
     }
     outcome
-}
-
-/// An error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }
