@@ -194,7 +194,7 @@ fn tasks_shows_the_queue_and_the_budgets() {
     assert!(line.contains("queued 1") && line.contains("$0.00 of $2.50"), "{page}");
 }
 
-/// MS-122, MS-124, MS-127: who works on it, what it left running, what it may cost.
+/// MS-122, MS-124, MS-127, MS-140: who works on it, what it left running, what it may cost.
 #[test]
 fn a_running_task_shows_its_worker_and_background_commands() {
     let script = "
@@ -211,13 +211,23 @@ replies:
             break row;
         }
     };
-    assert_eq!(row["worker"]["process_pid"], running.id());
+    let worker = &row["worker"];
+    assert_eq!(worker["process_pid"], running.id());
+    assert_eq!(worker["current_model"], "litellm/gpt-4o");
+    assert!(worker["context_usage_percent"].as_f64().unwrap() > 0.0, "{worker}");
+    worker["last_heartbeat_at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
     assert_eq!((&row["driven_by"], &row["resumable"]), (&running.id().into(), &false.into()));
     let page = program.windlass(&["tasks"]).expect(0).stdout;
     assert!(page.contains(&format!("worker {}", running.id())), "{page}");
     assert!(page.contains("in the background of"), "{page}");
     program.windlass(&["cancel", row["task_id"].as_str().unwrap()]).expect(0);
     assert_eq!(running.wait().unwrap().code(), Some(5));
+    let row = program.windlass(&["tasks", "--all", "--json"]).expect(0).json_lines().remove(0);
+    assert_eq!(
+        (&row["worker"], &row["driven_by"]),
+        (&Value::Null, &Value::Null),
+        "nobody any more"
+    );
 }
 
 /// MS-207: how much autonomous work may be is shown beside how much goes on.
