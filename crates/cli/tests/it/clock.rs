@@ -205,12 +205,13 @@ replies:
     let program = Program::playing(script);
     let mut running = program.start(&["run", "wait", "-q", "--sandbox", "host"]);
     program.server.requests_reach_blocking(2);
-    let row = loop {
+    // Each look is a process of its own, so this many take long enough.
+    let row = (0..500).find_map(|_| {
         let row = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
-        if row["worker"].is_object() && row["background"] != serde_json::json!({}) {
-            break row;
-        }
-    };
+        let both = row["worker"].is_object() && row["background"] != serde_json::json!({});
+        both.then_some(row)
+    });
+    let row = row.expect("a worker and a background command");
     let worker = &row["worker"];
     assert_eq!(worker["process_pid"], running.id());
     assert_eq!(worker["current_model"], "litellm/gpt-4o");

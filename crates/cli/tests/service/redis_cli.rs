@@ -29,12 +29,11 @@ async fn a_plain_client_submits_a_task_answers_its_question_and_reads_the_result
     let answer = serde_json::json!({ "request_id": asked["request_id"], "response": "blue" });
     redis.cli(&["XADD", "hitl-response-received", "*", "data", &answer.to_string()]);
     world.until_status(submission.task, TaskStatus::Done).await;
-    let results = loop {
+    let both = || {
         let all = world.published(OutStream::TaskResult);
-        if all.len() == 2 {
-            break all;
-        }
+        (all.len() == 2).then_some(all)
     };
+    let results = world.until_seen("both results are published", both).await;
     // By the names of the contract: what a client reads that knows nothing of us.
     for (stream, count) in [("task-result", 2), ("hitl-request-command", 1)] {
         assert_eq!(redis.cli(&["XLEN", stream]), count.to_string(), "{stream}");
