@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use crate::minder::Word;
 use crate::output::Output;
 use crate::protocol::{Cause, Report, cost};
 use crate::sys;
+use crate::talk::{self, Word};
 
 /// How long a minder may take beyond the grace it was given.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -48,6 +48,7 @@ impl Command {
         let mut packet = [0; 8192];
         while let Ok(count) = sys::receive(&self.control, &mut packet) {
             match Word::parse(&packet[..count]) {
+                Some(Word::Ready) => {}
                 Some(Word::Started) => Report::Started { id }.write(out),
                 Some(Word::Refused { stage, errno }) => {
                     self.refused = true;
@@ -63,8 +64,7 @@ impl Command {
         if self.ended.is_none() && self.ended_by_us.is_none() {
             self.ended_by_us = Some(cause);
         }
-        let packet = [b"T".as_slice(), &grace_ms.to_le_bytes()].concat();
-        let _ = sys::send(&self.control, &packet);
+        talk::order_end(&self.control, grace_ms);
         if !self.gone {
             // Where a command can reach its minder it may have stopped it.
             sys::kill(self.minder, sys::SIGCONT);

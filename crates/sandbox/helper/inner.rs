@@ -5,9 +5,10 @@
 //!   against credit, so what is buffered is bounded by the windows of what runs.
 //! - A command's end is reported once, after its whole tree is gone and all its output is sent.
 //! - Whatever comes to it as an orphan is ended at once: every living command has its minder.
-//! - From the first command on, one minder waits for the next: what it takes to confine one is done before it
-//!   is asked for.
+//! - From the first command on, a minder waits for the next: what it takes to confine one, and to start its
+//!   shell, is done before it is asked for.
 
+mod orders;
 mod start;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::Instant;
 
+use crate::ahead::Surroundings;
 use crate::command::Command;
 use crate::confine::{self, Bounded, Confinement};
 use crate::connection::Connection;
@@ -25,9 +27,9 @@ use crate::group::{self, Group};
 use crate::minder;
 use crate::output;
 use crate::protocol::{
-    Cause, Isolation, MAX_CONNECTIONS, Order, Reach, Ready, Report, Setup, WINDOW,
+    Cause, Isolation, MAX_CONNECTIONS, Reach, Ready, Report, Setup,
 };
-use crate::{root, sys, wire};
+use crate::{root, sys};
 use start::Spare;
 
 /// What the outgoing buffer may keep allocated when idle.
@@ -73,8 +75,10 @@ struct Inner<'a> {
     sent: usize,
     commands: BTreeMap<u32, Command>,
     spare: Option<Spare>,
-    /// Whether a command was started since a spare was last made.
-    started: bool,
+    /// Where the last script ran: there the next shell is started ahead.
+    usual: Option<Surroundings>,
+    /// How often in a row a shell started ahead could not be found.
+    not_found: u32,
     connections: BTreeMap<u32, Connection>,
     next_connection: u32,
     over: bool,
@@ -86,6 +90,7 @@ enum Source {
     From,
     To,
     Signals,
+    Spare,
     Listener,
     Control(u32),
     Output(u32, usize),
@@ -182,7 +187,8 @@ impl<'a> Inner<'a> {
             sent: 0,
             commands: BTreeMap::new(),
             spare: None,
-            started: false,
+            usual: None,
+            not_found: 0,
             connections: BTreeMap::new(),
             next_connection: 1,
             over: false,
@@ -218,11 +224,6 @@ impl<'a> Inner<'a> {
                 self.settle(id);
             }
             self.flush();
-            if self.wants_spare() && !self.over {
-                // Whoever was just told something has better use for this processor.
-                sys::step_back();
-                self.make_spare();
-            }
         }
     }
 
@@ -236,6 +237,9 @@ impl<'a> Inner<'a> {
             add(self.to.as_raw_fd(), sys::POLLOUT, Source::To);
         }
         add(self.signals.as_raw_fd(), sys::POLLIN, Source::Signals);
+        if let Some(control) = self.spare.as_ref().and_then(Spare::coming) {
+            add(control, sys::POLLIN, Source::Spare);
+        }
         if let Some(listener) = &self.listener
             && self.connections.len() < MAX_CONNECTIONS
         {
@@ -358,6 +362,11 @@ impl<'a> Inner<'a> {
         match source {
             Source::From => self.receive(),
             Source::To | Source::Signals => {}
+            Source::Spare => {
+                if let Some(spare) = &mut self.spare {
+                    spare.hear(&self.shell);
+                }
+            }
             Source::Listener => self.accept(),
             Source::Control(id) => {
                 if let Some(command) = self.commands.get_mut(&id)
@@ -373,82 +382,6 @@ impl<'a> Inner<'a> {
             }
             Source::Input(id) => self.feed(id),
             Source::Connection(id) => self.carry(id, events),
-        }
-    }
-
-    fn receive(&mut self) {
-        match sys::receive(self.from, &mut self.buffer) {
-            Ok(0) => self.over = true,
-            Ok(count) => self.received.extend_from_slice(&self.buffer[..count]),
-            Err(error) if sys::errno(&error) == sys::EAGAIN => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => self.over = true,
-        }
-        let received = std::mem::take(&mut self.received);
-        let mut rest = received.as_slice();
-        loop {
-            match wire::cut(rest) {
-                Ok(Some((frame, length))) => {
-                    match Order::read(frame) {
-                        Ok(order) => self.obey(order),
-                        // A windlass that speaks another language is no windlass of ours.
-                        Err(_) => self.over = true,
-                    }
-                    rest = &rest[length..];
-                }
-                Ok(None) => break,
-                Err(_) => {
-                    self.over = true;
-                    break;
-                }
-            }
-        }
-        self.received = rest.to_vec();
-    }
-
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Setup(_) => self.over = true,
-            Order::Start(start) => {
-                let id = start.id;
-                if let Err(error) = self.start(start) {
-                    let errno = sys::errno(&error);
-                    Report::Refused { id, stage: "start".to_owned(), errno }.write(&mut self.out);
-                }
-            }
-            Order::Kill { id, grace_ms } => {
-                if let Some(command) = self.commands.get_mut(&id) {
-                    command.end(Cause::Killed, grace_ms);
-                }
-            }
-            Order::Input { id, bytes } => {
-                if let Some(command) = self.commands.get_mut(&id) {
-                    command.waiting_input.push_back(bytes);
-                }
-                self.feed(id);
-            }
-            Order::Taken { id, credit } => {
-                if let Some(command) = self.commands.get_mut(&id) {
-                    command.credit = command.credit.saturating_add(credit).min(WINDOW);
-                }
-            }
-            Order::Reply { connection, bytes } => {
-                if let Some(found) = self.connections.get_mut(&connection) {
-                    found.reply(bytes);
-                    self.carry(connection, 0);
-                }
-            }
-            Order::Passed { connection, credit } => {
-                if let Some(found) = self.connections.get_mut(&connection) {
-                    found.grant(credit);
-                }
-            }
-            Order::Hangup { connection } => {
-                if let Some(found) = self.connections.get_mut(&connection) {
-                    found.finish();
-                    self.carry(connection, 0);
-                }
-            }
         }
     }
 
@@ -491,8 +424,11 @@ impl<'a> Inner<'a> {
         }
         let starved = self.ended_for_memory() > command.ended_for_memory_before;
         let (cause, value) = command.cause(starved);
-        let cwd = command.ended.map_or(String::new(), |(_, cwd)| cwd);
+        let cwd = command.ended.as_ref().map_or(String::new(), |(_, cwd)| cwd.clone());
         Report::Ended { id, cause, value, cwd }.write(&mut self.out);
+        // Whoever waits for the end hears it before anything is done for the next command.
+        self.flush();
+        self.keep(command);
     }
 
     fn accept(&mut self) {

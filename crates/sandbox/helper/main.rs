@@ -10,6 +10,7 @@
 //! - Both have one thread, so entering namespaces and forking are sound.
 //! - Nothing of ours reaches a command: every descriptor closes with the next program.
 
+mod ahead;
 mod command;
 mod confine;
 mod connection;
@@ -22,8 +23,10 @@ mod program;
 #[path = "../src/protocol.rs"]
 #[allow(dead_code, reason = "each side uses its half")]
 mod protocol;
+mod rights;
 mod root;
 mod sys;
+mod talk;
 #[path = "../src/wire.rs"]
 mod wire;
 

@@ -17,7 +17,6 @@ unsafe extern "C" {
     pub safe fn _exit(code: c_int) -> !;
     pub safe fn kill(pid: c_int, signal: c_int) -> c_int;
     pub safe fn dup2(from: c_int, to: c_int) -> c_int;
-    safe fn sched_yield() -> c_int;
     fn syscall(number: c_long, ...) -> c_long;
     fn prctl(option: c_int, ...) -> c_int;
     fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
@@ -91,6 +90,8 @@ pub const MS_SLAVE: u64 = 1 << 19;
 pub mod number {
     #[cfg(target_arch = "x86_64")]
     mod arch {
+        pub const SENDMSG: i64 = 46;
+        pub const RECVMSG: i64 = 47;
         pub const CLONE: i64 = 56;
         pub const SETGROUPS: i64 = 116;
         pub const SETRESUID: i64 = 117;
@@ -101,6 +102,8 @@ pub mod number {
     }
     #[cfg(target_arch = "aarch64")]
     mod arch {
+        pub const SENDMSG: i64 = 211;
+        pub const RECVMSG: i64 = 212;
         pub const CLONE: i64 = 220;
         pub const SETGROUPS: i64 = 159;
         pub const SETRESUID: i64 = 147;
@@ -170,11 +173,6 @@ pub fn fork(flags: u64) -> io::Result<i32> {
     // SAFETY: no stack, no thread-local areas and no memory are shared: it is a fork.
     unsafe { raw(number::CLONE, [(flags | SIGCHLD as u64) as usize, 0, 0, 0, 0]) }
         .map(|pid| pid as i32)
-}
-
-/// Lets others run first that wait for this processor.
-pub fn step_back() {
-    sched_yield();
 }
 
 pub fn set_process(option: c_int, value: c_ulong) -> io::Result<()> {
@@ -437,6 +435,16 @@ pub fn close_from(first: u32, on_exec: bool) {
                 }
             }
         }
+    }
+}
+
+/// Has the next program find this descriptor under that number.
+pub fn pass_on(fd: RawFd, number: RawFd) {
+    if fd != number {
+        dup2(fd, number);
+    } else {
+        // SAFETY: F_SETFD with no flag set.
+        unsafe { fcntl(fd, 2, 0) };
     }
 }
 

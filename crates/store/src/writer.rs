@@ -7,10 +7,10 @@
 //!   whole batch and fails every caller in it, with nothing half-done.
 //! - The queue is bounded by permits: a caller waits for room, and that is the backpressure.
 
+mod queue;
 mod thread;
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::Error;
 use crate::changes::Ticks;
 use crate::error::Fault;
+use queue::{Sender, queue};
 use thread::Thread;
 
 /// Work waiting for the writer; beyond it callers wait.
@@ -136,7 +137,7 @@ impl Writer {
         ticks: Ticks,
         hook: Option<CommitHook>,
     ) -> Result<Self, Error> {
-        let (queue, messages) = channel();
+        let (queue, messages) = queue().map_err(|source| Error::file(&path, source))?;
         let failed = |error| Error::sqlite(&path, error);
         let thread =
             Thread::prepare(connection, path.clone(), messages, ticks, hook).map_err(failed)?;

@@ -1,61 +1,97 @@
 //! Starting a command: by the minder that waits for one, or by one that is made now.
 //!
 //! Confining a minder (namespaces, `/proc`, Landlock, the filter) takes about as long as starting the
-//! command itself. So one is confined ahead.
+//! command itself. So one whose command left nothing behind is kept for the next, and has a shell ready for it.
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::fchown;
 use std::time::{Duration, Instant};
 
 use super::Inner;
+use crate::ahead::{Surroundings, Waiting};
 use crate::command::{Command, NUDGE};
-use crate::minder::{self, Plan, What};
+use crate::minder::{self, Plan};
 use crate::output::Output;
-use crate::protocol::{Isolation, Order, Start, WINDOW};
+use crate::protocol::{Isolation, Report, Start, WINDOW};
 use crate::sys;
+use crate::talk::{Again, Told, Word};
 
-/// The longest order that a spare minder is given: it fits into a pipe that nobody reads yet.
-const MAX_SPARE_BYTES: usize = 32 * 1024;
+/// How long a minder that gets ready is waited for; it takes a millisecond or two.
+const GETS_READY_MS: i32 = 250;
+
+/// How often in a row a shell started ahead cannot be found before none is started any more: this system does
+/// not show it.
+const NEVER_FOUND: u32 = 16;
 
 /// A minder that waits for its command.
 pub(super) struct Spare {
     pub(super) minder: i32,
     control: OwnedFd,
     output: Output,
-    orders: OwnedFd,
+    shell: Shell,
+}
+
+/// What a spare minder has started ahead.
+enum Shell {
+    None,
+    /// The minder was asked for it, and has not said yet that it is done.
+    Coming(Waiting),
+    Ready(Waiting),
+}
+
+impl Spare {
+    /// The descriptor to hear on that it is ready.
+    pub(super) fn coming(&self) -> Option<RawFd> {
+        matches!(self.shell, Shell::Coming(_)).then(|| self.control.as_raw_fd())
+    }
+
+    /// Takes the word of a minder that is ready, and lays hands on its shell.
+    pub(super) fn hear(&mut self, shell: &str) {
+        let mut packet = [0; 1024];
+        let Ok(count) = sys::receive(&self.control, &mut packet) else { return };
+        let said = Word::parse(&packet[..count]);
+        if let Shell::Coming(mut waiting) = std::mem::replace(&mut self.shell, Shell::None)
+            && matches!(said, Some(Word::Ready))
+        {
+            waiting.find(self.minder, shell);
+            self.shell = Shell::Ready(waiting);
+        }
+    }
 }
 
 impl Inner<'_> {
     pub(super) fn start(&mut self, start: Start) -> io::Result<()> {
-        self.started = true;
-        if let Some(spare) = self.spare.take_if(|_| !start.stdin) {
-            let mut order = Vec::new();
-            Order::Start(start.clone()).write(&mut order);
-            if order.len() <= MAX_SPARE_BYTES
-                && matches!(sys::send(&spare.orders, &order), Ok(sent) if sent == order.len())
-            {
+        if let Some(surroundings) = Surroundings::of(&start, &self.shell) {
+            self.usual = Some(surroundings);
+        }
+        if let Some(mut spare) = self.spare.take_if(|_| !start.stdin) {
+            let given = self.give(&mut spare, &start);
+            let told = match given {
+                true => Told::Given { background: start.background },
+                false => Told::New(start.clone()),
+            };
+            // One that has its script runs it, whether or not its minder lives to hear so.
+            if told.send(&spare.control).is_ok() || given {
                 let Spare { minder, control, output, .. } = spare;
                 self.watch(&start, minder, control, output, None);
+                if given {
+                    Report::Started { id: start.id }.write(&mut self.out);
+                }
                 return Ok(());
             }
-            // It hears the end of its orders and goes.
+            // It hears that nothing will come, and goes.
         }
-        let owner = self.owner();
-        let (output, out, err) = Output::open(self.announced, owner)?;
+        let (output, out, err) = Output::open(self.announced, self.owner())?;
         let (control, theirs) = sys::packets()?;
         let (stdin, input) = if start.stdin {
-            let (from, to) = sys::pipe(0)?;
-            sys::set_nonblocking(&to)?;
-            if let Some((uid, gid)) = owner {
-                fchown(&from, Some(uid), Some(gid))?;
-            }
+            let (from, to) = self.pipe_in()?;
             (from, Some(to))
         } else {
             (self.nothing.try_clone()?.into(), None)
         };
-        let minder = self.fork(What::Now(&start), [stdin, out, err], theirs)?;
+        let minder = self.fork(&start, [stdin, out, err], theirs)?;
         sys::set_nonblocking(&control)?;
         self.watch(&start, minder, control, output, input);
         Ok(())
@@ -67,7 +103,17 @@ impl Inner<'_> {
         given_away.then_some((self.setup.uid, self.setup.gid))
     }
 
-    fn fork(&self, what: What<'_>, streams: [OwnedFd; 3], control: OwnedFd) -> io::Result<i32> {
+    /// A pipe that a command reads from, and may open by name.
+    fn pipe_in(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+        let (from, to) = sys::pipe(0)?;
+        sys::set_nonblocking(&to)?;
+        if let Some((uid, gid)) = self.owner() {
+            fchown(&from, Some(uid), Some(gid))?;
+        }
+        Ok((from, to))
+    }
+
+    fn fork(&self, start: &Start, streams: [OwnedFd; 3], control: OwnedFd) -> io::Result<i32> {
         let flags = match self.setup.isolation {
             Isolation::Namespaces => sys::CLONE_NEWPID | sys::CLONE_NEWNS,
             Isolation::Host | Isolation::Landlock | Isolation::Container => 0,
@@ -79,7 +125,7 @@ impl Inner<'_> {
                     sys::dup2(self.nothing.as_raw_fd(), number);
                 }
                 minder::mind(Plan {
-                    what,
+                    start,
                     shell: &self.shell,
                     isolation: self.setup.isolation,
                     confinement: self.confinement.as_ref(),
@@ -122,34 +168,48 @@ impl Inner<'_> {
         self.commands.insert(start.id, command);
     }
 
-    /// Whether a minder is to be made for the next command: only where a namespace of its own, or the
-    /// container's, ends all. With a namespace of its own while another's command runs, when windlass waits
-    /// anyway; in a container, where commands see each other's processes, when none runs.
-    pub(super) fn wants_spare(&self) -> bool {
-        let now = match self.setup.isolation {
+    /// Has the minder of a command that ended wait for the next: only where a namespace of its own, or the
+    /// container's, ends all, and one is enough. In a container commands see each other's processes, so that none
+    /// waits there while another runs.
+    pub(super) fn keep(&mut self, command: Command) {
+        let may = match self.setup.isolation {
             Isolation::Namespaces => true,
             Isolation::Container => self.commands.is_empty(),
             Isolation::Host | Isolation::Landlock => false,
         };
-        self.started && now && self.spare.is_none()
+        let lives = !command.gone && command.ended.is_some();
+        if may && lives && self.spare.is_none() {
+            // One that cannot be kept hears the end of all orders, and goes.
+            self.spare = self.ask_again(command.minder, command.control).ok();
+        }
     }
 
-    /// Has a minder ready for the next command. One that cannot be had is made when it is needed, which then
-    /// says why it cannot.
-    pub(super) fn make_spare(&mut self) {
-        self.started = false;
-        let make = || -> io::Result<Spare> {
-            let (output, out, err) = Output::open(self.announced, self.owner())?;
-            let (control, theirs) = sys::packets()?;
-            sys::set_nonblocking(&control)?;
-            let (waiting, orders) = sys::pipe(0)?;
-            sys::set_nonblocking(&orders)?;
-            let streams = [self.nothing.try_clone()?.into(), out, err];
-            let minder = self.fork(What::Later(waiting), streams, theirs)?;
-            Ok(Spare { minder, control, output, orders })
+    fn ask_again(&mut self, minder: i32, control: OwnedFd) -> io::Result<Spare> {
+        let (output, out, err) = Output::open(self.announced, self.owner())?;
+        let (shell, ahead) = match self.usual.clone().filter(|_| self.not_found < NEVER_FOUND) {
+            None => (Shell::None, None),
+            Some(usual) => {
+                let (from, to) = self.pipe_in()?;
+                (Shell::Coming(Waiting::new(usual.clone(), to)), Some((usual, from)))
+            }
         };
-        self.spare = make().ok();
-        // It is a copy of us, so that our memory, too, is given to us anew as we touch it.
-        minder::rehearse();
+        Again { streams: [out, err], ahead }.send(&control)?;
+        Ok(Spare { minder, control, output, shell })
+    }
+
+    /// Has the shell that waits run this; false when a new one must.
+    fn give(&mut self, spare: &mut Spare, start: &Start) -> bool {
+        if let Some(fd) = spare.coming() {
+            sys::wait(&mut [sys::PollFd { fd, events: sys::POLLIN, revents: 0 }], GETS_READY_MS);
+            spare.hear(&self.shell);
+        }
+        let Shell::Ready(mut waiting) = std::mem::replace(&mut spare.shell, Shell::None) else {
+            return false;
+        };
+        self.not_found = match waiting.find(spare.minder, &self.shell) {
+            true => 0,
+            false => self.not_found + 1,
+        };
+        waiting.give(start, &self.shell).is_ok()
     }
 }

@@ -11,6 +11,8 @@
 mod support;
 #[path = "../it/commands.rs"]
 mod commands;
+#[path = "../it/ahead.rs"]
+mod ahead;
 #[path = "../it/confinement.rs"]
 mod confinement;
 #[path = "../it/trees.rs"]

@@ -8,6 +8,7 @@
 
 mod support;
 mod commands;
+mod ahead;
 mod confinement;
 mod landlock;
 mod refused;

@@ -1,5 +1,6 @@
 //! The helper ends with its owner, and the owner survives its helper.
 
+use std::cell::Cell;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -167,8 +168,13 @@ fn a_minder_that_dies_while_it_waits_costs_no_command() {
         let local = place.local().await;
         for round in 0..5 {
             run(&local, "true").await.ok();
-            until(|| !waiting_minders(&place.data).is_empty()).await;
-            let minder = waiting_minders(&place.data)[0];
+            let minder = Cell::new(None);
+            until(|| {
+                minder.set(waiting_minders(&place.data).first().copied());
+                minder.get().is_some()
+            })
+            .await;
+            let minder = minder.get().unwrap();
             kill(minder);
             // Gone from here when the inner has taken note of it.
             until(|| !Path::new(&format!("/proc/{minder}")).exists()).await;

@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
+use super::queue::Queue;
 use super::{CommitHook, CommitPoint, Level, Message, Phase, Work};
 use crate::Error;
 use crate::changes::Ticks;
@@ -36,7 +37,7 @@ const FRAME_HEADER_BYTES: u64 = 24;
 pub(super) struct Thread {
     connection: Connection,
     path: PathBuf,
-    messages: Receiver<Message>,
+    messages: Queue<Message>,
     ticks: Ticks,
     hook: Option<CommitHook>,
     level: Level,
@@ -57,7 +58,7 @@ impl Thread {
     pub(super) fn prepare(
         mut connection: Connection,
         path: PathBuf,
-        messages: Receiver<Message>,
+        messages: Queue<Message>,
         ticks: Ticks,
         hook: Option<CommitHook>,
     ) -> rusqlite::Result<Self> {
@@ -102,10 +103,10 @@ impl Thread {
     pub(super) fn serve(mut self) {
         while let Some(mut batch) = self.next() {
             while batch.len() < BATCH {
-                match self.messages.try_recv() {
-                    Ok(Message::Work(work) | Message::Along(work)) => batch.push(work),
-                    Ok(Message::Listen) => {}
-                    Err(_) => break,
+                match self.messages.try_next() {
+                    Some(Message::Work(work) | Message::Along(work)) => batch.push(work),
+                    Some(Message::Listen) => {}
+                    None => break,
                 }
             }
             self.commit(batch);
@@ -118,14 +119,7 @@ impl Thread {
         loop {
             let look = self.ticks.must_poll().then(|| self.looked + POLL);
             let leave = (!self.along.is_empty()).then_some(self.along_until);
-            let message = match look.into_iter().chain(leave).min() {
-                None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(until) => match until.saturating_duration_since(Instant::now()) {
-                    Duration::ZERO => Err(RecvTimeoutError::Timeout),
-                    wait => self.messages.recv_timeout(wait),
-                },
-            };
-            match message {
+            match self.messages.next(look.into_iter().chain(leave).min()) {
                 Ok(Message::Work(work)) => self.along.push(work),
                 Ok(Message::Along(work)) => {
                     if self.along.is_empty() {
