@@ -89,6 +89,11 @@ impl Budget {
         !self.limits.is_empty()
     }
 
+    /// Whether a call may have to wait for others: only what they will have cost is not known before.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.limits.contains_key(&BudgetKind::Cost)
+    }
+
     /// Takes in what people have said to a task.
     pub(crate) fn heard(&self, task: TaskId, spending: &Spending) {
         let mut ledger = self.lock();

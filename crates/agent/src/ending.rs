@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
 use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
@@ -30,6 +31,8 @@ pub(crate) enum Ending {
     Partial(String),
     /// By a person, a schedule or the end of the process.
     Paused(StatusReason),
+    /// The model's server wants to be left alone until then, in its words.
+    Held(Timestamp, String),
     /// For good, by a person.
     Cancelled(Option<String>),
     /// For good, by an error or a limit.
@@ -79,16 +82,18 @@ impl Agent {
         if let Some(error) = stopped_at_budget(state).or_else(|| report::unfinished(state)) {
             return Some(Ending::Failed(error));
         }
-        let used = Duration::from_millis(state.active_ms(task.now()));
+        let used = Duration::from_millis(state.attempt_ms(task.now()));
         if self.settings.timeout.is_some_and(|limit| used >= limit) {
             return Some(Ending::Failed(self.timed_out()));
         }
-        let rounds = state.usage.iterations;
+        let rounds = state.attempt_rounds();
         if state.next() == Next::RunCalls && rounds >= self.settings.max_iterations {
             let message = format!("the agent used up its {rounds} tool rounds");
             return Some(Ending::Failed(
-                ErrorDetails::new(ErrorType::MaxIterationsExceeded, message)
-                    .hinted("raise `agent.max_iterations` (AGENT_MAX_ITERATIONS) and retry"),
+                ErrorDetails::new(ErrorType::MaxIterationsExceeded, message).hinted(
+                    "`windlass retry` gives it as many again; `agent.max_iterations` \
+                         (AGENT_MAX_ITERATIONS, `--max-iterations`) says how many",
+                ),
             ));
         }
         None
@@ -100,7 +105,9 @@ impl Agent {
             ErrorType::Timeout,
             format!("the task used up its {limit} s of active time"),
         )
-        .hinted("give it more time with `--timeout` (AGENT_TIMEOUT_SECONDS) and retry")
+        .hinted(
+            "`windlass retry` gives it as much again; `--timeout` (AGENT_TIMEOUT_SECONDS) says how much",
+        )
     }
 
     /// Journals the ending: the status it leaves the task in, and the result.
@@ -109,6 +116,10 @@ impl Agent {
         task: &mut Journal,
         ending: Ending,
     ) -> Result<TaskResult, Error> {
+        let until = match &ending {
+            Ending::Held(until, _) => Some(*until),
+            _ => None,
+        };
         let (to, reason, detail, error) = match ending {
             Ending::Done => (TaskStatus::Done, StatusReason::Finished, None, None),
             Ending::Blocked if task.state().spending.hit.is_some() => {
@@ -118,6 +129,9 @@ impl Agent {
             Ending::OverBudget => (TaskStatus::Blocked, StatusReason::Budget, None, None),
             Ending::Partial(why) => (TaskStatus::Done, StatusReason::Deadline, Some(why), None),
             Ending::Paused(reason) => (TaskStatus::Paused, reason, None, None),
+            Ending::Held(_, why) => {
+                (TaskStatus::Paused, StatusReason::RateLimited, Some(why), None)
+            }
             Ending::Cancelled(why) => (TaskStatus::Cancelled, StatusReason::User, why, None),
             Ending::Failed(error) => {
                 let reason = match error.error_type {
@@ -137,6 +151,7 @@ impl Agent {
                 reason,
                 detail,
                 error: error.clone(),
+                until,
             }));
         }
         let mut result = report::result(task, to, reason, error);

@@ -36,7 +36,7 @@ pub struct Watch {
 impl Watch {
     /// Watches over the next wait of a task.
     pub fn over(journal: &Journal, limit: Option<Duration>, stop: &CancellationToken) -> Self {
-        let used = Duration::from_millis(journal.state().active_ms(journal.now()));
+        let used = Duration::from_millis(journal.state().attempt_ms(journal.now()));
         Self {
             store: journal.store().clone(),
             mail: journal.mail(),

@@ -161,7 +161,7 @@ impl Journal {
     /// The event that moves the status, or `None` where it has it already.
     pub fn moved(&self, to: TaskStatus, reason: StatusReason) -> Option<StatusChanged> {
         let from = self.state.status;
-        let moved = StatusChanged { from, to, reason, detail: None, error: None };
+        let moved = StatusChanged { from, to, reason, detail: None, error: None, until: None };
         (from != to).then_some(moved)
     }
 

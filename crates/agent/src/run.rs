@@ -10,6 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -43,6 +44,9 @@ use crate::prompt::{self, Surroundings};
 use crate::report;
 use crate::spans;
 use crate::tree::{self, Tree};
+
+/// The longest that a model's server may have a task wait; one that asks for more has failed it.
+const LONGEST_HOLD: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// What one agent works with; chosen by the coordinator, fixed for the segment.
 pub struct Agent {
@@ -337,7 +341,7 @@ impl Agent {
         let (messages, hash) =
             task.transcript().map_or((0, String::new()), |sent| (sent.len(), sent.hash()));
         let tokens = task.estimated_tokens();
-        if self.tree.as_ref().is_some_and(|tree| tree.budget().is_bounded()) {
+        if self.tree.as_ref().is_some_and(|tree| tree.budget().may_wait()) {
             // Others of the tree may have to settle first, and nothing noted waits that long.
             task.commit(Vec::new(), Level::Written).await?;
         }
@@ -352,7 +356,7 @@ impl Agent {
             estimated_tokens: tokens,
             hash,
             context: Some(gauge),
-            reserved_usd: reserved.as_ref().map(Reservation::usd),
+            reserved_usd: reserved.as_ref().map(Reservation::usd).filter(|usd| *usd > 0.0),
         };
         task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
         task.show_usage(gauge.percent).await?;
@@ -397,7 +401,7 @@ impl Agent {
             tracing::warn!(task_id = %task.task(), %error, "Context refused as too long");
             return self.shorten(task).await;
         }
-        Ok(Some(Ending::Failed(report::model_error(error))))
+        Ok(Some(held(task.now(), error).unwrap_or(Ending::Failed(report::model_error(error)))))
     }
 
     /// A cancel and the end of the process are found by the loop itself; time is told here.
@@ -446,6 +450,16 @@ impl Agent {
             }
         }
     }
+}
+
+/// Who is told to stay away for long parks until then; nothing is held meanwhile (ES-378).
+fn held(now: Timestamp, error: &windlass_model::Error) -> Option<Ending> {
+    let wait = error.stay_away().filter(|wait| *wait <= LONGEST_HOLD)?;
+    // Whole seconds, and never too early.
+    let seconds = i64::try_from(wait.as_secs()).ok()?.checked_add(1)?;
+    let until = now.checked_add(SignedDuration::from_secs(seconds)).ok()?;
+    let until = until.round(jiff::Unit::Second).ok()?;
+    Some(Ending::Held(until, format!("{error}; it goes on at {until}")))
 }
 
 fn exited(Exited { call, command, exit }: Exited) -> Event {

@@ -113,6 +113,14 @@ impl Agent {
         if stands.iter().any(|stand| matches!(stand, Stand::Blocked { .. })) {
             return Ok(Some(Ending::Blocked));
         }
+        let held = stands.iter().filter_map(|stand| match stand {
+            Stand::Held(until) => Some(*until),
+            Stand::Ended | Stand::Blocked { .. } | Stand::OverBudget | Stand::Paused => None,
+        });
+        if let Some(until) = held.max() {
+            let why = format!("the model of a sub-agent asks to wait; it goes on at {until}");
+            return Ok(Some(Ending::Held(until, why)));
+        }
         if stands.iter().any(|stand| matches!(stand, Stand::Paused)) {
             // A pause that reached only them is found in the mailbox by the loop.
             return Ok(stop.is_cancelled().then_some(Ending::Paused(StatusReason::Shutdown)));
@@ -183,7 +191,8 @@ impl Agent {
         }
         let child = spawn.task_id;
         let Some(state) = tree.state(child)? else { return Err(Error::Empty { task: child }) };
-        let complete = complete(&spawn, &state);
+        let why = tree.store().task(child)?.and_then(|row| row.detail);
+        let complete = complete(&spawn, &state, why);
         let mut outcome = match complete.status {
             SubAgentStatus::Completed => Outcome::ok(""),
             SubAgentStatus::Failed | SubAgentStatus::Timeout => Outcome::error(""),
@@ -257,8 +266,8 @@ fn created(parent: &TaskState, member: &Member) -> TaskCreated {
     }
 }
 
-/// What became of a sub-agent, from its journal alone.
-fn complete(spawn: &SubAgentSpawn, state: &TaskState) -> SubAgentComplete {
+/// What became of a sub-agent, and in whose words it was ended, if somebody's.
+fn complete(spawn: &SubAgentSpawn, state: &TaskState, why: Option<String>) -> SubAgentComplete {
     let status = match (state.status, state.reason) {
         (TaskStatus::Done, _) => SubAgentStatus::Completed,
         (_, StatusReason::Timeout) => SubAgentStatus::Timeout,
@@ -268,7 +277,10 @@ fn complete(spawn: &SubAgentSpawn, state: &TaskState) -> SubAgentComplete {
         SubAgentStatus::Completed => None,
         SubAgentStatus::Failed | SubAgentStatus::Timeout => Some(match &state.error {
             Some(error) => error.message.clone(),
-            None => "it was cancelled".to_owned(),
+            None => match why {
+                Some(why) => format!("it was cancelled: {why}"),
+                None => "it was cancelled".to_owned(),
+            },
         }),
     };
     SubAgentComplete {
@@ -278,7 +290,7 @@ fn complete(spawn: &SubAgentSpawn, state: &TaskState) -> SubAgentComplete {
         status,
         output: state.final_text.clone().unwrap_or_default(),
         usage: state.usage,
-        cost_usd: state.cost_spent,
+        cost_usd: state.known_cost(),
         duration_ms: state.usage.duration_ms,
         files_changed: state.changed_files.iter().cloned().collect(),
         error,

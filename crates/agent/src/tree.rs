@@ -144,6 +144,7 @@ pub async fn cancel_below(
             reason: StatusReason::User,
             detail: Some(why.to_owned()),
             error: None,
+            until: None,
         };
         let events = closed.chain([Event::StatusChanged(moved)]).collect();
         owner.append_to(row.id, now, events, Level::Written).await?;

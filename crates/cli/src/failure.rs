@@ -3,6 +3,7 @@
 use crate::config::ConfigErrors;
 use windlass_coordinator::Error as Coordinated;
 use windlass_core::command::{ResultStatus, TaskResult};
+use windlass_core::status::TaskStatus;
 
 /// The command line, the configuration or the surroundings are wrong.
 pub const USAGE: u8 = 2;
@@ -26,6 +27,16 @@ impl Failure {
     /// A usage error in plain words.
     pub fn usage(message: impl std::fmt::Display, hint: impl Into<String>) -> Self {
         Self { error: anyhow::anyhow!("{message}"), hint: Some(hint.into()), code: USAGE }
+    }
+}
+
+impl Failure {
+    /// The process that drives the task, where that is why nothing was done.
+    pub fn driver(&self) -> Option<u32> {
+        match self.error.downcast_ref::<Coordinated>()? {
+            Coordinated::Store(windlass_store::Error::Driven { pid, .. }) => Some(*pid),
+            _ => None,
+        }
     }
 }
 
@@ -72,10 +83,23 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::WorkspaceTaken { task, .. } => format!(
             "wait for it, stop it with `windlass cancel {task}`, or add `--share` to work side by side"
         ),
+        Coordinated::Ended { task, status: TaskStatus::Failed } => {
+            format!("try it again with `windlass retry {task}`")
+        }
+        Coordinated::NotFailed { task, .. } => format!("go on with it: `windlass resume {task}`"),
+        Coordinated::TriedEnough { task, .. } => format!(
+            "see `windlass show {task}`; start anew with `windlass run`, and with more tries by \
+             `agent.max_retries`"
+        ),
         Coordinated::Ended { task, .. } => {
             format!("see `windlass result {task}`; start anew with `windlass run`")
         }
         Coordinated::QuestionClosed { .. } => "see what is open with `windlass inbox`".into(),
+        Coordinated::NotAnOption { options, .. }
+            if options.iter().any(|option| option.starts_with("Raise by")) =>
+        {
+            "any amount will do: `Raise by 2.50`; or `Stop`".into()
+        }
         Coordinated::NotAnOption { .. } => "answer with one of these words".into(),
         Coordinated::Dependencies { .. } => "it can start when they are done".into(),
         Coordinated::Equipment { details, .. } => {

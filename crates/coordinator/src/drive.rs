@@ -119,10 +119,18 @@ impl Coordinator {
             }
             None => return Ok(state.status),
         };
-        if state.status == to {
+        // A pause by a person holds also what would have gone on by itself.
+        if state.status == to && state.reason == reason {
             return Ok(to);
         }
-        let moved = StatusChanged { from: state.status, to, reason, detail, error: error.clone() };
+        let moved = StatusChanged {
+            from: state.status,
+            to,
+            reason,
+            detail,
+            error: error.clone(),
+            until: None,
+        };
         let mut events = vec![Event::StatusChanged(moved)];
         if to.is_terminal() {
             let result = report::result_of(&state, self.now(), to, reason, error);
@@ -142,9 +150,18 @@ impl Coordinator {
     pub async fn retry(&self, task: TaskId) -> Result<(), Error> {
         let owner = self.store.own(task).await?;
         let state = self.state(task)?;
-        let ended = Error::Ended { task, status: state.status };
-        if state.status != TaskStatus::Failed || state.retries >= state.created.max_retries {
-            return Err(ended);
+        let (status, times) = (state.status, state.retries);
+        match status {
+            TaskStatus::Failed if times < state.created.max_retries => {}
+            TaskStatus::Failed => return Err(Error::TriedEnough { task, times }),
+            TaskStatus::Done | TaskStatus::Cancelled => return Err(Error::Ended { task, status }),
+            TaskStatus::Todo
+            | TaskStatus::Running
+            | TaskStatus::Verifying
+            | TaskStatus::Reviewing
+            | TaskStatus::Blocked
+            | TaskStatus::Paused
+            | TaskStatus::Retrying => return Err(Error::NotFailed { task, status }),
         }
         let moved = StatusChanged {
             from: state.status,
@@ -152,6 +169,7 @@ impl Coordinator {
             reason: StatusReason::User,
             detail: None,
             error: None,
+            until: None,
         };
         owner.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
         Ok(())

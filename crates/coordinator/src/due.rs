@@ -1,7 +1,7 @@
 //! What happens when something is due: a run of a schedule, a deadline, the end of a monitor's patience
 //! (ES-056, ES-099). The coordinator asks no model for any of it (ES-057).
 
-use jiff::{Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp, Zoned};
 use windlass_core::command::TaskCommand;
 use windlass_core::id::{CommandId, InjectionId, ScheduleId, SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
@@ -151,6 +151,9 @@ impl Coordinator {
             let reason = format!("{} of the run before still lives", busy.id);
             return Ok(Handled::Nothing { reason });
         }
+        if let Some(reason) = self.works_alone_enough(schedule, session_id, task_id).await? {
+            return Ok(Handled::Nothing { reason });
+        }
         let command = TaskCommand {
             command_id: CommandId::derived(name, "command"),
             session_id,
@@ -167,6 +170,38 @@ impl Coordinator {
         };
         let submitted = self.submit_command(command, manner).await?;
         Ok(Handled::Started { task: submitted.task, place: submitted.place })
+    }
+
+    /// Why a schedule starts nothing more for a while: it has started as much as work that nobody looks at
+    /// may be (MS-207). The person is told once for each such while.
+    async fn works_alone_enough(
+        &self,
+        schedule: &Schedule,
+        session: SessionId,
+        next: TaskId,
+    ) -> Result<Option<String>, Error> {
+        let most = self.limits.autonomous_tasks;
+        let filter =
+            Filter { session: Some(session), roots: true, limit: Some(most), ..Filter::default() };
+        let started = self.store.tasks(&filter)?;
+        // A repeated delivery of a run that has begun is no further one.
+        if started.len() < most || started.iter().any(|task| task.id == next) {
+            return Ok(None);
+        }
+        let window = SignedDuration::try_from(self.limits.autonomous_time).unwrap_or_default();
+        let Some(oldest) = started.last().filter(|task| task.created_at + window > self.now())
+        else {
+            return Ok(None);
+        };
+        let reason = format!(
+            "{most} tasks were started by schedule {} within {window:#}; the next may start at {} \
+             (`agent.autonomous_max_tasks`, `agent.autonomous_max_hours`)",
+            schedule.id,
+            oldest.created_at + window
+        );
+        let once = Some(format!("autonomous-{}-{}", schedule.id, oldest.id));
+        self.tell(session, None, once, reason.clone()).await?;
+        Ok(Some(reason))
     }
 
     /// A monitor has waited long enough (ES-286).

@@ -45,6 +45,22 @@ pub enum Error {
         /// How it ended.
         status: TaskStatus,
     },
+    /// Only a failed task is tried again.
+    #[error("`{task}` is {status}, not failed")]
+    NotFailed {
+        /// The task.
+        task: TaskId,
+        /// Where it stands.
+        status: TaskStatus,
+    },
+    /// The task has failed as often as it may be tried.
+    #[error("`{task}` was tried again as often as it may be ({times})")]
+    TriedEnough {
+        /// The task.
+        task: TaskId,
+        /// How often.
+        times: u32,
+    },
     /// The question is not open.
     #[error("question `{question}` is no longer open")]
     QuestionClosed {
@@ -162,6 +178,8 @@ impl Error {
             | Self::Workspace { .. }
             | Self::WorkspaceTaken { .. }
             | Self::Ended { .. }
+            | Self::NotFailed { .. }
+            | Self::TriedEnough { .. }
             | Self::QuestionClosed { .. }
             | Self::NotAnOption { .. }
             | Self::TooManySessions { .. }

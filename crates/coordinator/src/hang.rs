@@ -117,6 +117,7 @@ impl Coordinator {
             reason,
             detail: Some(error.message.clone()),
             error: Some(error.clone()),
+            until: None,
         };
         let result = report::result_of(&state, self.now(), to, reason, Some(error));
         let events = vec![Event::StatusChanged(moved), Event::AgentEnd(Box::new(result))];

@@ -26,6 +26,10 @@ pub struct Limits {
     /// How long a driven task may give no sign of life before it is failed from outside (ES-033). Longer
     /// than the longest call plus a stalled stream.
     pub hang: Duration,
+    /// Tasks that a schedule starts within `autonomous_time`; a run beyond that is left out (MS-207).
+    pub autonomous_tasks: usize,
+    /// How long autonomous work goes on before a person has to look.
+    pub autonomous_time: Duration,
     /// How often a failed task may be retried (MS-132); `agent.max_retries`.
     pub retries: u32,
     /// How much tasks may do without asking, where who hands them in does not say; `policy.profile`.
@@ -41,6 +45,8 @@ impl Default for Limits {
             session_lease: Duration::from_secs(30),
             router: Duration::from_secs(20),
             hang: Duration::from_secs(1200),
+            autonomous_tasks: 25,
+            autonomous_time: Duration::from_secs(8 * 3600),
             retries: 3,
             profile: Axes::headless().permission_profile,
         }

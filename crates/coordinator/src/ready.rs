@@ -18,7 +18,7 @@ impl Coordinator {
 
     /// Tasks that wait for nothing but a process, oldest first; at most `limit`. Cheap, and asked often.
     pub(crate) fn waiting(&self, limit: usize) -> Result<Vec<TaskId>, Error> {
-        Ok(self.store.ready_tasks(self.limits.tasks_per_session, limit)?)
+        Ok(self.store.ready_tasks(self.now(), self.limits.tasks_per_session, limit)?)
     }
 
     /// Tasks that should be running and have lost their process: one look at the lock of each but `ours`.

@@ -49,9 +49,10 @@ impl Coordinator {
         if ended {
             self.after_the_end(task).await?;
         }
-        // Parked until its schedule speaks.
-        let parked = row
-            .filter(|row| row.status == TaskStatus::Paused && row.reason == StatusReason::Schedule);
+        // Parked until its schedule speaks, or its model's server is to be asked again.
+        let by_time = [StatusReason::Schedule, StatusReason::RateLimited];
+        let parked =
+            row.filter(|row| row.status == TaskStatus::Paused && by_time.contains(&row.reason));
         if let Some(row) = parked {
             self.parked_until(task, row.next_action_at.as_ref()).await?;
         }

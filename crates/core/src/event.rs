@@ -166,6 +166,9 @@ pub struct StatusChanged {
     /// What went wrong, when it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorDetails>,
+    /// When it goes on by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 /// A run segment began (ES-103).

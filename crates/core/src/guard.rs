@@ -84,6 +84,11 @@ pub enum Intervention {
 }
 
 impl Guard {
+    /// Begins anew, with the same thresholds.
+    pub fn forget(&mut self) {
+        *self = Self { thresholds: self.thresholds, ..Self::default() };
+    }
+
     /// Takes in one call and its result, both as hashes of their canonical text.
     pub fn saw(&mut self, tool: &str, call: u64, result: u64, failed: bool) {
         self.recent.push_back(Seen { tool: tool.to_owned(), call, result, failed });

@@ -121,6 +121,8 @@ pub struct TaskState {
     pub status: TaskStatus,
     /// Why it stands there.
     pub reason: StatusReason,
+    /// When it goes on by itself.
+    pub until: Option<Timestamp>,
     /// The axes in force.
     pub axes: Axes,
     /// Calls of the last reply without a result, in order.
@@ -157,8 +159,10 @@ pub struct TaskState {
     prelude_skills: BTreeMap<String, String>,
     /// Tokens, rounds and calls so far; `duration_ms` counts ended segments only.
     pub usage: UsageMetrics,
-    /// What it has cost so far.
+    /// What it has cost so far, as far as is known.
     pub cost_spent: f64,
+    /// Whether the price of anything is known; without, nothing is known of its cost.
+    pub priced: bool,
     /// Prompt and reply tokens of the last reply.
     pub last_tokens: u64,
     /// What went wrong.
@@ -167,6 +171,8 @@ pub struct TaskState {
     pub started: bool,
     /// Times it was retried.
     pub retries: u32,
+    /// Rounds and active time before the last retry: each attempt has its limits for itself.
+    before_attempt: (u32, u64),
     /// The doom-loop guard.
     pub guard: Guard,
     /// Where it stands between two compactions.
@@ -192,6 +198,7 @@ impl TaskState {
             created_at: at,
             status: TaskStatus::Todo,
             reason: StatusReason::User,
+            until: None,
             axes: created.axes,
             created,
             open_calls: Vec::new(),
@@ -212,10 +219,12 @@ impl TaskState {
             prelude_skills: BTreeMap::new(),
             usage: UsageMetrics::default(),
             cost_spent: 0.0,
+            priced: false,
             last_tokens: 0,
             error: None,
             started: false,
             retries: 0,
+            before_attempt: (0, 0),
             guard: Guard::default(),
             cycle: Cycle::default(),
             spending: Spending::default(),
@@ -249,11 +258,15 @@ impl TaskState {
                 self.status.check_move(moved.to)?;
                 if moved.to == TaskStatus::Retrying {
                     self.retries += 1;
+                    self.before_attempt = (self.usage.iterations, self.usage.duration_ms);
+                    // One that is told to try again may do again what it did last.
+                    self.guard.forget();
                     self.spending.retried();
                     self.unfinished = None;
                 }
                 self.status = moved.to;
                 self.reason = moved.reason;
+                self.until = moved.until;
                 self.cycle.yielded |= moved.reason == StatusReason::ContextFull;
                 self.error = moved.error.clone();
                 self.clear_signal();
@@ -376,6 +389,21 @@ impl TaskState {
     pub fn active_ms(&self, now: Timestamp) -> u64 {
         let running = self.segment.map_or(0, |(from, _)| millis(from, now));
         self.usage.duration_ms + running
+    }
+
+    /// What it has cost; `None` where it has spent and nobody knows what.
+    pub fn known_cost(&self) -> Option<f64> {
+        (self.priced || self.usage.total_tokens == 0).then_some(self.cost_spent)
+    }
+
+    /// Tool rounds of this attempt.
+    pub fn attempt_rounds(&self) -> u32 {
+        self.usage.iterations.saturating_sub(self.before_attempt.0)
+    }
+
+    /// Active time of this attempt up to `now`.
+    pub fn attempt_ms(&self, now: Timestamp) -> u64 {
+        self.active_ms(now).saturating_sub(self.before_attempt.1)
     }
 
     /// What is asked of a person, on the wire.

@@ -55,6 +55,8 @@ words! {
         AwaitingMessage = "awaiting_message",
         /// The context is full and its notes are saved; a person decides whether to go on.
         ContextFull = "context_full",
+        /// The model server asked to be left alone for a while (ES-378).
+        RateLimited = "rate_limited",
         /// The process is shutting down.
         Shutdown = "shutdown",
         /// The disk would not take more.
@@ -91,7 +93,8 @@ impl TaskStatus {
             }
             Reviewing => matches!(to, Running | Blocked | Paused | Done | Failed | Cancelled),
             Blocked => matches!(to, Running | Paused | Done | Failed | Cancelled),
-            Paused => matches!(to, Running | Blocked | Done | Failed | Cancelled),
+            // For another reason: what would go on by itself waits for a person then.
+            Paused => matches!(to, Running | Blocked | Paused | Done | Failed | Cancelled),
             Retrying => matches!(to, Running | Blocked | Paused | Failed | Cancelled),
             Failed => matches!(to, Retrying),
             Done | Cancelled => false,
@@ -123,7 +126,7 @@ mod tests {
         verifying  -> running reviewing blocked paused done failed cancelled
         reviewing  -> running blocked paused done failed cancelled
         blocked    -> running paused done failed cancelled
-        paused     -> running blocked done failed cancelled
+        paused     -> running blocked paused done failed cancelled
         retrying   -> running blocked paused failed cancelled
         done       ->
         failed     -> retrying

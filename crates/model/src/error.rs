@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use crate::ModelName;
+use crate::retry::LONGEST_WAIT;
 
 /// Why there is no reply, and from whom.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -182,6 +183,12 @@ impl Error {
     /// Whether asking again can help.
     pub fn category(&self) -> Category {
         self.fault.category()
+    }
+
+    /// How long the server wants to be left alone, where that is longer than anybody sits out.
+    pub fn stay_away(&self) -> Option<Duration> {
+        let asked = self.fault.retry_after().filter(|_| self.retryable());
+        asked.filter(|wait| *wait > LONGEST_WAIT)
     }
 
     /// Whether the same request may be sent again later with a chance.

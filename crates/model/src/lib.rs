@@ -34,7 +34,7 @@ pub use name::{ModelName, NameError};
 pub use open::{Dialect, Models, Provider, Settings, SetupError};
 pub use price::{Price, Prices};
 pub use record::Recorder;
-pub use retry::Retry;
+pub use retry::{LONGEST_WAIT, Retry};
 pub use script::Script;
 pub use seam::{BoxFuture, Call, Live, Model, Options, Reply};
 pub use transcript::Transcript;

@@ -18,9 +18,13 @@ pub struct Retry {
     pub multiplier: f64,
     /// The longest wait we choose ourselves.
     pub cap: Duration,
-    /// The longest wait a server may ask for; beyond it the failure is the caller's, who can park.
+    /// The longest wait that a server asks for and that is sat out; beyond it, the caller parks.
     pub max_retry_after: Duration,
 }
+
+/// The longest wait that a server may ask for and that is sat out with everything in place: as long as it may
+/// send nothing. Who is to stay away longer parks the work, so that nothing is held meanwhile.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Waits are lengthened by up to this much, so that many tasks do not come back at once.
 const JITTER: f64 = 0.25;
@@ -32,7 +36,7 @@ impl Default for Retry {
             base: Duration::from_millis(1000),
             multiplier: 2.0,
             cap: Duration::from_secs(30),
-            max_retry_after: Duration::from_secs(3600),
+            max_retry_after: LONGEST_WAIT,
         }
     }
 }
@@ -120,7 +124,8 @@ mod tests {
             |seconds| Retry::default().wait(1, &busy(Some(Duration::from_secs(seconds))), 0.5);
         assert_eq!(asked(120), Some(Duration::from_secs(120)));
         assert_eq!(asked(0), Some(Duration::ZERO));
-        assert_eq!(asked(3601), None);
+        assert_eq!(asked(300), Some(Duration::from_secs(300)));
+        assert_eq!(asked(301), None);
     }
 
     #[test]

@@ -49,6 +49,11 @@ const CALLED: &str = "
                                AND kind = 'injection_received') AS mail
             WHERE (WAKES)))";
 
+/// Told to wait by its model's server, and that time has come. Both are instants in UTC; whole seconds do.
+const WAITED: &str = "
+    tasks.status = 'paused' AND tasks.status_reason = 'rate_limited'
+    AND substr(tasks.next_action_at, 1, 19) <= substr(?3, 1, 19)";
+
 /// What lets a parked task go on; mail alone is not always enough (ES-076).
 const WAKES: &str = "
     mail.type = 'hitl_response'
@@ -59,13 +64,18 @@ const WAKES: &str = "
        AND coalesce(mail.body ->> '$.control.control', 'watch') = 'watch'";
 
 impl Store {
-    /// Tasks that are ready to go on, the oldest first; at most `limit`, and at most `per_session` of one
-    /// session at work.
-    pub fn ready_tasks(&self, per_session: usize, limit: usize) -> Result<Vec<TaskId>, Error> {
+    /// Tasks that are ready to go on now, the oldest first; at most `limit`, and at most `per_session` of
+    /// one session at work.
+    pub fn ready_tasks(
+        &self,
+        now: Timestamp,
+        per_session: usize,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, Error> {
         let called = CALLED.replace("WAKES", WAKES);
-        let ready = [FRESH, HANDED_BACK, ANSWERED, &called];
+        let ready = [FRESH, HANDED_BACK, ANSWERED, &called, WAITED];
         let ready = ready.map(|one| format!("({one})")).join(" OR ");
-        self.listed(&ready, per_session, limit)
+        self.listed(&ready, now, per_session, limit)
     }
 
     /// Whether so many tasks or more wait for a service to start them.
@@ -85,13 +95,14 @@ impl Store {
 
     /// The tasks that should be running, whether or not a process drives them.
     pub fn running_tasks(&self) -> Result<Vec<TaskId>, Error> {
-        let running = "tasks.status IN ('running', 'verifying', 'reviewing') AND ?2 > 0";
-        self.listed(running, usize::MAX, usize::MAX)
+        let running =
+            "tasks.status IN ('running', 'verifying', 'reviewing') AND ?2 > 0 AND ?3 > ''";
+        self.listed(running, Timestamp::MIN, usize::MAX, usize::MAX)
     }
 
     /// Every task of a service that has not ended, without those below it.
     pub fn service_tasks(&self) -> Result<Vec<TaskId>, Error> {
-        self.listed("?2 > 0", usize::MAX, usize::MAX)
+        self.listed("?2 > 0 AND ?3 > ''", Timestamp::MIN, usize::MAX, usize::MAX)
     }
 
     /// The tasks of a service that ended after `since`.
@@ -114,6 +125,7 @@ impl Store {
     fn listed(
         &self,
         condition: &str,
+        now: Timestamp,
         per_session: usize,
         limit: usize,
     ) -> Result<Vec<TaskId>, Error> {
@@ -125,7 +137,8 @@ impl Store {
                      AND tasks.status NOT IN ('done', 'failed', 'cancelled') AND ({condition})
                  ORDER BY tasks.created_at, tasks.id LIMIT ?1"
             ))?;
-            let mut rows = statement.query((number(limit), number(per_session)))?;
+            let mut rows =
+                statement.query((number(limit), number(per_session), row::instant(now)))?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 found.push(row::parse("tasks", &row.get::<_, String>(0)?)?);

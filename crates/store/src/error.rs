@@ -206,7 +206,7 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// The task cannot be done: somebody has said something that it has not heard.
+    /// The segment cannot end so: somebody has said something that the task has not heard.
     #[error("`{0}` has mail that it has not read")]
     MailWaits(TaskId),
     /// Too much waits for the task already.

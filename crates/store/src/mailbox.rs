@@ -82,6 +82,21 @@ pub(crate) fn has_words(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
         .query_row([task.to_string()], |row| row.get(0))?)
 }
 
+/// Whether an answer waits that lets a task go on: to a question of its own, or, where it has none open, to
+/// one of a task below it that waits.
+pub(crate) fn has_answer(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
+    Ok(tx
+        .prepare_cached(
+            "SELECT EXISTS (
+                 SELECT 1 FROM injections AS mail JOIN tasks AS one ON one.id = mail.task_id
+                 WHERE mail.delivered_at IS NULL AND mail.type = 'hitl_response'
+                     AND (one.id = ?1
+                          OR one.root_id = ?1 AND one.status = 'blocked' AND NOT EXISTS (
+                              SELECT 1 FROM questions WHERE task_id = ?1 AND state = 'open')))",
+        )?
+        .query_row([task.to_string()], |row| row.get(0))?)
+}
+
 fn accept(
     tx: &Connection,
     task: TaskId,

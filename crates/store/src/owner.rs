@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use rusqlite::Connection;
+use windlass_core::command::ResultStatus;
 use windlass_core::event::{Event, Record, TaskCreated};
 use windlass_core::id::TaskId;
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -338,6 +339,12 @@ impl Standing {
                 if moved.to.is_terminal() {
                     runtime::clear(tx, task)?;
                 }
+            }
+            // Nobody would tell a segment that has ended: the answer goes to this one.
+            Event::AgentEnd(result)
+                if result.status == ResultStatus::BlockedUser && mailbox::has_answer(tx, task)? =>
+            {
+                return Err(Error::MailWaits(task).into());
             }
             _ => {}
         }

@@ -5,6 +5,7 @@
 //!   records into empty tables gives the same rows.
 //! - Rows with a number of their own take the event's `pos`, so that a rebuild numbers them alike.
 
+use jiff::tz::TimeZone;
 use rusqlite::Connection;
 use windlass_core::axes::Axes;
 use windlass_core::command::{Deliverable, TaskResult, UsageMetrics};
@@ -146,6 +147,7 @@ fn moved_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Resu
     let ended = moved.to.is_terminal().then_some(&at);
     let paused = (moved.to == TaskStatus::Paused).then_some(&at);
     let started = (moved.to == TaskStatus::Running).then_some(&at);
+    next_action(tx, &task, moved)?;
     tx.prepare_cached(
         "UPDATE tasks SET status = ?2, status_reason = ?3, status_detail = ?4, error = ?5,
                 completed_at = ?6, paused_at = ?7, started_at = coalesce(started_at, ?8),
@@ -179,6 +181,17 @@ fn moved_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Resu
         )?
         .execute((&task, &at))?;
     }
+    Ok(())
+}
+
+/// When a task that was told to wait goes on by itself; a schedule's next run is not touched by anything else.
+fn next_action(tx: &Connection, task: &str, moved: &StatusChanged) -> Result<(), Fault> {
+    let next = moved.until.map(|until| until.to_zoned(TimeZone::UTC).to_string());
+    tx.prepare_cached(
+        "UPDATE tasks SET next_action_at = ?2
+         WHERE id = ?1 AND (?2 IS NOT NULL OR status_reason = ?3 AND next_action_at IS NOT NULL)",
+    )?
+    .execute((task, next, StatusReason::RateLimited.as_str()))?;
     Ok(())
 }
 

@@ -53,7 +53,12 @@ impl Store {
     /// Questions of all tasks, oldest first.
     pub fn questions(&self, which: Which) -> Result<Vec<QuestionRow>, Error> {
         let filter = match which {
-            Which::Open => "WHERE state = 'open'",
+            // A task that has ended waits for nobody; one that is tried again asks again.
+            Which::Open => {
+                "WHERE state = 'open' AND EXISTS (
+                     SELECT 1 FROM tasks WHERE tasks.id = questions.task_id
+                         AND tasks.status NOT IN ('done', 'failed', 'cancelled'))"
+            }
             Which::All => "",
         };
         let rows = self.read(|tx| list(tx, filter, &[]))?;

@@ -140,6 +140,19 @@ pub struct Transition {
 }
 
 impl Store {
+    /// Whether the price of any of a task's own replies is known.
+    pub fn is_priced(&self, task: TaskId) -> Result<bool, Error> {
+        self.read(|tx| {
+            Ok(tx
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM events WHERE stream = ?1
+                         AND kind IN ('llm_response', 'compaction_progress')
+                         AND body ->> '$.usage.cost_usd' IS NOT NULL)",
+                )?
+                .query_row([task.to_string()], |row| row.get(0))?)
+        })
+    }
+
     /// Everything in a task's journal; empty for a task that does not exist.
     pub fn journal(&self, task: TaskId) -> Result<Vec<Record>, Error> {
         self.read(|tx| journal::of_task(tx, task, 0, usize::MAX))

@@ -18,11 +18,12 @@ use windlass_core::guard::Thresholds;
 use windlass_core::id::TaskId;
 use windlass_core::policy::command::Context;
 use windlass_core::state::TaskState;
+use windlass_core::status::TaskStatus;
 use windlass_core::text::one_line;
 use windlass_model::{Dialect, Model, Models, Provider, Retry};
 use windlass_sandbox::Host;
 use windlass_skills::{Shelf, Skill, Skills};
-use windlass_store::{Options, Store};
+use windlass_store::{Options, Store, Which};
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{News, Registry, Shell, World};
@@ -44,7 +45,29 @@ pub struct Stage {
     root: tempfile::TempDir,
     goal: String,
     clock: Arc<Mutex<Option<Timestamp>>>,
+    meanwhile: Meanwhile,
 }
+
+/// Answers open questions from another thread, to the end of each.
+fn answer_those_that_are(coordinator: &Coordinator, status: TaskStatus, text: &'static str) {
+    let store = coordinator.store();
+    for row in store.questions(Which::Open).expect("questions can be read") {
+        let asks = store.task(row.task).expect("tasks can be read").expect("who asks is a task");
+        if asks.status != status {
+            continue;
+        }
+        let answering = coordinator.clone();
+        let answer = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            let answered = answering.answer(row.question.id, text, "ada");
+            runtime.expect("a runtime").block_on(answered).expect("an open question");
+        };
+        std::thread::spawn(answer).join().expect("the answer is accepted");
+    }
+}
+
+/// What happens elsewhere whenever the time is asked for.
+type Meanwhile = Arc<Mutex<Option<Box<dyn FnMut() + Send>>>>;
 
 impl Stage {
     /// Sets the stage for a script.
@@ -57,13 +80,31 @@ impl Stage {
             Store::open(root.path().join("data"), Options::default()).expect("a fresh store");
         let equip = Props { base: server.base(), store: store.clone() };
         let clock: Arc<Mutex<Option<Timestamp>>> = Arc::default();
-        let shown = clock.clone();
+        let meanwhile = Meanwhile::default();
+        let (shown, happens) = (clock.clone(), meanwhile.clone());
         let now = move || {
+            // Taken out while it happens: it may ask for the time itself.
+            let mut happening = happens.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(happening) = &mut happening {
+                happening();
+            }
+            if happening.is_some() {
+                *happens.lock().unwrap_or_else(PoisonError::into_inner) = happening;
+            }
             let set = *shown.lock().unwrap_or_else(PoisonError::into_inner);
             set.unwrap_or_else(Timestamp::now)
         };
         let coordinator = Coordinator::new(store, Arc::new(equip), Arc::new(now));
-        Self { server, coordinator, root, goal, clock }
+        Self { server, coordinator, root, goal, clock, meanwhile }
+    }
+
+    /// Answers, from elsewhere, what tasks of this status ask, whenever a task or the coordinator looks at
+    /// the clock: at known places between two of their steps, which no wait could hit.
+    pub fn answer_meanwhile(&self, status: TaskStatus, text: &'static str) {
+        let coordinator = self.coordinator.clone();
+        let happens = move || answer_those_that_are(&coordinator, status, text);
+        let mut meanwhile = self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner);
+        *meanwhile = Some(Box::new(happens));
     }
 
     /// Stops the coordinator's clock at an instant; it stands there until it is set again.

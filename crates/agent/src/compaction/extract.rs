@@ -1,9 +1,12 @@
 //! A summary without a model: what the journal itself says was done, decided and failed.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use windlass_core::id::CallId;
 use windlass_core::message::{Message, ToolRequest};
+use windlass_core::policy::denial::DENIED;
 use windlass_core::text::{BYTES_PER_TOKEN, one_line, prefix};
 
 use super::record::cut_to;
@@ -17,22 +20,38 @@ const LINE: usize = 200;
 /// What turns came to, in at most `limit_tokens`.
 pub(super) fn extract(turns: &[&Turn], earlier: Option<&str>, limit_tokens: u64) -> String {
     let mut found = Found::default();
-    for entry in turns.iter().flat_map(|turn| turn.lasting()) {
-        match &entry.message {
-            Message::Assistant { text, calls } => {
-                if !text.trim().is_empty() {
-                    found.decisions.push(one_line(text, LINE));
+    for turn in turns {
+        let refused = refused(turn);
+        for entry in turn.lasting() {
+            match &entry.message {
+                Message::Assistant { text, calls } => {
+                    if !text.trim().is_empty() {
+                        found.decisions.push(one_line(text, LINE));
+                    }
+                    // What was refused was not done.
+                    let done = calls.iter().filter(|call| !refused.contains(&call.id));
+                    done.for_each(|call| found.call(call));
                 }
-                calls.iter().for_each(|call| found.call(call));
+                // What could not be done while notes were saved can be done now.
+                Message::Tool { is_error: true, .. } if turn.flush => {}
+                Message::Tool { name, text, is_error: true, .. } => {
+                    found.failures.push(format!("`{name}`: {}", prefix(text.trim(), ERROR_BYTES)));
+                }
+                Message::Tool { .. } | Message::User { .. } => {}
             }
-            Message::Tool { name, text, is_error: true, .. } => {
-                found.failures.push(format!("`{name}`: {}", prefix(text.trim(), ERROR_BYTES)));
-            }
-            Message::Tool { .. } | Message::User { .. } => {}
         }
     }
     let limit = usize::try_from(limit_tokens * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
     found.text(earlier, limit)
+}
+
+/// The calls of a turn that were never carried out.
+fn refused(turn: &Turn) -> HashSet<CallId> {
+    let refused = turn.lasting().filter(|entry| match &entry.message {
+        Message::Tool { text, is_error: true, .. } => text.starts_with(DENIED),
+        Message::Tool { .. } | Message::Assistant { .. } | Message::User { .. } => false,
+    });
+    refused.filter_map(|entry| entry.call).collect()
 }
 
 #[derive(Default)]
@@ -87,7 +106,7 @@ impl Found {
 
 /// The newest lines that fit, without repetitions.
 fn newest(mut lines: Vec<String>, limit: usize) -> String {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     lines.reverse();
     lines.retain(|line| seen.insert(line.clone()));
     let mut used = 0;

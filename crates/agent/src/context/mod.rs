@@ -15,6 +15,7 @@ mod header;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use windlass_core::compaction::MAX_FLUSH_TURNS;
 use windlass_core::event::{Event, LlmResponse};
 use windlass_core::id::{CallId, QuestionId};
 use windlass_core::injection::{Injection, InjectionType};
@@ -49,6 +50,8 @@ pub struct Context {
     held: Vec<Held>,
     /// Whether the agent is asked to save its notes.
     flushing: bool,
+    /// Replies with calls while it is.
+    flush_turns: u32,
     questions: HashMap<QuestionId, String>,
     measured: Option<Measured>,
     /// Tokens per byte, as the provider last counted.
@@ -92,6 +95,7 @@ impl Context {
             open: HashMap::new(),
             held: Vec::new(),
             flushing: false,
+            flush_turns: 0,
             questions: HashMap::new(),
             measured: None,
             rate: LEAST_RATE,
@@ -185,9 +189,9 @@ impl Context {
                 self.measure(&response.usage);
                 self.begin_turn(Message::Assistant { text, calls });
                 self.counted(&response.usage);
+                self.flush_turns += u32::from(self.flushing);
                 if saved {
-                    self.flushing = false;
-                    self.hold(Held::passing(FLUSHED.trim_end()));
+                    self.flushed();
                 }
                 if let Some(told) = unfinished {
                     self.hold(Held::plain(told.trim_end()));
@@ -202,6 +206,10 @@ impl Context {
                     self.add(Entry { message, call: Some(result.call), passing: false });
                 }
                 self.learn(&result.outcome.facts);
+                // As the state counts: what follows is work again, and the agent has to know.
+                if self.flushing && self.open.is_empty() && self.flush_turns >= MAX_FLUSH_TURNS {
+                    self.flushed();
+                }
                 self.release();
             }
             Event::InjectionReceived(injection) => self.injected(injection),
@@ -210,7 +218,7 @@ impl Context {
             Event::SandboxLost(lost) if lost.message.is_empty() => {}
             Event::SandboxLost(lost) => self.hold(Held::plain(&lost.message)),
             Event::MemoryFlush(flush) => {
-                self.flushing = true;
+                (self.flushing, self.flush_turns) = (true, 0);
                 if let Some(excerpt) = &flush.excerpt {
                     self.show_only(excerpt);
                 }
@@ -239,6 +247,12 @@ impl Context {
             | Event::BudgetHit(_)
             | Event::AgentEnd(_) => {}
         }
+    }
+
+    /// Notes are saved, or were not in the turns there are for it: the agent goes on with its work.
+    fn flushed(&mut self) {
+        self.flushing = false;
+        self.hold(Held::passing(FLUSHED.trim_end()));
     }
 
     /// Earlier conversations begin with turns of their own; the first message is what stays.

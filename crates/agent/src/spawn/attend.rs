@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Control, Injection};
@@ -31,6 +32,8 @@ pub(super) enum Stand {
     },
     /// The tree's budget is used up.
     OverBudget,
+    /// Its model's server wants to be left alone until then.
+    Held(Timestamp),
     /// It was parked with the process.
     Paused,
 }
@@ -146,6 +149,9 @@ impl Agent {
                     on.extend(tree.below(child)?.into_iter().map(|row| row.id));
                 }
                 Stand::Blocked { on }
+            }
+            (TaskStatus::Paused, StatusReason::RateLimited) => {
+                Stand::Held(state.until.unwrap_or_else(|| journal.now()))
             }
             (status, _) if status.is_terminal() => Stand::Ended,
             _ => Stand::Paused,

@@ -3,6 +3,7 @@
 use windlass_core::command::ResultStatus;
 use windlass_core::injection::{Control, Injection};
 use windlass_core::message::Message;
+use windlass_core::status::TaskStatus;
 use windlass_testkit::Stage;
 
 const ASKING: &str = "
@@ -24,6 +25,41 @@ async fn an_answer_reaches_the_blocked_agent_as_a_message() {
     assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
     let sent = stage.server.requests()[1].json().to_string();
     assert!(sent.contains("User responded to your question: blue"), "{sent}");
+}
+
+/// ES-018, ES-053: nobody has to resume a task that was answered before it had stopped.
+#[tokio::test]
+async fn an_answer_that_comes_while_a_task_gets_ready_to_wait_lets_it_go_on() {
+    let stage = Stage::set(ASKING);
+    let task = stage.submit().await;
+    // Its last look into the mailbox is over when it asks how much time it has used.
+    stage.answer_meanwhile(TaskStatus::Running, "blue");
+    assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
+    let sent = stage.server.requests()[1].json().to_string();
+    assert!(sent.contains("User responded to your question: blue"), "{sent}");
+}
+
+/// ES-232: the same where a sub-agent has asked, and waits already.
+#[tokio::test]
+async fn an_answer_to_a_sub_agent_that_comes_while_its_parent_gets_ready_to_wait_is_heard() {
+    let stage = Stage::set(
+        "
+        goal: paint both
+        match:
+          - task: paint the left
+            replies:
+              - ask_user: {question: which colour?}
+              - say: left is blue
+        replies:
+          - spawn_agent: {task: paint the left}
+          - say: painted
+    ",
+    );
+    let task = stage.submit().await;
+    stage.answer_meanwhile(TaskStatus::Blocked, "blue");
+    assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
+    let sent = stage.server.requests().last().unwrap().json().to_string();
+    assert!(sent.contains("left is blue"), "{sent}");
 }
 
 /// ES-135, ES-297: an earlier conversation goes on with what arrived since.

@@ -1,30 +1,41 @@
 //! Asking a person at the terminal: a question of a task, or whether to go on.
 
 use std::io::{self, BufRead as _, Write as _};
+use std::sync::mpsc as std_mpsc;
 
-use tokio::signal::unix::Signal;
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 use windlass_coordinator::Error;
 use windlass_core::command::HitlRequest;
+use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::question::Answer;
+use windlass_store::{self as store, QuestionRow, QuestionState, Which};
 
 use super::Setting;
+use super::interrupts::Interrupts;
 use crate::failure::Failure;
 use crate::show::{self, pages};
 
-/// Whether a question got its answer.
+/// What became of a question.
 pub(super) enum Answered {
     /// The task can go on.
     Yes,
     /// The person left; the command that answers has been printed.
     No,
+    /// Nobody needs to answer any more: somebody has ended the task.
+    Over,
 }
 
-/// Shows a question, reads the answer and hands it in. Ctrl-C and the end of input leave it open.
+/// Shows a question, reads the answer and hands it in. Ctrl-C and the end of input leave it open; an answer
+/// from elsewhere is as good as one from here.
 pub(super) async fn inline(
     setting: &Setting,
     asked: &HitlRequest,
-    interrupts: &mut Signal,
+    typed: &mut Typed,
+    interrupts: &mut Interrupts,
 ) -> Result<Answered, Failure> {
+    if let Some(asker) = asker(setting, asked.request_id)? {
+        show::note(&format!("{asker} asks"));
+    }
     for line in pages::question_lines(asked, setting.look) {
         show::note(&line);
     }
@@ -32,8 +43,9 @@ pub(super) async fn inline(
     loop {
         prompt("> ");
         let line = tokio::select! {
-            line = line() => line,
+            line = typed.line() => line,
             _ = interrupts.recv() => None,
+            settled = settled_elsewhere(setting, asked) => return settled,
         };
         let Some(line) = line else {
             show::note(&format!("\n{}", pages::answer_with(asked)));
@@ -44,9 +56,65 @@ pub(super) async fn inline(
         match setting.coordinator.answer(asked.request_id, &answer, &user).await {
             Ok(_) => return Ok(Answered::Yes),
             Err(error @ Error::NotAnOption { .. }) => show::note(&error.to_string()),
+            // Somebody was quicker; what became of it is seen at once.
+            Err(Error::Store(
+                store::Error::AlreadyAnswered { .. } | store::Error::TaskEnded { .. },
+            )) => {}
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Resolves when somebody has answered the question from elsewhere, or ended what it is about.
+async fn settled_elsewhere(setting: &Setting, asked: &HitlRequest) -> Result<Answered, Failure> {
+    let store = setting.coordinator.store();
+    let mut changes = store.changes();
+    loop {
+        changes.tick();
+        let Some(row) = store.question(asked.request_id)? else { return Ok(Answered::Over) };
+        let ended = store.task(row.task)?.is_none_or(|task| task.status.is_terminal());
+        match row.state {
+            _ if ended => {
+                show::note("");
+                return Ok(Answered::Over);
+            }
+            QuestionState::Open => {}
+            QuestionState::Waiting(answer) | QuestionState::Answered(answer) => {
+                let Answer { by, text, .. } = answer;
+                show::note(&show::plain(&format!("\nanswered by {by}: {text}")));
+                return Ok(Answered::Yes);
+            }
+            QuestionState::Closed { .. } => {
+                show::note("");
+                return Ok(Answered::Over);
+            }
+        }
+        changes.changed().await?;
+    }
+}
+
+/// The open questions of a task and of every task below it, oldest first.
+pub(super) fn open_below(setting: &Setting, task: TaskId) -> Result<Vec<QuestionRow>, Failure> {
+    let store = setting.coordinator.store();
+    let mut found = Vec::new();
+    for row in store.questions(Which::Open)? {
+        let mut asks = Some(row.task);
+        while let Some(of) = asks.filter(|of| *of != task) {
+            asks = store.task(of)?.and_then(|row| row.parent_id);
+        }
+        if asks.is_some() {
+            found.push(row);
+        }
+    }
+    Ok(found)
+}
+
+/// Who asks, where that is not the task that a person has started.
+pub(super) fn asker(setting: &Setting, question: QuestionId) -> Result<Option<String>, Failure> {
+    let store = setting.coordinator.store();
+    let Some(asked) = store.question(question)? else { return Ok(None) };
+    let below = store.task(asked.task)?.filter(|task| task.parent_id.is_some());
+    Ok(below.map(|task| pages::sub_agent(&task)))
 }
 
 /// What was typed before a question was seen is no answer to it.
@@ -78,16 +146,44 @@ fn prompt(text: &str) {
     let _ = stderr.flush();
 }
 
-/// One line of standard input; `None` at its end. Read on a thread of its own: nothing can interrupt
-/// a read from a terminal, and the program must be able to end in spite of it.
-async fn line() -> Option<String> {
-    let (send, receive) = oneshot::channel();
+/// Lines of standard input, one for each that is asked for. Read on a thread of its own: nothing can
+/// interrupt a read from a terminal, and the program must be able to go on and to end in spite of it.
+#[derive(Default)]
+pub(super) struct Typed {
+    reader: Option<(std_mpsc::Sender<()>, mpsc::Receiver<Option<String>>)>,
+    /// Whether the reader waits for a line that was asked for before.
+    reads: bool,
+}
+
+impl Typed {
+    /// The next line; `None` at the end of input.
+    async fn line(&mut self) -> Option<String> {
+        let (wanted, lines) = self.reader.get_or_insert_with(reader);
+        if !self.reads {
+            wanted.send(()).ok()?;
+            self.reads = true;
+        }
+        let line = lines.recv().await.flatten();
+        self.reads = false;
+        line
+    }
+}
+
+fn reader() -> (std_mpsc::Sender<()>, mpsc::Receiver<Option<String>>) {
+    let (wanted, asked) = std_mpsc::channel();
+    // One line at most is on its way.
+    let (send, lines) = mpsc::channel(1);
     std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = io::stdin().lock().read_line(&mut line);
-        let _ = send.send(read.ok().filter(|&bytes| bytes > 0).map(|_| line));
+        while asked.recv().is_ok() {
+            let mut line = String::new();
+            let read = io::stdin().lock().read_line(&mut line);
+            let line = read.ok().filter(|&bytes| bytes > 0).map(|_| line);
+            if send.blocking_send(line).is_err() {
+                return;
+            }
+        }
     });
-    receive.await.ok().flatten()
+    (wanted, lines)
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ struct Sum {
     input_tokens: u64,
     cached_tokens: u64,
     output_tokens: u64,
-    /// Of the replies whose price is known.
-    cost_usd: f64,
+    /// Of the replies whose price is known; `None` where that is none of them.
+    cost_usd: Option<f64>,
     unpriced_replies: u64,
 }
 
@@ -39,7 +39,7 @@ impl Sum {
         self.cached_tokens += usage.cached_tokens;
         self.output_tokens += usage.output_tokens;
         match usage.cost_usd {
-            Some(cost) => self.cost_usd += cost,
+            Some(cost) => *self.cost_usd.get_or_insert(0.0) += cost,
             None => self.unpriced_replies += 1,
         }
     }
@@ -51,11 +51,11 @@ impl Sum {
     }
 
     fn money(&self) -> String {
-        match (self.replies, self.unpriced_replies) {
-            (0, _) => pages::dollars(0.0),
-            (all, unknown) if all == unknown => "unknown".to_owned(),
-            (_, 0) => pages::dollars(self.cost_usd),
-            (_, unknown) => format!("{} + {unknown} unknown", pages::dollars(self.cost_usd)),
+        match (self.cost_usd, self.unpriced_replies) {
+            (None, 0) => pages::dollars(0.0),
+            (None, _) => "unknown".to_owned(),
+            (Some(cost), 0) => pages::dollars(cost),
+            (Some(cost), unknown) => format!("{} + {unknown} unknown", pages::dollars(cost)),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Sums {
 }
 
 /// What a task has cost, sub-agents included, and how much of that is not known.
-pub(super) fn words(records: &[Record], spent: f64) -> String {
+pub(super) fn words(records: &[Record], spent: Option<f64>) -> String {
     let mut sums = Sums::default();
     records.iter().for_each(|record| sums.take(record));
     Sum { cost_usd: spent, ..sums.total }.money()

@@ -1,11 +1,12 @@
 //! `show`, `events`, `result`, `inbox`: reading only.
 
 use windlass_coordinator::{Compaction, Update};
-use windlass_core::event::Event;
+use windlass_core::command::TaskResult;
+use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
 use windlass_store::{Store, Which};
 
-use super::{Setting, cost};
+use super::{Setting, ask, cost};
 use crate::args::{Events, Listing, One, Show};
 use crate::failure::Failure;
 use crate::show::{self, out, pages};
@@ -20,15 +21,17 @@ pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     let driven = coordinator.store().driven(task)?;
     let records = coordinator.store().journal(task)?;
     let gauge = pages::gauge(&records, &state);
+    let spent = state.known_cost();
     if args.json {
         let row = coordinator.store().task(task)?;
-        let mut shown = row.map(|row| pages::task_json(&row, driven)).unwrap_or_default();
+        let mut shown = row.map(|row| pages::task_json(&row, driven, spent)).unwrap_or_default();
         shown["context"] = serde_json::json!(gauge);
         shown["working_memory"] = pages::working_memory(&state);
         out(&shown.to_string());
     } else {
-        let cost = cost::words(&records, state.cost_spent);
-        out(&pages::task_page(&state, driven, gauge, &cost));
+        let cost = cost::words(&records, spent);
+        let open = ask::open_below(setting, task)?;
+        out(&pages::task_page(&state, driven, gauge, &cost, &open));
     }
     Ok(0)
 }
@@ -64,14 +67,9 @@ fn compactions(setting: &Setting, task: TaskId, json: bool) -> Result<u8, Failur
 pub(super) fn result(setting: &Setting, args: &One) -> Result<u8, Failure> {
     let store = setting.coordinator.store();
     let task = store.find_task(&args.task)?;
-    let records = store.journal(task)?;
-    let last = records.iter().rev().find_map(|record| match &record.event {
-        Event::AgentEnd(result) => Some(result),
-        _ => None,
-    });
-    match last {
+    match last_result(setting, task)? {
         Some(result) => {
-            out(&serde_json::to_string_pretty(result).unwrap_or_default());
+            out(&serde_json::to_string_pretty(&result).unwrap_or_default());
             Ok(0)
         }
         None => Err(Failure::usage(
@@ -81,12 +79,22 @@ pub(super) fn result(setting: &Setting, args: &One) -> Result<u8, Failure> {
     }
 }
 
+/// What the last segment of a task handed back.
+pub(super) fn last_result(setting: &Setting, task: TaskId) -> Result<Option<TaskResult>, Failure> {
+    let records = setting.coordinator.store().journal(task)?;
+    let result = |record: Record| match record.event {
+        Event::AgentEnd(result) => Some(*result),
+        _ => None,
+    };
+    Ok(records.into_iter().rev().find_map(result))
+}
+
 pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let task = coordinator.store().find_task(&args.task)?;
     let mut following = coordinator.follow(task, args.after);
     let (zone, width) = (jiff::tz::TimeZone::system(), setting.look.line_width());
-    let print = |record: &windlass_core::event::Record| {
+    let print = |record: &Record| {
         out(&if args.json {
             windlass_agent::trace::entry(record)
         } else {
@@ -101,8 +109,13 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
     }
     setting.runtime.block_on(async {
         while !has_ended(coordinator.store(), task)? && !show::reader_is_gone() {
-            if let Update::Event(record) = following.next().await? {
-                print(&record);
+            tokio::select! {
+                update = following.next() => {
+                    if let Update::Event(record) = update? {
+                        print(&record);
+                    }
+                }
+                () = show::reader_gone() => return Ok(0),
             }
         }
         while let Some(record) = following.committed()? {
@@ -122,7 +135,10 @@ pub(super) fn inbox(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     for row in &rows {
         out(&match args.json {
             true => pages::question_json(row),
-            false => pages::question_page(row, &pages::age(row.asked_at, now)) + "\n",
+            false => {
+                let asks = setting.coordinator.store().task(row.task)?;
+                pages::question_page(row, asks.as_ref(), &pages::age(row.asked_at, now)) + "\n"
+            }
         });
     }
     if rows.is_empty() && !args.json {

@@ -1,10 +1,14 @@
 //! `answer`, `send`, `pause`, `cancel`: messages for tasks, whoever drives them.
 
+use std::time::{Duration, Instant};
+
 use windlass_coordinator::Handled;
+use windlass_core::event::Driver;
 use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::injection::Control;
+use windlass_core::status::TaskStatus;
 use windlass_core::trigger::UserMessageReceived;
-use windlass_store::{QuestionState, Which};
+use windlass_store::Which;
 
 use super::{Setting, ask, run};
 use crate::args::{Answer, Cancel, Pause, Send};
@@ -24,7 +28,11 @@ pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
     setting.runtime.block_on(async {
         let task = coordinator.answer(question, &text, &setting.surroundings.user()).await?;
         if args.resume {
-            return run::drive(setting, task, &args.printing).await;
+            let driven = run::drive(setting, task, &args.printing).await;
+            let Some(pid) = driven.as_ref().err().and_then(Failure::driver) else { return driven };
+            // Somebody is there already: what was asked for happens.
+            show::note(&format!("answered {question}; process {pid} goes on with it"));
+            return Ok(0);
         }
         show::note(&format!("answered {question}"));
         tell_who_drives(setting, task)
@@ -40,10 +48,20 @@ fn find(setting: &Setting, text: &str) -> Result<QuestionId, Failure> {
         Err(error) => return Err(error.into()),
     };
     let Ok(task) = store.find_task(text) else { return Err(unknown.into()) };
-    let rows = store.questions_of(task)?;
-    let row = rows.iter().rev().find(|row| row.state == QuestionState::Open).or(rows.last());
-    let none = || Failure::usage(format!("`{task}` asks nothing"), "see `windlass inbox`");
-    row.map(|row| row.question.id).ok_or_else(none)
+    let open = ask::open_below(setting, task)?;
+    match open.as_slice() {
+        [only] => Ok(only.question.id),
+        [] => {
+            let none = || Failure::usage(format!("`{task}` asks nothing"), "see `windlass inbox`");
+            // The last one, so that a second answer hears the first.
+            store.questions_of(task)?.last().map(|row| row.question.id).ok_or_else(none)
+        }
+        several => {
+            let ids: Vec<_> = several.iter().map(|row| format!("`{}`", row.question.id)).collect();
+            let message = format!("`{task}` waits for {} answers", ids.len());
+            Err(Failure::usage(message, format!("name the question: {}", ids.join(", "))))
+        }
+    }
 }
 
 pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {
@@ -117,10 +135,38 @@ fn control(setting: &Setting, task: &str, control: Control) -> Result<u8, Failur
     Ok(0)
 }
 
+/// How long a process that drives a task is given to take what was said to it, or to leave.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long somebody who waits for it is given to go on with a task that nobody drives.
+const UPTAKE: Duration = Duration::from_millis(200);
+/// How often it is looked whether they have.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// A message to a task that nobody drives waits; the person should know.
 pub(super) fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<u8, Failure> {
-    if setting.coordinator.store().driven(task)?.is_none() {
-        show::note(&format!("nobody drives it now; go on with `windlass resume {task}`"));
+    let store = setting.coordinator.store();
+    let since = Instant::now();
+    loop {
+        // A process that is about to end drives the task still, and takes nothing any more; a terminal that
+        // shows the question goes on when it sees the answer.
+        let patience = if store.driven(task)?.is_some() { PATIENCE } else { UPTAKE };
+        if !store.has_mail(task)? {
+            return Ok(0);
+        }
+        if since.elapsed() > patience {
+            break;
+        }
+        std::thread::sleep(LOOK);
     }
+    if store.driven(task)?.is_some() {
+        return Ok(0);
+    }
+    let Some(row) = store.task(task)?.filter(|row| !row.status.is_terminal()) else { return Ok(0) };
+    // What a person has parked, a person goes on with.
+    let serves = row.driver == Driver::Service && row.status != TaskStatus::Paused;
+    show::note(&match serves {
+        true => "nobody drives it now; `windlass serve` goes on with it".to_owned(),
+        false => format!("nobody drives it now; go on with `windlass resume {task}`"),
+    });
     Ok(0)
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::json;
 use windlass_core::id::TaskId;
 use windlass_sandbox::Sandbox;
-use windlass_tools::mcp::{Change, Ground, Listing, McpTool, PRESETS, Server, Servers, shown_name};
+use windlass_tools::mcp::{
+    Change, Ground, How, Listing, McpTool, PRESETS, Server, Servers, shown_name,
+};
 use windlass_tools::{News, Tool as _};
 
 use super::setup::print;
@@ -118,8 +120,14 @@ async fn tested(servers: &Servers, pin: bool, json: bool) -> Result<u8, Failure>
         Ok(compared) => compared,
         Err(why) => {
             let message = format!("MCP server `{}` does not work: {why}", server.name());
-            let hint =
-                "see that its program runs by itself, in the sandbox: `windlass exec --test …`";
+            let hint = match server.definition().how {
+                How::Http { .. } => {
+                    "see that the address is right and that something answers there"
+                }
+                How::Stdio { .. } => {
+                    "see that its program runs by itself, in the sandbox: `windlass exec --test …`"
+                }
+            };
             return Err(Failure { code: 1, ..Failure::usage(message, hint) });
         }
     };

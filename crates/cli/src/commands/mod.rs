@@ -2,6 +2,8 @@
 
 mod run;
 mod ask;
+mod interrupts;
+mod wait;
 mod serve;
 mod worker;
 mod demo;

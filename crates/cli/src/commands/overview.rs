@@ -1,9 +1,10 @@
 //! `tasks` and `status`: one view of everything that goes on, waits or is scheduled (MS-120…128).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
+use windlass_core::command::UsageMetrics;
 use windlass_core::event::Driver;
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::schedule::ScheduleState;
@@ -29,11 +30,15 @@ const QUESTION_WIDTH: usize = 80;
 /// A task and everything that is known of it right now.
 struct Row {
     task: TaskRow,
+    /// What it has cost, where anything is known of that.
+    cost: Option<f64>,
     driven: Option<u32>,
     place: Option<usize>,
     scheduler: Option<SchedulerRow>,
     runtime: Option<Runtime>,
     questions: Vec<QuestionRow>,
+    /// Whether an agent below it waits for an answer.
+    asked_below: bool,
     background: BTreeMap<CallId, String>,
 }
 
@@ -68,21 +73,36 @@ fn rows(setting: &Setting, filter: &Filter) -> Result<Vec<Row>, Failure> {
     let coordinator = &setting.service()?;
     let store = coordinator.store();
     let questions = store.questions(Which::Open)?;
+    let mut ask_below = BTreeSet::new();
+    for asks in questions.iter().map(|one| one.task).collect::<BTreeSet<_>>() {
+        ask_below.extend(store.task(asks)?.map(|task| task.root_id).filter(|root| *root != asks));
+    }
     let mut rows = Vec::new();
-    for task in store.tasks(filter)? {
+    for mut task in store.tasks(filter)? {
         let id = task.id;
         let driven = store.driven(id)?;
-        // They end with whoever drives the task (MS-124).
-        let background = match driven {
-            Some(_) => coordinator.state(id)?.background,
-            None => BTreeMap::new(),
-        };
+        let mut background = BTreeMap::new();
+        if task.status == TaskStatus::Running {
+            let state = coordinator.state(id)?;
+            // The list learns the rest of these figures when the segment ends.
+            let duration_ms = match driven {
+                Some(_) => state.active_ms(coordinator.now()),
+                None => state.usage.duration_ms,
+            };
+            task.usage = UsageMetrics { duration_ms, ..state.usage };
+            // They end with whoever drives the task (MS-124).
+            background = driven.map(|_| state.background).unwrap_or_default();
+        }
+        let nothing = task.usage.total_tokens == 0;
+        let priced = nothing || task.cost_spent > 0.0 || store.is_priced(id)?;
         rows.push(Row {
+            cost: priced.then_some(task.cost_spent),
             driven,
             place: coordinator.place(id)?,
             scheduler: store.scheduled(id)?,
             runtime: store.runtime(id)?,
             questions: questions.iter().filter(|one| one.task == id).cloned().collect(),
+            asked_below: task.status == TaskStatus::Blocked && ask_below.contains(&id),
             background,
             task,
         });
@@ -169,7 +189,7 @@ impl Row {
 
     /// What it has cost, and what it may (MS-127).
     fn cost(&self) -> String {
-        let spent = pages::spent(self.task.cost_spent, self.task.usage.total_tokens);
+        let spent = pages::spent(self.cost, self.task.usage.total_tokens);
         match self.task.cost_budget {
             Some(budget) => format!("{spent} of {}", pages::dollars(budget)),
             None => spent,
@@ -179,7 +199,7 @@ impl Row {
     /// What comes next, or what a person can do (MS-125, MS-128).
     fn next_action(&self) -> String {
         let task = &self.task;
-        if !self.questions.is_empty() {
+        if !self.questions.is_empty() || self.asked_below {
             return "answer".to_owned();
         }
         match (task.status, task.reason) {
@@ -189,6 +209,13 @@ impl Row {
             (TaskStatus::Todo, _) if task.driver == Driver::Service => "start".to_owned(),
             (TaskStatus::Paused, StatusReason::Schedule) => match &task.next_action_at {
                 Some(next) => format!("check {}", next.strftime("%H:%M:%S")),
+                None => "resume".to_owned(),
+            },
+            (TaskStatus::Paused, StatusReason::RateLimited) => match &task.next_action_at {
+                Some(next) => {
+                    let next = next.with_time_zone(jiff::tz::TimeZone::system());
+                    format!("waits until {}", next.strftime("%F %H:%M"))
+                }
                 None => "resume".to_owned(),
             },
             (TaskStatus::Paused, StatusReason::AwaitingMessage) => "send".to_owned(),
@@ -237,7 +264,7 @@ impl Row {
 
     fn json(&self) -> Value {
         let task = &self.task;
-        let mut shown = pages::task_json(task, self.driven);
+        let mut shown = pages::task_json(task, self.driven, self.cost);
         let also = json!({
             "parent_id": task.parent_id,
             "root_id": task.root_id,
@@ -282,7 +309,16 @@ impl Row {
     /// Whether it stands still until a person goes on with it (MS-125).
     fn is_resumable(&self) -> bool {
         let live = !self.task.status.is_terminal();
-        live && self.driven.is_none() && self.place.is_none()
+        live && self.driven.is_none() && self.place.is_none() && !self.goes_on_by_itself()
+    }
+
+    /// Whether it is parked until a certain time.
+    fn goes_on_by_itself(&self) -> bool {
+        let by_time = matches!(
+            (self.task.status, self.task.reason),
+            (TaskStatus::Paused, StatusReason::Schedule | StatusReason::RateLimited)
+        );
+        by_time && self.task.next_action_at.is_some()
     }
 }
 
@@ -297,7 +333,9 @@ pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     let questions = store.questions(Which::Open)?.len();
     let schedules = store.schedules()?;
     let active = schedules.iter().filter(|row| row.state == ScheduleState::Active).count();
-    let cost: f64 = live.iter().map(|row| row.task.cost_spent).sum::<f64>() + 0.0;
+    // Where nothing is known of any, nothing is known.
+    let known = live.iter().filter_map(|row| row.cost);
+    let cost = known.reduce(|sum, cost| sum + cost).or_else(|| live.is_empty().then_some(0.0));
     let tokens: u64 = live.iter().map(|row| row.task.usage.total_tokens).sum();
     let hours = config.agent.autonomous_max_hours.as_secs_f64() / 3600.0;
     let shown = json!({

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::json;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Limits, Manner, Share, Submitted, Update};
@@ -20,7 +19,9 @@ use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::StatusReason;
 use windlass_model::Recorder;
 
-use super::{Setting, ask};
+use super::interrupts::{Interrupt, Interrupts};
+use super::wait::{self, Waited};
+use super::{Setting, ask, look};
 use crate::args::{Headless, How, Printing, Resume, Until};
 use crate::config::{self, Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
@@ -174,9 +175,10 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), F
     let goal = skills::goal(&setting.surroundings, &args.workspace, &axes, read_goal(goal)?)?;
     if args.printing.shows_progress() {
         tell(&given);
-        let skills = skills::now(&surroundings, &args.workspace);
-        let found = mcp::found(&surroundings, &given, &args.workspace, &skills, None);
-        found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
+        let all = skills::now(&surroundings, &args.workspace);
+        let found = mcp::found(&surroundings, &given, &args.workspace, &all, None);
+        let told = found.notices.into_iter().chain(skills::notices(&surroundings, &all));
+        told.for_each(|notice| note(&format!("notice: {}", plain(&notice))));
     }
     let draft = Draft {
         user_id: Some(setting.surroundings.user()),
@@ -327,12 +329,22 @@ pub(super) async fn drive(
     // A sub-agent goes on with the task that started it.
     let task = setting.coordinator.root(task)?;
     let stop = CancellationToken::new();
-    let mut interrupts =
-        signal(SignalKind::interrupt()).context("Ctrl-C cannot be listened for")?;
+    let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
     let mut screen = Screen::new(printing, setting.look, &setting.coordinator.state(task)?);
+    let mut typed = ask::Typed::default();
     loop {
         let segment = segment(setting, task, &mut screen, &stop, &mut interrupts);
         let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
+        if let Some(until) = wait::held_until(setting, &result, &stop)? {
+            match wait::until(setting, task, until, &mut screen, &mut interrupts).await? {
+                Waited::Over => continue,
+                Waited::Interrupted => return Ok(failure::INTERRUPTED),
+                Waited::Elsewhere => {
+                    let result = look::last_result(setting, task)?.unwrap_or(result);
+                    return code(setting, &result, &stop);
+                }
+            }
+        }
         let asked = result.hitl_request.as_ref().filter(|_| {
             let blocked = result.status == ResultStatus::BlockedUser;
             blocked && setting.look.can_ask && !printing.json && !stop.is_cancelled()
@@ -340,17 +352,39 @@ pub(super) async fn drive(
         let answered = match asked {
             Some(asked) => {
                 screen.clear();
-                ask::inline(setting, asked, &mut interrupts).await?
+                ask::inline(setting, asked, &mut typed, &mut interrupts).await?
             }
             None => {
                 screen.end(&result);
+                if printing.shows_progress() {
+                    tell_what_else_is_asked(setting, &result)?;
+                }
                 ask::Answered::No
             }
         };
-        if let ask::Answered::No = answered {
-            return code(setting, &result, &stop);
+        match answered {
+            ask::Answered::Yes => {}
+            ask::Answered::No => return code(setting, &result, &stop),
+            ask::Answered::Over => {
+                let result = look::last_result(setting, task)?.unwrap_or(result);
+                screen.end(&result);
+                return code(setting, &result, &stop);
+            }
         }
     }
+}
+
+/// Several agents of a tree may ask; the screen shows the first.
+fn tell_what_else_is_asked(setting: &Setting, result: &TaskResult) -> Result<(), Failure> {
+    let Some(asked) = &result.hitl_request else { return Ok(()) };
+    if let Some(asker) = ask::asker(setting, asked.request_id)? {
+        note(&format!("it is asked by {asker}"));
+    }
+    match ask::open_below(setting, result.task_id)?.len() {
+        0 | 1 => {}
+        many => note(&format!("{} more to answer: see `windlass inbox`", many - 1)),
+    }
+    Ok(())
 }
 
 /// One run segment, to its result; `None` when a second Ctrl-C ended it.
@@ -359,7 +393,7 @@ async fn segment(
     task: TaskId,
     screen: &mut Screen,
     stop: &CancellationToken,
-    interrupts: &mut Signal,
+    interrupts: &mut Interrupts,
 ) -> Result<Option<TaskResult>, Failure> {
     let coordinator = &setting.coordinator;
     let mut following = coordinator.follow(task, last_seq(setting, task)?);
@@ -380,12 +414,15 @@ async fn segment(
                 Update::Preview(preview) => screen.preview(&preview),
             },
             _ = frames.tick(), if live => screen.tick(),
-            _ = interrupts.recv() => {
-                if stop.is_cancelled() {
+            interrupt = interrupts.recv() => {
+                let again = stop.is_cancelled() && interrupt != Interrupt::End;
+                if again {
                     screen.say(&format!("stopped; go on with: windlass resume {task}"));
                     return Ok(None);
                 }
-                screen.say("pausing; press Ctrl-C again to stop at once");
+                if !stop.is_cancelled() {
+                    screen.say("pausing; press Ctrl-C again to stop at once");
+                }
                 stop.cancel();
             }
         }

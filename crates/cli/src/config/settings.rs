@@ -237,9 +237,9 @@ section! {
         bash_timeout_seconds: Duration = seconds(1, 86_400), "120", Project;
         /// How long a `bash` command may take at most.
         bash_max_timeout_seconds: Duration = seconds(1, 86_400), "600", Project;
-        /// Tasks that autonomous work takes on before it stops.
+        /// Tasks that one schedule starts by itself within `autonomous_max_hours`; further runs are left out.
         autonomous_max_tasks: u32 = Kind::Whole(1, 100_000), "25", Approved;
-        /// Hours that autonomous work goes on before it stops.
+        /// Hours that a task with run control `autonomous` works before a person is asked whether to go on.
         autonomous_max_hours: Duration = Kind::Time(Unit::Hours, Duration::from_secs(6 * 60), YEAR), "8", Approved;
     }
 }
@@ -338,7 +338,7 @@ section! {
         /// How long routing a message may take; then it goes to the active task, or is a new one.
         router_timeout_seconds: Duration = seconds(1, 600), "20", User;
         /// How long a task that a service drives may give no sign of life before it is failed; never less than
-        /// its longest command and a stalled model together.
+        /// its longest command and a stalled model together, nor than a model that stalls each time it is asked.
         hang_seconds: Duration = seconds(60, 604_800), "1200", User;
         /// Tasks that one `serve` or `worker` runs at once.
         worker_tasks: u32 = Kind::Whole(1, 10_000), "50", User;

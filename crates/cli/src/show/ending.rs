@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
+use windlass_core::status::StatusReason;
 
 use super::meter::{clock, count};
 use super::{Look, plain};
@@ -21,7 +22,12 @@ pub enum Retry {
 }
 
 /// How it ended: what it delivers, what went wrong or what it waits for, and the command that goes on.
-pub fn lines(result: &TaskResult, look: Look, retry: Retry) -> Vec<String> {
+pub fn lines(
+    result: &TaskResult,
+    look: Look,
+    retry: Retry,
+    parked: Option<StatusReason>,
+) -> Vec<String> {
     let (task, paint) = (result.task_id, look.notes);
     let mut lines: Vec<String> = result
         .deliverables
@@ -50,10 +56,37 @@ pub fn lines(result: &TaskResult, look: Look, retry: Retry) -> Vec<String> {
                 lines.push(format!("\n{}", answer_with(asked)));
             }
         }
-        ResultStatus::Paused => lines.push(format!("paused; go on with: windlass resume {task}")),
+        ResultStatus::Paused => {
+            let why = parked.and_then(why).map(|why| format!(": {why}")).unwrap_or_default();
+            lines.push(format!("paused{why}; go on with: windlass resume {task}"));
+            if parked == Some(StatusReason::AwaitingMessage) {
+                lines.push(format!("or ask for more first: windlass send {task} \"…\""));
+            }
+        }
         ResultStatus::Cancelled => lines.push("cancelled".to_owned()),
     }
     lines
+}
+
+/// Why a task is parked, where that is not its person's doing.
+fn why(reason: StatusReason) -> Option<&'static str> {
+    match reason {
+        StatusReason::AwaitingMessage => Some("it waits for you to look at what it did"),
+        StatusReason::ContextFull => Some("its context is full, and its notes are saved"),
+        StatusReason::Deadline => Some("its deadline has passed"),
+        StatusReason::Schedule => Some("it waits for its next check"),
+        StatusReason::RateLimited => Some("its model's server wants to be left alone"),
+        StatusReason::Storage => Some("the disk would not take more"),
+        StatusReason::User
+        | StatusReason::Shutdown
+        | StatusReason::Finished
+        | StatusReason::Question
+        | StatusReason::Budget
+        | StatusReason::Timeout
+        | StatusReason::Error
+        | StatusReason::Dependency
+        | StatusReason::MergeConflict => None,
+    }
 }
 
 /// What it took, in one line.

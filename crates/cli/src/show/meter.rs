@@ -48,7 +48,7 @@ impl Meter {
         let mut meter = Self {
             tokens: state.usage.total_tokens,
             cost: state.cost_spent,
-            priced: state.cost_spent > 0.0,
+            priced: state.priced,
             context: state.last_tokens,
             ..Self::default()
         };

@@ -17,6 +17,7 @@ pub mod pages;
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 pub use look::{Look, Paint};
 pub use markdown::render as markdown;
@@ -25,6 +26,9 @@ pub use screen::Screen;
 pub use table::Table;
 
 use crate::failure::Failure;
+
+/// How often it is looked whether somebody reads results still.
+const READER_LOOK: Duration = Duration::from_millis(100);
 
 /// What became of results that could not be printed: an error number, or 0.
 static LOST: AtomicI32 = AtomicI32::new(0);
@@ -40,6 +44,21 @@ pub fn out(text: &str) {
 /// Whether nobody reads results any more.
 pub fn reader_is_gone() -> bool {
     LOST.load(Ordering::Relaxed) == rustix::io::Errno::PIPE.raw_os_error()
+}
+
+/// Resolves when nobody reads results any more, whether or not there is one to print.
+pub async fn reader_gone() {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let gone = || {
+        let stdout = io::stdout();
+        let mut looked = [PollFd::new(&stdout, PollFlags::empty())];
+        let found = poll(&mut looked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        // A terminal that hangs up ends the program by a signal.
+        found && looked[0].revents().intersects(PollFlags::ERR)
+    };
+    while !gone() {
+        tokio::time::sleep(READER_LOOK).await;
+    }
 }
 
 /// Why results were lost, where the reader is still there: a full disk, most likely.

@@ -21,6 +21,9 @@ pub use super::story::line as event_line;
 /// How wide a line of a page gets.
 const WIDTH: usize = 100;
 
+/// How wide a goal gets behind an id.
+const GOAL_WIDTH: usize = 60;
+
 /// How a status reads for a person: running without a driver is not running (§15.5).
 pub fn status_words(status: TaskStatus, driven: Option<u32>) -> &'static str {
     match (status, driven) {
@@ -43,7 +46,7 @@ pub fn age(then: Timestamp, now: Timestamp) -> String {
 }
 
 /// One task as JSON.
-pub fn task_json(row: &TaskRow, driven: Option<u32>) -> serde_json::Value {
+pub fn task_json(row: &TaskRow, driven: Option<u32>, cost: Option<f64>) -> serde_json::Value {
     json!({
         "task_id": row.id,
         "session_id": row.session_id,
@@ -55,14 +58,17 @@ pub fn task_json(row: &TaskRow, driven: Option<u32>) -> serde_json::Value {
         "workspace": row.workspace,
         "model": row.model,
         "usage": row.usage,
-        "cost_usd": row.cost_spent,
+        "cost_usd": cost,
         "created_at": row.created_at,
     })
 }
 
 /// What was spent, for a list: a price that nobody knows is not zero.
-pub fn spent(dollars: f64, tokens: u64) -> String {
-    if dollars == 0.0 && tokens > 0 { "-".to_owned() } else { money(dollars) }
+pub fn spent(dollars: Option<f64>, tokens: u64) -> String {
+    match dollars {
+        None if tokens > 0 => "-".to_owned(),
+        dollars => money(dollars.unwrap_or(0.0)),
+    }
 }
 
 /// One task on a page, in `show`.
@@ -71,13 +77,14 @@ pub fn task_page(
     driven: Option<u32>,
     gauge: Option<Gauge>,
     cost: &str,
+    open: &[QuestionRow],
 ) -> String {
     let mut page = format!(
-        "{}\n  goal       {}\n  status     {} ({})\n  axes       {}\n  workspace  {}\n",
+        "{}\n  goal       {}\n  status     {}{}\n  axes       {}\n  workspace  {}\n",
         state.id(),
         one_line(&plain(&state.command().goal), WIDTH),
         status_words(state.status, driven),
-        state.reason,
+        why(state),
         state.axes,
         plain(&state.created.workspace),
     );
@@ -99,11 +106,15 @@ pub fn task_page(
     if let Some(error) = &state.error {
         page += &format!("  error      {}: {}\n", error.error_type, plain(&error.message));
     }
-    for question in state.open_questions.values() {
-        let text = one_line(&plain(&question.question), WIDTH);
-        page += &format!("  question   {text} ({})\n", question.id);
+    for row in open {
+        let text = one_line(&plain(&row.question.question), WIDTH);
+        let by = match row.task == state.id() {
+            true => String::new(),
+            false => format!(", asked by sub-agent {}", row.task),
+        };
+        page += &format!("  question   {text} ({}{by})\n", row.question.id);
     }
-    if let Some(command) = next_command(state, driven) {
+    if let Some(command) = next_command(state, driven, open) {
         page += &format!("  next       {command}\n");
     }
     for file in state.deliverables.values() {
@@ -115,11 +126,23 @@ pub fn task_page(
     page.trim_end().to_owned()
 }
 
+/// Why it stands there; at work it needs no reason.
+fn why(state: &TaskState) -> String {
+    let until = state.until.map(|until| {
+        let clock = until.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M:%S");
+        format!(", until {clock}")
+    });
+    match state.status {
+        TaskStatus::Running => String::new(),
+        _ => format!(" ({}{})", state.reason, until.unwrap_or_default()),
+    }
+}
+
 /// The command with which a person goes on with a task that stands still.
-fn next_command(state: &TaskState, driven: Option<u32>) -> Option<String> {
+fn next_command(state: &TaskState, driven: Option<u32>, open: &[QuestionRow]) -> Option<String> {
     let task = state.id();
-    if let Some(question) = state.open_questions.values().next() {
-        return Some(format!("windlass answer {} \"…\" --resume", question.id));
+    if let Some(row) = open.first() {
+        return Some(format!("windlass answer {} \"…\" --resume", row.question.id));
     }
     match state.status {
         _ if driven.is_some() => Some(format!("windlass events {task} --follow")),
@@ -157,13 +180,24 @@ pub fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {
 }
 
 /// One open question, in `inbox`: what is asked, about what, and how to answer.
-pub fn question_page(row: &QuestionRow, age: &str) -> String {
+pub fn question_page(row: &QuestionRow, asks: Option<&TaskRow>, age: &str) -> String {
     let question = &row.question;
+    let by = match asks {
+        Some(task) if task.parent_id.is_some() => sub_agent(task),
+        Some(task) => format!("{} ({})", task.id, one_line(&plain(&task.goal), GOAL_WIDTH)),
+        None => row.task.to_string(),
+    };
     let mut lines = vec![format!("{}  {}", question.id, plain(&question.question))];
     lines.extend(ending::about(question.context.as_deref(), &question.options));
-    lines.push(format!("  asked {age} ago by {}", row.task));
+    lines.push(format!("  asked {age} ago by {by}"));
     lines.push(format!("  {}", answer_with(&HitlRequest::from(question))));
     lines.join("\n")
+}
+
+/// A sub-agent, and whom it works for.
+pub fn sub_agent(task: &TaskRow) -> String {
+    let goal = one_line(&plain(&task.goal), GOAL_WIDTH);
+    format!("sub-agent {} ({goal}) of {}", task.id, task.root_id)
 }
 
 /// One open question as JSON.

@@ -1,6 +1,7 @@
 //! A run as it goes on: lines of what happened, and on a terminal one line below them that says what
 //! is happening now and what it has taken so far.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
@@ -8,10 +9,14 @@ use tokio::time::Instant;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use windlass_agent::Preview;
 use windlass_core::command::{ResultStatus, TaskResult};
-use windlass_core::event::{AgentStart, BudgetKind, Event, LlmResponse, Record};
-use windlass_core::message::Finish;
+use windlass_core::event::{
+    AgentStart, BudgetKind, Event, LlmResponse, Record, ToolCall, ToolResult,
+};
+use windlass_core::id::CallId;
+use windlass_core::message::{Finish, ToolRequest};
 use windlass_core::plan::WorkingPlan;
 use windlass_core::state::{Stage, TaskState};
+use windlass_core::status::StatusReason;
 use windlass_core::text::{one_line, suffix};
 use windlass_model::Live;
 
@@ -45,6 +50,10 @@ pub struct Screen {
     frame: usize,
     drawn: bool,
     retry: Retry,
+    /// Calls that were asked for and were not seen to begin; the result of one tells which it was.
+    asked: BTreeMap<CallId, String>,
+    /// Why it was last parked.
+    parked: Option<StatusReason>,
 }
 
 impl Screen {
@@ -66,6 +75,8 @@ impl Screen {
                 true => Retry::Possible,
                 false => Retry::UsedUp,
             },
+            asked: open_calls(state),
+            parked: None,
         }
     }
 
@@ -93,6 +104,11 @@ impl Screen {
         }
         self.planned |= matches!(record.event, Event::PlanUpdated(_));
         self.introduced |= matches!(record.event, Event::AgentStart(_));
+        if let Event::ToolCall(ToolCall { call, .. }) | Event::ToolResult(ToolResult { call, .. }) =
+            &record.event
+        {
+            self.asked.remove(call);
+        }
         self.draw();
     }
 
@@ -157,7 +173,7 @@ impl Screen {
         if self.printing.print && result.status == ResultStatus::Completed {
             return;
         }
-        for line in ending::lines(result, self.look, self.retry) {
+        for line in ending::lines(result, self.look, self.retry, self.parked) {
             note(&line);
         }
         if self.shows_progress() && result.status == ResultStatus::Completed {
@@ -186,11 +202,13 @@ impl Screen {
             Event::LlmResponse(response) => {
                 self.replying = false;
                 self.meter.replied(response);
+                self.asked.extend(response.calls.iter().map(asked));
             }
             Event::ToolCall(call) => {
                 self.now = words::call(&call.tool, &call.arguments, self.width());
             }
             Event::PlanUpdated(plan) => self.meter.planned(plan),
+            Event::StatusChanged(moved) => self.parked = Some(moved.reason),
             _ => {}
         }
     }
@@ -227,7 +245,13 @@ impl Screen {
                 }
             },
             Event::ToolResult(result) => {
-                words::outcome(&result.tool, &result.outcome, paint, width)
+                // What never began, or began before this screen did, has not been shown.
+                let unseen = self.asked.get(&result.call).map(|call| {
+                    let mark = if result.outcome.is_error() { "✗" } else { "•" };
+                    paint.dim(&format!("{mark} {}", one_line(call, width)))
+                });
+                let came = words::outcome(&result.tool, &result.outcome, paint, width);
+                unseen.filter(|_| !came.is_empty()).into_iter().chain(came).collect()
             }
             Event::PlanUpdated(plan) => self.plan_lines(plan),
             Event::DeliverablePublished(file) => {
@@ -254,7 +278,9 @@ impl Screen {
                 vec![text(&format!("↳ {} ({})", spawn.label, spawn.task_id))]
             }
             Event::SubAgentComplete(done) => {
-                vec![text(&format!("↲ {} {}: {}", done.label, done.status, done.output))]
+                let said = done.error.as_deref().filter(|_| done.output.is_empty());
+                let said = said.unwrap_or(&done.output);
+                vec![text(&format!("↲ {} {}: {said}", done.label, done.status))]
             }
             Event::BudgetHit(hit) => {
                 let [spent, limit] = [hit.spent, hit.limit].map(|amount| match hit.budget {
@@ -343,6 +369,16 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// The calls that a task goes on with.
+fn open_calls(state: &TaskState) -> BTreeMap<CallId, String> {
+    state.open_calls.iter().map(|open| asked(&open.request)).collect()
+}
+
+fn asked(request: &ToolRequest) -> (CallId, String) {
+    let arguments = serde_json::from_str(&request.arguments).unwrap_or_default();
+    (request.id, words::call(&request.name, &arguments, PIPED_WIDTH))
 }
 
 /// The call that a task which was interrupted goes on with; no event says so again.

@@ -53,7 +53,7 @@ fn told(event: &Event, room: usize) -> Option<String> {
                 (None, Ending::Ok) => "ok".to_owned(),
                 (None, ending) => ending.to_string(),
             };
-            let first = result.outcome.text.trim_start_matches("Error: ");
+            let first = words::failure(&result.outcome);
             format!("{} {ending} in {} ms: {first}", result.tool, result.duration_ms)
         }
         Event::InjectionReceived(injection) => {
@@ -73,7 +73,10 @@ fn told(event: &Event, room: usize) -> Option<String> {
         Event::SandboxLost(lost) => lost.reason.clone(),
         Event::SandboxEnded(ended) => ended.kind.clone(),
         Event::SubAgentSpawn(spawn) => format!("{} ({})", spawn.label, spawn.task_id),
-        Event::SubAgentComplete(done) => format!("{} {}: {}", done.label, done.status, done.output),
+        Event::SubAgentComplete(done) => {
+            let said = done.error.as_deref().filter(|_| done.output.is_empty());
+            format!("{} {}: {}", done.label, done.status, said.unwrap_or(&done.output))
+        }
         Event::CompactionEnd(end) => format!(
             "{} turns summarized, {} kept, {} → {} tokens",
             end.summarized_turns, end.kept_turns, end.tokens_before, end.tokens_after

@@ -44,8 +44,7 @@ pub fn outcome(tool: &str, outcome: &Outcome, paint: Paint, width: usize) -> Vec
         lines.extend(last_lines(&command_output(&outcome.text), paint, width));
         lines.push(format!("  {}", if code == 0 { paint.green(&exit) } else { paint.red(&exit) }));
     } else if outcome.ending != Ending::Ok {
-        let text = plain(&outcome.text);
-        let text = one_line(text.trim_start_matches("Error: "), width);
+        let text = one_line(&failure(outcome), width);
         lines.push(format!("  {} {text}", paint.red(&format!("{}:", outcome.ending))));
     } else if tool == "bash" {
         lines.extend(last_lines(&command_output(&outcome.text), paint, width));
@@ -56,6 +55,14 @@ pub fn outcome(tool: &str, outcome: &Outcome, paint: Paint, width: usize) -> Vec
         }
     }
     lines
+}
+
+/// Why a call did not do what it should; of a refusal the reason, the rest is for the model.
+pub fn failure(outcome: &Outcome) -> String {
+    let refusal = outcome.text.split_once('\n').filter(|_| outcome.ending == Ending::Denied);
+    let object = refusal.and_then(|(_, object)| serde_json::from_str::<Value>(object).ok());
+    let reason = object.as_ref().and_then(|object| object["reason"].as_str());
+    plain(reason.unwrap_or(&outcome.text).trim_start_matches("Error: "))
 }
 
 /// A small coloured diff, cut with a count of what is left out.

@@ -20,6 +20,7 @@ use jiff::Timestamp;
 use tokio::runtime::Runtime;
 use windlass_coordinator::{Coordinator, Limits};
 use windlass_core::axes::Axes;
+use windlass_model::LONGEST_WAIT;
 use windlass_store::Store;
 
 use crate::config::{self, Config, Flag};
@@ -110,8 +111,11 @@ pub fn coordinator(
 /// The limits that the configuration sets for a service.
 pub fn limits(config: &Config) -> Limits {
     let set = &config.coordinator;
-    // What may rightly be silent: the longest command, or a model that thinks.
-    let silent = config.agent.bash_max_timeout_seconds + config.models.stall_seconds;
+    // What may rightly be silent: the longest command and a model that thinks, or one that is asked as often
+    // as may be and stalls each time.
+    let (models, command) = (&config.models, config.agent.bash_max_timeout_seconds);
+    let asked_again = (models.stall_seconds + LONGEST_WAIT) * models.max_retries;
+    let silent = (command + models.stall_seconds).max(models.stall_seconds + asked_again);
     Limits {
         tasks_per_session: set.max_concurrent_tasks as usize,
         sessions_per_user: set.max_sessions as usize,
@@ -121,6 +125,8 @@ pub fn limits(config: &Config) -> Limits {
         router: set.router_timeout_seconds.min(set.session_lease_ttl_ms * 2 / 3),
         hang: set.hang_seconds.max(silent),
         retries: config.agent.max_retries,
+        autonomous_tasks: config.agent.autonomous_max_tasks as usize,
+        autonomous_time: config.agent.autonomous_max_hours,
         profile: config.policy.profile.unwrap_or(Axes::headless().permission_profile),
     }
 }

@@ -82,6 +82,19 @@ pub fn hooks_trusted(data: PathBuf) -> Trusted {
     })
 }
 
+/// What a person should know of the skills for work in a directory: hooks that do not run.
+pub fn notices(surroundings: &Surroundings, skills: &Skills) -> Vec<String> {
+    let trusted = hooks_trusted(surroundings.data.clone());
+    let waiting = skills.list().filter(|skill| skill.meta.hooks.is_some() && !trusted(skill));
+    let notice = |skill: &Skill| {
+        format!(
+            "the hooks of the skill `{}` do not run until you approve it: `windlass trust`",
+            skill.meta.name
+        )
+    };
+    waiting.map(notice).collect()
+}
+
 /// A goal as the agent is to read it: `/name …` becomes the skill's instructions (AX-114).
 pub fn goal(
     surroundings: &Surroundings,
@@ -125,7 +138,9 @@ fn called(
         None if is_command(text) => {
             let name = first_word(text);
             let message = format!("there is no skill `{name}`");
-            Err(Failure::usage(message, "see what there is with `windlass skills list`"))
+            let hint = "see what there is with `windlass skills list`, and what is wrong with others with \
+                        `windlass skills check`";
+            Err(Failure::usage(message, hint))
         }
         None => Ok(None),
     }

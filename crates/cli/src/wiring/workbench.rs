@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::broadcast;
 use windlass_agent::{Agent, Memory, Preview, Settings, Summarizer, budget, tree};
 use windlass_coordinator::{BoxFuture, Equip};
-use windlass_core::axes::ModelMode;
+use windlass_core::axes::{ModelMode, RunControl};
 use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::guard::Thresholds;
@@ -250,10 +250,19 @@ fn settings(
             cost_usd: task.created.cost_budget.or(config.agent.budget_usd),
             tokens: config.agent.budget_tokens,
             turns: config.agent.budget_turns,
-            seconds: config.agent.budget_seconds,
+            seconds: seconds(config, task.axes.run_control),
         },
         price: models::price(config, choice),
     }
+}
+
+/// How long a task may work: as its budget says, and by itself no longer than autonomous work may (MS-207).
+fn seconds(config: &Config, control: RunControl) -> Option<u64> {
+    let alone = match control {
+        RunControl::Autonomous => Some(config.agent.autonomous_max_hours.as_secs()),
+        RunControl::Manual | RunControl::Assisted => None,
+    };
+    config.agent.budget_seconds.into_iter().chain(alone).min()
 }
 
 /// Our own tools, then those that the configuration adds.
@@ -287,4 +296,29 @@ fn link_trace(workspace: &Path, traces: &Path, task: &TaskState) {
     let shown = workspace.join(".trace");
     let _ = std::fs::create_dir(&shown);
     let _ = std::os::unix::fs::symlink(target, shown.join(name));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+
+    /// MS-207, MS-048: the nearest limit counts, and who does not work by itself has none of the second kind.
+    #[test]
+    fn autonomous_work_is_bounded_in_time() {
+        let config = |variables: &[(&str, &str)]| {
+            let env = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+            let sources =
+                Sources { user: None, project: None, env: env.collect(), flags: Vec::new() };
+            Config::load(&sources).unwrap()
+        };
+        let usual = config(&[]);
+        assert_eq!(seconds(&usual, RunControl::Autonomous), Some(8 * 3600));
+        assert_eq!(seconds(&usual, RunControl::Assisted), None);
+        let longer = config(&[("AGENT_AUTONOMOUS_MAX_HOURS", "100")]);
+        assert_eq!(seconds(&longer, RunControl::Autonomous), Some(360_000));
+        let budget = config(&[("AGENT_BUDGET_SECONDS", "60")]);
+        assert_eq!(seconds(&budget, RunControl::Autonomous), Some(60));
+        assert_eq!(seconds(&budget, RunControl::Manual), Some(60));
+    }
 }

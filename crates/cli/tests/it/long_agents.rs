@@ -255,6 +255,42 @@ replies:
     assert_eq!(program.file("size.txt"), "once\n");
 }
 
+/// A person who knows only the task that they started finds and answers what agents below it ask.
+#[test]
+fn what_sub_agents_ask_is_found_at_the_task_above_them() {
+    let program = machine(
+        "
+replies:
+  - calls:
+      - spawn_agent: {task: 'ask about the COLOUR', label: asker}
+      - spawn_agent: {task: 'ask about the SIZE', label: writer}
+    task: paint it
+  - {say: painted, task: paint it}
+  - {turn: 0, task: COLOUR, ask_user: {question: which colour?}}
+  - {turn: 1, task: COLOUR, say: it is blue, expect: blue}
+  - {turn: 0, task: SIZE, ask_user: {question: which size?}}
+  - {turn: 1, task: SIZE, say: it is big}
+",
+    );
+    let ran = program.windlass(&["run", "paint it"]).expect(3);
+    assert!(ran.stderr.contains("it is asked by sub-agent task_"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 more to answer: see `windlass inbox`"), "{}", ran.stderr);
+    let rows = program.windlass(&["tasks", "--json"]).json_lines();
+    let root = rows.iter().find(|row| row["parent_id"].is_null()).unwrap();
+    let id = root["task_id"].as_str().unwrap();
+    assert_eq!(root["next_action"], "answer");
+    let page = program.windlass(&["show", id]).expect(0).stdout;
+    assert!(page.contains("which size? (q_") && page.contains("windlass answer q_"), "{page}");
+    let inbox = program.windlass(&["inbox"]).expect(0).stdout;
+    assert!(inbox.contains(&format!("(ask about the SIZE) of {id}")), "{inbox}");
+    let several = program.windlass(&["answer", id, "blue"]).expect(2);
+    assert!(several.stderr.contains("waits for 2 answers"), "{}", several.stderr);
+    let size = program.windlass(&["inbox", "--json"]).json_lines().into_iter();
+    let size = size.map(|row| row["question"].clone()).find(|one| one["question"] == "which size?");
+    program.windlass(&["answer", size.unwrap()["id"].as_str().unwrap(), "big"]).expect(0);
+    program.windlass(&["answer", id, "blue", "--resume"]).expect(0);
+}
+
 /// One that waits for a person goes on while the others work, at any depth; nobody has to resume anything.
 #[test]
 fn an_answered_sub_agent_goes_on_while_its_siblings_run() {
@@ -306,7 +342,7 @@ replies:
       - spawn_agent: {task: 'wait FIRST', label: first}
       - spawn_agent: {task: 'wait SECOND', label: second}
     task: wait for both
-  - {say: done, task: wait for both, expect: ['Sub-agent \"first\" failed', 'Sub-agent \"second\" completed']}
+  - {say: done, task: wait for both, expect: ['Sub-agent \"first\" failed', 'it was cancelled: too slow', 'Sub-agent \"second\" completed']}
   - {turn: 0, task: FIRST, bash: 'echo > first; sleep 600'}
   - {turn: 0, task: SECOND, say: quick}
 ";
@@ -315,7 +351,8 @@ replies:
     wait_for(|| program.workspace().join("first").exists());
     let tasks = program.windlass(&["tasks", "--json"]).json_lines();
     let first = tasks.iter().find(|task| task["goal"] == "wait FIRST").unwrap();
-    program.windlass(&["cancel", first["task_id"].as_str().unwrap()]).expect(0);
+    let first = first["task_id"].as_str().unwrap();
+    program.windlass(&["cancel", first, "--reason", "too slow"]).expect(0);
     Ran::from(child.wait_with_output().unwrap()).expect(0);
 
     let program = machine(script);

@@ -367,3 +367,51 @@ fn show_names_the_command_that_goes_on() {
     let asked = next("replies: [{ask_user: {question: sure?}}]", 3).unwrap();
     assert!(asked.starts_with("answer q_") && asked.ends_with(" --resume"), "{asked}");
 }
+
+/// O-45, MS-199: what nobody knows the price of has no cost in any JSON; what is free costs nothing.
+#[test]
+fn a_cost_that_nobody_knows_is_null() {
+    let script = "
+replies:
+  - spawn_agent: {task: 'look AROUND'}
+    task: work
+  - {say: done, task: work}
+  - {turn: 0, task: AROUND, say: seen}
+";
+    let program = Program::playing(script);
+    let ran = program.windlass(&["run", "work", "--json"]).expect(0);
+    let events = ran.json_lines();
+    let below = events.iter().find(|event| event["event_type"] == "sub_agent_complete").unwrap();
+    assert_eq!(below["data"]["cost_usd"], serde_json::Value::Null);
+    let rows = program.windlass(&["tasks", "--json"]).expect(0).json_lines();
+    assert!(rows.iter().all(|row| row["cost_usd"].is_null()), "{rows:?}");
+    let total = program.windlass(&["cost", "--json"]).expect(0).json_lines().remove(0);
+    assert!(total["total"]["cost_usd"].is_null(), "{total}");
+    assert_eq!(total["total"]["unpriced_replies"], 3);
+    let task = rows.iter().find(|row| row["parent_id"].is_null()).unwrap();
+    let shown = program.windlass(&["show", task["task_id"].as_str().unwrap(), "--json"]).expect(0);
+    assert!(shown.json_lines()[0]["cost_usd"].is_null(), "{shown:?}");
+    let settings = "[models.\"gpt-4o\"]\ninput = 0\noutput = 0\n";
+    let config = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("config.toml"), settings).unwrap();
+    program.windlass(&["run", "work"]).expect(0);
+    let newest = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
+    assert_eq!(newest["cost_usd"], 0.0, "{newest}");
+}
+
+/// MS-120: rounds and calls of a task that is at work are told as they are.
+#[test]
+fn the_figures_of_a_running_task_are_those_of_now() {
+    let gate = windlass_testkit::Gate::new();
+    let server = windlass_testkit::ModelServer::start("replies: [{bash: 'true'}, {say: done}]");
+    server.next(windlass_testkit::Answer::script("bash: 'true'"));
+    server.next(windlass_testkit::Answer::script("say: done").gated(0, &gate));
+    let program = Program::with(server);
+    let mut run = program.start(&["run", "work"]);
+    gate.reached_blocking();
+    let row = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
+    assert_eq!((&row["usage"]["iterations"], &row["usage"]["tool_calls"]), (&1.into(), &1.into()));
+    gate.open();
+    assert!(run.wait().unwrap().success());
+}

@@ -244,3 +244,16 @@ fn a_server_is_tested_and_what_it_says_is_pinned() {
     let unknown = program.windlass(&["mcp", "test", "nope"]).expect(2);
     assert!(unknown.stderr.contains("there is no MCP server `nope`"), "{unknown:?}");
 }
+
+/// WF-036: what is wrong with an address is said without the names of our types.
+#[test]
+fn an_address_where_nobody_answers_is_named() {
+    let program = Program::playing("replies: [{say: done}]");
+    let servers = r#"{"mcpServers": {"away": {"type": "http", "url": "http://127.0.0.1:1/"}}}"#;
+    std::fs::write(program.workspace().join(".mcp.json"), servers).unwrap();
+    program.windlass(&["trust", "--yes"]).expect(0);
+    let tested = program.windlass(&["mcp", "test", "away"]).expect(1);
+    assert!(tested.stderr.contains("does not work: error sending request"), "{}", tested.stderr);
+    assert!(!tested.stderr.contains("::"), "{}", tested.stderr);
+    assert!(tested.stderr.contains("see that the address is right"), "{}", tested.stderr);
+}

@@ -1,5 +1,7 @@
 //! Several processes and one task: one drives, the others are told who.
 
+use std::io::{BufRead as _, BufReader};
+
 use rustix::process::{Pid, Signal, kill_process};
 use windlass_testkit::{Answer, Gate, ModelServer};
 
@@ -96,4 +98,79 @@ fn background_commands_are_listed_with_their_task() {
     child.wait().unwrap();
     let listed = program.windlass(&["tasks"]).expect(0);
     assert!(!listed.stdout.contains("in the background"), "they end with the task: {listed:?}");
+}
+
+/// ES-018: who answers and would go on with a task that somebody drives is told that it goes on.
+#[test]
+fn an_answer_with_resume_to_a_task_that_is_driven_is_enough() {
+    let program = Program::playing(
+        "
+replies:
+  - calls:
+      - spawn_agent: {task: 'ask about the COLOUR'}
+      - spawn_agent: {task: 'take LONG'}
+    task: paint it
+  - {say: painted, task: paint it}
+  - {turn: 0, task: COLOUR, ask_user: {question: which colour?}}
+  - {turn: 1, task: COLOUR, say: it is blue}
+  - {turn: 0, task: LONG, bash: 'until test -e go; do sleep 0.02; done'}
+  - {turn: 1, task: LONG, say: took long}
+",
+    );
+    let first = program.start(&["run", "paint it", "--json"]);
+    let question = loop {
+        let open = program.windlass(&["inbox", "--json"]).json_lines();
+        if let Some(row) = open.first() {
+            break row["question"]["id"].as_str().unwrap().to_owned();
+        }
+    };
+    let answered = program.windlass(&["answer", &question, "blue", "--resume"]).expect(0);
+    let told = format!("process {} goes on with it", first.id());
+    assert!(answered.stderr.contains(&told), "{answered:?}");
+    std::fs::write(program.workspace().join("go"), "").unwrap();
+    let first: Ran = first.wait_with_output().unwrap().into();
+    first.expect(0);
+}
+
+/// ES-110, §15.7: a terminal that closes and a machine that goes down park a run at its next boundary: the call
+/// that runs keeps its result.
+#[test]
+fn a_run_whose_terminal_or_machine_ends_is_parked_and_keeps_its_results() {
+    for signal in [Signal::HUP, Signal::TERM] {
+        let step =
+            "echo begun > begun; until test -e go; do sleep 0.02; done; echo once >> done.txt";
+        let program = Program::playing(&format!("replies: [{{bash: '{step}'}}, {{say: done}}]"));
+        let mut run = program.start(&["run", "work", "--json"]);
+        while !program.workspace().join("begun").exists() {
+            std::thread::yield_now();
+        }
+        kill_process(Pid::from_raw(run.id() as i32).unwrap(), signal).unwrap();
+        let mut told = BufReader::new(run.stderr.take().unwrap()).lines();
+        assert!(told.any(|line| line.unwrap().starts_with("pausing")), "{signal:?}");
+        std::fs::write(program.workspace().join("go"), "").unwrap();
+        let ran: Ran = run.wait_with_output().unwrap().into();
+        assert_eq!(ran.expect(130).result()["status"], "PAUSED");
+        let resumed = program.windlass(&["resume", &program.task(), "--json"]).expect(0);
+        assert!(!resumed.stdout.contains("UNKNOWN OUTCOME"), "{}", resumed.stdout);
+        assert_eq!(program.file("done.txt"), "once\n", "{signal:?}");
+    }
+}
+
+/// `nohup windlass run …` outlives its terminal.
+#[test]
+fn a_run_that_is_to_outlive_its_terminal_does() {
+    let step = "echo begun > begun; until test -e go; do sleep 0.02; done";
+    let program = Program::playing(&format!("replies: [{{bash: '{step}'}}, {{say: done}}]"));
+    let windlass = program.command(&["run", "work"]);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" run work"]).arg(windlass.get_program());
+    shell.current_dir(program.workspace()).env_clear();
+    shell.envs(windlass.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut run = shell.stdin(std::process::Stdio::null()).spawn().unwrap();
+    while !program.workspace().join("begun").exists() {
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_raw(run.id() as i32).unwrap(), Signal::HUP).unwrap();
+    std::fs::write(program.workspace().join("go"), "").unwrap();
+    assert!(run.wait().unwrap().success());
 }

@@ -132,6 +132,42 @@ fn a_question_is_asked_inline_and_the_task_goes_on() {
     assert_eq!(program.last_message_sent(), "User responded to your question: blue");
 }
 
+/// ES-018, ES-213: a terminal that shows a question goes on when it is answered from elsewhere, and what is
+/// typed later answers the next question, not that one.
+#[test]
+fn an_answer_from_elsewhere_is_seen_by_the_terminal_that_asks() {
+    let program = prepared(
+        "replies: [{ask_user: {question: which colour?}}, {ask_user: {question: which door?}}, {say: painted}]",
+    );
+    let mut terminal = on_terminal(&program, &["run", "paint"]);
+    terminal.until("> ");
+    let answered = program.windlass(&["answer", &program.task(), "blue"]).expect(0);
+    assert!(!answered.stderr.contains("nobody drives"), "{answered:?}");
+    terminal.until("answered by ada: blue");
+    terminal.until("which door?");
+    terminal.until("> ");
+    terminal.types("the left one\n");
+    let (written, code) = terminal.end();
+    assert_eq!(code, 0, "{written}");
+    assert_eq!(program.last_message_sent(), "User responded to your question: the left one");
+}
+
+/// ES-109: a terminal that shows a question of a task that somebody cancels ends with it, and nobody is asked
+/// any more.
+#[test]
+fn a_question_of_a_cancelled_task_is_nobodys_any_more() {
+    let program = prepared("replies: [{ask_user: {question: which colour?}}, {say: painted}]");
+    let mut terminal = on_terminal(&program, &["run", "paint"]);
+    terminal.until("> ");
+    program.windlass(&["cancel", &program.task()]).expect(0);
+    let (written, code) = terminal.end();
+    assert_eq!(code, 5, "{written}");
+    let inbox = program.windlass(&["inbox"]).expect(0);
+    assert_eq!((inbox.stdout.as_str(), inbox.stderr.as_str()), ("", "nothing waits for you\n"));
+    let row = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
+    assert_eq!((&row["next_action"], &row["questions"]), (&"".into(), &serde_json::json!([])));
+}
+
 #[test]
 fn leaving_a_question_leaves_the_task_blocked_and_says_how_to_answer() {
     for leave in ["\u{3}", "\u{4}"] {
@@ -186,6 +222,66 @@ fn a_wait_for_the_model_is_shown() {
 }
 
 /// A run that is interrupted by a question is recorded whole.
+/// ES-378: a long wait is sat out parked, is seen from elsewhere, and anybody may end it earlier.
+#[test]
+fn a_long_wait_for_the_model_is_told_and_can_be_ended_from_elsewhere() {
+    let program = Program::playing("replies: [{say: done}]");
+    let busy = windlass_testkit::Answer::error(429, "slow down").header("retry-after", "7200");
+    program.server.next(busy);
+    let mut terminal = on_terminal(&program, &["run", "work"]);
+    terminal.until("waiting until ");
+    terminal.until("Ctrl-C leaves it parked");
+    let row = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
+    assert_eq!((&row["status"], &row["status_reason"]), (&"paused".into(), &"rate_limited".into()));
+    let next = row["next_action"].as_str().unwrap();
+    assert!(next.starts_with("waits until 2"), "{next}");
+    program.windlass(&["resume", &program.task()]).expect(0);
+    let (written, _) = terminal.end();
+    let told = ["another process goes on with it", "is done now"];
+    assert!(told.iter().any(|told| written.contains(told)), "{written}");
+}
+
+/// Who follows a task that stands still ends when nobody reads any more: `events --follow | head -1`.
+#[test]
+fn following_ends_with_its_reader() {
+    use std::io::BufRead as _;
+    let program = Program::playing("replies: [{ask_user: {question: which colour?}}]");
+    program.windlass(&["run", "paint"]).expect(3);
+    let mut following = program.start(&["events", "--follow", &program.task()]);
+    let mut shown = std::io::BufReader::new(following.stdout.take().unwrap()).lines();
+    assert!(shown.next().unwrap().unwrap().contains("task_created"));
+    drop(shown);
+    assert!(following.wait().unwrap().success());
+}
+
+/// MS-047: with assisted control a person reads what the pause is for, and how to go on either way.
+#[test]
+fn a_unit_that_waits_to_be_looked_at_says_so() {
+    let program = Program::playing("replies: [{say: done}, {say: more}]");
+    let ran = program.windlass(&["run", "work", "--control", "assisted"]).expect(4);
+    let told = "paused: it waits for you to look at what it did; go on with: windlass resume task_";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(ran.stderr.contains("or ask for more first: windlass send task_"), "{}", ran.stderr);
+}
+
+/// AX-065: a person sees what was refused, and why.
+#[test]
+fn a_refused_call_is_shown_with_its_reason() {
+    let program = prepared("replies: [{bash: sudo ls}, {bash: rm notes.txt}, {say: done}]");
+    let ran = program.windlass(&["run", "tidy"]).expect(3);
+    assert!(ran.stderr.contains("✗ $ sudo ls\n  denied: "), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("DENIED"), "{}", ran.stderr);
+    let answer = ["answer", &program.task(), "no, keep it", "--resume"];
+    let refused = program.windlass(&answer).expect(2);
+    assert!(refused.stderr.contains("is not an answer"), "{}", refused.stderr);
+    let ran = program.windlass(&["answer", &program.task(), "deny", "--resume"]).expect(0);
+    assert!(
+        ran.stderr.contains("✗ $ rm notes.txt\n  denied: the user denied it"),
+        "{}",
+        ran.stderr
+    );
+}
+
 #[test]
 fn a_recording_goes_on_after_a_question() {
     let program =

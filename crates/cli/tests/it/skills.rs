@@ -414,7 +414,9 @@ fn the_hooks_of_a_followed_skill_refuse_and_remark_once_they_are_trusted() {
                   \x20   command: 'cat > seen.json; echo mind the gap; exit 1'\n---\nWork.\n";
     std::fs::write(&path, hooked).unwrap();
 
-    let unapproved = program.windlass(&["run", "/careful now", "--json"]).expect(0);
+    let unapproved = program.windlass(&["run", "/careful now"]).expect(0);
+    let told = "notice: the hooks of the skill `careful` do not run until you approve it";
+    assert!(unapproved.stderr.contains(told), "{}", unapproved.stderr);
     assert!(program.workspace().join("secret.txt").exists(), "{}", unapproved.stdout);
     assert!(!program.workspace().join("seen.json").exists());
 

@@ -9,3 +9,4 @@ mod sessions;
 mod triggers;
 mod schedules;
 mod deadlines;
+mod held;

@@ -1,7 +1,7 @@
 //! Schedules by a set clock: checks, messages, starts; monitors that end well and that do not.
 
 use jiff::SignedDuration;
-use windlass_coordinator::Handled;
+use windlass_coordinator::{Handled, Limits};
 use windlass_core::command::ResultStatus;
 use windlass_core::id::{ScheduleId, TaskId};
 use windlass_core::schedule::{
@@ -166,6 +166,36 @@ async fn a_cron_schedule_starts_a_task_at_its_time() {
     world.stage.set_clock(at("2026-11-17T08:30:00Z"));
     assert!(matches!(tick(&world).await[..], [Handled::Started { .. }]));
     assert_eq!(world.coordinator().store().tasks(&Filter::default()).unwrap().len(), 2);
+}
+
+/// MS-207: a schedule starts so many tasks within so many hours, and a person is told, once.
+#[tokio::test]
+async fn a_schedule_starts_no_more_than_may_go_on_unseen() {
+    let world = World::routed("replies: [{say: reported}]", "never asked");
+    let limits = Limits { autonomous_tasks: 2, ..Limits::default() };
+    let coordinator = world.coordinator().clone().with_limits(limits);
+    let every = Rhythm::Every { interval_seconds: 3600 };
+    let mut hourly = schedule(&world, ScheduleAction::Start, every);
+    hourly.goal = Some("write the report".to_owned());
+    coordinator.add_schedule(hourly.clone()).await.unwrap();
+    let mut started = Vec::new();
+    for _hour in 1..=12 {
+        world.stage.advance(MINUTE * 60);
+        for (_, handled) in coordinator.tick().await.unwrap().done {
+            if let Handled::Started { task, .. } = handled.unwrap() {
+                started.push(row(&world, task).created_at.to_string());
+                world.drive(task).await;
+            }
+        }
+    }
+    let hours = ["09", "10", "17", "18"].map(|hour| format!("2026-11-15T{hour}:00:00Z"));
+    assert_eq!(started, hours, "two within eight hours");
+    let row = coordinator.store().schedule(hourly.id).unwrap().unwrap();
+    assert_eq!((row.runs, row.missed), (4, 8));
+    let told = world.told();
+    let told: Vec<_> = told.iter().filter(|told| told.contains("autonomous_max_tasks")).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("the next may start at 2026-11-15T17:00:00Z"), "{told:?}");
 }
 
 /// Runs that were missed while nobody was there: left out, or made up for by one.

@@ -150,9 +150,9 @@ pub struct SubAgentComplete {
     pub output: String,
     /// What it and those below it took.
     pub usage: UsageMetrics,
-    /// What that cost.
-    #[serde(default)]
-    pub cost_usd: f64,
+    /// What that cost, where anything is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     /// Its active time.
     pub duration_ms: u64,
     /// The files it changed.

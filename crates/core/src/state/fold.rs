@@ -46,6 +46,7 @@ impl TaskState {
         self.usage.output_tokens += usage.output_tokens;
         self.usage.total_tokens = self.usage.input_tokens + self.usage.output_tokens;
         self.cost_spent += usage.cost_usd.unwrap_or(0.0);
+        self.priced |= usage.cost_usd.is_some();
         self.spending.settled(usage);
     }
 
@@ -57,7 +58,8 @@ impl TaskState {
         self.usage.output_tokens += complete.usage.output_tokens;
         self.usage.total_tokens = self.usage.input_tokens + self.usage.output_tokens;
         self.usage.sub_agents_spawned += complete.usage.sub_agents_spawned;
-        self.cost_spent += complete.cost_usd;
+        self.cost_spent += complete.cost_usd.unwrap_or(0.0);
+        self.priced |= complete.cost_usd.is_some();
     }
 
     pub(super) fn answered(

@@ -1,5 +1,6 @@
 //! Injections: accepted once, kept in order, delivered once.
 
+use windlass_core::command::ResultStatus;
 use windlass_core::event::{Event, QuestionClosed, Record, StatusChanged};
 use windlass_core::id::TaskId;
 use windlass_core::injection::{Control, Injection, MAX_INJECTION_BYTES};
@@ -9,6 +10,7 @@ use windlass_store::{
     Accepted, Error, Level, MAX_WAITING, QuestionState, RESERVED_WAITING, Store, Which,
 };
 
+use crate::outbox::result;
 use crate::world::{World, at, created, injection_id, moved, question};
 
 async fn task(store: &Store) -> TaskId {
@@ -173,7 +175,14 @@ async fn a_task_with_unread_mail_cannot_finish() {
     store.inject(task, Injection::message(injection_id(), "one more thing"), at(2)).await.unwrap();
     let (from, to, reason) = (TaskStatus::Running, TaskStatus::Done, StatusReason::Finished);
     let done = || {
-        vec![Event::StatusChanged(StatusChanged { from, to, reason, detail: None, error: None })]
+        vec![Event::StatusChanged(StatusChanged {
+            from,
+            to,
+            reason,
+            detail: None,
+            error: None,
+            until: None,
+        })]
     };
     let refused = owner.append(at(3), done(), Level::Synced).await.unwrap_err();
     assert!(matches!(refused, Error::MailWaits(of) if of == task));
@@ -181,4 +190,30 @@ async fn a_task_with_unread_mail_cannot_finish() {
     owner.append(at(5), done(), Level::Synced).await.unwrap();
     let late = Injection::message(injection_id(), "too late");
     assert!(matches!(store.inject(task, late, at(6)).await, Err(Error::TaskEnded { .. })));
+}
+
+/// ES-018: a segment does not end waiting for an answer that lies in the mailbox.
+#[tokio::test]
+async fn a_task_whose_answer_waits_cannot_end_blocked() {
+    let world = World::new();
+    let store = world.open();
+    let created = created();
+    let task = store.create_task(at(0), created.clone()).await.unwrap().task();
+    let owner = store.own(task).await.unwrap();
+    let asked = question(QuestionKind::AskUser);
+    let events =
+        vec![moved(TaskStatus::Todo, TaskStatus::Running), Event::QuestionAsked(asked.clone())];
+    owner.append(at(1), events, Level::Written).await.unwrap();
+    let answer = Injection::answer(injection_id(), asked.id, "blue");
+    store.inject(task, answer, at(2)).await.unwrap();
+    let blocked = || {
+        vec![
+            moved(TaskStatus::Running, TaskStatus::Blocked),
+            result(&created, ResultStatus::BlockedUser),
+        ]
+    };
+    let refused = owner.append(at(3), blocked(), Level::Synced).await.unwrap_err();
+    assert!(matches!(refused, Error::MailWaits(of) if of == task));
+    owner.stream(task).unwrap().drain(at(4)).await.unwrap();
+    owner.append(at(5), blocked(), Level::Synced).await.unwrap();
 }

@@ -15,7 +15,8 @@ async fn service_task(store: &Store) -> (TaskCreated, Owner) {
     (created, store.own(task).await.unwrap())
 }
 
-fn result(created: &TaskCreated, status: ResultStatus) -> Event {
+/// How a segment of a task ended.
+pub fn result(created: &TaskCreated, status: ResultStatus) -> Event {
     let command = &created.command;
     Event::AgentEnd(Box::new(TaskResult {
         task_id: command.task_id,
@@ -33,7 +34,7 @@ fn result(created: &TaskCreated, status: ResultStatus) -> Event {
 
 fn parked(reason: StatusReason) -> Event {
     let (from, to) = (TaskStatus::Running, TaskStatus::Paused);
-    Event::StatusChanged(StatusChanged { from, to, reason, detail: None, error: None })
+    Event::StatusChanged(StatusChanged { from, to, reason, detail: None, error: None, until: None })
 }
 
 fn told(store: &Store, stream: OutStream) -> Vec<serde_json::Value> {
@@ -94,7 +95,11 @@ async fn a_foreground_task_and_a_segment_that_is_handed_back_tell_nothing() {
     let paused = vec![parked(StatusReason::Shutdown), result(&created, ResultStatus::Paused)];
     owner.append(at(2), paused, Level::Synced).await.unwrap();
     assert!(told(&store, OutStream::TaskResult).is_empty());
-    assert_eq!(store.ready_tasks(3, 10).unwrap(), [created.command.task_id], "another takes it up");
+    assert_eq!(
+        store.ready_tasks(at(9), 3, 10).unwrap(),
+        [created.command.task_id],
+        "another takes it up"
+    );
 }
 
 /// ES-299: a task that is cancelled while no agent runs has a result too.
@@ -118,24 +123,24 @@ async fn a_parked_task_is_ready_when_what_it_waits_for_has_come() {
     let store = world.open();
     let (created, owner) = service_task(&store).await;
     let task = created.command.task_id;
-    assert_eq!(store.ready_tasks(3, 10).unwrap(), [task], "never started");
+    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [task], "never started");
     owner
         .append(at(1), vec![moved(TaskStatus::Todo, TaskStatus::Running)], Level::Written)
         .await
         .unwrap();
-    assert!(store.ready_tasks(3, 10).unwrap().is_empty());
+    assert!(store.ready_tasks(at(9), 3, 10).unwrap().is_empty());
     assert_eq!(store.running_tasks().unwrap(), [task]);
 
     owner.append(at(2), vec![parked(StatusReason::User)], Level::Written).await.unwrap();
     store.inject(task, Injection::message(injection_id(), "hello"), at(3)).await.unwrap();
-    assert!(store.ready_tasks(3, 10).unwrap().is_empty(), "a person paused it");
+    assert!(store.ready_tasks(at(9), 3, 10).unwrap().is_empty(), "a person paused it");
     let resume = Injection::control(injection_id(), Control::Resume);
     store.inject(task, resume, at(4)).await.unwrap();
-    assert_eq!(store.ready_tasks(3, 10).unwrap(), [task]);
+    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [task]);
 
     // A process takes the mail in and dies: the journal still says that it is to go on.
     owner.stream(task).unwrap().drain(at(5)).await.unwrap();
-    assert_eq!(store.ready_tasks(3, 10).unwrap(), [task]);
+    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [task]);
 }
 
 #[tokio::test]
@@ -147,18 +152,28 @@ async fn a_blocked_task_is_ready_when_its_question_is_answered() {
     let asked = question(QuestionKind::AskUser);
     let (from, to) = (TaskStatus::Running, TaskStatus::Blocked);
     let reason = StatusReason::Question;
-    let blocked =
-        Event::StatusChanged(StatusChanged { from, to, reason, detail: None, error: None });
+    let blocked = Event::StatusChanged(StatusChanged {
+        from,
+        to,
+        reason,
+        detail: None,
+        error: None,
+        until: None,
+    });
     let begun = moved(TaskStatus::Todo, TaskStatus::Running);
     let events = vec![begun, Event::QuestionAsked(asked.clone()), blocked];
     owner.append(at(1), events, Level::Written).await.unwrap();
     store.inject(task, Injection::message(injection_id(), "hello"), at(2)).await.unwrap();
-    assert!(store.ready_tasks(3, 10).unwrap().is_empty(), "a message is no answer");
+    assert!(store.ready_tasks(at(9), 3, 10).unwrap().is_empty(), "a message is no answer");
     let answer = Injection::answer(injection_id(), asked.id, "red");
     store.inject(task, answer, at(3)).await.unwrap();
-    assert_eq!(store.ready_tasks(3, 10).unwrap(), [task]);
+    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [task]);
     owner.stream(task).unwrap().drain(at(4)).await.unwrap();
-    assert_eq!(store.ready_tasks(3, 10).unwrap(), [task], "and still when a process died over it");
+    assert_eq!(
+        store.ready_tasks(at(9), 3, 10).unwrap(),
+        [task],
+        "and still when a process died over it"
+    );
 }
 
 #[tokio::test]
@@ -170,13 +185,13 @@ async fn a_task_that_waits_for_another_is_not_ready() {
     let second =
         TaskCreated { driver: Driver::Service, dependency_blockers: blockers, ..created() };
     let second = store.create_task(at(1), second).await.unwrap().task();
-    assert_eq!(store.ready_tasks(3, 10).unwrap(), [first.command.task_id]);
+    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [first.command.task_id]);
     let done = vec![
         moved(TaskStatus::Todo, TaskStatus::Running),
         moved(TaskStatus::Running, TaskStatus::Done),
     ];
     owner.append(at(2), done, Level::Written).await.unwrap();
-    assert_eq!(store.ready_tasks(3, 10).unwrap(), [second]);
+    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [second]);
 }
 
 #[tokio::test]

@@ -187,7 +187,23 @@ fn http(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// An error with its causes, in one line of bounded length.
+/// The SDK names the types of its transports before what went wrong, and its own step behind it.
+fn without_types(text: &str) -> &str {
+    let text = text.split_once("] error: ").map_or(text, |(_, words)| words);
+    let text = text.strip_prefix("Client error: ").unwrap_or(text);
+    text.rsplit_once(", when ").map_or(text, |(words, _)| words)
+}
+
+/// An error with its causes, in one line.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    windlass_core::text::one_line(&windlass_core::text::with_causes(error), 500)
+    let mut text = without_types(&error.to_string()).to_owned();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text.push_str(&format!(": {words}"));
+        }
+        source = cause.source();
+    }
+    windlass_core::text::one_line(&text, 500)
 }

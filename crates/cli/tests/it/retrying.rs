@@ -1,0 +1,63 @@
+//! Trying a failed task again: each attempt has the limits of the task for itself.
+
+use windlass_testkit::Answer;
+
+use crate::program::Program;
+
+/// ES-104, ES-122, MS-132: a task that used up its rounds goes on where it was when it is tried again.
+#[test]
+fn a_retry_gives_a_task_its_rounds_again() {
+    let step = |n: usize| format!("  - bash: echo {n} >> steps.txt\n");
+    let steps: String = (0..5).map(step).collect();
+    let program = Program::playing(&format!("replies:\n{steps}  - say: done\n"));
+    let failed = program.windlass(&["run", "work", "--max-iterations", "3"]).expect(1);
+    assert!(failed.stderr.contains("used up its 3 tool rounds"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("`windlass retry` gives it as many again"), "{failed:?}");
+    program.windlass(&["retry", &program.task()]).expect(0);
+    assert_eq!(program.file("steps.txt"), "0\n1\n2\n3\n4\n");
+}
+
+/// ES-105, ES-111: the same for its time.
+#[test]
+fn a_retry_gives_a_task_its_time_again() {
+    let program = Program::playing("replies: [{bash: sleep 30}, {say: done}]");
+    let failed = program.windlass(&["run", "work", "--timeout", "1"]).expect(1);
+    assert!(failed.stderr.contains("used up its 1 s of active time"), "{}", failed.stderr);
+    program.windlass(&["retry", &program.task()]).expect(0);
+}
+
+/// ES-269: an agent that was given up on for repeating itself is not given up on at its next step.
+#[test]
+fn a_retry_forgets_how_often_an_agent_was_told_that_it_repeats_itself() {
+    let same = "  - bash: echo same\n".repeat(40);
+    let program = Program::playing(&format!("replies:\n{same}"));
+    let failed = program.windlass(&["run", "work"]).expect(1);
+    assert!(failed.stderr.contains("kept repeating itself"), "{}", failed.stderr);
+    program.server.next(Answer::script("bash: echo same")).next(Answer::script("say: done"));
+    program.windlass(&["retry", &program.task()]).expect(0);
+}
+
+/// What has not failed is gone on with, what has failed is tried again, and each is told the other's command.
+#[test]
+fn a_retry_of_what_has_not_failed_names_the_command_that_goes_on() {
+    let program = Program::playing("replies: [{ask_user: {question: sure?}}]");
+    program.windlass(&["run", "work"]).expect(3);
+    let task = program.task();
+    let refused = program.windlass(&["retry", &task]).expect(2);
+    assert!(refused.stderr.contains("is blocked, not failed"), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("windlass resume {task}")), "{}", refused.stderr);
+
+    let program = Program::playing("replies: []");
+    let mut run = program.command(&["run", "work"]);
+    run.env("AGENT_MAX_RETRIES", "1").output().unwrap();
+    let task = program.task();
+    let refused = program.windlass(&["resume", &task]).expect(2);
+    assert!(refused.stderr.contains(&format!("windlass retry {task}")), "{}", refused.stderr);
+    program.windlass(&["retry", &task]).expect(1);
+    let refused = program.windlass(&["retry", &task]).expect(2);
+    assert!(
+        refused.stderr.contains("was tried again as often as it may be (1)"),
+        "{}",
+        refused.stderr
+    );
+}

@@ -1,0 +1,101 @@
+//! Tasks that a model's server has told to stay away: parked, and taken up again by themselves (ES-378).
+
+use jiff::SignedDuration;
+use windlass_coordinator::Manner;
+use windlass_core::command::ResultStatus;
+use windlass_core::id::{InjectionId, TaskId};
+use windlass_core::injection::{Control, Injection};
+use windlass_core::schedule::SchedulerStatus;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_testkit::Answer;
+
+use crate::world::{World, at};
+
+const TWO_HOURS: SignedDuration = SignedDuration::from_hours(2);
+
+fn busy() -> Answer {
+    Answer::error(429, "slow down").header("retry-after", "7200")
+}
+
+fn standing(world: &World, task: TaskId) -> (TaskStatus, StatusReason) {
+    let row = world.coordinator().store().task(task).unwrap().unwrap();
+    (row.status, row.reason)
+}
+
+/// ES-378: a long wait costs nothing, is seen, and ends by itself; neither as hung nor as out of time.
+#[tokio::test]
+async fn a_task_that_is_told_to_wait_for_hours_is_parked_and_goes_on_then() {
+    let world = World::routed("replies: [{bash: echo one >> done.txt}, {say: done}]", "unused");
+    let task = world.task("work").await;
+    world.stage.server.next(Answer::script("bash: echo one >> done.txt")).next(busy());
+    assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
+    assert_eq!(standing(&world, task), (TaskStatus::Paused, StatusReason::RateLimited));
+    let row = world.coordinator().store().task(task).unwrap().unwrap();
+    assert_eq!(row.next_action_at.unwrap().timestamp(), at("2026-11-15T10:00:01Z"));
+    let said = row.detail.unwrap();
+    assert!(said.starts_with("rate limited: slow down"), "{said}");
+    assert!(said.ends_with("it goes on at 2026-11-15T10:00:01Z"), "{said}");
+    let queued = world.coordinator().store().scheduled(task).unwrap().unwrap();
+    assert_eq!(queued.status, SchedulerStatus::Queued);
+
+    world.stage.advance(TWO_HOURS);
+    assert!(world.coordinator().ready().unwrap().is_empty(), "never too early");
+    world.stage.advance(SignedDuration::from_secs(1));
+    assert_eq!(world.coordinator().ready().unwrap(), [task]);
+    assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
+    let ended = world.coordinator().store().task(task).unwrap().unwrap();
+    assert_eq!(ended.next_action_at, None);
+    let done = std::fs::read_to_string(std::path::Path::new(&ended.workspace).join("done.txt"));
+    assert_eq!(done.unwrap(), "one\n", "nothing runs twice");
+    assert_eq!(world.coordinator().store().verify().unwrap(), [], "the journal implies all of it");
+}
+
+/// The whole tree waits with a sub-agent, and asks nobody meanwhile.
+#[tokio::test]
+async fn a_sub_agent_that_is_told_to_wait_parks_the_tree() {
+    let replies = "
+match:
+  - task: look around
+    replies: [{say: seen}]
+replies:
+  - spawn_agent: {task: look around}
+  - say: done
+";
+    let world = World::routed(replies, "unused");
+    let task = world.task("work").await;
+    let spawn = "spawn_agent: {task: look around}";
+    world.stage.server.next(Answer::script(spawn)).next(busy());
+    assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
+    assert_eq!(standing(&world, task), (TaskStatus::Paused, StatusReason::RateLimited));
+    assert_eq!(world.stage.server.request_count(), 2);
+    world.stage.advance(TWO_HOURS + SignedDuration::from_secs(1));
+    assert_eq!(world.coordinator().ready().unwrap(), [task]);
+    assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
+}
+
+/// MS-054: what would go on by itself stays where it is when a person says so.
+#[tokio::test]
+async fn a_person_can_pause_a_task_that_waits_for_its_time() {
+    let world = World::routed("replies: [{say: done}]", "unused");
+    let task = world.task("work").await;
+    world.stage.server.next(busy());
+    world.drive(task).await;
+    world.coordinator().steer(task, Control::Pause, "ada").await.unwrap();
+    assert_eq!(standing(&world, task), (TaskStatus::Paused, StatusReason::User));
+    world.stage.advance(TWO_HOURS * 2);
+    assert!(world.coordinator().ready().unwrap().is_empty());
+    let id = InjectionId::new(world.coordinator().now());
+    world.coordinator().inject(task, Injection::control(id, Control::Resume)).await.unwrap();
+    assert_eq!(world.coordinator().ready().unwrap(), [task]);
+}
+
+/// Who asks for weeks has refused.
+#[tokio::test]
+async fn a_wait_that_nobody_means_fails_the_task() {
+    let world = World::routed("replies: [{say: done}]", "unused");
+    let task = world.task_in(world.session, "work", Manner::default()).await.unwrap();
+    world.stage.server.next(Answer::error(429, "no").header("retry-after", "99999999"));
+    let result = world.drive(task).await;
+    assert_eq!(result.status, ResultStatus::Failed);
+    assert!(result.error_details.unwrap().retryable);
+}
