@@ -117,18 +117,7 @@ impl ResultStatus {
             TaskStatus::Paused => Some(Self::Paused),
             TaskStatus::Blocked => Some(match reason {
                 StatusReason::Timeout | StatusReason::Error => Self::Failed,
-                StatusReason::User
-                | StatusReason::Finished
-                | StatusReason::Question
-                | StatusReason::Budget
-                | StatusReason::Deadline
-                | StatusReason::Dependency
-                | StatusReason::Schedule
-                | StatusReason::MergeConflict
-                | StatusReason::AwaitingMessage
-                | StatusReason::ContextFull
-                | StatusReason::Shutdown
-                | StatusReason::Storage => Self::BlockedUser,
+                _ => Self::BlockedUser,
             }),
             TaskStatus::Todo
             | TaskStatus::Running
