@@ -99,6 +99,22 @@ fn no_session_rule_covers_what_destroys_or_cannot_be_read() {
     }
 }
 
+/// Leave to look at one file of secrets is no leave to look at others.
+#[test]
+fn allow_all_for_secrets_is_for_that_very_command_or_not_offered() {
+    let offered = |command: &str| AllowRule::for_reading(&reading(command));
+    assert_eq!(offered("cat /etc/shadow"), Some(rule(&["cat", "/etc/shadow"])));
+    assert_eq!(offered("cat /etc/shadow; head ~/.ssh/id_rsa"), None);
+    let given = rule(&["cat", "/etc/shadow"]);
+    assert!(given.covers(&reading("cat /etc/shadow")));
+    assert!(given.covers(&reading("cd src && cat /etc/shadow | wc -l")));
+    for command in ["cat /etc/shadow ~/.ssh/id_rsa", "cat ~/.ssh/id_rsa", "sort /etc/shadow"] {
+        assert!(!given.covers(&reading(command)), "{command}");
+        assert!(!rule(&["cat"]).covers(&reading(command)), "{command}");
+        assert!(!AllowRule::Class { class: Class::Publish }.covers(&reading(command)), "{command}");
+    }
+}
+
 /// MS-063, MS-064, MS-068: what each profile lets through of everyday commands; what destroys or touches
 /// production is confirmed under every one.
 #[test]

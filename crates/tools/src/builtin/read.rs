@@ -53,12 +53,6 @@ impl Builtin for Read {
 fn read(workspace: &Workspace, given: &Arguments) -> Outcome {
     let opened = match workspace.read(&given.path) {
         Ok(opened) => opened,
-        Err(error @ workspace::Error::IsDirectory { .. }) => {
-            return Outcome::error(format!("Error: {error}. Use glob to list the files in it."));
-        }
-        Err(error @ workspace::Error::NotFound { .. }) => {
-            return Outcome::error(format!("Error: {error}. Use glob to find the file."));
-        }
         Err(error) => return failed(error),
     };
     if opened.size > MAX_HASHED_BYTES {

@@ -111,6 +111,10 @@ async fn anchors_are_the_ends_of_lines() {
         };
         assert_eq!(found, expected, "{pattern}");
     }
+    bench.put("blank.txt", "a\n\nb\n");
+    bench.put("blank-windows.txt", "a\r\n\r\nb\r\n");
+    let blank = json!({ "pattern": "^$", "output": "count" });
+    assert_eq!(bench.ok("grep", blank).await, "blank-windows.txt: 1\nblank.txt: 1");
 }
 
 #[tokio::test]

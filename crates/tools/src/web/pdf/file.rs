@@ -11,7 +11,7 @@ use super::object::{Dictionary, Object, Reader, is_space};
 const MAX_STREAM_BYTES: u64 = 16 << 20;
 /// How much all streams may become that are asked for, each time they are: one small stream may be named by
 /// every page a thousand times.
-const MAX_UNPACKED_BYTES: u64 = 64 << 20;
+const MAX_UNPACKED_BYTES: u64 = 32 << 20;
 /// How many objects are taken in.
 const MAX_OBJECTS: usize = 200_000;
 /// How many trailers are; a file has one for each time it was saved.
