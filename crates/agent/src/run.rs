@@ -48,6 +48,15 @@ use crate::tree::{self, Tree};
 /// The longest that a model's server may have a task wait; one that asks for more has failed it.
 const LONGEST_HOLD: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// How long a task is parked at least: an end and a new start of everything should be worth it. Doubled each
+/// time in a row, so often.
+const SHORTEST_HOLD: Duration = Duration::from_secs(60);
+const MAX_DOUBLINGS: u32 = 6;
+
+/// Times in a row that a server may have a task wait, about a day with the shortest waits; then it has failed
+/// it.
+const MAX_HOLDS: u32 = 24;
+
 /// What one agent works with; chosen by the coordinator, fixed for the segment.
 pub struct Agent {
     /// Who answers.
@@ -401,7 +410,8 @@ impl Agent {
             tracing::warn!(task_id = %task.task(), %error, "Context refused as too long");
             return self.shorten(task).await;
         }
-        Ok(Some(held(task.now(), error).unwrap_or(Ending::Failed(report::model_error(error)))))
+        let held = held(task.now(), task.state().holds, error);
+        Ok(Some(held.unwrap_or(Ending::Failed(report::model_error(error)))))
     }
 
     /// A cancel and the end of the process are found by the loop itself; time is told here.
@@ -452,9 +462,10 @@ impl Agent {
     }
 }
 
-/// Who is told to stay away for long parks until then; nothing is held meanwhile (ES-378).
-fn held(now: Timestamp, error: &windlass_model::Error) -> Option<Ending> {
-    let wait = error.stay_away().filter(|wait| *wait <= LONGEST_HOLD)?;
+/// Who is told to stay away, for long or once more, parks until then; nothing is held meanwhile (ES-378).
+fn held(now: Timestamp, before: u32, error: &windlass_model::Error) -> Option<Ending> {
+    let asked = error.stay_away().filter(|wait| *wait <= LONGEST_HOLD && before < MAX_HOLDS)?;
+    let wait = asked.max(SHORTEST_HOLD * 2_u32.pow(before.min(MAX_DOUBLINGS)));
     // Whole seconds, and never too early.
     let seconds = i64::try_from(wait.as_secs()).ok()?.checked_add(1)?;
     let until = now.checked_add(SignedDuration::from_secs(seconds)).ok()?;

@@ -30,6 +30,8 @@ impl Agent {
             output_tokens: self.limits().reserve,
             ..Usage::default()
         };
+        // Where money is not bounded, none is set aside.
+        let price = price.filter(|_| tree.budget().may_wait());
         let usd = price.map_or(0.0, |price| price.cost(&expected, 0));
         tree.budget().reserve(usd).await.map(Some)
     }

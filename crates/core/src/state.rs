@@ -123,6 +123,8 @@ pub struct TaskState {
     pub reason: StatusReason,
     /// When it goes on by itself.
     pub until: Option<Timestamp>,
+    /// Times in a row that its model's server had it wait instead of answering.
+    pub holds: u32,
     /// The axes in force.
     pub axes: Axes,
     /// Calls of the last reply without a result, in order.
@@ -199,6 +201,7 @@ impl TaskState {
             status: TaskStatus::Todo,
             reason: StatusReason::User,
             until: None,
+            holds: 0,
             axes: created.axes,
             created,
             open_calls: Vec::new(),
@@ -258,6 +261,7 @@ impl TaskState {
                 self.status.check_move(moved.to)?;
                 if moved.to == TaskStatus::Retrying {
                     self.retries += 1;
+                    self.holds = 0;
                     self.before_attempt = (self.usage.iterations, self.usage.duration_ms);
                     // One that is told to try again may do again what it did last.
                     self.guard.forget();
@@ -267,6 +271,7 @@ impl TaskState {
                 self.status = moved.to;
                 self.reason = moved.reason;
                 self.until = moved.until;
+                self.holds += u32::from(moved.reason == StatusReason::RateLimited);
                 self.cycle.yielded |= moved.reason == StatusReason::ContextFull;
                 self.error = moved.error.clone();
                 self.clear_signal();

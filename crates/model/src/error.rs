@@ -5,7 +5,6 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use crate::ModelName;
-use crate::retry::LONGEST_WAIT;
 
 /// Why there is no reply, and from whom.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -185,10 +184,9 @@ impl Error {
         self.fault.category()
     }
 
-    /// How long the server wants to be left alone, where that is longer than anybody sits out.
+    /// How long the server wants to be left alone; it was waited for as often, or as long, as it is here.
     pub fn stay_away(&self) -> Option<Duration> {
-        let asked = self.fault.retry_after().filter(|_| self.retryable());
-        asked.filter(|wait| *wait > LONGEST_WAIT)
+        self.fault.retry_after().filter(|_| self.retryable())
     }
 
     /// Whether the same request may be sent again later with a chance.

@@ -147,12 +147,15 @@ pub(super) fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<u8, Fai
     let store = setting.coordinator.store();
     let since = Instant::now();
     loop {
-        // A process that is about to end drives the task still, and takes nothing any more; a terminal that
-        // shows the question goes on when it sees the answer.
-        let patience = if store.driven(task)?.is_some() { PATIENCE } else { UPTAKE };
-        if !store.has_mail(task)? {
+        let driven = store.driven(task)?.is_some();
+        let runs = store.task(task)?.is_some_and(|row| row.status == TaskStatus::Running);
+        // What came before a segment ends is heard by it.
+        if driven && runs || !store.has_mail(task)? {
             return Ok(0);
         }
+        // A process that is about to end drives the task still, and takes nothing any more; a terminal that
+        // shows the question goes on when it sees the answer.
+        let patience = if driven { PATIENCE } else { UPTAKE };
         if since.elapsed() > patience {
             break;
         }

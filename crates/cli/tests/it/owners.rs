@@ -1,6 +1,7 @@
 //! Several processes and one task: one drives, the others are told who.
 
 use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use windlass_testkit::{Answer, Gate, ModelServer};
@@ -140,7 +141,10 @@ fn a_run_whose_terminal_or_machine_ends_is_parked_and_keeps_its_results() {
         let step =
             "echo begun > begun; until test -e go; do sleep 0.02; done; echo once >> done.txt";
         let program = Program::playing(&format!("replies: [{{bash: '{step}'}}, {{say: done}}]"));
-        let mut run = program.start(&["run", "work", "--json"]);
+        // Whoever runs the tests may ignore hangups.
+        let mut run = by(&program, "env", &["--default-signal=HUP"]);
+        run.args(["run", "work", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut run = run.spawn().unwrap();
         while !program.workspace().join("begun").exists() {
             std::thread::yield_now();
         }
@@ -161,16 +165,22 @@ fn a_run_whose_terminal_or_machine_ends_is_parked_and_keeps_its_results() {
 fn a_run_that_is_to_outlive_its_terminal_does() {
     let step = "echo begun > begun; until test -e go; do sleep 0.02; done";
     let program = Program::playing(&format!("replies: [{{bash: '{step}'}}, {{say: done}}]"));
-    let windlass = program.command(&["run", "work"]);
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", "trap '' HUP; exec \"$0\" run work"]).arg(windlass.get_program());
-    shell.current_dir(program.workspace()).env_clear();
-    shell.envs(windlass.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut run = shell.stdin(std::process::Stdio::null()).spawn().unwrap();
+    let mut run = by(&program, "sh", &["-c", "trap '' HUP; exec \"$0\" run work"]);
+    let mut run = run.spawn().unwrap();
     while !program.workspace().join("begun").exists() {
         std::thread::yield_now();
     }
     kill_process(Pid::from_raw(run.id() as i32).unwrap(), Signal::HUP).unwrap();
     std::fs::write(program.workspace().join("go"), "").unwrap();
     assert!(run.wait().unwrap().success());
+}
+
+/// Our program, started by another that takes its place.
+fn by(program: &Program, other: &str, args: &[&str]) -> Command {
+    let windlass = program.command(&[]);
+    let mut command = Command::new(other);
+    command.args(args).arg(windlass.get_program());
+    command.current_dir(program.workspace()).env_clear().stdin(Stdio::null());
+    command.envs(windlass.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
 }

@@ -99,3 +99,32 @@ async fn a_wait_that_nobody_means_fails_the_task() {
     assert_eq!(result.status, ResultStatus::Failed);
     assert!(result.error_details.unwrap().retryable);
 }
+
+/// ES-374, ES-378: a server that says when to come back, each time anew, is come back to: a minute later, then
+/// two, for about a day.
+#[tokio::test]
+async fn a_server_that_is_busy_all_the_time_is_left_alone_for_longer_and_longer() {
+    let world = World::routed("replies: [{say: done}]", "unused");
+    let soon = || Answer::error(429, "slow down").header("retry-after", "0");
+    let task = world.task("work").await;
+    let mut waits = Vec::new();
+    let failed = loop {
+        for _attempt in 0..4 {
+            world.stage.server.next(soon());
+        }
+        let now = world.coordinator().now();
+        let result = world.drive(task).await;
+        if result.status != ResultStatus::Paused {
+            break result;
+        }
+        let row = world.coordinator().store().task(task).unwrap().unwrap();
+        let until = row.next_action_at.unwrap().timestamp();
+        waits.push(until.duration_since(now).as_mins());
+        world.stage.set_clock(until);
+        assert_eq!(world.coordinator().ready().unwrap(), [task]);
+    };
+    assert_eq!(failed.status, ResultStatus::Failed);
+    assert_eq!((waits.len(), &waits[..8]), (24, [1, 2, 4, 8, 16, 32, 64, 64].as_slice()));
+    world.coordinator().retry(task).await.unwrap();
+    assert_eq!(world.drive(task).await.status, ResultStatus::Completed, "the next answer counts");
+}

@@ -17,6 +17,7 @@ impl TaskState {
         let usage = &response.usage;
         self.spent(usage);
         self.spending.own_turns += 1;
+        self.holds = 0;
         self.last_tokens = usage.input_tokens + usage.output_tokens;
         // What an agent says when it has saved its notes is not its last word.
         let flushing = self.cycle.replied(!response.calls.is_empty());

@@ -117,9 +117,16 @@ async fn connect(definition: &Definition, sandbox: &dyn Sandbox) -> Result<Conne
     };
     let service = service.map_err(|error| match complaint.words() {
         Some(words) => format!("{}; it said: {words}", chain(&error)),
-        None => chain(&error),
+        None => without_types(&chain(&error)).to_owned(),
     })?;
     Ok(Connection { service, relist, complaint, _pump: pump })
+}
+
+/// The SDK names the types of its transports before what went wrong, and its own step behind it.
+fn without_types(text: &str) -> &str {
+    let text = text.split_once("] error: ").map_or(text, |(_, words)| words);
+    let text = text.strip_prefix("Client error: ").unwrap_or(text);
+    text.rsplit_once(", when ").map_or(text, |(words, _)| words)
 }
 
 fn command(definition: &Definition, sandbox: &dyn Sandbox) -> Command {
@@ -187,16 +194,9 @@ fn http(
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// The SDK names the types of its transports before what went wrong, and its own step behind it.
-fn without_types(text: &str) -> &str {
-    let text = text.split_once("] error: ").map_or(text, |(_, words)| words);
-    let text = text.strip_prefix("Client error: ").unwrap_or(text);
-    text.rsplit_once(", when ").map_or(text, |(words, _)| words)
-}
-
 /// An error with its causes, in one line.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = without_types(&error.to_string()).to_owned();
+    let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let words = cause.to_string();
