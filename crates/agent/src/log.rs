@@ -3,7 +3,7 @@
 use windlass_core::event::Event;
 use windlass_core::id::TaskId;
 use windlass_core::outcome::Ending;
-use windlass_core::policy::Decision;
+use windlass_core::policy::{Decision, Risk};
 use windlass_core::state::TaskState;
 use windlass_core::text::one_line;
 
@@ -26,9 +26,18 @@ pub fn line(task_id: TaskId, event: &Event, state: &TaskState) {
                 }
             }
         }
-        Event::RiskCheck(check) if check.decision == Decision::Deny => {
+        Event::RiskCheck(check) => {
             let (tool_name, risk_level) = (&check.tool, check.risk);
-            tracing::warn!(%task_id, tool_name, %risk_level, "Risk denied");
+            match check.decision {
+                Decision::Deny => tracing::warn!(%task_id, tool_name, %risk_level, "Risk denied"),
+                // What is asked is a question, which is told on its own.
+                Decision::Ask => {}
+                // Looking around is not worth a line (ES-250, ES-251).
+                Decision::Allow if risk_level == Risk::Low => {}
+                Decision::Allow => {
+                    tracing::info!(%task_id, tool_name, %risk_level, "Risk allowed");
+                }
+            }
         }
         Event::InjectionReceived(injection) => {
             let injection_type = injection.injection_type;

@@ -29,10 +29,10 @@ impl Agent {
 
     fn event(&self, news: News) -> Event {
         match news {
-            News::Started { what } => {
+            News::Started { what, container: container_id } => {
                 let kind = format!("{:?}", self.world.shell.sandbox().footing().kind);
                 let kind = kind.to_lowercase();
-                Event::SandboxStarted(SandboxStarted { kind, footing: what })
+                Event::SandboxStarted(SandboxStarted { kind, footing: what, container_id })
             }
             News::Lost { why } => {
                 let message = format!(

@@ -217,15 +217,35 @@ mod tests {
     #[test]
     fn a_decision_is_read_with_what_it_needs_or_not_at_all() {
         let id = "task_00000000000000000000000001";
-        for good in [
-            r#"{"decision":"new_task","goal":"fix it"}"#.to_owned(),
-            format!(r#"{{"decision":"inject_into_active","task_id":"{id}"}}"#),
-            format!(r#"{{"decision":"cancel_task","task_id":"{id}","reason":"wrong"}}"#),
-            format!(r#"{{"decision":"pause_task","task_id":"{id}"}}"#),
-            format!("```json\n{{\"decision\":\"resume_task\",\"task_id\":\"{id}\"}}\n```"),
-            r#"{"decision":"small_talk","response":"hello"}"#.to_owned(),
-        ] {
-            assert!(read(&good).is_ok(), "{good}");
+        let task_id = id.parse().unwrap();
+        let goods = [
+            (
+                r#"{"decision":"new_task","goal":"fix it"}"#.to_owned(),
+                Decision::NewTask { goal: "fix it".to_owned() },
+            ),
+            (
+                format!(r#"{{"decision":"inject_into_active","task_id":"{id}"}}"#),
+                Decision::InjectIntoActive { task_id },
+            ),
+            (
+                format!(r#"{{"decision":"cancel_task","task_id":"{id}","reason":"wrong"}}"#),
+                Decision::CancelTask { task_id, reason: Some("wrong".to_owned()) },
+            ),
+            (
+                format!(r#"{{"decision":"pause_task","task_id":"{id}"}}"#),
+                Decision::PauseTask { task_id },
+            ),
+            (
+                format!("```json\n{{\"decision\":\"resume_task\",\"task_id\":\"{id}\"}}\n```"),
+                Decision::ResumeTask { task_id },
+            ),
+            (
+                r#"{"decision":"small_talk","response":"hello"}"#.to_owned(),
+                Decision::SmallTalk { response: "hello".to_owned() },
+            ),
+        ];
+        for (good, decision) in goods {
+            assert_eq!(read(&good), Ok(decision), "{good}");
         }
         for bad in [
             "",
@@ -233,6 +253,10 @@ mod tests {
             "}{",
             r#"{"decision":"explode"}"#,
             r#"{"decision":"new_task"}"#,
+            r#"{"decision":"inject_into_active"}"#,
+            r#"{"decision":"cancel_task","reason":"wrong"}"#,
+            r#"{"decision":"resume_task"}"#,
+            r#"{"decision":"small_talk"}"#,
             r#"{"decision":"pause_task","task_id":"the first one"}"#,
         ] {
             assert!(read(bad).is_err(), "{bad}");

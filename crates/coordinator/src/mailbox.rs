@@ -7,7 +7,7 @@ use windlass_core::id::{InjectionId, QuestionId, TaskId};
 use windlass_core::injection::{Control, Injection, InjectionType};
 use windlass_core::question::QuestionKind;
 use windlass_core::spending::{self, STOP};
-use windlass_core::status::TaskStatus;
+use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::Accepted;
 
 use crate::{Coordinator, Error};
@@ -50,6 +50,23 @@ impl Coordinator {
             Err(Error::Store(windlass_store::Error::Driven { .. })) => Ok(Steered::Soon(control)),
             Err(error) => Err(error),
         }
+    }
+
+    /// Tells a task that a person or its deadline has parked that it goes on (ES-075), before somebody
+    /// drives it. One that stands still for another reason goes on as if nothing had been.
+    pub async fn unpark(&self, task: TaskId, by: &str) -> Result<(), Error> {
+        let task = self.root(task)?;
+        let parked = self.store.task(task)?.is_some_and(|row| {
+            let by_word = matches!(row.reason, StatusReason::User | StatusReason::Deadline);
+            row.status == TaskStatus::Paused && by_word
+        });
+        let waiting = self.store.pending_injections(task)?;
+        let told = waiting.iter().any(|one| one.control == Some(Control::Resume));
+        if parked && !told && self.store.driven(task)?.is_none() {
+            let id = InjectionId::new(self.now());
+            self.inject(task, Injection::control(id, Control::Resume).from(by)).await?;
+        }
+        Ok(())
     }
 
     /// Answers a question, once; returns the task that waits for it.

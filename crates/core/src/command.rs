@@ -282,7 +282,14 @@ mod tests {
         let read = |more| serde_json::from_str::<TaskCommand>(&json(more));
         let command = read(r#","goal":"fix it""#).unwrap();
         assert_eq!(command.execution_config, ExecutionConfig::default());
-        assert!(read("").unwrap_err().to_string().contains("goal"));
+        assert_eq!((command.constraints.len(), command.resume_context), (0, None));
+        let whole = json(r#","goal":"fix it""#);
+        for field in ["command_id", "session_id", "task_id", "goal"] {
+            let mut value: serde_json::Value = serde_json::from_str(&whole).unwrap();
+            value.as_object_mut().unwrap().remove(field);
+            let refused = serde_json::from_value::<TaskCommand>(value).unwrap_err().to_string();
+            assert!(refused.contains(field), "{field}: {refused}");
+        }
         let refused = read(r#","goal":"fix it","subtasks":[]"#).unwrap_err();
         assert!(refused.to_string().contains("subtasks"), "{refused}");
     }
@@ -292,11 +299,20 @@ mod tests {
     fn a_status_is_told_on_the_wire_as_designed() {
         use StatusReason::*;
         let told = |status, reason| ResultStatus::of(status, reason).map(ResultStatus::as_str);
-        assert_eq!(told(TaskStatus::Done, Finished), Some("COMPLETED"));
         assert_eq!(told(TaskStatus::Blocked, Question), Some("BLOCKED_USER"));
         assert_eq!(told(TaskStatus::Blocked, Budget), Some("BLOCKED_USER"));
+        assert_eq!(told(TaskStatus::Blocked, Timeout), Some("FAILED"));
         assert_eq!(told(TaskStatus::Blocked, Error), Some("FAILED"));
-        assert_eq!(told(TaskStatus::Paused, User), Some("PAUSED"));
-        assert_eq!(told(TaskStatus::Running, User), None);
+        for &reason in StatusReason::ALL {
+            assert_eq!(told(TaskStatus::Done, reason), Some("COMPLETED"));
+            assert_eq!(told(TaskStatus::Failed, reason), Some("FAILED"));
+            assert_eq!(told(TaskStatus::Paused, reason), Some("PAUSED"));
+            assert_eq!(told(TaskStatus::Cancelled, reason), Some("CANCELLED"));
+            for at_work in ["todo", "running", "verifying", "reviewing", "retrying"] {
+                assert_eq!(told(at_work.parse().unwrap(), reason), None, "{at_work}");
+            }
+        }
+        let all: Vec<_> = ResultStatus::ALL.iter().map(|status| status.as_str()).collect();
+        assert_eq!(all, ["COMPLETED", "FAILED", "BLOCKED_USER", "PAUSED", "CANCELLED"]);
     }
 }

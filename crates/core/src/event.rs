@@ -341,6 +341,9 @@ pub struct SandboxStarted {
     pub kind: String,
     /// How strong it is, in words.
     pub footing: String,
+    /// The container's id, where it is one (ES-078).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_id: Option<String>,
 }
 
 /// The sandbox is taken down; what is left of it after a crash is removed at the next start.

@@ -230,8 +230,19 @@ mod tests {
     /// ES-071
     #[test]
     fn an_unknown_injection_type_is_refused() {
-        let json =
-            r#"{"id":"inj_00000000000000000000000000","injection_type":"order","content":"x"}"#;
-        assert!(serde_json::from_str::<Injection>(json).is_err());
+        let read = |kind: &str| {
+            let json = format!(
+                r#"{{"id":"inj_00000000000000000000000000","injection_type":"{kind}","content":"x"}}"#
+            );
+            serde_json::from_str::<Injection>(&json)
+        };
+        for known in ["user_message", "hitl_response", "external_event", "system_control"] {
+            assert_eq!(read(known).unwrap().injection_type.as_str(), known);
+        }
+        for unknown in ["order", "", "User_Message"] {
+            let refused = read(unknown).unwrap_err().to_string();
+            let said = format!("unknown variant `{unknown}`, expected one of `user_message`");
+            assert!(refused.starts_with(&said), "{refused}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Text sizes: the token estimate, and cutting at character boundaries.
+//! Text: the token estimate, cutting at character boundaries, errors in one line.
 
 /// Bytes per token, where nothing better is known.
 pub const BYTES_PER_TOKEN: u64 = 4;
@@ -33,6 +33,20 @@ pub fn one_line(text: &str, width: usize) -> String {
     }
 }
 
+/// An error with its causes, in one line; a cause that was said already is left out.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let words = inner.to_string();
+        if !text.contains(&words) {
+            text.push_str(&format!(": {words}"));
+        }
+        cause = inner.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +67,16 @@ mod tests {
         assert_eq!(one_line("fix it\nplease", 20), "fix it…");
         assert_eq!(one_line("a rather long goal", 8), "a rathe…");
         assert_eq!(one_line("short", 8), "short");
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_causes_once_each() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{0}")]
+        struct Told(&'static str, #[source] Option<Box<Told>>);
+        let told = |text, cause: Option<Told>| Told(text, cause.map(Box::new));
+        let deep = told("no such file", None);
+        let error = told("cannot start", Some(told("cannot open: no such file", Some(deep))));
+        assert_eq!(with_causes(&error), "cannot start: cannot open: no such file");
     }
 }

@@ -255,30 +255,41 @@ mod tests {
     fn each_trigger_is_read_from_the_stream_of_its_name() {
         let payloads = [
             (
-                TriggerStream::UserMessageReceived,
+                "user-message-received",
                 format!(r#"{{"session_id":"ses_{ID}","user_id":"ada","message":"hello"}}"#),
             ),
+            ("hitl-response-received", format!(r#"{{"request_id":"q_{ID}","response":"blue"}}"#)),
             (
-                TriggerStream::HitlResponseReceived,
-                format!(r#"{{"request_id":"q_{ID}","response":"blue"}}"#),
-            ),
-            (
-                TriggerStream::ScheduledTrigger,
+                "scheduled-trigger",
                 format!(r#"{{"trigger_type":"deadline","task_id":"task_{ID}"}}"#),
             ),
             (
-                TriggerStream::ExternalEventReceived,
+                "external-event-received",
                 format!(r#"{{"task_id":"task_{ID}","payload":{{"build":"green"}}}}"#),
             ),
             (
-                TriggerStream::TaskControlReceived,
+                "task-control-received",
                 format!(r#"{{"command_id":"c1","task_id":"task_{ID}","action":"pause"}}"#),
             ),
         ];
-        for (stream, json) in payloads {
+        for (name, json) in payloads {
+            let stream: TriggerStream = name.parse().unwrap();
             let trigger = Trigger::read(stream, &json).unwrap();
-            assert_eq!(trigger.stream(), stream);
+            assert_eq!(trigger.stream().as_str(), name);
+            let read = match &trigger {
+                Trigger::UserMessage(it) => serde_json::to_value(it),
+                Trigger::TaskResult(it) => serde_json::to_value(it),
+                Trigger::HitlResponse(it) => serde_json::to_value(it),
+                Trigger::Scheduled(it) => serde_json::to_value(it),
+                Trigger::ExternalEvent(it) => serde_json::to_value(it),
+                Trigger::TaskControl(it) => serde_json::to_value(it),
+            };
+            let written: serde_json::Value = serde_json::from_str(&json).unwrap();
+            assert_eq!(read.unwrap(), written, "nothing is lost or added");
         }
+        let names: Vec<_> = TriggerStream::ALL.iter().map(|stream| stream.as_str()).collect();
+        assert_eq!(names.len(), 6, "and results, which are `TaskResult`s: {names:?}");
+        assert!(names.contains(&"task-result-received"));
     }
 
     /// ES-292: what is missing, unknown or not one of the words is named, and refused for good.

@@ -46,6 +46,8 @@ pub enum News {
     Started {
         /// What it is, in a sentence.
         what: String,
+        /// The container's id, where it is one.
+        container: Option<String>,
     },
     /// It was lost, and with it everything that ran in it.
     Lost {

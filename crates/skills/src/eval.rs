@@ -11,7 +11,7 @@ use crate::Problem;
 
 /// How much one case may bring along.
 const MAX_WORK_BYTES: u64 = 256 << 20;
-/// How many files one case may bring along.
+/// How many files, directories and links one case may bring along.
 const MAX_WORK_FILES: usize = 10_000;
 /// The longest task.
 const MAX_TASK_BYTES: u64 = 1 << 20;
@@ -120,9 +120,11 @@ fn copy(from: &Path, to: &Path, room: &mut Room) -> io::Result<()> {
         let (source, target) = (entry.path(), to.join(entry.file_name()));
         let metadata = entry.metadata()?;
         if metadata.is_dir() {
+            room.take(0)?;
             fs::create_dir_all(&target)?;
             copy(&source, &target, room)?;
         } else if metadata.is_symlink() {
+            room.take(0)?;
             std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
         } else if metadata.is_file() {
             room.take(metadata.len())?;

@@ -90,6 +90,10 @@ pub fn followed(goal: &str) -> Option<&str> {
     goal.strip_prefix(OPENING)?.split('`').next()
 }
 
+/// How much the arguments may add where a body names them; a body that names long ones often gets them once,
+/// behind it.
+const MAX_FILLED_IN_BYTES: usize = 1 << 20;
+
 /// How the text of a followed skill begins.
 const OPENING: &str = "Follow the skill `";
 
@@ -149,7 +153,9 @@ fn expanded(skill: &Skill, arguments: &str) -> String {
     let name = &skill.meta.name;
     let body = skill.body.trim();
     // As other agents' commands have it: a body that names its arguments gets them in their place.
-    let (body, rest) = match body.contains("$ARGUMENTS") {
+    let places = body.matches("$ARGUMENTS").count();
+    let fits = places.saturating_mul(arguments.len()) <= MAX_FILLED_IN_BYTES;
+    let (body, rest) = match places > 0 && fits {
         true => (body.replace("$ARGUMENTS", arguments), ""),
         false => (body.to_owned(), arguments),
     };

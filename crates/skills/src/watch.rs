@@ -27,6 +27,9 @@ const MAX_WAIT: Duration = Duration::from_secs(1);
 const RESCAN: Duration = Duration::from_secs(180);
 /// The same where the kernel refuses watches (its limit per user is reached).
 const POLL: Duration = Duration::from_secs(2);
+/// How often watches are set anew when a directory goes meanwhile; after that the next change, or the next
+/// look, does it.
+const WATCH_ATTEMPTS: usize = 3;
 /// Events on their way to the reader; when more come at once, everything is read anyway.
 const QUEUE: usize = 4096;
 
@@ -133,6 +136,15 @@ impl Follower {
 
     /// Watches everything that is wanted now; the old watches last until the new ones stand.
     fn set_watches(&mut self) {
+        // What goes while it is being watched is not wanted the next time.
+        let settled = (0..WATCH_ATTEMPTS).any(|_| self.try_watches());
+        if !settled {
+            self.overflowed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Says whether things stood still long enough to be watched, or cannot be watched at all.
+    fn try_watches(&mut self) -> bool {
         self.wanted = Arc::new(Wanted::by(&self.shelf));
         let wanted = Arc::clone(&self.wanted);
         let (signals, overflowed) = (self.signals.clone(), Arc::clone(&self.overflowed));
@@ -157,10 +169,7 @@ impl Follower {
         });
         match made {
             Ok(watcher) => self.watcher = Some(watcher),
-            Err(error) if gone(&error) => {
-                // It went while we looked; the next round sees what is left.
-                self.overflowed.store(true, Ordering::Relaxed);
-            }
+            Err(error) if gone(&error) => return false,
             Err(error) => {
                 if self.watcher.take().is_some() {
                     tracing::warn!(
@@ -170,6 +179,7 @@ impl Follower {
                 }
             }
         }
+        true
     }
 }
 
@@ -274,5 +284,40 @@ impl Batch {
             }
         }
         concerns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// AX-081: what comes within 100 ms of what came before is read with it.
+    #[test]
+    fn changes_close_together_are_one_reload() {
+        assert_eq!(DEBOUNCE, Duration::from_millis(100));
+        let (signals, received) = mpsc::sync_channel(QUEUE);
+        let place = PathBuf::from("/skills");
+        let shelf = Shelf::fixed(crate::Skills::empty());
+        let wanted = Arc::new(Wanted { trees: [place.clone()].into(), ..Wanted::default() });
+        let overflowed = Arc::new(AtomicBool::new(false));
+        let follower = Follower {
+            shelf,
+            signals: signals.clone(),
+            received,
+            overflowed,
+            watcher: None,
+            wanted,
+        };
+        let kind = EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Content));
+        for number in 0..10 {
+            let path = place.join(format!("{number}.md"));
+            signals.send(Signal::Happened(Event::new(kind).add_path(path))).unwrap();
+        }
+        let mut batch = Batch::default();
+        assert_eq!(follower.gather(&mut batch), Some(()));
+        assert_eq!(batch.paths.len(), 10);
+        assert!(follower.received.try_recv().is_err(), "nothing is left for a second reload");
+        signals.send(Signal::Stop).unwrap();
+        assert_eq!(follower.gather(&mut batch), None);
     }
 }

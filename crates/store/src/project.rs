@@ -40,6 +40,8 @@ pub(crate) fn project(tx: &Connection, record: &Record) -> Result<(), Fault> {
         Event::QuestionAnswered(answered) => answered_question(tx, answered)?,
         Event::QuestionClosed(closed) => closed_question(tx, record, closed)?,
         Event::PlanUpdated(plan) => set(tx, record, "plan", &json(plan))?,
+        Event::SandboxStarted(started) => contained(tx, record, started.container_id.as_deref())?,
+        Event::SandboxEnded(_) | Event::SandboxLost(_) => contained(tx, record, None)?,
         Event::DeliverablePublished(deliverable) => published(tx, record, deliverable)?,
         Event::ModeChanged(changed) => changed_mode(tx, record, changed)?,
         Event::AgentEnd(result) => ended_segment(tx, record, result)?,
@@ -55,9 +57,6 @@ pub(crate) fn project(tx: &Connection, record: &Record) -> Result<(), Fault> {
         | Event::SubAgentSpawn(_)
         | Event::SubAgentComplete(_)
         | Event::BudgetHit(_)
-        | Event::SandboxStarted(_)
-        | Event::SandboxEnded(_)
-        | Event::SandboxLost(_)
         | Event::CommandExited(_) => {}
     }
     Ok(())
@@ -334,6 +333,13 @@ fn ended_segment(tx: &Connection, record: &Record, result: &TaskResult) -> Resul
 }
 
 /// Sets one text column; `column` is a name of ours, never input.
+/// Where a task's effects happen, while that is a container (ES-078).
+fn contained(tx: &Connection, record: &Record, container: Option<&str>) -> Result<(), Fault> {
+    tx.prepare_cached("UPDATE tasks SET container_id = ?2 WHERE id = ?1")?
+        .execute((record.task.to_string(), container))?;
+    Ok(())
+}
+
 fn set(tx: &Connection, record: &Record, column: &'static str, value: &str) -> Result<(), Fault> {
     tx.prepare_cached(&format!("UPDATE tasks SET {column} = ?2 WHERE id = ?1"))?
         .execute((record.task.to_string(), value))?;

@@ -26,6 +26,7 @@ pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
         let row = coordinator.store().task(task)?;
         let mut shown = row.map(|row| pages::task_json(&row, driven, spent)).unwrap_or_default();
         shown["context"] = serde_json::json!(gauge);
+        shown["working_memory"] = pages::working_memory(&state);
         out(&shown.to_string());
     } else {
         let cost = cost::words(&records, spent);

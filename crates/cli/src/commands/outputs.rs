@@ -73,7 +73,8 @@ fn log_page(setting: &Setting, call: &ToolCall, kept: &[(Stream, TruncatedOutput
         }
         out(plain(&kept.content).trim_end());
         if kept.truncated {
-            out(&paint.dim(&format!("the whole of it: windlass outputs {}", call.call)));
+            let whole = format!("View full output: windlass outputs {}", call.call);
+            out(&paint.dim(&format!("[Output truncated]  {whole}")));
         }
     }
     out("");

@@ -131,7 +131,10 @@ pub(super) fn headless(setting: &Setting, mut args: Headless) -> Result<u8, Fail
 
 pub(super) fn resume(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
     let task = setting.coordinator.store().find_task(&args.task)?;
-    setting.runtime.block_on(drive(setting, task, &args.printing))
+    setting.runtime.block_on(async {
+        setting.coordinator.unpark(task, &setting.surroundings.user()).await?;
+        drive(setting, task, &args.printing).await
+    })
 }
 
 pub(super) fn retry(setting: &Setting, args: &Resume) -> Result<u8, Failure> {

@@ -109,7 +109,7 @@ fn a_tasks_own_wishes_win_and_are_checked() {
     ");
 }
 
-/// ES-293, ES-361
+/// ES-293, ES-361, MS-186: durations are seconds, words or ISO 8601.
 #[test]
 fn the_time_limit_is_on_for_task_commands_and_off_for_people_unless_set() {
     let limits = |sources: &Sources| {
@@ -118,7 +118,10 @@ fn the_time_limit_is_on_for_task_commands_and_off_for_people_unless_set() {
             .map(|origin| timeout.limit(origin).map(|limit| limit.as_secs()))
     };
     assert_eq!(limits(&nothing()), [Some(600), None]);
-    assert_eq!(limits(&env(&[("AGENT_TIMEOUT_SECONDS", "20m")])), [Some(1200), Some(1200)]);
+    for written in ["20m", "1200", "PT20M", "PT1200S"] {
+        let limits = limits(&env(&[("AGENT_TIMEOUT_SECONDS", written)]));
+        assert_eq!(limits, [Some(1200), Some(1200)], "{written}");
+    }
     assert_eq!(limits(&user("[agent]\ntimeout_seconds = 'off'")), [None, None]);
 }
 

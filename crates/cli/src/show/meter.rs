@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use windlass_core::command::CompactionOverrides;
+use windlass_core::compaction::{Gauge, Level, Limits};
 use windlass_core::event::{AgentStart, LlmResponse};
 use windlass_core::message::Usage;
 use windlass_core::plan::{StepStatus, WorkingPlan};
@@ -11,43 +12,21 @@ use windlass_core::text::one_line;
 
 use super::{Paint, plain};
 
-/// From here on a person should know that the context fills up (`DESIGN.md` §5).
-const WARNING_PERCENT: u64 = 70;
-/// From here on it is about to be summarized.
-const CRITICAL_PERCENT: u64 = 85;
-
-/// How full the context is, and what to do about it (PL-034).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Gauge {
-    /// `ok`, `warning` or `critical`.
-    pub level: &'static str,
-    /// Of the model's window.
-    pub percent: u64,
-    /// What to do, if anything.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub recommendation: Option<&'static str>,
+/// The limits that a segment's context lives under, as its start says.
+pub fn limits(start: &AgentStart) -> Option<Limits> {
+    let given: CompactionOverrides =
+        serde_json::from_value(start.compaction_config.clone()).ok()?;
+    given.context_window_tokens?;
+    Some(Limits::from(&given))
 }
 
-impl Gauge {
-    /// The gauge at so many tokens of a window.
-    pub fn at(tokens: u64, window: u64) -> Self {
-        let percent = (u128::from(tokens) * 100 / u128::from(window.max(1))).min(999) as u64;
-        let (level, recommendation) = match percent {
-            CRITICAL_PERCENT.. => ("critical", Some("save-and-yield")),
-            WARNING_PERCENT.. => ("warning", Some("save-state")),
-            _ => ("ok", None),
-        };
-        Self { level, percent, recommendation }
-    }
-
-    /// The gauge in words.
-    pub fn words(&self, paint: Paint) -> String {
-        let text = format!("context {} %", self.percent);
-        match self.level {
-            "critical" => paint.red(&text),
-            "warning" => paint.yellow(&text),
-            _ => text,
-        }
+/// The gauge in words.
+pub fn gauge_words(gauge: &Gauge, paint: Paint) -> String {
+    let text = format!("context {:.0} %", gauge.percent.floor());
+    match gauge.level {
+        Level::Critical => paint.red(&text),
+        Level::Warning => paint.yellow(&text),
+        Level::Ok => text,
     }
 }
 
@@ -59,7 +38,7 @@ pub struct Meter {
     priced: bool,
     unpriced: bool,
     context: u64,
-    window: Option<u64>,
+    limits: Option<Limits>,
     plan: Option<(usize, usize, Option<String>)>,
 }
 
@@ -81,7 +60,7 @@ impl Meter {
 
     /// A segment began.
     pub fn started(&mut self, start: &AgentStart) {
-        self.window = start.compaction_config["context_window_tokens"].as_u64();
+        self.limits = limits(start);
     }
 
     /// The model answered.
@@ -127,8 +106,8 @@ impl Meter {
         if let Some(cost) = self.cost_words() {
             words.push(cost);
         }
-        if let Some(window) = self.window.filter(|_| self.context > 0) {
-            words.push(Gauge::at(self.context, window).words(paint));
+        if let Some(limits) = self.limits.filter(|_| self.context > 0) {
+            words.push(gauge_words(&limits.gauge(self.context), paint));
         }
         words.join(" · ")
     }
@@ -169,22 +148,6 @@ pub fn money(dollars: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// PL-034
-    #[test]
-    fn the_gauge_recommends_at_seventy_and_eighty_five_percent() {
-        let gauge = |tokens| Gauge::at(tokens, 1000);
-        assert_eq!(gauge(699), Gauge { level: "ok", percent: 69, recommendation: None });
-        let warning = Gauge { level: "warning", percent: 70, recommendation: Some("save-state") };
-        assert_eq!(gauge(700), warning);
-        let critical =
-            Gauge { level: "critical", percent: 85, recommendation: Some("save-and-yield") };
-        assert_eq!(gauge(850), critical);
-        assert_eq!(
-            serde_json::to_string(&warning).unwrap(),
-            r#"{"level":"warning","percent":70,"recommendation":"save-state"}"#
-        );
-    }
 
     #[test]
     fn numbers_are_short() {

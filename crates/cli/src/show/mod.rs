@@ -21,7 +21,6 @@ use std::time::Duration;
 
 pub use look::{Look, Paint};
 pub use markdown::render as markdown;
-pub use meter::Gauge;
 pub use plain::plain;
 pub use screen::Screen;
 pub use table::Table;

@@ -3,14 +3,15 @@
 use jiff::{SpanRound, Timestamp, Unit};
 use serde_json::json;
 use windlass_core::command::HitlRequest;
+use windlass_core::compaction::{Gauge, Level};
 use windlass_core::event::{Driver, Event, Record};
 use windlass_core::state::TaskState;
 use windlass_core::status::TaskStatus;
 use windlass_core::text::one_line;
 use windlass_store::{QuestionRow, TaskRow};
 
-use super::meter::money;
-use super::{Gauge, Paint, ending, plain};
+use super::meter::{gauge_words, limits, money};
+use super::{Paint, ending, plain};
 
 pub use super::ending::{answer_with, question_lines};
 pub use super::meter::{clock, count as short_count, money as dollars};
@@ -93,10 +94,14 @@ pub fn task_page(
         usage.iterations, usage.tool_calls, usage.total_tokens,
     );
     if let Some(gauge) = gauge {
-        let words = gauge.words(Paint { on: false });
-        let advice = gauge.recommendation.map(|advice| format!(", {}: {advice}", gauge.level));
-        page +=
-            &format!("  context    {}{}\n", &words["context ".len()..], advice.unwrap_or_default());
+        let words = gauge_words(&gauge, Paint { on: false });
+        let advice = match gauge.level {
+            Level::Ok => String::new(),
+            level @ (Level::Warning | Level::Critical) => {
+                format!(", {level}: {}", gauge.recommendation)
+            }
+        };
+        page += &format!("  context    {}{advice}\n", &words["context ".len()..]);
     }
     if let Some(error) = &state.error {
         page += &format!("  error      {}: {}\n", error.error_type, plain(&error.message));
@@ -158,13 +163,20 @@ fn next_command(state: &TaskState, driven: Option<u32>, open: &[QuestionRow]) ->
     }
 }
 
+/// What the agent has put down for itself: its plan and its memos (ES-106).
+pub fn working_memory(state: &TaskState) -> serde_json::Value {
+    let memos: Vec<_> =
+        state.known_files.keys().filter(|path| path.starts_with(".memo/")).collect();
+    json!({ "plan": state.plan, "memos": memos })
+}
+
 /// How full the context of a task is, by its journal (PL-034).
 pub fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {
-    let window = records.iter().rev().find_map(|record| match &record.event {
-        Event::AgentStart(start) => start.compaction_config["context_window_tokens"].as_u64(),
+    let limits = records.iter().rev().find_map(|record| match &record.event {
+        Event::AgentStart(start) => limits(start),
         _ => None,
     })?;
-    Some(Gauge::at(state.last_tokens, window))
+    Some(limits.gauge(state.last_tokens))
 }
 
 /// One open question, in `inbox`: what is asked, about what, and how to answer.

@@ -65,6 +65,27 @@ replies:
     assert_eq!(containers(&program), Vec::<String>::new());
 }
 
+/// ES-078: a session says which container a task has, while it has one.
+#[test]
+fn a_session_names_the_container_of_a_task_that_runs_in_one() {
+    // That it was started is journaled with what the first command came to.
+    let script = "replies: [{bash: echo first}, {bash: 'echo begun > begun; sleep 600'}]";
+    let program = Program::playing(script);
+    let child = program.start(&["run", "work", "--json"]);
+    until(|| program.workspace().join("begun").exists());
+    let entry = || {
+        let state = program.windlass(&["sessions", "--json"]).expect(0).json_lines().remove(0);
+        state["tasks"][0].clone()
+    };
+    let [short] = &containers(&program)[..] else { panic!("one container") };
+    let id = entry()["container_id"].as_str().unwrap().to_owned();
+    assert!(id.starts_with(short), "{id} is {short}");
+    program.windlass(&["cancel", &program.task()]).expect(0);
+    let ran: Ran = child.wait_with_output().unwrap().into();
+    ran.expect(5);
+    assert_eq!(entry()["container_id"], Value::Null, "it is gone");
+}
+
 /// Five processes are killed at once, and their tasks go on; nothing is left.
 #[test]
 fn five_tasks_that_are_killed_go_on_and_leave_no_container() {

@@ -14,6 +14,8 @@ mod owners;
 mod long_agents;
 #[path = "../it/long_compaction.rs"]
 mod long_compaction;
+#[path = "../it/long_summaries.rs"]
+mod long_summaries;
 #[path = "../it/long_memory.rs"]
 mod long_memory;
 #[path = "../it/skills.rs"]

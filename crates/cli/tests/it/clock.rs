@@ -153,7 +153,48 @@ fn tasks_shows_everything_that_goes_on() {
     assert!(page.contains("every 1h, next"), "{page}");
 }
 
-/// MS-122, MS-124, MS-127: who works on it, what it left running, what it may cost.
+/// MS-121, MS-123, MS-127: tasks left to the service, the one too many with its place in line, and what each
+/// may cost.
+#[test]
+fn tasks_shows_the_queue_and_the_budgets() {
+    let program = Program::playing("replies: [{say: done}]");
+    let directory = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&directory).unwrap();
+    let prices = "[models.\"gpt-4o\"]\ninput = 10.0\noutput = 10.0\n";
+    std::fs::write(directory.join("config.toml"), prices).unwrap();
+    let run = |goal: &str, session: Option<&str>| {
+        let mut args = vec!["run", goal, "--detach", "--json", "--budget", "2.5"];
+        args.extend(session.into_iter().flat_map(|session| ["--session", session]));
+        program.windlass(&args).expect(0).json_lines().remove(0)
+    };
+    let session = run("one", None)["session_id"].as_str().unwrap().to_owned();
+    for goal in ["two", "three"] {
+        assert_eq!(run(goal, Some(&session))["place"], Value::Null);
+    }
+    assert_eq!(run("four", Some(&session))["place"], 1);
+    let rows = program.windlass(&["tasks", "--json"]).expect(0).json_lines();
+    let of = |goal: &str| rows.iter().find(|row| row["goal"] == goal).unwrap();
+    for goal in ["one", "two", "three", "four"] {
+        let row = of(goal);
+        assert_eq!(
+            (&row["status"], &row["next_action"]),
+            (&"todo".into(), &"start".into()),
+            "{row}"
+        );
+        assert_eq!((&row["cost_budget"], &row["cost_usd"]), (&2.5.into(), &0.0.into()), "{row}");
+        assert_eq!(row["scheduler"]["status"], "queued", "{row}");
+        assert_eq!(
+            row["queue_place"],
+            if goal == "four" { 1.into() } else { Value::Null },
+            "{row}"
+        );
+    }
+    let page = program.windlass(&["tasks"]).expect(0).stdout;
+    let line = page.lines().find(|line| line.ends_with("four")).unwrap();
+    assert!(line.contains("queued 1") && line.contains("$0.00 of $2.50"), "{page}");
+}
+
+/// MS-122, MS-124, MS-127, MS-140: who works on it, what it left running, what it may cost.
 #[test]
 fn a_running_task_shows_its_worker_and_background_commands() {
     let script = "
@@ -164,19 +205,30 @@ replies:
     let program = Program::playing(script);
     let mut running = program.start(&["run", "wait", "-q", "--sandbox", "host"]);
     program.server.requests_reach_blocking(2);
-    let row = loop {
+    // Each look is a process of its own, so this many take long enough.
+    let row = (0..500).find_map(|_| {
         let row = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
-        if row["worker"].is_object() && row["background"] != serde_json::json!({}) {
-            break row;
-        }
-    };
-    assert_eq!(row["worker"]["process_pid"], running.id());
+        let both = row["worker"].is_object() && row["background"] != serde_json::json!({});
+        both.then_some(row)
+    });
+    let row = row.expect("a worker and a background command");
+    let worker = &row["worker"];
+    assert_eq!(worker["process_pid"], running.id());
+    assert_eq!(worker["current_model"], "litellm/gpt-4o");
+    assert!(worker["context_usage_percent"].as_f64().unwrap() > 0.0, "{worker}");
+    worker["last_heartbeat_at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
     assert_eq!((&row["driven_by"], &row["resumable"]), (&running.id().into(), &false.into()));
     let page = program.windlass(&["tasks"]).expect(0).stdout;
     assert!(page.contains(&format!("worker {}", running.id())), "{page}");
     assert!(page.contains("in the background of"), "{page}");
     program.windlass(&["cancel", row["task_id"].as_str().unwrap()]).expect(0);
     assert_eq!(running.wait().unwrap().code(), Some(5));
+    let row = program.windlass(&["tasks", "--all", "--json"]).expect(0).json_lines().remove(0);
+    assert_eq!(
+        (&row["worker"], &row["driven_by"]),
+        (&Value::Null, &Value::Null),
+        "nobody any more"
+    );
 }
 
 /// MS-207: how much autonomous work may be is shown beside how much goes on.

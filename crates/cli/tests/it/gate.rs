@@ -16,7 +16,7 @@ fn risk_checks(ran: &Ran) -> Vec<Value> {
     events.filter(|event| event["event_type"] == "risk_check").map(|e| e["data"].clone()).collect()
 }
 
-/// ES-012, ES-319, MS-046, MS-047: every call has its decision journaled, with all five axes.
+/// ES-012, ES-319: every call has its decision journaled, with all five axes.
 #[test]
 fn one_gate_every_call_is_decided_and_journaled_with_the_axes() {
     let program =
@@ -30,14 +30,23 @@ fn one_gate_every_call_is_decided_and_journaled_with_the_axes() {
     let axes = checks[0]["axes"].as_object().unwrap();
     let names: Vec<_> = axes.keys().map(String::as_str).collect();
     assert_eq!(names, ["modelMode", "permissionProfile", "runControl", "surface", "workMode"]);
+    let kinds = ran.kinds();
+    for (place, kind) in kinds.iter().enumerate() {
+        assert!(kind != "tool_call" || kinds[place - 1] == "risk_check", "{kinds:?}");
+    }
 }
 
-/// Must show 3; ES-117, ES-252, WF-017, WF-018: killed while blocked, allowed from another process.
+/// Must show 3; ES-117, ES-252: killed while blocked, allowed from another process.
 #[test]
 fn an_allowed_call_runs_exactly_once_after_the_process_was_killed() {
     let program = playing("replies: [{bash: rm old.txt && echo gone >> log}, {say: done}]");
     let ran = program.windlass(&["run", "clean up", "--json"]).expect(3);
+    assert_eq!(ran.result()["status"], "BLOCKED_USER");
     let asked = ran.result()["hitl_request"].clone();
+    assert!(
+        asked["context"].as_str().unwrap().contains("rm old.txt"),
+        "the call that waits: {asked}"
+    );
     assert_eq!(
         asked["options"],
         serde_json::json!(["Allow", "Deny"]),
@@ -76,12 +85,13 @@ fn a_denied_call_does_not_run_and_the_task_finishes_another_way() {
     assert!(program.workspace().join("aside").exists());
 }
 
-/// Must show 4; ES-116, ES-253, ES-263, AX-022, AX-023, AX-037, AX-098
+/// Must show 4; ES-116, ES-253, ES-263, AX-022, AX-023, AX-037, AX-084, AX-098: nothing makes it try again.
 #[test]
 fn catastrophic_and_privileged_commands_are_denied_under_every_profile() {
     for profile in ["restricted", "normal", "trusted", "unrestricted"] {
         for command in ["sudo ls", "rm -rf build"] {
-            let script = format!("replies: [{{bash: {command}}}, {{say: understood}}]");
+            let calls = format!("calls: [{{bash: {command}}}, {{read: old.txt}}]");
+            let script = format!("replies: [{{{calls}}}, {{say: understood}}]");
             let program = playing(&script);
             let config = program.data.path().join(".config/windlass/config.toml");
             std::fs::create_dir_all(config.parent().unwrap()).unwrap();
@@ -89,7 +99,12 @@ fn catastrophic_and_privileged_commands_are_denied_under_every_profile() {
             let run = ["run", "x", "--permission-profile", profile, "--json"];
             let ran = program.windlass(&run).expect(0);
             assert_eq!(risk_checks(&ran)[0]["decision"], "deny", "{command} under {profile}");
-            let told = program.last_message_sent();
+            assert_eq!(risk_checks(&ran)[0]["risk"], "CRITICAL", "{command} under {profile}");
+            let body = program.server.requests().last().unwrap().json();
+            let messages = body["messages"].as_array().unwrap();
+            let [denied, next] = &messages[messages.len() - 2..] else { panic!("{body}") };
+            assert_eq!(next["content"], "     1\tx\n", "the next call of the reply runs");
+            let told = denied["content"].as_str().unwrap();
             let (first, rest) = told.split_once('\n').unwrap();
             assert_eq!(first, "DENIED: This action is not permitted.");
             let feedback: Value = serde_json::from_str(rest).unwrap();
@@ -100,7 +115,7 @@ fn catastrophic_and_privileged_commands_are_denied_under_every_profile() {
     }
 }
 
-/// MS-064: `unrestricted` needs an explicit opt-in.
+/// MS-065: `unrestricted` needs an explicit opt-in.
 #[test]
 fn unrestricted_is_refused_without_the_opt_in() {
     let program = playing("replies: [{say: hi}]");
@@ -108,18 +123,40 @@ fn unrestricted_is_refused_without_the_opt_in() {
     assert!(refused.stderr.contains("allow_unrestricted"), "{refused:?}");
 }
 
-/// Must show 5: manual control asks for an edit even where the profile allows it.
+/// Must show 5; MS-046: manual control asks for an edit even where the profile allows it, and for each.
 #[test]
 fn manual_control_asks_for_an_edit_under_trusted() {
-    let script = "replies: [{read: old.txt}, {edit: {path: old.txt, old_string: x, new_string: z}}, \
-                  {say: done}]";
-    let program = playing(script);
+    let edit = |from: &str, to: &str| {
+        format!("{{edit: {{path: old.txt, old_string: {from}, new_string: {to}}}}}")
+    };
+    let edits = [edit("x", "b"), edit("b", "c"), edit("c", "d")].join(", ");
+    let program = playing(&format!("replies: [{{read: old.txt}}, {edits}, {{say: done}}]"));
     let ran = program.windlass(&["run", "x", "--control", "manual", "--json"]).expect(3);
     assert!(ran.result()["hitl_request"]["question"].as_str().unwrap().contains("`edit`"));
+    assert_eq!(program.file("old.txt"), "x", "looking is not asked about, editing is");
     let task = program.task();
+    program.windlass(&["answer", &task, "Allow"]).expect(0);
+    program.windlass(&["resume", &task, "--json"]).expect(3);
+    assert_eq!(program.file("old.txt"), "b", "one answer, one call");
     program.windlass(&["answer", &task, "Allow All"]).expect(0);
     program.windlass(&["resume", &task, "--json"]).expect(0);
-    assert_eq!(program.file("old.txt"), "z");
+    assert_eq!(program.file("old.txt"), "d");
+}
+
+/// MS-062: what the configuration names runs under `restricted`, and nothing beside it.
+#[test]
+fn restricted_runs_what_is_allowlisted() {
+    let program =
+        playing("replies: [{bash: touch made.txt}, {bash: touch other.txt}, {say: done}]");
+    let config = program.data.path().join(".config/windlass/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(&config, "[policy]\nallow = ['touch made.txt']\n").unwrap();
+    let run = ["run", "x", "--permission-profile", "restricted", "--json"];
+    let ran = program.windlass(&run).expect(0);
+    let decisions: Vec<_> = risk_checks(&ran).iter().map(|it| it["decision"].clone()).collect();
+    assert_eq!(decisions, ["allow", "deny"]);
+    assert!(program.workspace().join("made.txt").exists());
+    assert!(!program.workspace().join("other.txt").exists());
 }
 
 /// Must show 5; ES-203, MS-066: not offered, and a forged call is refused.
@@ -137,7 +174,7 @@ fn restricted_offers_no_editing_tools_and_refuses_a_forged_call() {
     assert!(!program.workspace().join("a").exists());
 }
 
-/// `Allow All` gives a rule that covers the like and nothing that hides behind it.
+/// WF-017, WF-018: `Allow All` gives a rule that covers the like and nothing that hides behind it.
 #[test]
 fn allow_all_covers_the_same_command_and_nothing_appended_to_it() {
     let script = "replies: [{bash: make test}, {bash: make test}, {bash: 'make test; rm old.txt'}, \
@@ -147,11 +184,16 @@ fn allow_all_covers_the_same_command_and_nothing_appended_to_it() {
     let run = ["run", "x", "--permission-profile", "normal", "--json"];
     let ran = program.windlass(&run).expect(3);
     let asked = ran.result()["hitl_request"].clone();
+    assert_eq!(asked["options"], serde_json::json!(["Allow", "Deny", "Allow All"]));
+    let inbox = program.windlass(&["inbox", "--json"]).expect(0).json_lines();
+    assert_eq!(inbox[0]["question"]["kind"], "permission");
     assert!(asked["context"].as_str().unwrap().contains("`Allow All` allows"), "{asked}");
     let task = program.task();
     program.windlass(&["answer", &task, "Allow All"]).expect(0);
     let ran = program.windlass(&["resume", &task, "--json"]).expect(3);
     assert!(ran.result()["hitl_request"]["question"].as_str().unwrap().contains("rm"));
+    let started = ran.kinds().into_iter().filter(|kind| kind == "tool_call").count();
+    assert_eq!(started, 2, "the second was not asked about again, the third did not run");
     let rules = program.windlass(&["permissions"]).expect(0);
     assert!(rules.stdout.contains("make test"), "{rules:?}");
     program.windlass(&["permissions", "--revoke", "1"]).expect(0);
@@ -200,6 +242,35 @@ fn assisted_control_waits_for_a_person_after_the_unit() {
     assert_eq!(moved.unwrap()["data"]["reason"], "finished");
 }
 
+/// AX-026, AX-100: an agent that finds no other way asks, and the question reaches a person.
+#[test]
+fn an_agent_that_is_denied_may_ask_a_person() {
+    let program = playing(
+        "replies: [{bash: sudo reboot}, {ask_user: {question: may somebody reboot it?}}, {say: ok}]",
+    );
+    let ran = program.windlass(&["run", "x", "--json"]).expect(3);
+    assert_eq!(risk_checks(&ran)[0]["decision"], "deny");
+    assert_eq!(ran.result()["hitl_request"]["question"], "may somebody reboot it?");
+}
+
+/// MS-048: what ended a run that goes on by itself is recorded, whatever it was.
+#[test]
+fn the_reason_an_autonomous_run_ended_is_recorded() {
+    let ended = |script: &str, args: &[&str], code: i32| {
+        let program = playing(script);
+        let run = [&["run", "x", "--control", "autonomous", "--json"], args].concat();
+        let ran = program.windlass(&run).expect(code);
+        let moved = ran.json_lines().into_iter().rfind(|e| e["event_type"] == "status_changed");
+        let moved = moved.unwrap()["data"].clone();
+        let [to, reason] = ["to", "reason"].map(|field| moved[field].as_str().unwrap().to_owned());
+        format!("{to} {reason}")
+    };
+    assert_eq!(ended("replies: [{say: done}]", &[], 0), "done finished");
+    assert_eq!(ended("replies: [{ask_user: {question: a?}}]", &[], 3), "blocked question");
+    let two = "replies: [{read: old.txt}, {glob: '*'}, {say: done}]";
+    assert_eq!(ended(two, &["--max-iterations", "1"], 1), "failed error");
+}
+
 /// MS-015, MS-016, MS-018, MS-019: a profile sets no other axis and not the sandbox.
 #[test]
 fn axes_are_independent_and_every_decision_names_all_of_them() {
@@ -207,35 +278,59 @@ fn axes_are_independent_and_every_decision_names_all_of_them() {
     let run = ["run", "x", "--permission-profile", "restricted", "--json"];
     let ran = program.windlass(&run).expect(0);
     let check = &risk_checks(&ran)[0];
-    assert_eq!(check["axes"]["permissionProfile"], "restricted");
-    assert_eq!(check["axes"]["runControl"], "autonomous");
+    let axes = serde_json::json!({
+        "workMode": "build", "runControl": "autonomous", "permissionProfile": "restricted",
+        "modelMode": "smart", "surface": "headless",
+    });
+    assert_eq!(check["axes"], axes);
     let start = ran.json_lines().into_iter().find(|e| e["event_type"] == "agent_start").unwrap();
     let place = if crate::SANDBOX == Tested::Local { "local" } else { "docker" };
     assert_eq!(start["data"]["container"], place);
+
+    let program = playing("replies: [{read: old.txt}, {say: ok}]");
+    let config = program.data.path().join(".config/windlass/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(&config, "[policy]\nallow_unrestricted = true\n").unwrap();
+    let run = ["run", "x", "--json", "--permission-profile", "unrestricted", "--control", "manual"];
+    let ran = program.windlass(&run).expect(0);
+    let axes = risk_checks(&ran)[0]["axes"].clone();
+    assert_eq!(axes["permissionProfile"], "unrestricted");
+    assert_eq!((&axes["runControl"], &axes["modelMode"]), (&"manual".into(), &"smart".into()));
 }
 
-/// AX-024, AX-062…067, AX-084, ES-412: the prompt tells what to do about a denial; the rules are the profile's.
+/// AX-024, AX-062…068, AX-084, ES-412: the prompt tells what to do about a denial; the rules are the profile's.
 #[test]
 fn the_prompt_speaks_of_denials_and_of_the_rules_in_force() {
-    let system = |profile: &str| {
+    let section = |profile: &str, heading: &str| {
         let program = playing("replies: [{say: ok}]");
         program.windlass(&["run", "x", "--permission-profile", profile, "--json"]).expect(0);
         let body = program.server.requests()[0].json();
-        body["messages"][0]["content"].as_str().unwrap().to_owned()
+        let system = body["messages"][0]["content"].as_str().unwrap();
+        let (_, rest) = system.split_once(&format!("# {heading}\n")).expect("the section");
+        let section = rest.split("\n# ").next().unwrap();
+        section.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    let normal = system("normal");
+    let denials = section("normal", "On Permission Denials");
     for words in [
-        "# On permission denials",
-        "Note the reason",
-        "Consider other ways",
-        "Try the one",
-        "ask\n   the user with `ask_user`",
-        "Never just give up",
-        "`git push` is denied",
+        "A denial is feedback, not the end of the task",
+        "1. Note the reason: read what the denial says.",
+        "2. Consider other ways: a different command, the same goal in smaller steps that are allowed, \
+         another tool that is permitted.",
+        "3. Try the one that fits best.",
+        "4. If there is none, explain what you want to achieve and why the denied way seemed necessary, \
+         and ask the user with `ask_user` how to go on.",
+        "5. Never just give up because of a denial.",
+        "Example: `git push` is denied. Create a pull request instead, or ask the user to push.",
     ] {
-        assert!(normal.contains(words), "{words}");
+        assert!(denials.contains(words), "{words}: {denials}");
     }
-    assert_ne!(normal, system("trusted"), "the rules are rendered from the profile");
+    let rules = ["restricted", "normal", "trusted"].map(|profile| section(profile, "Safety"));
+    for (profile, rules) in ["restricted", "normal", "trusted"].iter().zip(&rules) {
+        assert!(rules.contains(&format!("permission profile `{profile}`")), "{rules}");
+    }
+    let without = |at: usize, name: &str| rules[at].replace(name, "");
+    assert_ne!(without(0, "restricted"), without(1, "normal"), "more than the name differs");
+    assert_ne!(without(1, "normal"), without(2, "trusted"), "more than the name differs");
 }
 
 /// The profile that a person has set holds for every task that does not say otherwise.

@@ -1,5 +1,7 @@
 //! Log lines on stderr, by the names and fields that the ledger gives them.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::program::Program;
@@ -21,21 +23,43 @@ fn line<'a>(lines: &'a [Value], message: &str) -> &'a Value {
 fn assert_line(lines: &[Value], level: &str, message: &str, fields: &[&str]) {
     let line = line(lines, message);
     assert_eq!(line["level"], level, "{line}");
-    for field in fields {
-        assert!(!line["fields"][field].is_null(), "`{message}` has `{field}`: {line}");
-    }
+    let said = line["fields"].as_object().unwrap().keys().filter(|field| *field != "message");
+    let (said, wanted) = (said.collect::<BTreeSet<_>>(), fields.iter().collect::<BTreeSet<_>>());
+    assert!(said.iter().eq(&wanted), "`{message}` has {wanted:?} and nothing else: {line}");
+    assert!(fields.iter().all(|field| !line["fields"][field].is_null()), "{line}");
 }
 
-/// ES-339, ES-340, ES-341, ES-349
+/// ES-250, ES-251, ES-339, ES-340, ES-341, ES-349
 #[test]
 fn a_run_that_works_logs_its_start_its_tools_and_its_end() {
-    let program = Program::playing("replies: [{glob: '*'}, {read: nowhere.txt}, {say: done}]");
+    let program = Program::playing(
+        "replies: [{glob: '*'}, {read: nowhere.txt}, {write: {path: a, content: b}}, {say: done}]",
+    );
     let lines = lines(&program, 0);
+    let task = program.task();
     assert_line(&lines, "INFO", "Task started", &["task_id", "goal", "model"]);
-    assert_line(&lines, "DEBUG", "Tool executed", &["tool_name", "duration_ms"]);
-    assert_line(&lines, "WARN", "Tool failed", &["tool_name", "error"]);
+    let started = &line(&lines, "Task started")["fields"];
+    assert_eq!((&started["task_id"], &started["goal"]), (&task.into(), &"work".into()));
+    assert_eq!(started["model"], "litellm/gpt-4o");
+    assert_line(&lines, "DEBUG", "Tool executed", &["task_id", "tool_name", "duration_ms"]);
+    assert_eq!(line(&lines, "Tool executed")["fields"]["tool_name"], "glob");
+    assert_line(&lines, "WARN", "Tool failed", &["task_id", "tool_name", "error"]);
+    let error = line(&lines, "Tool failed")["fields"]["error"].as_str().unwrap();
+    assert!(error.contains("nowhere.txt"), "{error}");
+    // What is of medium risk is allowed with a line, what is of low risk without.
+    assert_line(&lines, "INFO", "Risk allowed", &["task_id", "tool_name", "risk_level"]);
+    let allowed: Vec<_> =
+        lines.iter().filter(|line| line["fields"]["message"] == "Risk allowed").collect();
+    assert_eq!(allowed.len(), 1, "{allowed:?}");
+    let allowed = &allowed[0]["fields"];
+    assert_eq!(
+        (&allowed["tool_name"], &allowed["risk_level"]),
+        (&"write".into(), &"MEDIUM".into())
+    );
     let end = ["task_id", "status", "iterations", "duration_ms"];
     assert_line(&lines, "INFO", "Task completed", &end);
+    let ended = &line(&lines, "Task completed")["fields"];
+    assert_eq!((&ended["status"], &ended["iterations"]), (&"COMPLETED".into(), &3.into()));
 }
 
 /// ES-347, ES-350
@@ -45,10 +69,16 @@ fn a_run_that_repeats_itself_logs_that_and_its_failure() {
     program.server.answer_with(|_| Some(windlass_testkit::Answer::script("glob: '*.none'")));
     let lines = lines(&program, 1);
     assert_line(&lines, "WARN", "Doom loop detected", &["task_id", "pattern"]);
-    // In JSON the field `message` takes the place of the line's own words, "Task failed".
-    let failed = lines.iter().find(|line| line["level"] == "ERROR").unwrap();
-    assert_eq!(failed["fields"]["error_type"], "doom_loop", "{failed}");
-    assert!(failed["fields"]["task_id"].is_string() && failed["fields"]["message"].is_string());
+    let pattern = line(&lines, "Doom loop detected")["fields"]["pattern"].as_str().unwrap();
+    assert!(pattern.contains("`glob`"), "{pattern}");
+    // A line's own words are its field `message`, so the message of the error stands in them.
+    let failed = &lines.iter().find(|line| line["level"] == "ERROR").unwrap()["fields"];
+    assert_eq!(failed["error_type"], "doom_loop", "{failed}");
+    assert_eq!(failed["task_id"], program.task(), "{failed}");
+    let result = program.windlass(&["result", &program.task()]).expect(0).stdout;
+    let result: Value = serde_json::from_str(&result).unwrap();
+    let message = result["error_details"]["message"].as_str().unwrap();
+    assert_eq!(failed["message"], format!("Task failed: {message}"));
 }
 
 #[test]
@@ -80,7 +110,11 @@ fn messages_and_refusals_are_logged() {
     let parsed = text.lines().filter_map(|line| serde_json::from_str(line).ok());
     let lines: Vec<Value> = parsed.collect();
     assert_line(&lines, "INFO", "Injection received", &["task_id", "injection_type"]);
+    let injected = &line(&lines, "Injection received")["fields"];
+    assert_eq!(injected["injection_type"], "hitl_response");
     assert_line(&lines, "WARN", "Risk denied", &["task_id", "tool_name", "risk_level"]);
+    let denied = &line(&lines, "Risk denied")["fields"];
+    assert_eq!((&denied["tool_name"], &denied["risk_level"]), (&"bash".into(), &"CRITICAL".into()));
 }
 
 /// ES-336, ES-337, ES-338: what was repeated, decided and said is counted.
@@ -114,15 +148,27 @@ fn metrics_have_the_names_and_labels_of_the_ledger() {
     let program = Program::playing("replies: [{bash: exit 3}, {glob: '*'}, {say: ok}]");
     program.windlass(&["run", "x", "--json"]).expect(0);
     let metrics = program.windlass(&["metrics"]).expect(0).stdout;
+    let used = &program.windlass(&["show", &program.task(), "--json"]).expect(0).json_lines()[0];
+    let tokens = |name: &str| used["usage"][name].as_u64().unwrap();
     for wanted in [
-        "agent_loop_iterations{task_id=\"",
+        &format!(
+            "agent_loop_iterations{{task_id=\"{}\",status=\"COMPLETED\"}} 2\n",
+            program.task()
+        ),
         "agent_loop_duration_ms_count{status=\"COMPLETED\"} 1",
         "agent_tool_calls{tool_name=\"glob\",risk_level=\"LOW\"} 1",
         "agent_tool_duration_ms_count{tool_name=\"bash\"} 1",
         "agent_tool_errors{tool_name=\"bash\",error_type=\"error\"} 1",
-        "agent_llm_latency_ms_count{model=",
-        "agent_llm_tokens{direction=\"input\"} ",
-        "agent_llm_tokens{direction=\"output\"} ",
+        "agent_llm_latency_ms_count{model=\"gpt-4o\"} 3\n",
+        &format!("agent_llm_tokens{{direction=\"input\"}} {}\n", tokens("input_tokens")),
+        &format!("agent_llm_tokens{{direction=\"output\"}} {}\n", tokens("output_tokens")),
+        "# TYPE agent_loop_iterations counter\n",
+        "# TYPE agent_loop_duration_ms histogram\n",
+        "# TYPE agent_tool_calls counter\n",
+        "# TYPE agent_tool_duration_ms histogram\n",
+        "# TYPE agent_tool_errors counter\n",
+        "# TYPE agent_llm_latency_ms histogram\n",
+        "# TYPE agent_llm_tokens counter\n",
     ] {
         assert!(metrics.contains(wanted), "{wanted} in\n{metrics}");
     }

@@ -18,7 +18,7 @@ replies:
   - {turn: 0, task: PEARS, bash: echo pears >> pears.txt}
   - {turn: 1, task: PEARS, say: There are 4 pears.}
   - {turn: 0, task: PLUMS, read: fruit.txt}
-  - {turn: 1, task: PLUMS, say: There are 5 plums.}
+  - {turn: 1, task: PLUMS, say: There are 5 plums., expect: fruit}
 ";
 
 fn machine(script: &str) -> Program {
@@ -75,16 +75,42 @@ fn three_sub_agents_of_one_reply_come_back_in_call_order() {
     let child = requests_about(&program, "APPLES").remove(0);
     assert_eq!(child["messages"].as_array().unwrap().len(), 2, "a context of its own");
     let system = child["messages"][0]["content"].as_str().unwrap();
-    assert!(system.contains("You are a sub-agent") && system.contains("# Safety"), "{system}");
-    assert!(!system.contains("# Planning"), "the prompt is the minimal one");
+    assert!(system.contains("You are a sub-agent"), "{system}");
+    let headings: Vec<_> = system.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+    let minimal = [
+        "Agent Identity",
+        "Tools",
+        "File System",
+        "Context Management",
+        "Safety",
+        "On Permission Denials",
+    ];
+    assert_eq!(headings, minimal, "the prompt is the minimal one");
+    assert!(!child.to_string().contains("count the fruit"), "nothing of its parent's: {child}");
 
     let spawned = of_kind(&ran, "sub_agent_spawn");
     let labels: Vec<_> = spawned.iter().map(|spawn| spawn["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["apples", "pears", "plums"]);
-    assert_eq!(spawned[0]["timeout_ms"], 300_000);
+    assert_eq!(
+        (&spawned[0]["task"], &spawned[0]["timeout_ms"]),
+        (&"count the APPLES".into(), &300_000.into())
+    );
+    assert_eq!(spawned[0]["model"], "litellm/gpt-4o");
+    assert_eq!(spawned[0]["write_output_to"], "output/apples.md");
+    assert!(spawned[1].get("write_output_to").is_none(), "{}", spawned[1]);
+    let kinds = ran.kinds();
+    let latest = |kind: &str| kinds.iter().rposition(|one| one == kind).unwrap();
+    assert!(latest("sub_agent_complete") < latest("llm_request"), "the parent waits: {kinds:?}");
     let done = of_kind(&ran, "sub_agent_complete");
-    assert_eq!(done[0]["files_changed"][0], "apples.txt");
-    assert_eq!(done[0]["usage"]["total_tokens"], 2_340);
+    assert_eq!(done.len(), 3);
+    let apples = done.iter().find(|one| one["label"] == "apples").unwrap();
+    assert_eq!(
+        (&apples["status"], &apples["output"]),
+        (&"completed".into(), &"There are 3 apples.".into())
+    );
+    assert!(apples["duration_ms"].is_u64() && apples.get("error").is_none(), "{apples}");
+    assert_eq!(apples["files_changed"][0], "apples.txt");
+    assert_eq!(apples["usage"]["total_tokens"], 2_340);
     assert_eq!(ran.result()["usage"]["sub_agents_spawned"], 3);
 
     let metrics = program.windlass(&["metrics"]).expect(0).stdout;
@@ -104,8 +130,37 @@ fn three_sub_agents_of_one_reply_come_back_in_call_order() {
     let tools = last["tools"].as_array().unwrap();
     let spawn = tools.iter().find(|tool| tool["function"]["name"] == "spawn_agent").unwrap();
     let description = spawn["function"]["description"].as_str().unwrap();
-    for words in ["context", "research", "parallel", "workspace"] {
+    for words in [
+        "a context of its own",
+        "long research",
+        "in parallel",
+        "deep focus",
+        "shares your workspace",
+        "comes back as text",
+    ] {
         assert!(description.contains(words), "{words} in {description}");
+    }
+    let schema = &spawn["function"]["parameters"];
+    let properties: Vec<_> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(properties, ["label", "task", "timeout_seconds", "write_output_to"]);
+    assert_eq!(schema["required"], serde_json::json!(["task"]));
+}
+
+/// ES-009, ES-047: a sub-agent is started where a call asks for it, and nowhere else.
+#[test]
+fn nobody_but_the_agent_starts_a_sub_agent() {
+    let program = machine("replies: [{read: fruit.txt}, {bash: echo x}, {say: alone}]");
+    let ran = program.windlass(&["run", "work alone", "--json"]).expect(0);
+    assert!(of_kind(&ran, "sub_agent_spawn").is_empty());
+    assert_eq!(ran.result()["usage"]["sub_agents_spawned"], 0);
+    assert_eq!(program.windlass(&["tasks", "--all", "--json"]).json_lines().len(), 1);
+
+    let program = machine(THREE);
+    let ran = program.windlass(&["run", "count the fruit", "--json"]).expect(0);
+    let calls = of_kind(&ran, "tool_call");
+    let asked: Vec<_> = calls.iter().filter(|call| call["tool"] == "spawn_agent").collect();
+    for spawned in of_kind(&ran, "sub_agent_spawn") {
+        assert!(asked.iter().any(|call| call["call"] == spawned["call"]), "{spawned}");
     }
 }
 

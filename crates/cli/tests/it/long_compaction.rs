@@ -9,7 +9,7 @@ use windlass_testkit::{Answer, Gate, ModelServer, Request};
 use crate::program::{Program, Ran};
 
 /// How this provider counts, unlike our first guess.
-const BYTES_PER_TOKEN: usize = 3;
+pub const BYTES_PER_TOKEN: usize = 3;
 pub const SUMMARY: &str = "## Tool failures\n- none\n## Files\n- read `notes`\n## Decisions\n- go on\n\
                        ## Findings\n- lines\n## Plan\n- under way\n## User instructions\n- see above";
 
@@ -151,7 +151,7 @@ fn four_hundred_turns_in_a_small_window_lose_neither_goal_nor_correction_nor_mem
 }
 
 /// A task of some turns in a small window, and what the summarizer says.
-fn compacted(
+pub fn compacted(
     summary: impl Fn(&Request) -> Answer + Send + 'static,
     turns: usize,
 ) -> (Program, Ran) {
@@ -183,53 +183,8 @@ fn quick_retries(program: &Program) {
     std::fs::write(directory.join("config.toml"), quick).unwrap();
 }
 
-/// Must show 4: a summarizer that answers with nothing, garbage or an error. ES-162, ES-171
-#[test]
-fn a_summarizer_that_fails_costs_the_summary_and_not_the_task() {
-    let long = "## Tool failures\n".to_owned() + &"word ".repeat(20_000);
-    type Said = Box<dyn Fn(&Request) -> Answer + Send>;
-    let bad: [(&str, Said); 4] = [
-        ("nothing", Box::new(|request: &Request| reply(request, "say: ''"))),
-        ("garbage", Box::new(|request: &Request| reply(request, "say: 'lorem ipsum'"))),
-        (
-            "too much",
-            Box::new(move |request: &Request| reply(request, &format!("say: {}", quoted(&long)))),
-        ),
-        ("an error", Box::new(|_: &Request| Answer::error(403, "no summaries today"))),
-    ];
-    for (name, answer) in bad {
-        let (program, ran) = compacted(answer, 30);
-        let ran = ran.expect(0);
-        let ended = events(&ran, "compaction_end");
-        assert!(!ended.is_empty(), "{name}: it was compacted");
-        assert!(ended.iter().all(|end| end["source"] == "extract"), "{name}: {ended:?}");
-        let summary = ended[0]["summary"].as_str().unwrap();
-        assert!(summary.contains("it broke: E4711"), "{name}: exact text of failures: {summary}");
-        assert!(summary.contains("made.txt"), "{name}: files: {summary}");
-        assert!(summary.contains("echo it broke"), "{name}: commands: {summary}");
-        let asked = program.server.requests().iter().filter(|request| is_summary(request)).count();
-        assert!(asked >= 2 * ended.len(), "{name}: each was asked for once more");
-    }
-}
-
-/// ES-010, ES-046, ES-120, ES-150, ES-158, ES-159, ES-160, ES-164, ES-181, ES-314, ES-315, ES-316,
-/// MS-199, ES-335: summaries are paid for too, so what `cost` adds up is what the task has used.
-#[test]
-fn cost_counts_the_summaries() {
-    let (program, ran) =
-        compacted(|request| reply(request, &format!("say: {}", quoted(SUMMARY))), 30);
-    let used = ran.expect(0).result()["usage"]["total_tokens"].as_u64().unwrap();
-    let sums = program.windlass(&["cost", &program.task(), "--json"]).expect(0).json_lines();
-    let total = &sums[0]["total"];
-    let tokens = |name: &str| total[name].as_u64().unwrap();
-    assert_eq!(tokens("input_tokens") + tokens("output_tokens"), used);
-    assert!(sums[0]["models"]["(summaries)"]["replies"].as_u64().unwrap() >= 1, "{sums:?}");
-    let metrics = program.windlass(&["metrics"]).expect(0).stdout;
-    let counted = format!("agent_llm_tokens{{direction=\"input\"}} {}\n", tokens("input_tokens"));
-    assert!(metrics.contains(&counted), "{counted} in\n{metrics}");
-}
-
-/// ES-329, ES-330, ES-331, ES-342, ES-343
+/// ES-010, ES-046, ES-120, ES-150, ES-158, ES-160, ES-162, ES-163, ES-164, ES-171, ES-314, ES-315,
+/// ES-316, ES-329, ES-330, ES-331, ES-342, ES-343
 #[test]
 fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
     let (program, ran) =
@@ -241,13 +196,31 @@ fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
     };
     assert!(at("memory_flush") < at("compaction_start"));
     assert!(at("compaction_start") < at("compaction_end"));
-    let between = &kinds[at("memory_flush")..at("compaction_start")];
-    let flush_turns = between.iter().filter(|kind| *kind == "llm_response").count();
-    assert!(flush_turns >= 1, "{between:?}");
+    let requests = program.server.requests();
+    let flush = requests.iter().find(|request| asks_for_notes(request)).unwrap();
+    assert_eq!(
+        last_text(flush),
+        "You are approaching context limits. Save any important information to /workspace/.memo/ \
+         before I summarize older messages. Use save_memo tool."
+    );
+
+    // What is asked of the summarizer.
+    let place = requests.iter().position(is_summary).unwrap();
+    let asked = requests[place].json();
+    let asked = asked["messages"][0]["content"].as_str().unwrap();
+    for words in [
+        "failed call with its exact error text",
+        "paths of files created, modified or read",
+        "decision with its reasoning",
+        "What was found out",
+        "The current state of the plan",
+        "Everything the user instructed or corrected",
+        "concise bullets, no raw file contents, no full outputs",
+    ] {
+        assert!(asked.contains(words), "{words}: {asked}");
+    }
 
     // What the model saw next: system, task, summary, whole turns.
-    let requests = program.server.requests();
-    let place = requests.iter().position(is_summary).unwrap();
     let next = requests[place..].iter().find(|request| !is_summary(request)).unwrap().json();
     let messages = next["messages"].as_array().unwrap().clone();
     assert_eq!(messages[0]["role"], "system");
@@ -271,18 +244,22 @@ fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
         }
     }
     assert!(open.is_empty(), "no call is parted from its result: {open:?}");
-
     assert!(
         program.file(".plan.md").contains("**1**: pebbles"),
         "the plan outlives what was dropped"
     );
+    let ended = events(&ran, "compaction_end");
+    let count = ended.len();
+    let sum = |field: &str| ended.iter().map(|end| end[field].as_u64().unwrap()).sum::<u64>();
     let metrics = program.windlass(&["metrics"]).expect(0).stdout;
     for wanted in [
-        "agent_compaction_count{task_id=\"",
-        "agent_compaction_tokens_before_count ",
-        "agent_compaction_tokens_after_count ",
+        format!("agent_compaction_count{{task_id=\"{}\"}} {count}\n", program.task()),
+        format!("agent_compaction_tokens_before_count {count}\n"),
+        format!("agent_compaction_tokens_before_sum {}\n", sum("tokens_before")),
+        format!("agent_compaction_tokens_after_count {count}\n"),
+        format!("agent_compaction_tokens_after_sum {}\n", sum("tokens_after")),
     ] {
-        assert!(metrics.contains(wanted), "{wanted} in\n{metrics}");
+        assert!(metrics.contains(&wanted), "{wanted} in\n{metrics}");
     }
     for (message, fields) in [
         ("Compaction triggered", ["task_id", "tokens_before", "tokens_after"].as_slice()),
@@ -290,6 +267,7 @@ fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
     ] {
         let line = ran.stderr.lines().find(|line| line.contains(message)).expect(message);
         assert!(fields.iter().all(|field| line.contains(&format!("{field}="))), "{line}");
+        assert!(line.contains(" INFO "), "{line}");
     }
 
     let dropped = program.file(".scratch/compaction-1.md");
@@ -300,6 +278,70 @@ fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
     );
     let rows = program.windlass(&["show", &program.task(), "--compactions", "--json"]).expect(0);
     assert_eq!(rows.json_lines().len(), events(&ran, "compaction_end").len());
+}
+
+/// ES-157, ES-160: where there is room for them, the last six turns stand there as they did before, and of
+/// those before them none.
+#[test]
+fn the_last_six_turns_stay_word_for_word() {
+    let program = Program::with(ModelServer::start_empty());
+    notes(&program, 50, 100);
+    let windowed = Windowed::new(40_000);
+    let summary = |request: &Request| reply(request, &format!("say: {}", quoted(SUMMARY)));
+    windowed.serve(&program.server, summary, |turn, request| match turn {
+        30.. => reply(request, "say: Done."),
+        turn => reply(request, &format!("read: notes-{turn}.txt")),
+    });
+    let args = ["run", "count", "--json", "--context-window", "40000"];
+    let ran = program.windlass(&args).expect(0);
+    assert_eq!(events(&ran, "compaction_end")[0]["kept_turns"], 6);
+    let requests = program.server.requests();
+    let place = requests.iter().position(is_summary).unwrap();
+    let next = requests[place..].iter().find(|request| !is_summary(request)).unwrap();
+    let [before, after] =
+        [&requests[place - 1], next].map(|request| request.json()["messages"].clone());
+    let (before, after) = (before.as_array().unwrap(), after.as_array().unwrap());
+    let replies = |messages: &[Value]| messages.iter().filter(|m| m["role"] == "assistant").count();
+    assert_eq!(replies(after), 6);
+    // The answer to the last request before it is the sixth.
+    let newest = after.iter().rposition(|message| message["role"] == "assistant").unwrap();
+    assert_eq!(after[newest + 1..].len(), 1, "with its result");
+    // The saving of notes, which lies between them, is over.
+    let work = |message: &&Value| message["role"] == "tool" || message["tool_calls"].is_array();
+    let before: Vec<_> = before.iter().filter(work).cloned().collect();
+    assert!(before.ends_with(&after[3..newest]), "{after:#?}");
+    assert_eq!(replies(&after[3..newest]), 5);
+}
+
+/// ES-159, ES-181: an agent that does not save its notes is held up for three turns and no longer; what was
+/// dropped is found again in its file.
+#[test]
+fn saving_notes_takes_three_turns_at_most() {
+    let program = Program::with(ModelServer::start_empty());
+    notes(&program, 50, 20);
+    let turns = AtomicUsize::new(0);
+    program.server.answer_with(move |request| {
+        if is_summary(request) {
+            return Some(reply(request, &format!("say: {}", quoted(SUMMARY))));
+        }
+        let compacted = String::from_utf8_lossy(&request.body).contains("compaction-1.md");
+        let found = last_text(request).contains("note 1 line 19");
+        Some(match turns.fetch_add(1, SeqCst) {
+            _ if compacted && found => reply(request, "say: Done."),
+            _ if compacted => reply(request, "grep: {pattern: 'note 1 line 19', path: .scratch}"),
+            turn => reply(request, &format!("read: notes-{turn}.txt")),
+        })
+    });
+    let args = ["run", "count", "--json", "--context-window", "16000"];
+    let ran = program.windlass(&args).expect(0);
+    let lines = ran.json_lines();
+    let at = |kind: &str| lines.iter().position(|one| one["event_type"] == kind).unwrap();
+    let checks = lines[at("memory_flush")..at("compaction_start")].iter();
+    let checks = checks.filter(|line| line["event_type"] == "risk_check");
+    let decisions: Vec<_> = checks.map(|line| line["data"]["decision"].as_str().unwrap()).collect();
+    assert_eq!(decisions[..4], ["deny", "deny", "deny", "allow"], "{decisions:?}");
+    assert!(decisions[3..].iter().all(|decision| *decision == "allow"), "{decisions:?}");
+    assert_eq!(ran.result()["final_message"], "Done.");
 }
 
 /// PL-035, C-22: with a person at the wheel a full context is handed back once its notes are saved.
@@ -391,47 +433,6 @@ fn work_waits_while_notes_are_saved() {
     assert_eq!(ran.result()["final_message"], "Done.");
     assert!(!program.workspace().join("sneaky.txt").exists());
     assert_eq!(program.file(".memo/saved.md"), "kept in time");
-}
-
-/// ES-169, ES-170
-#[test]
-fn summaries_are_asked_of_the_model_that_is_named_for_them() {
-    let program = Program::with(ModelServer::start_empty());
-    let directory = program.data.path().join(".config/windlass");
-    std::fs::create_dir_all(&directory).unwrap();
-    let named = "[compaction]\nsummarization_model = \"litellm/tiny\"\n[models.\"tiny\"]\n\
-                 context_window = 5000\n";
-    std::fs::write(directory.join("config.toml"), named).unwrap();
-    notes(&program, 50, 60);
-    program.server.answer_with(|request| {
-        if is_summary(request) {
-            assert!(request.body.len() / BYTES_PER_TOKEN < 5_000, "within its own window");
-            return Some(reply(request, &format!("say: {}", quoted(SUMMARY))));
-        }
-        if last_text(request).starts_with("You are approaching") {
-            return Some(reply(request, "say: ok"));
-        }
-        let body = String::from_utf8_lossy(&request.body).into_owned();
-        let more = body.contains("notes-30.txt");
-        let seen = (0..=30).filter(|n| body.contains(&format!("notes-{n}.txt"))).max();
-        Some(match more {
-            true => reply(request, "say: Done."),
-            false => reply(request, &format!("read: notes-{}.txt", seen.map_or(0, |n| n + 1))),
-        })
-    });
-    let ran = program.windlass(&["run", "count", "--json", "--context-window", "32000"]).expect(0);
-    let joined = format!("{SUMMARY}\n\n---\n\n{SUMMARY}");
-    let summaries = events(&ran, "compaction_end");
-    let has_joint = |end: &Value| end["summary"].as_str().unwrap().contains(&joined);
-    assert!(summaries.iter().any(has_joint), "chunks are summarized apart: {summaries:?}");
-    let models: std::collections::BTreeSet<_> = program
-        .server
-        .requests()
-        .iter()
-        .map(|request| (is_summary(request), request.model.clone()))
-        .collect();
-    assert!(models.contains(&(true, "tiny".into())) && models.contains(&(false, "gpt-4o".into())));
-    assert_eq!(models.len(), 2, "{models:?}");
 }
 
 /// Opt-in: a finished plan step is a reason to compact once the context is 70 % full.

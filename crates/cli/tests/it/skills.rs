@@ -34,15 +34,15 @@ impl Running {
         Self { program, child, log, seen: String::new() }
     }
 
-    /// Reads the log up to a line that holds this.
-    fn logs(&mut self, wanted: &str) {
+    /// Reads the log up to a line that holds this, and returns it.
+    fn logs(&mut self, wanted: &str) -> String {
         loop {
             let line = self.log.recv_timeout(PATIENCE);
             let line =
                 line.unwrap_or_else(|_| panic!("never `{wanted}` in the log:\n{}", self.seen));
             self.seen += &format!("{line}\n");
             if line.contains(wanted) {
-                return;
+                return line;
             }
         }
     }
@@ -96,8 +96,15 @@ fn a_running_task_sees_a_skill_appear_change_break_mend_and_go_within_a_turn() {
 
     let gate = next();
     task.put(&skill("Version one."));
-    task.logs("Detected change: ");
-    task.logs("Reloaded skill: deploy");
+    // A line each, with its time and its level, the path before the name (AX-113).
+    let seen = task.logs("Detected change: ");
+    let loaded = task.logs("Reloaded skill: deploy");
+    for (line, words) in [(&seen, "Detected change: /"), (&loaded, "Reloaded skill: deploy")] {
+        let (time, rest) = line.split_once(' ').unwrap();
+        time.parse::<jiff::Timestamp>().unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert!(rest.trim_start().starts_with("INFO ") && rest.contains(words), "{line}");
+    }
+    assert!(seen.contains("/.windlass"), "it names what changed: {seen}");
     gate.open();
 
     // Many saves close together are read together (AX-081).
@@ -126,7 +133,7 @@ fn a_running_task_sees_a_skill_appear_change_break_mend_and_go_within_a_turn() {
 
     let gate = next();
     std::fs::remove_dir_all(task.program.workspace().join(".windlass/skills/deploy")).unwrap();
-    task.logs("Unloaded skill: deploy");
+    assert!(task.logs("Unloaded skill: deploy").contains(" INFO "));
     gate.open();
     next().open();
     let (program, _) = task.end();
@@ -209,9 +216,14 @@ fn skills_are_listed_shown_and_checked() {
     ");
     let shown = program.windlass(&["skills", "show", "review", "--json"]).expect(0);
     let shown = shown.json_lines().remove(0);
+    assert_eq!((&shown["name"], &shown["description"]), (&"review".into(), &"Look closely".into()));
     assert_eq!(shown["author_type"], "auditor");
     assert_eq!(shown["context"], "inline");
     assert_eq!(shown["genesis_scope"], Value::Null);
+    assert_eq!(shown["side_effects"], "none");
+    assert!(shown["content"].as_str().unwrap().ends_with("---\nLook.\n"), "{shown}");
+    let ship = program.windlass(&["skills", "show", "ship", "--json"]).expect(0);
+    assert_eq!(ship.json_lines()[0]["side_effects"], "production-mutation");
     std::fs::write(&home, "---\ndescription: Look closely\n---\nUpdated\n").unwrap();
     assert!(program.windlass(&["skills", "show", "review"]).expect(0).stdout.contains("Updated"));
     program.windlass(&["skills", "check"]).expect(0);
@@ -225,7 +237,7 @@ fn skills_are_listed_shown_and_checked() {
     assert!(broken.stderr.contains("broken.md:3:"), "{broken:?}");
 }
 
-/// ES-244: the merged skills are one directory, in the sandbox and for file tools alike.
+/// ES-131, ES-244: the merged skills are one directory, in the sandbox and for file tools alike.
 #[test]
 fn commands_and_file_tools_see_the_same_merged_skills() {
     let script = "
@@ -243,6 +255,9 @@ replies:
     let sent = contents(program.server.requests().last().unwrap());
     assert!(sent.iter().any(|text| text.contains("SKILL.md\nscripts\necho going")), "{sent:?}");
     assert!(sent.iter().any(|text| text.contains("Deploy it.")), "{sent:?}");
+    let (_, section) = sent[0].split_once("# Skills\n").expect("skills are part of the prompt");
+    assert!(section.contains("- `deploy`: Ship it\n"), "by name and description: {section}");
+    assert!(!sent[0].contains("Deploy it."), "and not with their text");
     assert!(!sent.last().unwrap().contains("mine now"), "read-only: {sent:?}");
 }
 

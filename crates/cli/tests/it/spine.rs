@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::program::Program;
 
@@ -10,7 +10,9 @@ const WORK: &str = "
 replies:
   - update_plan: {steps: [{id: '1', description: look, status: in_progress}]}
   - read: notes.txt
-  - write: {path: output/report.md, content: 'all is well'}
+  - calls:
+      - write: {path: output/report.md, content: 'all is well'}
+      - write: {path: output/draft.md, content: 'nobody is to see this'}
   - save_memo: {filename: findings.md, content: the notes are short}
   - publish_deliverable: {filepath: output/report.md, description: the report, type: report}
   - update_plan: {steps: [{id: '1', description: look, status: done}]}
@@ -23,39 +25,98 @@ fn prepared(script: &str) -> Program {
     program
 }
 
-/// ES-001, ES-006, ES-020, ES-013, ES-031, ES-112…115, ES-118, ES-226, ES-298…305, ES-307…313, ES-321, ES-103
+/// The names of an object's fields.
+fn fields(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap_or_else(|| panic!("{value}")).keys().map(String::as_str).collect()
+}
+
+/// ES-001, ES-006, ES-020, ES-013, ES-103, ES-112, ES-113, ES-226, ES-298, ES-301, ES-303, ES-304, ES-305
 #[test]
 fn a_goal_is_worked_on_and_its_deliverables_come_back() {
     let program = prepared(WORK);
     let ran = program.windlass(&["run", "check the notes", "--json"]).expect(0);
 
-    let kinds = ran.kinds();
-    assert_eq!(
-        kinds[..8].join(" "),
-        "status_changed agent_start llm_request llm_response risk_check tool_call tool_result \
-         plan_updated"
-    );
-    assert_eq!(kinds.last().unwrap(), "agent_end");
     let result = ran.result();
+    let expected =
+        "command_id deliverables evidence_refs final_message session_id status task_id usage";
+    assert_eq!(fields(&result).join(" "), expected);
     assert_eq!(result["status"], "COMPLETED");
     assert_eq!(result["final_message"], "Done, see the report.");
-    assert_eq!(result["deliverables"][0]["filepath"], "output/report.md");
-    assert_eq!(result["deliverables"][0]["content"], "all is well");
-    assert_eq!(result["usage"]["iterations"], 6);
-    assert_eq!(result["usage"]["tool_calls"], 6);
+    let deliverables = json!([{
+        "filepath": "output/report.md", "description": "the report", "type": "report",
+        "content": "all is well", "size_bytes": 11,
+    }]);
+    assert_eq!(result["deliverables"], deliverables, "what was published, and nothing else");
+    let trace = format!("file:///workspace/.trace/{}.jsonl", result["task_id"].as_str().unwrap());
+    let evidence = json!([
+        {"ref_id": "trace", "type": "log", "uri": trace, "description": "every event of this task"},
+        {
+            "ref_id": "deliverable-1", "type": "file", "description": "the report",
+            "uri": "file:///workspace/output/report.md",
+        },
+    ]);
+    assert_eq!(result["evidence_refs"], evidence);
     let usage = &result["usage"];
+    let expected = "compactions duration_ms input_tokens iterations output_tokens sub_agents_spawned \
+                    tool_calls total_tokens";
+    assert_eq!(fields(usage).join(" "), expected);
+    assert_eq!((&usage["iterations"], &usage["tool_calls"]), (&6.into(), &7.into()));
+    assert_eq!((&usage["compactions"], &usage["sub_agents_spawned"]), (&0.into(), &0.into()));
     let sum = usage["input_tokens"].as_u64().unwrap() + usage["output_tokens"].as_u64().unwrap();
+    assert!(sum > 0, "{usage}");
     assert_eq!(usage["total_tokens"].as_u64().unwrap(), sum);
-    assert!(result.get("hitl_request").is_none());
+
     let start = &ran.json_lines()[1]["data"];
-    for field in ["task_id", "goal", "context", "container", "tools", "risk_policy", "model"] {
-        assert!(!start[field].is_null(), "agent_start says {field}: {start}");
-    }
-    assert!(start["max_iterations"].is_u64() && start.get("timeout_ms").is_some(), "{start}");
-    assert!(start["compaction_config"].is_object(), "{start}");
+    assert_eq!(
+        (&start["task_id"], &start["goal"]),
+        (&result["task_id"], &"check the notes".into())
+    );
+    assert_eq!(
+        (&start["model"], &start["risk_policy"]),
+        (&"litellm/gpt-4o".into(), &"trusted".into())
+    );
+    assert_eq!((&start["max_iterations"], &start["timeout_ms"]), (&200.into(), &Value::Null));
+    assert!(start["context"].to_string().contains("check the notes"), "{start}");
+    assert!(!start["container"].as_str().unwrap().is_empty(), "{start}");
+    let names = program.server.requests()[0].json()["tools"].clone();
+    let names = names.as_array().unwrap().iter().map(|tool| tool["function"]["name"].clone());
+    assert_eq!(start["tools"], names.collect::<Value>(), "the tools that the model is offered");
+    assert_eq!(start["compaction_config"]["compaction_trigger_ratio"], 0.85, "{start}");
 }
 
-/// ES-011, ES-025, ES-036…039, ES-044, ES-048, ES-145, ES-173, ES-322
+/// ES-031, ES-115, ES-118, ES-307, ES-308, ES-309, ES-310, ES-311, ES-312, ES-319, ES-321: what happens is
+/// told in the order in which it happens, each call after its own check.
+#[test]
+fn every_step_of_a_run_is_told_in_its_order() {
+    let program = prepared(WORK);
+    let ran = program.windlass(&["run", "check the notes", "--json"]).expect(0);
+    let step = "llm_request llm_response risk_check tool_call tool_result";
+    let expected = [
+        "status_changed agent_start",
+        step,
+        "plan_updated",
+        step,
+        step,
+        "risk_check tool_call tool_result",
+        step,
+        step,
+        "deliverable_published",
+        step,
+        "plan_updated llm_request llm_response status_changed agent_end",
+    ];
+    assert_eq!(ran.kinds().join(" "), expected.join(" "));
+    let lines = ran.json_lines();
+    let calls: Vec<_> = lines.iter().filter(|line| !line["data"]["call"].is_null()).collect();
+    assert_eq!(calls.len(), 3 * 7);
+    for one in calls.chunks(3) {
+        let kinds = [0, 1, 2].map(|place| one[place]["event_type"].as_str().unwrap());
+        assert_eq!(kinds, ["risk_check", "tool_call", "tool_result"]);
+        assert_eq!(one[0]["data"]["call"], one[1]["data"]["call"]);
+        assert_eq!(one[1]["data"]["call"], one[2]["data"]["call"]);
+    }
+}
+
+/// ES-011, ES-025, ES-036…039, ES-145, ES-173, ES-307, ES-322
 #[test]
 fn plan_memo_output_and_trace_are_where_they_belong() {
     let program = prepared(WORK);
@@ -74,7 +135,11 @@ fn plan_memo_output_and_trace_are_where_they_belong() {
     for line in &lines {
         let keys: Vec<_> = line.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(keys, ["data", "event_type", "iteration", "timestamp"]);
+        line["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
     }
+    let iterations: Vec<_> = lines.iter().map(|line| line["iteration"].as_u64().unwrap()).collect();
+    assert!(iterations.is_sorted(), "{iterations:?}");
+    assert_eq!(iterations.first(), Some(&0));
     assert_eq!(trace.lines().count(), ran.stdout.lines().count() + 1, "all but the creation");
 }
 
@@ -98,9 +163,13 @@ fn the_first_request_holds_the_system_prompt_and_the_task() {
 
     - be brief
     ");
+    program.windlass(&["run", "greet me", "--json"]).expect(0);
+    let body = program.server.requests()[1].json();
+    assert_eq!(body["messages"][1]["content"].as_str().unwrap().trim(), "# Goal\n\ngreet me");
 }
 
-/// ES-124…130, ES-290, ES-405…415: every section is there, tools and rules rendered from what is in force.
+/// ES-124…130, ES-290, ES-405…411, ES-413…415: every section is there with what it has to say; tools and
+/// workspace are rendered from what is in force.
 #[test]
 fn the_system_prompt_has_every_section() {
     let program = prepared("replies: [{say: hello}]");
@@ -109,13 +178,93 @@ fn the_system_prompt_has_every_section() {
     let system = body["messages"][0]["content"].as_str().unwrap();
     let headings: Vec<_> = system.lines().filter(|line| line.starts_with("# ")).collect();
     insta::assert_snapshot!(headings.join("\n"));
-    for words in ["`Event received:`", "condition you were waiting for", "acknowledge it"] {
-        assert!(system.contains(words), "what to do about events: {words}");
+    // As one line: where a line ends is not what is said.
+    let section = |heading: &str| {
+        let (_, rest) = system.split_once(&format!("# {heading}\n")).expect(heading);
+        let section = rest.split("\n# ").next().unwrap();
+        section.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for (heading, words) in [
+        (
+            "Agent Identity",
+            &["autonomous agent", "given a goal, not a list of steps", "on your own"][..],
+        ),
+        (
+            "Planning",
+            &[
+                "plan with `update_plan`, before any other work",
+                "when a step is finished",
+                "something you learn changes what has to be done",
+            ],
+        ),
+        (
+            "File System",
+            &[
+                "Your workspace is `/",
+                "intermediate results and rough notes into `.scratch/`",
+                "everything that the user should get into `output/`",
+                "decisions and their reasons with `save_memo`",
+                "`.plan.md` is your plan, written by `update_plan` alone",
+            ],
+        ),
+        (
+            "Context Management",
+            &[
+                "I may summarize older messages",
+                "Important information should be saved to \
+            `.memo/`",
+                "Your plan, your memos and every file in the workspace stay",
+                "`search_memo`, by \
+            reading files, or by searching the workspace with `grep`",
+            ],
+        ),
+        (
+            "Sub-Agents",
+            &[
+                "`spawn_agent`",
+                "long research",
+                "starts without your conversation",
+                "shares your workspace",
+            ],
+        ),
+        (
+            "Events from outside",
+            &[
+                "`Event received:`",
+                "Consider whether it matters for your goal",
+                "If it meets a condition you were waiting for, go on",
+                "acknowledge it in a few words and continue",
+            ],
+        ),
+        (
+            "Deliverables",
+            &["registered with `publish_deliverable`", "Only registered files are handed over"],
+        ),
+        ("Safety", &["permission profile `trusted`", "run control `autonomous`"]),
+        (
+            "Completion",
+            &[
+                "every step is done or skipped",
+                "every deliverable with `publish_deliverable`",
+                "final summary as a message without any tool call",
+                "say what went wrong and what you tried",
+                "ask with `ask_user`; do not guess",
+            ],
+        ),
+    ] {
+        for words in words {
+            assert!(section(heading).contains(words), "{words}: {}", section(heading));
+        }
     }
     for tool in body["tools"].as_array().unwrap() {
         let name = tool["function"]["name"].as_str().unwrap();
-        assert!(system.contains(&format!("- `{name}`: ")), "{name} is described");
+        assert!(section("Tools").contains(&format!("- `{name}`: ")), "{name} is described");
     }
+    // A tool that is not offered is not spoken of either.
+    program.windlass(&["run", "greet", "--permission-profile", "restricted", "--json"]).expect(0);
+    let body = program.server.requests()[1].json();
+    let restricted = body["messages"][0]["content"].as_str().unwrap();
+    assert!(system.contains("- `edit`: ") && !restricted.contains("- `edit`: "), "{restricted}");
 }
 
 /// Invariant 4, Must show 2: append-only context over 200 turns, also across a crash and `resume`.
@@ -149,7 +298,7 @@ fn append_only_context_holds_for_two_hundred_turns_and_across_a_kill() {
     }
 }
 
-/// Must show 4; ES-107, ES-213, ES-215, ES-216, ES-073, ES-300
+/// Must show 4; ES-107, ES-213, ES-215, ES-216, ES-073, ES-299, ES-300, ES-302
 #[test]
 fn a_question_parks_the_task_and_an_answer_from_another_process_continues_it() {
     let program = prepared(
@@ -164,9 +313,11 @@ replies:
     let ran = program.windlass(&["run", "paint the door", "--json"]).expect(3);
     let result = ran.result();
     assert_eq!(result["status"], "BLOCKED_USER");
-    assert_eq!(result["hitl_request"]["question"], "which colour?");
-    assert_eq!(result["hitl_request"]["options"], serde_json::json!(["red", "blue"]));
-    assert_eq!(result["hitl_request"]["context"], "for the door");
+    let asked = &result["hitl_request"];
+    assert_eq!(fields(asked), ["context", "options", "question", "request_id"]);
+    assert_eq!(asked["question"], "which colour?");
+    assert_eq!(asked["options"], json!(["red", "blue"]));
+    assert_eq!(asked["context"], "for the door");
 
     let task = program.task();
     let again = program.windlass(&["resume", &task]).expect(3);
@@ -175,6 +326,7 @@ replies:
 
     let inbox = program.windlass(&["inbox", "--json"]).expect(0);
     let question = inbox.json_lines()[0]["question"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(asked["request_id"], question.as_str());
     let answered = program.windlass(&["answer", &question, "blue"]).expect(0);
     assert!(answered.stderr.contains(&format!("windlass resume {task}")), "{answered:?}");
     let second = program.windlass(&["answer", &question, "red"]).expect(2);
@@ -183,6 +335,7 @@ replies:
 
     let ran = program.windlass(&["resume", &task, "--json"]).expect(0);
     assert_eq!(ran.result()["final_message"], "painted");
+    assert!(ran.result().get("hitl_request").is_none(), "nothing is asked any more");
     let body = program.server.requests().last().unwrap().json();
     let messages = body["messages"].as_array().unwrap();
     let tail: Vec<_> = messages[3..].iter().map(|m| m["content"].as_str().unwrap()).collect();
@@ -192,7 +345,7 @@ replies:
     assert_eq!(program.windlass(&["inbox", "--json"]).stdout, "");
 }
 
-/// Must show 4; ES-049, ES-052, ES-119, ES-289
+/// Must show 4; ES-049, ES-052, ES-119, ES-289, ES-313
 #[test]
 fn a_message_to_a_running_task_is_seen_within_a_turn() {
     let server = windlass_testkit::ModelServer::start(
@@ -208,11 +361,16 @@ fn a_message_to_a_running_task_is_seen_within_a_turn() {
     program.windlass(&["send", &program.task(), "use tabs"]).expect(0);
     gate.open();
     let ran: crate::program::Ran = child.wait_with_output().unwrap().into();
-    ran.expect(0);
+    let ran = ran.expect(0);
+    let kinds = ran.kinds();
+    let heard = kinds.iter().position(|kind| kind == "injection_received").expect("it is told");
+    let asked = kinds[heard..].iter().filter(|kind| *kind == "llm_request").count();
+    assert_eq!(asked, 2, "before the model is asked again: {kinds:?}");
     let second = program.server.requests()[1].json();
     let messages = second["messages"].as_array().unwrap();
     assert_eq!(messages.last().unwrap()["content"], "User says: use tabs");
     assert_eq!(messages.last().unwrap()["role"], "user");
+    assert_eq!(messages[messages.len() - 2]["role"], "tool");
 }
 
 /// ES-055, ES-086, ES-109, ES-016
@@ -233,16 +391,45 @@ fn a_cancel_from_another_process_ends_a_task_in_the_middle_of_a_reply() {
     assert!(refused.stderr.contains("is cancelled"), "{refused:?}");
 }
 
-/// ES-055, ES-075, ES-083, ES-087, ES-088, ES-110
+/// ES-055, ES-083, ES-088, ES-110
 #[test]
 fn a_task_that_nobody_drives_is_paused_and_cancelled_at_once() {
     let program = prepared("replies: [{ask_user: {question: sure?}}, {say: ok}]");
     program.windlass(&["run", "ask", "--json"]).expect(3);
     let task = program.task();
+    let status = || program.windlass(&["tasks", "--json"]).json_lines().remove(0)["status"].clone();
     let paused = program.windlass(&["pause", &task]).expect(0);
     assert!(paused.stderr.contains("is paused"), "{paused:?}");
+    assert_eq!(status(), "paused");
     let cancelled = program.windlass(&["cancel", &task]).expect(0);
     assert!(cancelled.stderr.contains("is cancelled"), "{cancelled:?}");
+    assert_eq!(status(), "cancelled");
+}
+
+/// ES-055, ES-075, ES-083, ES-087, ES-110: paused in the middle of its work, it goes on with its state.
+#[test]
+fn a_paused_task_goes_on_where_it_was() {
+    let server = windlass_testkit::ModelServer::start("replies: [{read: notes.txt}, {say: done}]");
+    let gate = windlass_testkit::Gate::new();
+    server.next(windlass_testkit::Answer::script("read: notes.txt").gated(0, &gate));
+    let program = Program::with(server);
+    std::fs::write(program.workspace().join("notes.txt"), "a short note").unwrap();
+    let child = program.start(&["run", "look", "--json"]);
+    gate.reached_blocking();
+    let task = program.task();
+    program.windlass(&["pause", &task]).expect(0);
+    gate.open();
+    let ran: crate::program::Ran = child.wait_with_output().unwrap().into();
+    let result = ran.expect(4).result();
+    assert_eq!(result["status"], "PAUSED");
+    assert!(result.get("hitl_request").is_none() && result.get("error_details").is_none());
+    let ran = program.windlass(&["resume", &task, "--json"]).expect(0);
+    assert_eq!(ran.result()["final_message"], "done");
+    let body = program.server.requests().last().unwrap().json();
+    let messages = body["messages"].as_array().unwrap();
+    let texts: Vec<_> = messages.iter().filter_map(|m| m["content"].as_str()).collect();
+    assert!(texts.iter().any(|text| text.contains("a short note")), "its work is kept: {texts:?}");
+    assert_eq!(texts.last(), Some(&"Task resumed by user"), "{texts:?}");
 }
 
 /// ES-104, ES-122, ES-372
@@ -253,11 +440,19 @@ fn an_agent_that_never_stops_fails_at_its_limit() {
         let call = format!("glob: '*{}'", request.replies);
         Some(windlass_testkit::Answer::script(&call))
     });
-    let ran = program.windlass(&["run", "go on", "--max-iterations", "7", "--json"]).expect(1);
-    let result = ran.result();
-    assert_eq!(result["status"], "FAILED");
-    assert_eq!(result["error_details"]["error_type"], "max_iterations_exceeded");
-    assert_eq!(result["usage"]["iterations"], 7);
+    for (args, limit) in [(&["--max-iterations", "7"][..], 7), (&[], 200)] {
+        let before = program.server.request_count();
+        let ran = program.windlass(&[&["run", "go on", "--json"], args].concat()).expect(1);
+        let result = ran.result();
+        assert_eq!(result["status"], "FAILED");
+        let error = &result["error_details"];
+        assert_eq!(error["error_type"], "max_iterations_exceeded");
+        assert_eq!((&error["category"], &error["retryable"]), (&"agent".into(), &false.into()));
+        assert!(error["message"].as_str().unwrap().contains(&limit.to_string()), "{error}");
+        assert_eq!(result["usage"]["iterations"], limit);
+        // One reply more could have been the final one, which does not count.
+        assert_eq!(program.server.request_count() - before, limit + 1, "and nobody is asked again");
+    }
 }
 
 /// ES-105, ES-111
@@ -268,6 +463,7 @@ fn a_task_that_runs_out_of_time_fails_with_timeout() {
     server.next(windlass_testkit::Answer::script("say: too late").gated(0, &gate));
     let program = Program::with(server);
     let ran = program.windlass(&["run", "hurry", "--timeout", "1", "--json"]).expect(1);
+    assert_eq!(ran.result()["status"], "FAILED");
     assert_eq!(ran.result()["error_details"]["error_type"], "timeout");
     gate.open();
 }
@@ -282,12 +478,17 @@ fn an_agent_that_repeats_itself_is_told_and_then_given_up() {
     assert_eq!(result["error_details"]["error_type"], "doom_loop");
     assert!(result["error_details"]["diagnostic"].as_str().unwrap().contains("`glob`"));
     assert_eq!(ran.kinds().iter().filter(|kind| *kind == "doom_loop_detected").count(), 3);
-    let sent = program.server.requests()[3].json();
-    let last = sent["messages"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!(
-        last["content"],
-        "You appear to be repeating the same action. Reconsider your approach."
-    );
+    assert_eq!(result["status"], "FAILED");
+    let told = |request: usize| {
+        let sent = program.server.requests()[request].json();
+        let last = sent["messages"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(last["role"], "user");
+        last["content"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(told(3), "You appear to be repeating the same action. Reconsider your approach.");
+    assert_eq!(told(4), "Stop and re-read your plan. What should you do differently?");
+    assert_eq!(told(5), "Stop and re-read your plan. What should you do differently?");
+    assert_eq!(program.server.request_count(), 6, "after three interventions it is given up");
 }
 
 /// ES-024, ES-026, ES-030, ES-373: a tool's failure goes back to the model, the task goes on.

@@ -6,7 +6,7 @@ use windlass_testkit::ModelServer;
 
 use crate::world::{On, World};
 
-/// Must show 3; ES-042, ES-214, ES-402, ES-403, ES-095, ES-098, ES-292, ES-298, ES-300, ES-302, ES-386, ES-387, ES-388
+/// Must show 3; ES-042, ES-214, ES-402, ES-403, ES-095, ES-098, ES-292, ES-298, ES-300, ES-302, ES-386, ES-387, ES-388, ES-389
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plain_client_submits_a_task_answers_its_question_and_reads_the_result() {
     let script =
@@ -29,12 +29,23 @@ async fn a_plain_client_submits_a_task_answers_its_question_and_reads_the_result
     let answer = serde_json::json!({ "request_id": asked["request_id"], "response": "blue" });
     redis.cli(&["XADD", "hitl-response-received", "*", "data", &answer.to_string()]);
     world.until_status(submission.task, TaskStatus::Done).await;
-    let results = loop {
+    let both = || {
         let all = world.published(OutStream::TaskResult);
-        if all.len() == 2 {
-            break all;
-        }
+        (all.len() == 2).then_some(all)
     };
+    let results = world.until_seen("both results are published", both).await;
+    // By the names of the contract: what a client reads that knows nothing of us.
+    for (stream, count) in [("task-result", 2), ("hitl-request-command", 1)] {
+        assert_eq!(redis.cli(&["XLEN", stream]), count.to_string(), "{stream}");
+    }
+    assert_ne!(redis.cli(&["XLEN", "user-message-command"]), "0");
+    let fields = |value: &serde_json::Value| {
+        value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ")
+    };
+    let always = "command_id deliverables evidence_refs";
+    let ending = "session_id status task_id usage";
+    assert_eq!(fields(&results[0]), format!("{always} hitl_request {ending}"));
+    assert_eq!(fields(&results[1]), format!("{always} final_message {ending}"));
     assert_eq!(results[1]["status"], "COMPLETED");
     assert_eq!(results[1]["hitl_request"], serde_json::Value::Null);
     // What was dealt with is acknowledged and gone.

@@ -165,7 +165,8 @@ async fn injections_of_the_list_are_drained_in_order_and_once() {
     });
     redis.cli(&["RPUSH", &list, &two.to_string()]);
     redis.cli(&["RPUSH", &list, "nonsense"]);
-    while redis.cli(&["LLEN", &list]) != "0" {}
+    let drained = || (redis.cli(&["LLEN", &list]) == "0").then_some(());
+    world.until_seen("the list is drained", drained).await;
     gate.open();
     world.until_status(task, TaskStatus::Done).await;
     assert_eq!(heard(&world, task), ["one", "two"]);
@@ -186,13 +187,15 @@ async fn an_injection_for_a_task_that_has_ended_is_refused() {
     let late = Injection::message(InjectionId::new(Timestamp::now()), "too late");
     world.bus().push(task, &late).await.unwrap();
     let list = format!("injection:{task}");
-    while world.redis.as_ref().unwrap().cli(&["LLEN", &list]) != "0" {}
+    let redis = world.redis.as_ref().unwrap();
+    let drained = || (redis.cli(&["LLEN", &list]) == "0").then_some(());
+    world.until_seen("the list is drained", drained).await;
     let told = || {
         let told = world.published(OutStream::UserMessage);
         told.into_iter()
             .find(|one| one["message"].as_str().is_some_and(|it| it.contains("refused")))
     };
-    let told = world.until("the sender is told", told).await;
+    let told = world.until_seen("the sender is told", told).await;
     assert!(told["message"].as_str().unwrap().contains("done"), "{told}");
 }
 

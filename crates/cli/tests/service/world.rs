@@ -139,6 +139,20 @@ impl World {
         waited.unwrap_or_else(|_| panic!("never: {what}"))
     }
 
+    /// The same for what the store does not tell of: Redis is looked at again and again.
+    pub async fn until_seen<T>(&self, what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
+        let wait = async {
+            loop {
+                if let Some(value) = holds() {
+                    return value;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let waited = tokio::time::timeout(PATIENCE, wait).await;
+        waited.unwrap_or_else(|_| panic!("never: {what}"))
+    }
+
     pub async fn until_status(&self, task: TaskId, status: TaskStatus) -> TaskRow {
         let what = format!("{task} is {status}");
         self.until(&what, || self.task(task).filter(|row| row.status == status)).await
@@ -162,18 +176,9 @@ impl World {
     /// Waits until a message of a task stands in a stream. A Redis stream tells nobody, so it is looked at
     /// until it does.
     pub async fn until_published(&self, stream: OutStream, task: TaskId) -> Value {
-        let wait = async {
-            loop {
-                let all = self.published(stream);
-                let ours = |one: &&Value| one["task_id"] == task.to_string();
-                if let Some(found) = all.iter().rfind(ours) {
-                    return found.clone();
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        let waited = tokio::time::timeout(PATIENCE, wait).await;
-        waited.unwrap_or_else(|_| panic!("never published: {stream} of {task}"))
+        let ours = |one: &Value| one["task_id"] == task.to_string();
+        let what = format!("{stream} of {task} is published");
+        self.until_seen(&what, || self.published(stream).into_iter().rfind(ours)).await
     }
 
     /// The workspace that a service gives a task.

@@ -8,8 +8,27 @@ use windlass_coordinator::bus::{
 };
 use windlass_core::id::{InjectionId, SessionId};
 use windlass_core::injection::Injection;
+use windlass_store::OutStream;
 
 use crate::suite::{LONG, Place, reader};
+
+/// ES-095…102, ES-386…389: what is read and written is called so, whatever we call it ourselves.
+#[test]
+fn streams_have_the_names_of_the_contract() {
+    let read: Vec<_> = InStream::ALL.iter().map(|stream| stream.as_str()).collect();
+    let names = [
+        "task-command",
+        "user-message-received",
+        "task-result-received",
+        "hitl-response-received",
+        "scheduled-trigger",
+        "external-event-received",
+        "task-control-received",
+    ];
+    assert_eq!(read, names);
+    let written: Vec<_> = OutStream::ALL.iter().map(|stream| stream.as_str()).collect();
+    assert_eq!(written, ["task-result", "hitl-request-command", "user-message-command"]);
+}
 
 /// ES-138, ES-386, ES-390, ES-391, ES-392
 #[tokio::test(flavor = "multi_thread")]
@@ -32,6 +51,8 @@ async fn streams_lists_and_keys_have_the_names_and_types_of_the_contract() {
     assert_eq!(server.cli(&["LLEN", &list]), "1");
     assert_eq!(flag_key(task), format!("task:status:{task}"));
     assert_eq!(server.cli(&["GET", &flag_key(task)]), "paused");
+    bus.set_flag(task, Some(Flag::Cancelled)).await.unwrap();
+    assert_eq!(server.cli(&["GET", &flag_key(task)]), "cancelled");
     assert_eq!(lease_key(session), format!("session:lease:{session}"));
     assert_eq!(server.cli(&["GET", &lease_key(session)]), "ada");
     let left: u64 = server.cli(&["PTTL", &lease_key(session)]).parse().unwrap();

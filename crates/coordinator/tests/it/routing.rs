@@ -22,6 +22,16 @@ async fn a_message_in_a_fresh_session_becomes_a_task_by_one_model_call() {
     assert_eq!(sent["temperature"], 0.1);
     assert!(sent.get("tools").is_none_or(|tools| tools.as_array().unwrap().is_empty()));
     assert_eq!(sent["response_format"]["type"], "json_schema");
+    let decisions = serde_json::json!([
+        "new_task",
+        "inject_into_active",
+        "cancel_task",
+        "pause_task",
+        "resume_task",
+        "small_talk"
+    ]);
+    let schema = &sent["response_format"]["json_schema"]["schema"];
+    assert_eq!(schema["properties"]["decision"]["enum"], decisions);
     let system = sent["messages"][0]["content"].as_str().unwrap();
     assert!(system.lines().count() <= 60);
     world.drive(task).await;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use windlass_coordinator::{BoxFuture, Error, Handled, Lease, Limits, Manner};
+use windlass_coordinator::{BoxFuture, EntryStatus, Error, Handled, Lease, Limits, Manner};
 use windlass_core::event::Deadline;
 use windlass_core::id::SessionId;
 use windlass_core::schedule::{DeadlineAction, SchedulerStatus};
@@ -32,18 +32,75 @@ async fn a_session_is_shown_with_the_fields_of_the_contract() {
     world.stage.advance(SECOND);
     let second = world.task("second").await;
     world.drive(second).await;
+    world.stage.advance(SECOND);
+    let third = world.task("third").await;
+    let pause = windlass_core::injection::Control::Pause;
+    world.coordinator().steer(third, pause, "ada").await.unwrap();
     let state = world.coordinator().session_state(world.session).unwrap();
     let json = serde_json::to_value(&state).unwrap();
+    let fields = |value: &serde_json::Value| {
+        value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(fields(&json), "active_task_id session_id tasks user_id");
+    assert_eq!(json["session_id"], world.session.to_string());
     assert_eq!(json["user_id"], "ada");
-    assert_eq!(json["active_task_id"], first.to_string());
+    assert_eq!(json["active_task_id"], third.to_string());
     let entry = &json["tasks"][0];
+    assert_eq!(entry["task_id"], first.to_string());
     assert_eq!(entry["goal_summary"], "first");
     assert_eq!(entry["status"], "RUNNING");
     assert_eq!(entry["deadline"], "2026-11-16T00:00:00Z");
     assert_eq!(entry["deadline_action"], "pause_and_notify");
     assert!(entry["agent_session_id"].is_string() && entry["created_at"] == START);
+    assert_eq!(
+        fields(entry),
+        "agent_session_id created_at deadline deadline_action goal_summary status task_id"
+    );
     assert_eq!(json["tasks"][1]["status"], "COMPLETED");
     assert!(json["tasks"][1]["completed_at"].is_string());
+    assert_eq!(json["tasks"][2]["status"], "PAUSED");
+    assert!(json["tasks"][2]["paused_at"].is_string());
+}
+
+/// ES-082: of the ten statuses, a session shows these five words.
+#[test]
+fn a_sessions_tasks_have_five_statuses() {
+    let told = |status| EntryStatus::of(status, windlass_core::status::StatusReason::User);
+    let told: Vec<_> = TaskStatus::ALL.iter().map(|&one| format!("{one} {}", told(one))).collect();
+    let expected = [
+        "todo RUNNING",
+        "running RUNNING",
+        "verifying RUNNING",
+        "reviewing RUNNING",
+        "blocked RUNNING",
+        "paused PAUSED",
+        "retrying RUNNING",
+        "done COMPLETED",
+        "failed FAILED",
+        "cancelled CANCELLED",
+    ];
+    assert_eq!(told, expected);
+}
+
+/// MS-131: a task that waits for others does not start before they are done.
+#[tokio::test]
+async fn a_task_with_open_blockers_does_not_start() {
+    let world = World::routed("replies: [{say: done}]", NEW);
+    let first = world.stage.submit().await;
+    let mut draft = world.stage.draft();
+    draft.dependency_blockers = vec![first];
+    let second = world.coordinator().submit(draft).await.unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let refused = world.coordinator().drive(second, &stop).await.unwrap_err();
+    assert!(
+        matches!(&refused, Error::Dependencies { blockers, .. } if *blockers == [first]),
+        "{refused}"
+    );
+    assert_eq!(world.status(second), TaskStatus::Todo);
+    assert_eq!(world.stage.server.request_count(), 0);
+    world.drive(first).await;
+    world.drive(second).await;
+    assert_eq!(world.status(second), TaskStatus::Done);
 }
 
 /// ES-015, ES-033, ES-090, MS-142: the fourth task waits in line, and takes the place that becomes free.
@@ -232,7 +289,7 @@ async fn a_session_that_stays_busy_is_handed_back() {
     assert!(matches!(busy, Error::SessionBusy { .. }) && busy.is_transient(), "{busy}");
 }
 
-/// ES-292, O-32: a command that comes again names the task it made; its workspace is its own.
+/// ES-048, ES-172, ES-292, O-32: a command that comes again names the task it made; its workspace is its own.
 #[tokio::test]
 async fn a_repeated_command_starts_nothing() {
     let world = World::routed("replies: []", NEW);
@@ -244,4 +301,7 @@ async fn a_repeated_command_starts_nothing() {
     let row = world.coordinator().store().task(first.task).unwrap().unwrap();
     assert!(row.workspace.ends_with(&format!("workspaces/{}", first.task)), "{}", row.workspace);
     assert!(std::path::Path::new(&row.workspace).is_dir());
+    let other = world.task("another").await;
+    let other = world.coordinator().store().task(other).unwrap().unwrap();
+    assert_ne!(other.workspace, row.workspace, "two tasks, two workspaces");
 }

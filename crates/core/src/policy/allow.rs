@@ -11,7 +11,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::class::{Class, Risk};
+use super::class::{Assessment, Class, Risk};
 use super::command::{Command, Reading};
 use super::decide::{effective_class, may_be_ruled};
 use super::pattern::Pattern;
@@ -77,18 +77,25 @@ impl AllowRule {
     /// The rule that `Allow All` would grant for this reading; `None` where none may be given.
     ///
     /// It is as narrow as it can be: the program and its subcommand when all commands that do
-    /// anything share them, else the class.
+    /// anything share them, else the class. Where what a command is used on makes it risky, such as
+    /// a file of secrets, it is that very command, or none.
     pub fn for_reading(reading: &Reading) -> Option<Self> {
         let class = effective_class(&reading.assessment);
         if !may_be_ruled(class) {
             return None;
         }
-        let acting: Vec<Vec<String>> =
-            reading.flat().into_iter().filter(|command| !only_looks(command)).map(prefix).collect();
-        match acting.split_first() {
+        let acting: Vec<&Command> =
+            reading.flat().into_iter().filter(|command| !only_looks(command)).collect();
+        let named = |command: &&Command| match is_raised(command) {
+            true => command.words.iter().cloned().collect::<Option<_>>().unwrap_or_default(),
+            false => prefix(command),
+        };
+        let words: Vec<Vec<String>> = acting.iter().map(named).collect();
+        match words.split_first() {
             Some((first, rest)) if !first.is_empty() && rest.iter().all(|words| words == first) => {
                 Some(Self::Command { words: first.clone() })
             }
+            _ if acting.iter().any(|command| is_raised(command)) => None,
             _ => Some(Self::Class { class }),
         }
     }
@@ -98,9 +105,16 @@ impl AllowRule {
         let class = effective_class(&reading.assessment);
         may_be_ruled(class)
             && match self {
-                Self::Class { class: ruled } => class <= *ruled && may_be_ruled(*ruled),
+                Self::Class { class: ruled } => {
+                    let raised = reading.flat().into_iter().any(is_raised);
+                    class <= *ruled && may_be_ruled(*ruled) && !raised
+                }
                 Self::Command { words } => {
-                    !words.is_empty() && covers(reading, |command| starts_with(command, words))
+                    !words.is_empty()
+                        && covers(reading, |command| match is_raised(command) {
+                            true => is_exactly(command, words),
+                            false => starts_with(command, words),
+                        })
                 }
                 Self::Tool { .. } => false,
             }
@@ -143,6 +157,16 @@ impl fmt::Display for AllowRule {
 
 fn only_looks(command: &Command) -> bool {
     command.assessment.class == Class::Read && command.assessment.risk == Risk::Low
+}
+
+/// Whether it is what the command is used on, not the command itself, that makes it risky.
+fn is_raised(command: &Command) -> bool {
+    let Assessment { class, risk, .. } = command.assessment;
+    risk >= Risk::High && risk > class.base_risk()
+}
+
+fn is_exactly(command: &Command, words: &[String]) -> bool {
+    command.words.len() == words.len() && starts_with(command, words)
 }
 
 fn covers(reading: &Reading, named: impl Fn(&Command) -> bool) -> bool {

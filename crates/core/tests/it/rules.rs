@@ -99,6 +99,62 @@ fn no_session_rule_covers_what_destroys_or_cannot_be_read() {
     }
 }
 
+/// Leave to look at one file of secrets is no leave to look at others.
+#[test]
+fn allow_all_for_secrets_is_for_that_very_command_or_not_offered() {
+    let offered = |command: &str| AllowRule::for_reading(&reading(command));
+    assert_eq!(offered("cat /etc/shadow"), Some(rule(&["cat", "/etc/shadow"])));
+    assert_eq!(offered("cat /etc/shadow; head ~/.ssh/id_rsa"), None);
+    let given = rule(&["cat", "/etc/shadow"]);
+    assert!(given.covers(&reading("cat /etc/shadow")));
+    assert!(given.covers(&reading("cd src && cat /etc/shadow | wc -l")));
+    for command in ["cat /etc/shadow ~/.ssh/id_rsa", "cat ~/.ssh/id_rsa", "sort /etc/shadow"] {
+        assert!(!given.covers(&reading(command)), "{command}");
+        assert!(!rule(&["cat"]).covers(&reading(command)), "{command}");
+        assert!(!AllowRule::Class { class: Class::Publish }.covers(&reading(command)), "{command}");
+    }
+}
+
+/// MS-063, MS-064, MS-068: what each profile lets through of everyday commands; what destroys or touches
+/// production is confirmed under every one.
+#[test]
+fn everyday_commands_are_decided_by_profile() {
+    let decisions = |command: &str| {
+        let call = reading(command).assessment;
+        let each = PermissionProfile::ALL.iter().map(|&permission_profile| {
+            let axes = Axes { permission_profile, ..Axes::headless() };
+            decide(&call, &axes, &Rules::default()).decision.to_string()
+        });
+        format!("{command}: {}", each.collect::<Vec<_>>().join(" "))
+    };
+    let commands = [
+        "ls src",
+        "mkdir a",
+        "cargo test",
+        "npm install",
+        "git commit -m x",
+        "git push origin topic",
+        "git push origin main",
+        "rm a",
+        "git reset --hard",
+        "$x",
+        "rm -rf a",
+    ];
+    insta::assert_snapshot!(commands.map(decisions).join("\n"), @"
+    ls src: allow allow allow allow
+    mkdir a: deny allow allow allow
+    cargo test: deny ask allow allow
+    npm install: deny ask allow allow
+    git commit -m x: deny ask allow allow
+    git push origin topic: deny ask ask allow
+    git push origin main: deny ask ask ask
+    rm a: deny ask ask ask
+    git reset --hard: deny ask ask ask
+    $x: deny ask ask ask
+    rm -rf a: deny deny deny deny
+    ");
+}
+
 #[test]
 fn allow_all_offers_the_narrowest_rule_and_says_what_it_grants() {
     let offered = |command: &str| AllowRule::for_reading(&reading(command)).expect("a rule");
@@ -112,12 +168,15 @@ fn allow_all_offers_the_narrowest_rule_and_says_what_it_grants() {
 
 #[test]
 fn what_allow_all_offers_covers_the_call_it_was_offered_for() {
+    let mut offered = 0;
     for entry in crate::corpus::entries() {
         let reading = reading(&entry.command);
         if let Some(rule) = AllowRule::for_reading(&reading) {
             assert!(rule.covers(&reading), "{}: {rule:?}", entry.command);
+            offered += 1;
         }
     }
+    assert!(offered >= 100, "only {offered} commands of the corpus are offered a rule");
 }
 
 #[test]

@@ -104,7 +104,7 @@ impl Docker {
             match self.bring_up().await {
                 Ok((id, link)) => {
                     let what = format!("container {} of `{}`", short(&id), self.config.image);
-                    self.tell(News::Started { what });
+                    self.tell(News::Started { what, container: Some(id.clone()) });
                     return Ok((id, link));
                 }
                 Err(error @ Error::DiskFull { .. }) => return Err(error),

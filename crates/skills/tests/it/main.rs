@@ -127,6 +127,19 @@ fn every_key_is_read_in_kebab_and_in_snake_case() {
     assert_eq!(parse_markdown(&text("_", "read, grep"), "f").unwrap().0, meta);
 }
 
+/// A few lines that stand for billions: refused, not unfolded.
+#[test]
+fn a_frontmatter_that_unfolds_without_end_is_refused() {
+    let mut front = "a: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let parts = vec![format!("*a{}", level - 1); 10].join(", ");
+        front += &format!("b{level}: &a{level} [{parts}]\n");
+    }
+    let text = format!("---\nname: x\ndescription: y\n{front}hooks: *a11\n---\nbody\n");
+    assert!(parse_markdown(&text, "x").is_err());
+    assert!(parse_yaml(&format!("description: y\ncontent: z\n{front}hooks: *a11\n"), "x").is_err());
+}
+
 #[test]
 fn a_project_cannot_make_us_read_files_outside_it() {
     let directory = tempfile::tempdir().unwrap();

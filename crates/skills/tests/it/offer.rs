@@ -81,6 +81,22 @@ fn a_person_calls_for_a_skill_by_its_name() {
     }
 }
 
+/// A body that names its arguments a hundred thousand times gets long ones once.
+#[test]
+fn arguments_are_filled_in_within_bounds() {
+    let directory = tempfile::tempdir().unwrap();
+    let body = "$ARGUMENTS ".repeat(50_000);
+    put(&directory, "s/echo.md", format!("---\ndescription: x\n---\n{body}\n"));
+    let skills = load(&directory, &[("s", Scope::User)]);
+    let text = |arguments: usize| {
+        let called = format!("/echo {}", "y".repeat(arguments));
+        invoke(&called, &skills, Viewer::default()).unwrap().unwrap().text
+    };
+    assert!(text(3).contains("yyy yyy yyy") && !text(3).contains("$ARGUMENTS"));
+    let long = text(100_000);
+    assert!(long.len() < 1 << 20 && long.ends_with(&"y".repeat(100_000)), "{}", long.len());
+}
+
 #[test]
 fn a_running_agent_hears_what_is_new_changed_and_gone_and_only_that() {
     let (directory, before) = skills();

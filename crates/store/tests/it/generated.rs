@@ -202,7 +202,11 @@ fn result(state: &TaskState, at: Timestamp) -> TaskResult {
 fn aside(detail: u8, amount: u16, at: Timestamp) -> Event {
     let text = format!("aside {amount}");
     match detail % 4 {
-        0 => Event::SandboxStarted(SandboxStarted { kind: "local".to_owned(), footing: text }),
+        0 => Event::SandboxStarted(SandboxStarted {
+            kind: "local".to_owned(),
+            container_id: Some(text.clone()),
+            footing: text,
+        }),
         1 => Event::SandboxLost(SandboxLost { reason: text.clone(), message: text }),
         2 => Event::DoomLoopDetected(DoomLoopDetected {
             pattern: text.clone(),

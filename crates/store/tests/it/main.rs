@@ -12,6 +12,7 @@ mod ownership;
 mod opening;
 mod changes;
 mod schema;
+mod constraints;
 mod outputs;
 mod memories;
 mod generated;

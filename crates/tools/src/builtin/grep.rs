@@ -98,6 +98,8 @@ fn regex(given: &Arguments) -> Result<RegexMatcher, Outcome> {
         .case_insensitive(given.ignore_case.unwrap_or(false))
         .fixed_strings(given.literal.unwrap_or(false))
         .crlf(true)
+        // The searcher looks at many lines at once: without this only the file's ends are line ends.
+        .multi_line(true)
         .size_limit(MAX_REGEX_BYTES)
         .build(&given.pattern)
         .map_err(|error| {

@@ -167,9 +167,14 @@ fn unseen(scanned: Scanned) -> String {
     text
 }
 
-/// What the model reads about a path that cannot be used.
+/// What the model reads about a path that cannot be used, and what to do about it where that is clear.
 fn failed(error: workspace::Error) -> Outcome {
-    Outcome::error(format!("Error: {error}."))
+    let hint = match &error {
+        workspace::Error::NotFound { .. } => " Use glob to find the file.",
+        workspace::Error::IsDirectory { .. } => " Use glob to list the files in it.",
+        _ => "",
+    };
+    Outcome::error(format!("Error: {error}.{hint}"))
 }
 
 /// `1 line`, `2 lines`.

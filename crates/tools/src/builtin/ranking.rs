@@ -2,7 +2,7 @@
 //!
 //! Pure: texts in, passages out, best first. Notes are few and short, so the index lives for one call.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How soon repeated words stop counting; the usual value.
 const K1: f64 = 1.2;
@@ -16,6 +16,8 @@ const STAND_IN_WEIGHT: f64 = 0.6;
 const NEAR: f32 = 0.3;
 /// How fast places in a ranking lose weight; the usual value of reciprocal rank fusion.
 const FUSION: f64 = 60.0;
+/// Words of a query that count; one that is nowhere is compared with every word of the notes.
+const MAX_QUERY_WORDS: usize = 64;
 /// Passages are about a paragraph.
 const PASSAGE_BYTES: usize = 800;
 
@@ -113,13 +115,14 @@ fn cosine(left: &[f32], right: &[f32]) -> f32 {
 /// Two rankings as one, by the places that each passage has in them.
 pub(super) fn fused<'p>(words: &[&'p Passage], meaning: &[&'p Passage]) -> Vec<&'p Passage> {
     let mut scores: Vec<(&'p Passage, f64)> = Vec::new();
+    let mut known: HashMap<*const Passage, usize> = HashMap::new();
     for ranking in [words, meaning] {
         for (place, passage) in ranking.iter().enumerate() {
-            let score = 1.0 / (FUSION + place as f64);
-            match scores.iter_mut().find(|(known, _)| std::ptr::eq(*known, *passage)) {
-                Some((_, sum)) => *sum += score,
-                None => scores.push((passage, score)),
-            }
+            let at = *known.entry(*passage).or_insert_with(|| {
+                scores.push((passage, 0.0));
+                scores.len() - 1
+            });
+            scores[at].1 += 1.0 / (FUSION + place as f64);
         }
     }
     scores.sort_by(|(_, left), (_, right)| right.total_cmp(left));
@@ -138,9 +141,13 @@ fn count(path: &str, text: &str) -> BTreeMap<String, f64> {
 
 /// The words of the notes that a query means: its own, or those most like one that is nowhere.
 fn meant<'v>(query: &str, vocabulary: &BTreeSet<&'v str>) -> Vec<(&'v str, f64)> {
-    let mut wanted: Vec<String> = stems(query).collect();
-    wanted.sort();
-    wanted.dedup();
+    let mut wanted = BTreeSet::new();
+    for stem in stems(query) {
+        wanted.insert(stem);
+        if wanted.len() == MAX_QUERY_WORDS {
+            break;
+        }
+    }
     let mut words = Vec::new();
     for stem in &wanted {
         if let Some(&word) = vocabulary.get(stem.as_str()) {
@@ -227,6 +234,23 @@ mod tests {
         let lines: Vec<_> =
             passages("n", &text).into_iter().map(|p| (p.line, p.text.len())).collect();
         assert_eq!(lines, [(1, 12), (5, 13), (8, 800), (9, 4)]);
+    }
+
+    #[test]
+    fn a_passage_that_both_rankings_find_comes_first_and_once() {
+        let all = passages("n", "# one\n# two\n# three\n");
+        let [one, two, three] = &all[..] else { panic!("{all:?}") };
+        let found: Vec<_> = fused(&[one, two], &[two, three]).into_iter().map(|p| p.line).collect();
+        assert_eq!(found, [2, 1, 3]);
+    }
+
+    /// A query as long as a call may be is answered by its first words.
+    #[test]
+    fn a_query_without_end_counts_by_its_first_words() {
+        let all = passages("n", "the vault opens at noon\n");
+        let tail: String = (0..200_000).map(|number| format!(" w{number}x")).collect();
+        assert_eq!(rank(&all, &format!("vault{tail}")).len(), 1);
+        assert!(rank(&all, &format!("{tail} vault")).is_empty());
     }
 
     proptest! {

@@ -17,6 +17,8 @@ use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Place, Workspace, hex};
 const DEFAULT_LINES: usize = 2_000;
 /// A line longer than this is cut: minified code and data would fill the context.
 const MAX_LINE_BYTES: usize = 2_000;
+/// Bytes of lines in one result, whatever limit is asked for: of more the model sees nothing anyway.
+const MAX_SHOWN_BYTES: usize = 1 << 20;
 /// A file whose first bytes hold a NUL is binary; as git judges it.
 const SNIFFED_BYTES: usize = 8_000;
 
@@ -51,12 +53,6 @@ impl Builtin for Read {
 fn read(workspace: &Workspace, given: &Arguments) -> Outcome {
     let opened = match workspace.read(&given.path) {
         Ok(opened) => opened,
-        Err(error @ workspace::Error::IsDirectory { .. }) => {
-            return Outcome::error(format!("Error: {error}. Use glob to list the files in it."));
-        }
-        Err(error @ workspace::Error::NotFound { .. }) => {
-            return Outcome::error(format!("Error: {error}. Use glob to find the file."));
-        }
         Err(error) => return failed(error),
     };
     if opened.size > MAX_HASHED_BYTES {
@@ -141,7 +137,8 @@ impl Seen {
     }
 
     fn show(&mut self, line: &[u8], first: u64, limit: usize) {
-        if self.binary.is_some() || self.lines < first || self.shown_lines >= limit as u64 {
+        let full = self.shown_lines >= limit as u64 || self.shown.len() >= MAX_SHOWN_BYTES;
+        if self.binary.is_some() || self.lines < first || full {
             return;
         }
         let line = line.strip_suffix(b"\n").unwrap_or(line);

@@ -130,7 +130,12 @@ impl Server {
                 let words = words.map_or_else(String::new, |said| format!("; it said: {said}"));
                 let error = format!("the server ended during the call{words}");
                 self.lost(&connection, &error).await;
-                Err(CallError::Died(error))
+                let given_up = self.state.lock().await.failures >= MAX_FAILURES;
+                let next = match given_up {
+                    true => "it is not started again in this task",
+                    false => "it is started again with the next call",
+                };
+                Err(CallError::Died(format!("{error} ({next})")))
             }
             Err(error) => Err(CallError::Refused(chain(&error))),
         }

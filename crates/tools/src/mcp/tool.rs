@@ -120,7 +120,7 @@ fn failed(server: &Server, effects: Effects, error: CallError) -> Outcome {
             Ending::Unknown,
             format!(
                 "MCP server `{name}`: {why}. Whether the call took effect is not known: look before you \
-                 call it again. The server is started again with the next call."
+                 call it again."
             ),
         ),
         CallError::TooSlow => {

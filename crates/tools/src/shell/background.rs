@@ -19,6 +19,9 @@ const MAX_BACKGROUND: usize = 16;
 /// Output of one that nobody has read yet; older output is dropped from here, not from its file.
 const MAX_UNREAD_BYTES: usize = 256 * 1024;
 
+/// Ended ones that can still be read; of those before them, what they printed is in their files.
+const MAX_ENDED: usize = 32;
+
 /// A background command that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exited {
@@ -38,6 +41,8 @@ pub(super) struct Background {
 }
 
 struct Entry {
+    /// Later ones have larger numbers.
+    number: u64,
     command: String,
     killer: Killer,
     unread: Vec<u8>,
@@ -74,18 +79,19 @@ impl Shell {
             ));
         }
         let spec = Command { background: true, ..Command::script(call.to_string(), command, cwd) };
-        let running = match self.sandbox.start(spec).await {
-            Ok(running) => running,
-            Err(error) => return Outcome::error(format!("The command did not start: {error}.")),
-        };
         let collector = match Collector::new(self, call) {
             Ok(collector) => collector,
             Err(error) => return Outcome::error(format!("Its output cannot be kept: {error}.")),
         };
+        let (running, note) = match self.start(spec).await {
+            Ok(started) => started,
+            Err(outcome) => return outcome,
+        };
         self.background.watch(call, command, running, collector, (self.clock)());
         let text = format!(
-            "Started in the background as `{call}`. Read what it prints with bash_output, end it with \
-             bash_kill."
+            "{}Started in the background as `{call}`. Read what it prints with bash_output, end it with \
+             bash_kill.",
+            note.unwrap_or_default()
         );
         let command = command.to_owned();
         Outcome::ok(text).with(Fact::BackgroundStarted { call, command })
@@ -128,14 +134,18 @@ impl Background {
         collector: Collector,
         at: jiff::Timestamp,
     ) {
+        let mut entries = self.lock();
+        forget_old(&mut entries);
         let entry = Entry {
+            number: entries.values().map(|entry| entry.number + 1).max().unwrap_or(0),
             command: command.to_owned(),
             killer: running.killer(),
             unread: Vec::new(),
             dropped: 0,
             state: State::Running,
         };
-        self.lock().insert(call, entry);
+        entries.insert(call, entry);
+        drop(entries);
         let table = Arc::clone(&self.table);
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         while jobs.try_join_next().is_some() {}
@@ -174,6 +184,17 @@ impl Background {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<CallId, Entry>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leaves the newest of those that have ended and whose end was told.
+fn forget_old(entries: &mut BTreeMap<CallId, Entry>) {
+    let over = |entry: &Entry| matches!(entry.state, State::Ended { told: true, .. });
+    let mut ended: Vec<u64> =
+        entries.values().filter(|entry| over(entry)).map(|entry| entry.number).collect();
+    ended.sort_unstable_by_key(|&number| std::cmp::Reverse(number));
+    if let Some(&newest_forgotten) = ended.get(MAX_ENDED) {
+        entries.retain(|_, entry| !over(entry) || entry.number > newest_forgotten);
     }
 }
 

@@ -9,10 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use windlass_core::outcome::{Ending, Fact, Outcome, Recovery};
 use windlass_core::policy::Class;
+use windlass_core::text::with_causes;
 use windlass_sandbox::{Command, Ended, Error, Exit, KILL_GRACE, Running};
 
 use super::collect::Collector;
-use super::{exit_words, out_of_memory};
+use super::{Shell, exit_words, out_of_memory};
 use crate::schema;
 use crate::tool::{Call, Category, Prepared, Tool, World};
 
@@ -98,15 +99,14 @@ async fn run(world: &World, call: &Call, given: Arguments) -> Outcome {
         timeout: Some(timeout),
         ..Command::script(call.id.to_string(), given.command, directory(world, call))
     };
-    let (running, note) = match start(world, command).await {
-        Ok(started) => started,
-        Err(error) => {
-            return Outcome::error(format!("The command did not start: {}.", chain(&error)));
-        }
-    };
+    // Before it starts: a command whose output has no place does not run.
     let collector = match Collector::new(shell, call.id) {
         Ok(collector) => collector,
         Err(error) => return Outcome::error(format!("Its output cannot be kept: {error}.")),
+    };
+    let (running, note) = match shell.start(command).await {
+        Ok(started) => started,
+        Err(outcome) => return outcome,
     };
     let (ended, collector) = follow(running, collector, call).await;
     let finished = collector.finish(shell.now(), call.limit_tokens, &world.workspace).await;
@@ -121,18 +121,30 @@ async fn run(world: &World, call: &Call, given: Arguments) -> Outcome {
     outcome(ended, note.unwrap_or_default() + &text, truncated, words)
 }
 
-/// Starts the command; in the workspace when its directory is gone, and says so.
-async fn start(world: &World, command: Command) -> Result<(Running, Option<String>), Error> {
-    let shell = &world.shell;
-    let home = shell.start_directory();
-    let elsewhere = Command { cwd: home.clone(), ..command.clone() };
-    match shell.sandbox.start(command).await {
-        Ok(running) => Ok((running, None)),
-        Err(Error::Start { .. }) if elsewhere.cwd == home => {
-            let note = format!("[the working directory is gone; this ran in {}]\n", home.display());
-            Ok((shell.sandbox.start(elsewhere).await?, Some(note)))
+impl Shell {
+    /// Starts a command; in the workspace when its directory is gone, and then with a note that says so.
+    pub(super) async fn start(
+        &self,
+        command: Command,
+    ) -> Result<(Running, Option<String>), Outcome> {
+        let failed = |error: Error| {
+            Outcome::error(format!("The command did not start: {}.", with_causes(&error)))
+        };
+        let home = self.start_directory();
+        let elsewhere =
+            (command.cwd != home).then(|| Command { cwd: home.clone(), ..command.clone() });
+        match (self.sandbox.start(command).await, elsewhere) {
+            (Ok(running), _) => Ok((running, None)),
+            (Err(Error::Start { .. }), Some(elsewhere)) => {
+                let running = self.sandbox.start(elsewhere).await.map_err(failed)?;
+                let place = home.display();
+                Ok((
+                    running,
+                    Some(format!("[the working directory is gone; this ran in {place}]\n")),
+                ))
+            }
+            (Err(error), _) => Err(failed(error)),
         }
-        Err(error) => Err(error),
     }
 }
 
@@ -186,15 +198,4 @@ fn outcome(
         outcome.facts.push(Fact::WorkingDirectory { path: path.display().to_string() });
     }
     outcome
-}
-
-/// An error with its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }

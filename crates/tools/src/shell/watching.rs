@@ -113,6 +113,7 @@ fn read(shell: &Shell, id: CallId) -> Outcome {
 
 fn unknown(id: CallId) -> Outcome {
     Outcome::error(format!(
-        "There is no background command `{id}`; it ended with an earlier run of this task, or never was."
+        "There is no background command `{id}`; it ended long ago or with an earlier run of this task, or \
+         never was."
     ))
 }

@@ -77,12 +77,18 @@ impl Workspace {
         let failed = |errno| Error::at(&spot.path(), errno);
         let temporary = temporary_name(call);
         let mut file = File::from(create_anew(&spot, &temporary).map_err(failed)?);
-        let copied = std::io::copy(content, &mut file);
-        copied.map_err(|source| Error::Io { path: spot.path(), source })?;
-        give_to_owner_of(&spot.directory, &temporary);
-        let name = spot.name.as_str();
-        rustix::fs::renameat(&spot.directory, temporary.as_str(), &spot.directory, name)
-            .map_err(failed)
+        let kept = std::io::copy(content, &mut file)
+            .map_err(|source| Error::Io { path: spot.path(), source })
+            .and_then(|_| {
+                give_to_owner_of(&spot.directory, &temporary);
+                let name = spot.name.as_str();
+                rustix::fs::renameat(&spot.directory, temporary.as_str(), &spot.directory, name)
+                    .map_err(failed)
+            });
+        if kept.is_err() {
+            let _ = rustix::fs::unlinkat(&spot.directory, temporary.as_str(), AtFlags::empty());
+        }
+        kept
     }
 
     /// Finds out whether a change that a crash interrupted has happened, and removes its leftovers.

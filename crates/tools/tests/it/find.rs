@@ -91,6 +91,32 @@ async fn lines_are_found_by_regular_expression() {
     );
 }
 
+/// Every line has a beginning and an end, also in the middle of a file.
+#[tokio::test]
+async fn anchors_are_the_ends_of_lines() {
+    let mut bench = Bench::new();
+    bench.put("unix.txt", "one two\ntwo\ntwo three\n");
+    bench.put("windows.txt", "one two\r\ntwo\r\ntwo three\r\n");
+    for (pattern, lines) in [
+        ("^two$", "2:two"),
+        ("^two", "2:two\n3:two three"),
+        ("two$", "1:one two\n2:two"),
+        (r"\Aone", "1:one two"),
+        ("^$", ""),
+    ] {
+        let found = bench.ok("grep", json!({ "pattern": pattern })).await;
+        let expected = match lines {
+            "" => format!("No matches for `{pattern}`."),
+            lines => format!("unix.txt\n{lines}\n\nwindows.txt\n{lines}"),
+        };
+        assert_eq!(found, expected, "{pattern}");
+    }
+    bench.put("blank.txt", "a\n\nb\n");
+    bench.put("blank-windows.txt", "a\r\n\r\nb\r\n");
+    let blank = json!({ "pattern": "^$", "output": "count" });
+    assert_eq!(bench.ok("grep", blank).await, "blank-windows.txt: 1\nblank.txt: 1");
+}
+
 #[tokio::test]
 async fn results_are_bounded_and_say_so() {
     let mut bench = Bench::new();

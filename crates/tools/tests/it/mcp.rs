@@ -115,6 +115,7 @@ async fn a_server_that_is_killed_during_a_call_is_started_again_once() {
     let outcome = calling.join_next().await.unwrap().unwrap();
     assert_eq!(outcome.ending, Ending::Error);
     assert!(outcome.text.contains("the server ended during the call"), "{}", outcome.text);
+    assert!(outcome.text.contains("(it is not started again in this task)"), "{}", outcome.text);
 
     // Twice in a row is enough: from now on the tool answers with the error.
     let note = bench.path("note.txt");
@@ -141,6 +142,7 @@ async fn a_call_with_effects_that_is_cut_off_is_unknown_and_the_next_call_finds_
     let outcome = calling.join_next().await.unwrap().unwrap();
     assert_eq!(outcome.ending, Ending::Unknown, "{}", outcome.text);
     assert!(outcome.text.contains("Whether the call took effect is not known"), "{}", outcome.text);
+    assert!(outcome.text.contains("(it is started again with the next call)"), "{}", outcome.text);
     let note = bench.path("note.txt");
     let again = bench.ok("mcp__files__read_text_file", json!({ "path": note })).await;
     assert_eq!(again, "still here");

@@ -45,6 +45,23 @@ fn an_output_that_cannot_be_saved_says_so() {
     assert!(truncated.is_none() && cut.contains("could not be saved"), "{cut}");
 }
 
+/// What could not be kept whole leaves nothing behind.
+#[test]
+fn a_stream_that_breaks_off_leaves_no_file() {
+    struct Broken;
+    impl std::io::Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("no more"))
+        }
+    }
+    let mut bench = Bench::new();
+    let call = bench.next_call();
+    let mut halfway = std::io::Read::chain(&b"half of it"[..], Broken);
+    let kept = bench.world.workspace.keep(call, ".scratch/out.txt", &mut halfway);
+    assert!(kept.unwrap_err().to_string().contains("no more"));
+    assert_eq!(std::fs::read_dir(bench.path(".scratch")).unwrap().count(), 0);
+}
+
 #[test]
 fn escapes_are_shown_not_obeyed() {
     insta::assert_snapshot!(

@@ -71,6 +71,21 @@ async fn what_is_not_plain_text_is_named() {
     assert!(long.contains("[lines longer than 2000 bytes were cut: 1]"), "{long}");
 }
 
+/// However many lines are asked for, a result stays small enough to hand on, and says how to read on.
+#[tokio::test]
+async fn a_result_is_bounded_whatever_limit_is_asked_for() {
+    let mut bench = Bench::new();
+    bench.put("many", "0123456789\n".repeat(200_000));
+    let outcome = bench.call("read", json!({ "path": "many", "limit": 4_000_000_000_u64 })).await;
+    assert!(outcome.text.len() < (1 << 20) + 200, "{} bytes", outcome.text.len());
+    let last = outcome.text.trim_end().lines().last().unwrap();
+    let (shown, next) = last.split_once("; read on with offset ").unwrap();
+    assert!(shown.starts_with("[lines 1 to ") && shown.ends_with(" of 200000"), "{last}");
+    let next: u64 = next.trim_end_matches(']').parse().unwrap();
+    let on = bench.ok("read", json!({ "path": "many", "offset": next, "limit": 1 })).await;
+    assert!(on.starts_with(&format!("{next:>6}\t0123456789\n")), "{on}");
+}
+
 #[tokio::test]
 async fn a_file_over_the_limit_is_refused_with_another_way() {
     let mut bench = Bench::new();

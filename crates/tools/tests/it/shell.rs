@@ -54,6 +54,34 @@ async fn the_working_directory_is_kept_between_calls() {
     assert!(text.starts_with("[the working directory is gone; this ran in "), "{text}");
 }
 
+#[tokio::test]
+async fn a_background_command_whose_directory_is_gone_runs_in_the_workspace() {
+    let mut bench = Bench::new();
+    bench.ok("bash", json!({ "command": "mkdir -p a/b && cd a/b" })).await;
+    std::fs::remove_dir_all(bench.path("a")).unwrap();
+    let text = bench.ok("bash", json!({ "command": "pwd", "background": true })).await;
+    assert!(text.starts_with("[the working directory is gone; this ran in "), "{text}");
+    let id = bench.last_call().to_string();
+    bench.poll("bash_output", json!({ "id": id }), "exit code 0").await;
+}
+
+/// What has ended is not kept for ever: a task may start any number of them.
+#[tokio::test]
+async fn background_commands_that_ended_long_ago_are_forgotten() {
+    let mut bench = Bench::new();
+    let mut ids = Vec::new();
+    for _ in 0..40 {
+        bench.ok("bash", json!({ "command": "echo here", "background": true })).await;
+        ids.push(bench.last_call().to_string());
+        let id = &ids[ids.len() - 1];
+        bench.poll("bash_output", json!({ "id": id }), "exit code 0").await;
+    }
+    let last = bench.ok("bash_output", json!({ "id": ids[39] })).await;
+    assert_eq!(last, "(nothing new)\n[exit code 0]");
+    let first = bench.error("bash_output", json!({ "id": ids[0] })).await;
+    assert!(first.contains("ended long ago"), "{first}");
+}
+
 /// ES-279, AX-103: the timeout ends the command with everything it started.
 #[tokio::test]
 async fn a_command_that_takes_too_long_is_ended() {

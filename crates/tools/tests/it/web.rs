@@ -12,6 +12,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
 use serde_json::json;
 use tokio::task::JoinSet;
+use windlass_core::policy::Risk;
 use windlass_sandbox::network::{AddressRules, HostRules};
 use windlass_tools::web::{Provider, Reach, Search, WebFetch, WebSearch};
 
@@ -97,6 +98,11 @@ async fn a_page_is_given_as_markdown_and_other_text_as_it_is() {
     assert_eq!(
         bench.error("web_fetch", url("/nowhere")).await,
         "Error: the server answered 404 Not Found."
+    );
+    let tool = bench.registry.get("web_fetch").unwrap();
+    assert_eq!(
+        (tool.category().to_string().as_str(), tool.least().1),
+        ("Information", Risk::Medium)
     );
     let assessed = bench.assessed("web_fetch", json!({ "url": "https://example.org" })).await;
     assert_eq!(assessed, "read MEDIUM: reads https://example.org");
@@ -260,6 +266,8 @@ async fn each_provider_is_asked_in_its_own_way_and_answers_in_one() {
         bench.registry.add(Arc::new(tool)).unwrap();
         let found = bench.ok("web_search", json!({ "query": "a windlass", "count": 1 })).await;
         assert_eq!(found, "1. A title\n   https://a.test/\n   An excerpt\n");
+        let tool = bench.registry.get("web_search").unwrap();
+        assert_eq!(tool.category().to_string(), "Information");
         let assessed = bench.assessed("web_search", json!({ "query": "x" })).await;
         assert_eq!(assessed, "read MEDIUM: searches the web for \"x\"");
     }

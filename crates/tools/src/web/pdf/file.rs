@@ -1,5 +1,6 @@
 //! The objects of a file, its streams and its pages.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::ops::Range;
@@ -8,8 +9,13 @@ use super::object::{Dictionary, Object, Reader, is_space};
 
 /// How large one stream may become; pages are far smaller.
 const MAX_STREAM_BYTES: u64 = 16 << 20;
+/// How much all streams may become that are asked for, each time they are: one small stream may be named by
+/// every page a thousand times.
+const MAX_UNPACKED_BYTES: u64 = 32 << 20;
 /// How many objects are taken in.
 const MAX_OBJECTS: usize = 200_000;
+/// How many trailers are; a file has one for each time it was saved.
+const MAX_TRAILERS: usize = 1_000;
 /// How many pages are read.
 const MAX_PAGES: usize = 2_000;
 /// How deep the tree of pages, or a chain of references, may be.
@@ -20,18 +26,23 @@ pub(super) struct File<'a> {
     bytes: &'a [u8],
     objects: BTreeMap<u32, (Object, Option<Range<usize>>)>,
     trailers: Vec<Dictionary>,
+    /// Bytes of streams that may still be unpacked.
+    room: Cell<u64>,
 }
 
 /// A page's dictionary with the resources in force.
-pub(super) struct Page {
-    pub dictionary: Dictionary,
-    pub resources: Dictionary,
+pub(super) struct Page<'a> {
+    pub dictionary: &'a Dictionary,
+    pub resources: &'a Dictionary,
 }
+
+static NO_RESOURCES: Dictionary = Dictionary::new();
 
 impl<'a> File<'a> {
     /// Looks through the whole file. Of two objects with one number the later counts.
     pub fn scan(bytes: &'a [u8]) -> Self {
-        let mut file = Self { bytes, objects: BTreeMap::new(), trailers: Vec::new() };
+        let room = Cell::new(MAX_UNPACKED_BYTES);
+        let mut file = Self { bytes, objects: BTreeMap::new(), trailers: Vec::new(), room };
         let mut at = 0;
         while let Some(found) = find(bytes, b"obj", at) {
             at = found + 3;
@@ -46,9 +57,14 @@ impl<'a> File<'a> {
         }
         let mut at = 0;
         while let Some(found) = find(bytes, b"trailer", at) {
-            at = found + 7;
-            if let Some(Object::Dictionary(trailer)) = Reader::new(bytes, at).next() {
+            let mut reader = Reader::new(bytes, found + 7);
+            if let Some(Object::Dictionary(trailer)) = reader.next() {
                 file.trailers.push(trailer);
+            }
+            // What was read is not read again, or a file of nothing else would take for ever.
+            at = reader.at;
+            if file.trailers.len() >= MAX_TRAILERS {
+                break;
             }
         }
         file.unpack();
@@ -123,7 +139,11 @@ impl<'a> File<'a> {
     pub fn stream(&self, reference: &Object) -> Option<Vec<u8>> {
         let Object::Reference(number) = reference else { return None };
         let (object, range) = self.objects.get(number)?;
-        let mut bytes = self.bytes.get(range.clone()?)?.to_vec();
+        let raw = self.bytes.get(range.clone()?)?;
+        if raw.len() as u64 > self.room.get() {
+            return None;
+        }
+        let mut bytes = raw.to_vec();
         let filters = match self.get(object.dictionary()?, "Filter") {
             Object::Array(filters) => filters.clone(),
             Object::Null => Vec::new(),
@@ -131,7 +151,7 @@ impl<'a> File<'a> {
         };
         for filter in &filters {
             bytes = match self.resolve(filter).name()? {
-                "FlateDecode" | "Fl" => inflated(&bytes),
+                "FlateDecode" | "Fl" => inflated(&bytes, self.room.get()),
                 "ASCIIHexDecode" | "AHx" => {
                     let text = [b"<", bytes.as_slice()].concat();
                     match Reader::new(&text, 0).next()? {
@@ -142,34 +162,35 @@ impl<'a> File<'a> {
                 _ => return None,
             };
         }
+        self.room.set(self.room.get().saturating_sub(bytes.len() as u64));
         Some(bytes)
     }
 
     /// The pages in reading order; by number where the tree is broken.
-    pub fn pages(&self) -> Vec<Page> {
+    pub fn pages(&self) -> Vec<Page<'_>> {
         let dictionaries = || self.objects.values().filter_map(|(object, _)| object.dictionary());
         let catalog = dictionaries().find(|dictionary| is(dictionary, "Type", "Catalog"));
         let mut pages = Vec::new();
         if let Some(root) = catalog.and_then(|catalog| catalog.get("Pages")) {
-            self.climb(root, &Dictionary::new(), 0, &mut BTreeSet::new(), &mut pages);
+            self.climb(root, &NO_RESOURCES, 0, &mut BTreeSet::new(), &mut pages);
         }
         if pages.is_empty() {
             let found = dictionaries().filter(|dictionary| is(dictionary, "Type", "Page"));
             pages.extend(found.take(MAX_PAGES).map(|dictionary| Page {
-                resources: self.inner(dictionary, "Resources").cloned().unwrap_or_default(),
-                dictionary: dictionary.clone(),
+                resources: self.inner(dictionary, "Resources").unwrap_or(&NO_RESOURCES),
+                dictionary,
             }));
         }
         pages
     }
 
-    fn climb(
-        &self,
-        node: &Object,
-        inherited: &Dictionary,
+    fn climb<'o>(
+        &'o self,
+        node: &'o Object,
+        inherited: &'o Dictionary,
         depth: usize,
         seen: &mut BTreeSet<u32>,
-        pages: &mut Vec<Page>,
+        pages: &mut Vec<Page<'o>>,
     ) {
         let fresh = match node {
             Object::Reference(number) => seen.insert(*number),
@@ -186,7 +207,7 @@ impl<'a> File<'a> {
                     self.climb(kid, resources, depth + 1, seen, pages);
                 }
             }
-            _ => pages.push(Page { dictionary: dictionary.clone(), resources: resources.clone() }),
+            _ => pages.push(Page { dictionary, resources }),
         }
     }
 }
@@ -240,8 +261,9 @@ fn stream_at(bytes: &[u8], at: usize, object: &Object) -> Option<Range<usize>> {
 }
 
 /// As much as can be unpacked: a cut stream still gives its beginning.
-fn inflated(bytes: &[u8]) -> Vec<u8> {
+fn inflated(bytes: &[u8], room: u64) -> Vec<u8> {
     let mut whole = Vec::new();
-    let _ = flate2::read::ZlibDecoder::new(bytes).take(MAX_STREAM_BYTES).read_to_end(&mut whole);
+    let limit = room.min(MAX_STREAM_BYTES);
+    let _ = flate2::read::ZlibDecoder::new(bytes).take(limit).read_to_end(&mut whole);
     whole
 }

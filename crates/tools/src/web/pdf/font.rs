@@ -14,12 +14,14 @@ pub(super) struct Font {
     /// Two bytes a code, else one.
     wide: bool,
     letters: BTreeMap<u32, String>,
+    /// Codes that were named, each as often as it was.
+    named: usize,
 }
 
 impl Font {
     pub fn read(file: &File<'_>, font: &Dictionary) -> Self {
         let composite = file.get(font, "Subtype").name() == Some("Type0");
-        let mut known = Self { wide: composite, letters: BTreeMap::new() };
+        let mut known = Self { wide: composite, ..Self::default() };
         if let Some(differences) = file.inner(font, "Encoding") {
             known.differences(file.get(differences, "Differences"));
         }
@@ -59,7 +61,7 @@ impl Font {
                 Object::Number(number) => code = *number as u32,
                 Object::Name(name) => {
                     if let Some(letters) = glyph(name) {
-                        self.letters.insert(code, letters);
+                        self.name(code, letters);
                     }
                     code = code.saturating_add(1);
                 }
@@ -101,7 +103,7 @@ impl Font {
     fn range(&mut self, range: &[Object]) {
         let [Object::Text(first), Object::Text(last), target] = range else { return };
         let (first, last) = (number(first), number(last));
-        let codes = (first..=last).take(MAX_CODES);
+        let codes = (first..=last).take(MAX_CODES - self.named);
         match target {
             Object::Array(each) => {
                 for (code, letters) in codes.zip(each) {
@@ -127,7 +129,8 @@ impl Font {
     }
 
     fn name(&mut self, code: u32, letters: String) {
-        if self.letters.len() < MAX_CODES {
+        if self.named < MAX_CODES {
+            self.named += 1;
             self.letters.insert(code, letters);
         }
     }

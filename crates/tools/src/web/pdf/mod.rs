@@ -146,6 +146,42 @@ mod tests {
         assert!(read(&file).is_ok());
     }
 
+    /// Small files that would take hours or all memory to read to their end.
+    #[test]
+    fn what_is_named_again_and_again_is_read_so_often_and_no_more() {
+        let page = |contents: &str| {
+            format!(
+                "<< /Type /Page /Contents [{contents}] /Resources << /Font << /F1 5 0 R >> >> >>"
+            )
+        };
+        let content = [b"BT (x) Tj ET ".to_vec(), vec![b' '; 1 << 20]].concat();
+        let large = pdf(&[
+            (&page(&"2 0 R ".repeat(50_000)), None),
+            ("<< /Filter /FlateDecode >>", Some(deflated(&content))),
+        ]);
+        assert!(read(&large).unwrap().len() <= 256);
+
+        let mut trailers = one_page(b"BT (x) Tj ET".to_vec(), "<< >>", "<< >>", "");
+        trailers.extend_from_slice(&b"trailer<<".repeat(100_000));
+        assert_eq!(read(&trailers).unwrap(), "x");
+
+        let ranges = "<00000000> <ffffffff> <0041> ".repeat(100_000);
+        let map = format!("1 beginbfrange {ranges} endbfrange");
+        let font = "<< /Type /Font /ToUnicode 6 0 R >>";
+        let file = one_page(b"BT /F1 9 Tf (\\001) Tj ET".to_vec(), "<< >>", font, &map);
+        assert_eq!(read(&file).unwrap(), "B");
+
+        let many: String = (0..2_000).map(|number| format!("{} 0 R ", 10 + number)).collect();
+        let tree = format!(
+            "<< /Type /Pages /Kids [{many}] /Resources << {} >> >>",
+            "/A /B ".repeat(20_000)
+        );
+        let mut objects = vec![("<< /Type /Catalog /Pages 2 0 R >>", None), (tree.as_str(), None)];
+        objects.resize(9, ("<< >>", None));
+        objects.resize(2_009, ("<< /Type /Page >>", None));
+        assert!(read(&pdf(&objects)).unwrap_err().contains("2000 pages without text"));
+    }
+
     proptest! {
         #[test]
         fn reading_never_panics(

@@ -18,7 +18,7 @@ const MAX_OPERANDS: usize = 1_000;
 const SPACE: f64 = -180.0;
 
 /// The text of all pages, an empty line between them.
-pub(super) fn of_pages(file: &File<'_>, pages: &[Page]) -> String {
+pub(super) fn of_pages(file: &File<'_>, pages: &[Page<'_>]) -> String {
     let mut all = String::new();
     for page in pages {
         let mut writer = Writer::new(file);
@@ -38,7 +38,7 @@ pub(super) fn of_pages(file: &File<'_>, pages: &[Page]) -> String {
                 bytes
             })
             .collect();
-        writer.run(&whole, &page.resources, 0);
+        writer.run(&whole, page.resources, 0);
         let text = writer.text.trim();
         if !text.is_empty() {
             if !all.is_empty() {
@@ -161,23 +161,23 @@ impl<'a> Writer<'a> {
 
     /// A drawing may hold text of its own.
     fn draw(&mut self, name: &str, resources: &Dictionary, depth: usize) {
-        let Some(reference) = self.file.inner(resources, "XObject").and_then(|all| all.get(name))
-        else {
+        let file = self.file;
+        let Some(reference) = file.inner(resources, "XObject").and_then(|all| all.get(name)) else {
             return;
         };
         self.drawn += 1;
         if depth >= MAX_FORMS || self.drawn > MAX_DRAWN {
             return;
         }
-        let Some(form) = self.file.resolve(reference).dictionary() else { return };
+        let Some(form) = file.resolve(reference).dictionary() else { return };
         if !is(form, "Subtype", "Form") {
             return;
         }
-        let own = self.file.inner(form, "Resources").cloned();
-        if let Some(content) = self.file.stream(reference) {
+        let own = file.inner(form, "Resources").unwrap_or(resources);
+        if let Some(content) = file.stream(reference) {
             // Its fonts have names of their own.
             let outer = std::mem::take(&mut self.fonts);
-            self.run(&content, own.as_ref().unwrap_or(resources), depth + 1);
+            self.run(&content, own, depth + 1);
             self.fonts = outer;
         }
     }

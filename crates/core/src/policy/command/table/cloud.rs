@@ -1,16 +1,8 @@
 //! Cloud providers, infrastructure and deployment.
 
-use super::{Files, Program, Row, risky, row};
+use super::{Files, Program, risky, row, subcommands};
 use crate::policy::class::{Class, Risk};
 use crate::policy::command::invocation::Style;
-
-const fn tool(
-    names: &'static [&'static str],
-    values: &'static str,
-    rows: &'static [Row],
-) -> Program {
-    Program { names, values, outputs: "", style: Style::Bundled, files: Files::None, rows }
-}
 
 const DEPLOYS: &str = "changes what runs elsewhere";
 
@@ -94,7 +86,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     },
-    tool(
+    subcommands(
         &[
             "aws",
             "gcloud",
@@ -223,7 +215,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     ),
-    tool(
+    subcommands(
         &[
             "vercel",
             "netlify",

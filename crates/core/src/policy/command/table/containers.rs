@@ -1,19 +1,10 @@
 //! Containers and virtual machines.
 
-use super::{Files, Program, risky, row};
+use super::{Program, risky, row, subcommands};
 use crate::policy::class::{Class, Risk};
-use crate::policy::command::invocation::Style;
-
-const fn tool(
-    names: &'static [&'static str],
-    values: &'static str,
-    rows: &'static [super::Row],
-) -> Program {
-    Program { names, values, outputs: "", style: Style::Bundled, files: Files::None, rows }
-}
 
 pub(super) const PROGRAMS: &[Program] = &[
-    tool(
+    subcommands(
         &["docker", "podman", "nerdctl", "docker-compose", "podman-compose"],
         "-H --host --context -f --file -t --tag -p --project-name --profile --name -l --log-level -e --env --format -n --tail --since --until --filter --build-arg --target --platform -o --output --network -v --volume -u --user -w --workdir",
         &[
@@ -140,7 +131,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     ),
-    tool(
+    subcommands(
         &["kubectl", "oc", "k", "kubectl-neat"],
         "-n --namespace --context --kubeconfig -l --selector -o --output -f --filename -c --container --tail --since -k --kustomize --cluster --user --token -s --server",
         &[
@@ -209,7 +200,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     ),
-    tool(
+    subcommands(
         &[
             "helm",
             "helmfile",
@@ -250,7 +241,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     ),
-    tool(
+    subcommands(
         &[
             "vagrant",
             "virsh",

@@ -1,16 +1,8 @@
 //! Package managers and toolchains of one language: cargo, go, gem, rustup and their like.
 
-use super::{Files, Program, row};
+use super::{Files, Program, row, subcommands};
 use crate::policy::class::Class;
 use crate::policy::command::invocation::Style;
-
-const fn manager(
-    names: &'static [&'static str],
-    values: &'static str,
-    rows: &'static [super::Row],
-) -> Program {
-    Program { names, values, outputs: "", style: Style::Bundled, files: Files::None, rows }
-}
 
 const fn one_dash(
     names: &'static [&'static str],
@@ -21,7 +13,7 @@ const fn one_dash(
 }
 
 pub(super) const PROGRAMS: &[Program] = &[
-    manager(
+    subcommands(
         &["cargo"],
         "--manifest-path --config -p --package --features -F --target --target-dir -j --jobs --bin --example --test --bench --profile -Z --color --message-format --exclude -C --registry --token --version --vers --path --git --branch --tag --rev --root --index",
         &[
@@ -145,7 +137,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     ),
-    manager(
+    subcommands(
         &[
             "gem", "bundle", "bundler", "composer", "cpan", "cpanm", "luarocks", "opam", "nuget",
             "dotnet", "swift", "pod", "carthage", "mix", "rebar3", "dart", "flutter", "pub",
@@ -278,7 +270,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     ),
-    manager(
+    subcommands(
         &[
             "rustup", "nvm", "fnm", "volta", "pyenv", "rbenv", "asdf", "mise", "rtx", "sdk",
             "jenv", "nodenv", "goenv", "corepack", "n", "proto",
@@ -336,7 +328,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     ),
-    manager(
+    subcommands(
         &["twine"],
         "-r --repository -u -p",
         &[

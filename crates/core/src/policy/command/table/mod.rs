@@ -83,6 +83,15 @@ const fn all(names: &'static [&'static str], files: Files, rows: &'static [Row])
     Program { names, values: "", outputs: "", style: Style::Bundled, files, rows }
 }
 
+/// A program that is told what to do by its first words, and whose files say nothing.
+const fn subcommands(
+    names: &'static [&'static str],
+    values: &'static str,
+    rows: &'static [Row],
+) -> Program {
+    Program { names, values, outputs: "", style: Style::Bundled, files: Files::None, rows }
+}
+
 const fn row(
     pattern: &'static str,
     class: Class,

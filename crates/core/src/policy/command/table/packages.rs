@@ -1,19 +1,10 @@
 //! Package managers.
 
-use super::{Files, Program, risky, row};
+use super::{Program, risky, row, subcommands};
 use crate::policy::class::{Class, Risk};
-use crate::policy::command::invocation::Style;
-
-const fn manager(
-    names: &'static [&'static str],
-    values: &'static str,
-    rows: &'static [super::Row],
-) -> Program {
-    Program { names, values, outputs: "", style: Style::Bundled, files: Files::None, rows }
-}
 
 pub(super) const PROGRAMS: &[Program] = &[
-    manager(
+    subcommands(
         &["npm", "pnpm", "yarn", "bun", "cnpm"],
         "--prefix -w --workspace --filter -C --dir --registry --tag --otp --cwd -F",
         &[
@@ -203,7 +194,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     ),
-    manager(
+    subcommands(
         &[
             "pip",
             "pip3",
@@ -293,7 +284,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     ),
-    manager(
+    subcommands(
         &[
             "apt",
             "apt-get",

@@ -1,19 +1,10 @@
 //! Processes, services, disks and the machine itself.
 
-use super::{Files, Program, Row, all, row};
+use super::{Files, Program, all, row, subcommands};
 use crate::policy::class::Class;
-use crate::policy::command::invocation::Style;
-
-const fn tool(
-    names: &'static [&'static str],
-    values: &'static str,
-    rows: &'static [Row],
-) -> Program {
-    Program { names, values, outputs: "", style: Style::Bundled, files: Files::None, rows }
-}
 
 pub(super) const PROGRAMS: &[Program] = &[
-    tool(
+    subcommands(
         &["kill", "pkill", "killall", "skill", "xkill", "fuser", "renice"],
         "-s --signal -n -u -g -t",
         &[
@@ -151,7 +142,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             &["echo reboot", "cat shutdown.md", "grep mkfs a", "git init"],
         )],
     ),
-    tool(
+    subcommands(
         &[
             "systemctl",
             "service",
@@ -202,7 +193,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
         ],
     ),
-    tool(
+    subcommands(
         &["crontab", "at", "batch", "atrm"],
         "-u -f",
         &[
