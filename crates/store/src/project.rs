@@ -332,7 +332,6 @@ fn ended_segment(tx: &Connection, record: &Record, result: &TaskResult) -> Resul
     Ok(())
 }
 
-/// Sets one text column; `column` is a name of ours, never input.
 /// Where a task's effects happen, while that is a container (ES-078).
 fn contained(tx: &Connection, record: &Record, container: Option<&str>) -> Result<(), Fault> {
     tx.prepare_cached("UPDATE tasks SET container_id = ?2 WHERE id = ?1")?
@@ -340,6 +339,7 @@ fn contained(tx: &Connection, record: &Record, container: Option<&str>) -> Resul
     Ok(())
 }
 
+/// Sets one text column; `column` is a name of ours, never input.
 fn set(tx: &Connection, record: &Record, column: &'static str, value: &str) -> Result<(), Fault> {
     tx.prepare_cached(&format!("UPDATE tasks SET {column} = ?2 WHERE id = ?1"))?
         .execute((record.task.to_string(), value))?;
