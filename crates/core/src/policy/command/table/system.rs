@@ -3,6 +3,9 @@
 use super::{Files, Program, all, row, subcommands};
 use crate::policy::class::Class;
 
+/// Why the worst of these programs are not run.
+const RUINS: &str = "could ruin the machine or take it over";
+
 pub(super) const PROGRAMS: &[Program] = &[
     subcommands(
         &["kill", "pkill", "killall", "skill", "xkill", "fuser", "renice"],
@@ -63,8 +66,6 @@ pub(super) const PROGRAMS: &[Program] = &[
             "lvcreate",
             "cryptsetup",
             "mdadm",
-            "zpool",
-            "zfs",
             "btrfs",
             "losetup",
             "kpartx",
@@ -79,11 +80,6 @@ pub(super) const PROGRAMS: &[Program] = &[
             "flashrom",
             "fwupdmgr",
             "setenforce",
-            "iptables",
-            "ip6tables",
-            "nft",
-            "ufw",
-            "firewall-cmd",
             "useradd",
             "userdel",
             "usermod",
@@ -97,12 +93,10 @@ pub(super) const PROGRAMS: &[Program] = &[
             "visudo",
             "vipw",
             "chsh",
-            "mount",
             "umount",
             "mknod",
             "pivot_root",
             "switch_root",
-            "sysctl",
             "systemd-nspawn",
             "debugfs",
             "tune2fs",
@@ -128,19 +122,109 @@ pub(super) const PROGRAMS: &[Program] = &[
         &[row(
             "",
             Class::Catastrophic,
-            "could ruin the machine or take it over",
+            RUINS,
             &[
                 "mkfs.ext4 /dev/sda1",
                 "shutdown -h now",
                 "reboot",
-                "iptables -F",
-                "mount /dev/sda1 /mnt",
                 "passwd root",
                 "useradd x",
                 "wipefs -a /dev/sda",
             ],
             &["echo reboot", "cat shutdown.md", "grep mkfs a", "git init"],
         )],
+    ),
+    subcommands(
+        &["mount"],
+        "-t --types -o --options -O --test-opts -L --label -U --uuid --source --target",
+        &[
+            row(
+                "",
+                Class::Catastrophic,
+                RUINS,
+                &[
+                    "mount /dev/sda1 /mnt",
+                    "mount -a",
+                    "mount -o remount,rw /",
+                    "mount --target /mnt",
+                ],
+                &["mount", "echo mount"],
+            ),
+            row(
+                ". !-a|--all|-o|--options|-L|--label|-U|--uuid|--source|--target",
+                Class::Read,
+                "lists what is mounted",
+                &["mount", "mount -l", "mount -t ext4", "mount | grep tmpfs"],
+                &["mount -a", "mount -al", "mount /mnt"],
+            ),
+        ],
+    ),
+    subcommands(
+        &["sysctl"],
+        "-r --pattern -e",
+        &[
+            row(
+                "",
+                Class::Read,
+                "reads settings of the kernel",
+                &["sysctl -a", "sysctl -n vm.swappiness", "sysctl kernel.pid_max"],
+                &["sysctl -w vm.swappiness=1"],
+            ),
+            row(
+                "-w|--write|-p|--load|--system|-f",
+                Class::Catastrophic,
+                RUINS,
+                &["sysctl -w vm.swappiness=1", "sysctl -p", "sysctl --system"],
+                &["sysctl -a"],
+            ),
+            row(
+                "=*=*",
+                Class::Catastrophic,
+                RUINS,
+                &["sysctl vm.swappiness=1", "sysctl -q kernel.panic=1"],
+                &["sysctl vm.swappiness"],
+            ),
+        ],
+    ),
+    subcommands(
+        &["iptables", "ip6tables"],
+        "-t --table",
+        &[
+            row(
+                "",
+                Class::Catastrophic,
+                RUINS,
+                &["iptables -F", "iptables -A INPUT -j DROP", "iptables -L -Z"],
+                &["iptables -L"],
+            ),
+            row(
+                "-L|--list|-S|--list-rules !-A|--append|-C|-D|--delete|-I|--insert|-R|--replace|-F|--flush|-Z|--zero|-N|--new-chain|-X|--delete-chain|-P|--policy|-E|--rename-chain",
+                Class::Read,
+                "lists rules",
+                &["iptables -n -L", "iptables -t nat -S", "ip6tables --list"],
+                &["iptables -L -Z", "iptables -F"],
+            ),
+        ],
+    ),
+    subcommands(
+        &["nft", "ufw", "firewall-cmd", "zpool", "zfs"],
+        "-f --file",
+        &[
+            row(
+                "",
+                Class::Catastrophic,
+                RUINS,
+                &["nft flush ruleset", "ufw disable", "zpool destroy a", "nft -f rules"],
+                &["nft list ruleset", "zfs list"],
+            ),
+            row(
+                "list|status|iostat !-f|--file",
+                Class::Read,
+                "lists what is set up",
+                &["nft list ruleset", "ufw status", "zpool status", "zfs list -t snapshot"],
+                &["zfs destroy a", "nft -f list"],
+            ),
+        ],
     ),
     subcommands(
         &[
