@@ -330,7 +330,7 @@ pub(super) async fn drive(
     let task = setting.coordinator.root(task)?;
     let stop = CancellationToken::new();
     let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
-    let mut screen = Screen::new(printing, setting.look, &setting.coordinator.state(task)?);
+    let mut screen = Screen::new(printing, setting.look, task, &setting.coordinator.state(task)?);
     let mut typed = ask::Typed::default();
     loop {
         let segment = segment(setting, task, &mut screen, &stop, &mut interrupts);
@@ -396,7 +396,11 @@ async fn segment(
     interrupts: &mut Interrupts,
 ) -> Result<Option<TaskResult>, Failure> {
     let coordinator = &setting.coordinator;
-    let mut following = coordinator.follow(task, last_seq(setting, task)?);
+    let from = last_seq(setting, task)?;
+    let mut following = match screen.shows_all() {
+        true => coordinator.follow_all(task, from)?,
+        false => coordinator.follow(task, from),
+    };
     let mut frames = tokio::time::interval(pages::FRAME);
     let live = screen.is_live();
     // On a worker, where what it waits for arrives: on this thread, which shows, each event would cost a

@@ -10,9 +10,9 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use windlass_agent::Preview;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::event::{
-    AgentStart, BudgetKind, Event, LlmResponse, Record, ToolCall, ToolResult,
+    AgentStart, BudgetKind, Event, LlmResponse, Record, SubAgentSpawn, ToolCall, ToolResult,
 };
-use windlass_core::id::CallId;
+use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::{Finish, ToolRequest};
 use windlass_core::plan::WorkingPlan;
 use windlass_core::state::{Stage, TaskState};
@@ -38,6 +38,7 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 
 /// A run as it goes on.
 pub struct Screen {
+    task: TaskId,
     printing: Printing,
     look: Look,
     meter: Meter,
@@ -54,12 +55,17 @@ pub struct Screen {
     asked: BTreeMap<CallId, String>,
     /// Why it was last parked.
     parked: Option<StatusReason>,
+    /// What the sub-agents at work are called.
+    below: BTreeMap<TaskId, String>,
 }
 
 impl Screen {
     /// A screen for one run of a task that stands here.
-    pub fn new(printing: &Printing, look: Look, state: &TaskState) -> Self {
+    pub fn new(printing: &Printing, look: Look, task: TaskId, state: &TaskState) -> Self {
+        let below = state.sub_agents.values().map(|spawn| (spawn.task_id, spawn.label.clone()));
         Self {
+            task,
+            below: below.collect(),
             printing: printing.clone(),
             look,
             meter: Meter::of(state),
@@ -90,11 +96,22 @@ impl Screen {
         self.printing.json || self.shows_progress()
     }
 
+    /// Whether what sub-agents do is shown too.
+    pub fn shows_all(&self) -> bool {
+        !self.printing.json && self.shows_progress()
+    }
+
     /// Shows one event.
     pub fn event(&mut self, record: &Record) {
         if self.printing.json {
             out(&windlass_agent::trace::entry(record));
             return;
+        }
+        if let Event::SubAgentSpawn(spawn) = &record.event {
+            self.below.insert(spawn.task_id, spawn.label.clone());
+        }
+        if record.task != self.task {
+            return self.event_below(record);
         }
         self.take_in(&record.event);
         if self.shows_progress() {
@@ -108,6 +125,31 @@ impl Screen {
             &record.event
         {
             self.asked.remove(call);
+        }
+        self.draw();
+    }
+
+    /// Shows what a sub-agent does: a line for each call, told from the task's own by whose it is.
+    fn event_below(&mut self, record: &Record) {
+        if !self.shows_progress() {
+            return;
+        }
+        let who = self.below.get(&record.task).map_or("sub-agent", String::as_str);
+        let width = self.width();
+        let line = |what: &str| one_line(&plain(&format!("{who}: {what}")), width);
+        match &record.event {
+            Event::LlmRequest(_) => self.now = line("thinking"),
+            // Has an event of its own.
+            Event::ToolCall(call) if call.tool == "spawn_agent" => return,
+            Event::ToolCall(call) => {
+                self.now = line(&words::call(&call.tool, &call.arguments, width));
+                self.say(&self.look.notes.dim(&format!("  {}", self.now)));
+            }
+            Event::SubAgentSpawn(spawn) => {
+                let line = line(&spawned(spawn));
+                self.say(&self.look.notes.dim(&format!("  {line}")));
+            }
+            _ => return,
         }
         self.draw();
     }
@@ -235,7 +277,7 @@ impl Screen {
             Event::LlmResponse(response) => self.reply_lines(response),
             Event::ToolCall(call) => match call.tool.as_str() {
                 // What these do has an event of its own.
-                "update_plan" | "publish_deliverable" | "ask_user" => Vec::new(),
+                "update_plan" | "publish_deliverable" | "ask_user" | "spawn_agent" => Vec::new(),
                 "bash" => {
                     vec![paint.bold(&words::call(&call.tool, &call.arguments, width))]
                 }
@@ -274,9 +316,7 @@ impl Screen {
                 "context made shorter: {} turns summarized, {} kept, {} → {} tokens",
                 end.summarized_turns, end.kept_turns, end.tokens_before, end.tokens_after
             )))],
-            Event::SubAgentSpawn(spawn) => {
-                vec![text(&format!("↳ {} ({})", spawn.label, spawn.task_id))]
-            }
+            Event::SubAgentSpawn(spawn) => vec![text(&spawned(spawn))],
             Event::SubAgentComplete(done) => {
                 let said = done.error.as_deref().filter(|_| done.output.is_empty());
                 let said = said.unwrap_or(&done.output);
@@ -386,6 +426,11 @@ fn at_hand(state: &TaskState) -> Option<String> {
     let call = state.open_calls.first()?;
     let Stage::Started(call) = &call.stage else { return None };
     Some(words::call(&call.tool, &call.arguments, PIPED_WIDTH))
+}
+
+/// Who is sent off to do what, and the name to ask about it by.
+fn spawned(spawn: &SubAgentSpawn) -> String {
+    format!("↳ {} ({}): {}", spawn.label, spawn.task_id, spawn.task)
 }
 
 /// Who works, on what model, and where; why there is said where the line has room for it.

@@ -9,6 +9,7 @@ mod spine;
 mod bad_input;
 mod owners;
 mod long_agents;
+mod long_watched;
 mod long_compaction;
 mod long_summaries;
 mod long_memory;
