@@ -354,3 +354,16 @@ fn the_configured_profile_holds_unless_a_flag_says_otherwise() {
     let watch = ["schedule", "add", "--monitor", "watch", "--check", "done?", "--every", "1h"];
     assert_eq!(axes(&watch), "build | autonomous | restricted | smart");
 }
+
+/// A typo in a command costs a turn, not the night.
+#[test]
+fn a_command_with_a_syntax_error_parks_no_task() {
+    let program = Program::playing(
+        "replies: [{bash: 'echo \"never closed'}, {bash: 'echo closed > closed'}, {say: mended}]",
+    );
+    let ran = program.windlass(&["run", "say something"]).expect(0);
+    assert_eq!(ran.stdout.trim(), "mended");
+    assert_eq!(program.file("closed"), "closed\n");
+    let told = program.server.requests()[1].json().to_string();
+    assert!(told.contains("bash cannot read this command"), "{told}");
+}

@@ -65,7 +65,7 @@ impl Explanation {
             trusted: under(PermissionProfile::Trusted),
             unrestricted: under(PermissionProfile::Unrestricted),
         };
-        let Reading { assessment, commands } = reading;
+        let Reading { assessment, commands, .. } = reading;
         Self {
             command: command.to_owned(),
             risk: assessment.risk,

@@ -17,6 +17,15 @@ use super::{Shell, exit_words, out_of_memory};
 use crate::schema;
 use crate::tool::{Call, Category, Prepared, Tool, World};
 
+/// How bash ends when it is given text that is no command.
+const SYNTAX_CODE: i32 = 2;
+
+/// What is kept of what bash says of such a text.
+const SYNTAX_BYTES: usize = 2000;
+
+/// Looking at a text takes a moment.
+const SYNTAX_TIMEOUT: Duration = Duration::from_secs(10);
+
 pub(super) struct Bash;
 
 #[derive(Deserialize, JsonSchema)]
@@ -54,15 +63,20 @@ impl Tool for Bash {
     }
 
     fn prepare(&self, world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let prepared = prepare(world.clone(), call);
-        Box::pin(std::future::ready(prepared))
+        Box::pin(prepare(world.clone(), call))
     }
 }
 
-fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
+async fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
     let given: Arguments = serde_json::from_value(call.arguments.take())
         .map_err(|error| Outcome::error(format!("The arguments of `bash` do not fit: {error}")))?;
     let reading = world.shell.read(&given.command, &directory(&world, &call));
+    // Nobody need be asked about what no shell would take.
+    if !reading.parsed
+        && let Some(error) = world.shell.syntax_error(&given.command).await
+    {
+        return Err(error);
+    }
     let assessment = reading.assessment.clone();
     // Running a command that only looks once more does no harm (§15.6).
     let background = given.background.unwrap_or(false);
@@ -122,6 +136,29 @@ async fn run(world: &World, call: &Call, given: Arguments) -> Outcome {
 }
 
 impl Shell {
+    /// What the shell itself finds wrong with a text that could not be read; it runs nothing of it.
+    async fn syntax_error(&self, text: &str) -> Option<Outcome> {
+        let argv = ["bash", "-n", "-c", text].map(str::to_owned).to_vec();
+        let command = Command {
+            argv: Some(argv),
+            timeout: Some(SYNTAX_TIMEOUT),
+            ..Command::script("syntax", "", self.start_directory())
+        };
+        let mut running = self.sandbox.start(command).await.ok()?;
+        let mut said = Vec::new();
+        while let Some(chunk) = running.next().await {
+            said.extend_from_slice(&chunk.bytes[..chunk.bytes.len().min(SYNTAX_BYTES)]);
+            said.truncate(SYNTAX_BYTES);
+        }
+        let said = String::from_utf8_lossy(&said);
+        (running.wait().await.exit == Exit::Code(SYNTAX_CODE)).then(|| {
+            let said = said.trim();
+            Outcome::error(format!(
+                "bash cannot read this command, so nothing of it was run. Mend its syntax and call again:\n{said}"
+            ))
+        })
+    }
+
     /// Starts a command; in the workspace when its directory is gone, and then with a note that says so.
     pub(super) async fn start(
         &self,

@@ -24,6 +24,34 @@ async fn a_failing_command_tells_its_exit_code() {
     assert_eq!(outcome.text, "no such name\n[exit code 101]");
 }
 
+/// Bash runs each line before it reads the next: had it been run, the first would have left its mark.
+#[tokio::test]
+async fn what_bash_cannot_read_is_sent_back_with_its_own_words_and_nothing_of_it_runs() {
+    let mut bench = Bench::new();
+    let texts = [
+        ("echo ran > mark\nif true; then", "syntax error: unexpected end of file"),
+        ("echo ran > mark\necho \"never closed", "unexpected EOF while looking for matching"),
+        ("echo ran > mark\n; )", "syntax error near unexpected token"),
+    ];
+    for (text, wrong) in texts {
+        let said = bench.error("bash", json!({ "command": text })).await;
+        assert!(
+            said.starts_with("bash cannot read this command, so nothing of it was run."),
+            "{said}"
+        );
+        assert!(said.contains(wrong), "{said}");
+        assert!(!bench.path("mark").exists(), "{text}");
+    }
+}
+
+/// O-29: what bash would take and cannot be read beforehand is as risky as before.
+#[tokio::test]
+async fn what_only_bash_can_read_is_still_asked_about() {
+    let mut bench = Bench::new();
+    let said = bench.assessed("bash", json!({ "command": "cat <<END\nnever ended" })).await;
+    assert!(said.starts_with("opaque HIGH: cannot be read"), "{said}");
+}
+
 #[tokio::test]
 async fn a_command_ended_by_a_signal_says_which() {
     let mut bench = Bench::new();

@@ -154,6 +154,8 @@ pub struct Reading {
     pub assessment: Assessment,
     /// Every command found, as a tree.
     pub commands: Vec<Command>,
+    /// Whether the text could be taken apart; one that could not may be none that a shell takes either.
+    pub parsed: bool,
 }
 
 impl Reading {
@@ -171,8 +173,11 @@ impl Reading {
     }
 
     fn of(commands: Vec<Command>) -> Self {
-        let mut reading =
-            Self { assessment: Assessment::of(Class::Read, "it runs nothing"), commands };
+        let mut reading = Self {
+            assessment: Assessment::of(Class::Read, "it runs nothing"),
+            commands,
+            parsed: true,
+        };
         let mut worst: Option<&Assessment> = None;
         let (mut class, mut risk) = (Class::Read, Risk::Low);
         let all = reading.flat();

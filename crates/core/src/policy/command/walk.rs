@@ -55,6 +55,8 @@ pub(super) struct Walk<'c> {
     judged: usize,
     bytes: usize,
     stack: Stack,
+    /// Whether the whole text could be taken apart.
+    parsed: bool,
 }
 
 /// Reads a whole text.
@@ -72,9 +74,10 @@ pub(super) fn read(script: &str, context: &Context, stack: Stack) -> Reading {
         judged: 0,
         bytes: 0,
         stack,
+        parsed: true,
     };
     walk.script(script, How::Direct);
-    Reading::of(walk.found)
+    Reading { parsed: walk.parsed, ..Reading::of(walk.found) }
 }
 
 /// A command that stands for text nobody can read.
@@ -94,6 +97,7 @@ impl Walk<'_> {
         match self.parse(text) {
             Ok(nodes) => self.deeper(how, |walk| walk.list(&nodes)),
             Err(unreadable) => {
+                self.parsed &= self.depth > 0;
                 let how = std::mem::replace(&mut self.how, how);
                 self.note_unreadable(text, &unreadable.0);
                 self.salvage(text);
