@@ -104,6 +104,15 @@ fn a_descriptor_beyond_any_limit_is_refused() {
     is_refused("ls 99999999999>x", "descriptor");
 }
 
+/// The tokenizer panicked on it.
+#[test]
+fn a_here_document_in_an_expansion_is_refused() {
+    is_refused("${x:-<<E\n}\nE\n", "here-document in an expansion");
+    is_refused("echo ${x:-${y:-<<-'E'\n}}", "here-document in an expansion");
+    let found = read("cat <<E\n${x:-y}\nE\necho ${z} <<<${w}", &context()).assessment;
+    assert_eq!(found.risk, Risk::Low, "{found:?}");
+}
+
 #[test]
 fn text_that_is_not_utf_8_is_opaque_and_what_can_be_read_still_counts() {
     let found = read_bytes(b"ls \xff", &context()).assessment;

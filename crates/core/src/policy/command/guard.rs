@@ -52,6 +52,9 @@ pub(super) fn before_tokens(text: &str) -> Result<(), Unreadable> {
     if expansions > MOST_EXPANSIONS {
         return Err(Unreadable::because(format!("it has more than {MOST_EXPANSIONS} expansions")));
     }
+    if here_document_in_expansion(bytes) {
+        return Err(Unreadable::because("it has a here-document in an expansion"));
+    }
     // The grammar panics on a descriptor number beyond 32 bits.
     let mut digits = 0;
     for byte in bytes {
@@ -64,6 +67,21 @@ pub(super) fn before_tokens(text: &str) -> Result<(), Unreadable> {
         }
     }
     Ok(())
+}
+
+/// Whether `<<` stands in `${…}`. To bash it is text there; the tokenizer looks for the rest of the document and
+/// panics where it does not come.
+fn here_document_in_expansion(bytes: &[u8]) -> bool {
+    let mut open = 0_usize;
+    for pair in bytes.windows(2) {
+        match pair {
+            [b'$', b'{'] => open += 1,
+            [b'}', _] => open = open.saturating_sub(1),
+            [b'<', b'<'] if open > 0 => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Refuses tokens that the grammar must not see.

@@ -134,7 +134,13 @@ fn with_open_patterns(text: &str) -> String {
     result
 }
 
+/// Parses, and takes a panic of the grammar's, which is not ours, for one more thing that it cannot read.
 fn parse_with(text: &str, extended_globs: bool) -> Result<Vec<Node>, Unreadable> {
+    std::panic::catch_unwind(|| parse_once(text, extended_globs))
+        .unwrap_or_else(|_| Err(Unreadable::because("it breaks the reader of commands")))
+}
+
+fn parse_once(text: &str, extended_globs: bool) -> Result<Vec<Node>, Unreadable> {
     let options =
         ParserOptions { enable_extended_globbing: extended_globs, ..ParserOptions::default() };
     let mut tokens = brush_parser::uncached_tokenize_str(text, &options.tokenizer_options())
