@@ -30,6 +30,20 @@ const PLACEHOLDER: &str = "kill -61 $$ ";
 /// The number of the descriptor that a waiting shell reads its start-up file from: the first after the streams.
 pub const START_UP: i32 = 3;
 
+/// What begins so in the environment has bash start otherwise, say more or run other things than we count on.
+const SHOWS: &[&str] = &[
+    "BASH_ENV=",
+    "BASH_FUNC_",
+    "BASH_COMPAT=",
+    "BASHOPTS=",
+    "LD_DEBUG",
+    "POSIXLY_CORRECT=",
+    "SECONDS=",
+    "SHELLOPTS=",
+    "SSH_CLIENT=",
+    "SSH2_CLIENT=",
+];
+
 /// Where a script runs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Surroundings {
@@ -43,7 +57,7 @@ impl Surroundings {
         let fit = start.argv.is_empty()
             && !start.stdin
             && shell.ends_with("/bash")
-            && !start.env.iter().any(|entry| entry.starts_with("BASH_ENV="));
+            && !start.env.iter().any(|entry| SHOWS.iter().any(|name| entry.starts_with(name)));
         fit.then(|| Self { env: start.env.clone(), cwd: start.cwd.clone() })
     }
 }
@@ -107,7 +121,8 @@ impl Waiting {
         // is given with this value's.
         sys::send(&self.start_up, text.as_bytes())?;
         found.memory.write_all_at(&script, found.room).inspect_err(|_| {
-            let _ = found.memory.write_all_at(PLACEHOLDER.as_bytes(), found.room);
+            // Half a script must not run. Its minder has not taken it in, so that the number is still its own.
+            sys::kill(found.pid, sys::SIGKILL);
         })
     }
 }

@@ -292,20 +292,19 @@ impl<'a> Inner<'a> {
 
     fn take_signals(&mut self) {
         let mut ended = false;
-        let commands = &mut self.commands;
+        let (commands, spare) = (&mut self.commands, &mut self.spare);
         sys::pending(&self.signals, |number, fd| {
             if number == sys::SIGCHLD {
                 ended = true;
-            } else {
-                for command in commands.values_mut() {
-                    if command.output.announce(fd) {
-                        break;
-                    }
-                }
+            } else if !commands.values_mut().any(|command| command.output.announce(fd))
+                && let Some(spare) = spare
+            {
+                spare.announce(fd);
             }
         });
         if ended {
             self.reap();
+            self.end_orphans();
         }
     }
 
@@ -319,16 +318,32 @@ impl<'a> Inner<'a> {
                 }
             }
         }
-        self.end_orphans();
     }
 
     /// A minder that was killed leaves its tree to us.
-    fn end_orphans(&self) {
-        let bereft =
-            |command: &Command| command.gone && command.ended.is_none() && !command.refused;
-        if !self.commands.values().any(bereft) {
-            return;
+    fn end_orphans(&mut self) {
+        for _ in 0..100 {
+            let bereft =
+                |command: &Command| command.gone && command.ended.is_none() && !command.refused;
+            if !self.commands.values().any(bereft) {
+                return;
+            }
+            let orphans = self.orphans();
+            if orphans.is_empty() {
+                return;
+            }
+            // Stopped first, so that fewer are born while the others are ended.
+            for signal in [sys::SIGSTOP, sys::SIGKILL] {
+                for &pid in &orphans {
+                    sys::kill(pid, signal);
+                }
+            }
+            self.reap();
         }
+    }
+
+    /// Everyone below us whom no living minder minds.
+    fn orphans(&self) -> Vec<i32> {
         let minders: Vec<i32> = self
             .commands
             .values()
@@ -340,22 +355,8 @@ impl<'a> Inner<'a> {
             .iter()
             .flat_map(|&minder| [vec![minder], minder::descendants(minder)].concat())
             .collect();
-        for _ in 0..100 {
-            let orphans: Vec<i32> = minder::descendants(sys::getpid())
-                .into_iter()
-                .filter(|pid| !kept.contains(pid))
-                .collect();
-            if orphans.is_empty() {
-                return;
-            }
-            // Stopped first, so that fewer are born while the others are ended.
-            for signal in [sys::SIGSTOP, sys::SIGKILL] {
-                for &pid in &orphans {
-                    sys::kill(pid, signal);
-                }
-            }
-            while matches!(sys::reap(), Ok(Some(_))) {}
-        }
+        let all = minder::descendants(sys::getpid());
+        all.into_iter().filter(|pid| !kept.contains(pid)).collect()
     }
 
     fn serve_one(&mut self, source: Source, events: i16) {
@@ -363,9 +364,7 @@ impl<'a> Inner<'a> {
             Source::From => self.receive(),
             Source::To | Source::Signals => {}
             Source::Spare => {
-                if let Some(spare) = &mut self.spare {
-                    spare.hear(&self.shell);
-                }
+                self.spare.take_if(|spare| !spare.hear(&self.shell));
             }
             Source::Listener => self.accept(),
             Source::Control(id) => {

@@ -4,13 +4,14 @@
 //! - Every descendant is found: in a process namespace of its own the minder is process 1 and the kernel
 //!   ends all with it; elsewhere it is the reaper of orphans, so none leaves its tree.
 //! - The minder gave up everything the command gives up, before the command exists.
-//! - It minds another command only when nothing is left of the one before: what the kernel shows as its
-//!   children is then nobody.
+//! - It minds another command only when nothing is left of the one before: no child, and nothing that this could
+//!   have set of the minder itself.
 //! - It shares its working directory with the command's main process (`CLONE_FS`), so the last one is
 //!   known however that process ended, and nothing the command prints can forge it.
 
 mod begin;
 mod tree;
+mod untouched;
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -21,6 +22,7 @@ use crate::protocol::{Isolation, Start};
 use crate::sys;
 use crate::talk::{self, Again, Word};
 use begin::Main;
+use untouched::Settings;
 pub use tree::{children, descendants};
 
 /// How long what a foreground command left behind may take to end by itself (a `tee` still writing),
@@ -56,19 +58,27 @@ pub fn mind(plan: Plan<'_>) -> ! {
         sys::restore_open_files(open_files);
     }
     let first = isolation == Isolation::Namespaces;
-    let (signals, mut main) = begin::prepare(first, confinement, &streams, &control)
-        .and_then(|signals| Ok((signals, begin::new(start, shell, &streams, &control)?)))
+    let signals = begin::prepare(first, confinement, &streams, &control)
+        .unwrap_or_else(|refusal| refuse(refusal, &control));
+    let settings = Settings::now();
+    let mut main = begin::new(start, shell, &streams, &control)
         .unwrap_or_else(|refusal| refuse(refusal, &control));
     let [input, out, err] = streams;
     drop(input);
     let mut held = [out, err];
     loop {
         Minder::of(main, held, first, &control, &signals).run();
+        // Nobody is left who could change them after this look.
+        if settings.is_none() || Settings::now() != settings {
+            break;
+        }
         let Some(again) = Again::wait(&control) else { break };
         held = again.streams;
         main = begin::next(again.ahead, shell, &held, &control)
             .unwrap_or_else(|refusal| refuse(refusal, &control));
     }
+    // Nothing said from here on is heard.
+    drop(control);
     if first {
         sys::wait(&mut [], LEAVE_MS);
     }

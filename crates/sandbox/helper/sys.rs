@@ -99,6 +99,9 @@ pub mod number {
         pub const CAPSET: i64 = 126;
         pub const PIVOT_ROOT: i64 = 155;
         pub const SECCOMP: i64 = 317;
+        pub const SCHED_GETATTR: i64 = 315;
+        pub const SCHED_GETAFFINITY: i64 = 204;
+        pub const IOPRIO_GET: i64 = 252;
     }
     #[cfg(target_arch = "aarch64")]
     mod arch {
@@ -111,6 +114,9 @@ pub mod number {
         pub const CAPSET: i64 = 91;
         pub const PIVOT_ROOT: i64 = 41;
         pub const SECCOMP: i64 = 277;
+        pub const SCHED_GETATTR: i64 = 275;
+        pub const SCHED_GETAFFINITY: i64 = 123;
+        pub const IOPRIO_GET: i64 = 31;
     }
     pub use arch::*;
     pub const CLOSE_RANGE: i64 = 436;
@@ -296,10 +302,10 @@ pub fn block(signals: &[i32]) {
     unsafe { sigprocmask(0, &SigSet::of(signals), std::ptr::null_mut()) };
 }
 
-/// Blocks nothing any more.
-pub fn unblock() {
+/// Blocks these and no others.
+pub fn block_only(signals: &[i32]) {
     // SAFETY: the set lives through the call. SIG_SETMASK is 2.
-    unsafe { sigprocmask(2, &SigSet::of(&[]), std::ptr::null_mut()) };
+    unsafe { sigprocmask(2, &SigSet::of(signals), std::ptr::null_mut()) };
 }
 
 /// Has signals do what they do by themselves; what is ignored here would be ignored in programs started.
@@ -400,6 +406,13 @@ pub fn raise_open_files() -> [u64; 2] {
 pub fn restore_open_files(before: [u64; 2]) {
     // SAFETY: an `rlimit` structure; 7 is RLIMIT_NOFILE.
     unsafe { setrlimit(7, &raw const before) };
+}
+
+/// A limit as it is, soft and hard.
+pub fn limit_of(resource: u32) -> Option<[u64; 2]> {
+    let mut now = [0u64; 2];
+    // SAFETY: an `rlimit` structure.
+    (unsafe { getrlimit(resource, &raw mut now) } == 0).then_some(now)
 }
 
 /// Lowers a limit; one that is lower already stays.

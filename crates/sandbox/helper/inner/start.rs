@@ -30,34 +30,36 @@ pub(super) struct Spare {
     pub(super) minder: i32,
     control: OwnedFd,
     output: Output,
-    shell: Shell,
-}
-
-/// What a spare minder has started ahead.
-enum Shell {
-    None,
-    /// The minder was asked for it, and has not said yet that it is done.
-    Coming(Waiting),
-    Ready(Waiting),
+    /// Whether it has said that it waits.
+    ready: bool,
+    /// The shell that it has started ahead.
+    shell: Option<Waiting>,
 }
 
 impl Spare {
     /// The descriptor to hear on that it is ready.
     pub(super) fn coming(&self) -> Option<RawFd> {
-        matches!(self.shell, Shell::Coming(_)).then(|| self.control.as_raw_fd())
+        (!self.ready).then(|| self.control.as_raw_fd())
     }
 
-    /// Takes the word of a minder that is ready, and lays hands on its shell.
-    pub(super) fn hear(&mut self, shell: &str) {
+    /// Takes the word of a minder that is ready, and lays hands on its shell. False when it will never be.
+    pub(super) fn hear(&mut self, shell: &str) -> bool {
         let mut packet = [0; 1024];
-        let Ok(count) = sys::receive(&self.control, &mut packet) else { return };
-        let said = Word::parse(&packet[..count]);
-        if let Shell::Coming(mut waiting) = std::mem::replace(&mut self.shell, Shell::None)
-            && matches!(said, Some(Word::Ready))
-        {
-            waiting.find(self.minder, shell);
-            self.shell = Shell::Ready(waiting);
+        match sys::receive(&self.control, &mut packet) {
+            Err(error) if sys::errno(&error) == sys::EAGAIN => return true,
+            Ok(count) if matches!(Word::parse(&packet[..count]), Some(Word::Ready)) => {}
+            Ok(_) | Err(_) => return false,
         }
+        self.ready = true;
+        if let Some(waiting) = &mut self.shell {
+            waiting.find(self.minder, shell);
+        }
+        true
+    }
+
+    /// A write of its shell was announced, if it was one.
+    pub(super) fn announce(&mut self, fd: RawFd) -> bool {
+        self.output.announce(fd)
     }
 }
 
@@ -66,23 +68,18 @@ impl Inner<'_> {
         if let Some(surroundings) = Surroundings::of(&start, &self.shell) {
             self.usual = Some(surroundings);
         }
-        if let Some(mut spare) = self.spare.take_if(|_| !start.stdin) {
-            let given = self.give(&mut spare, &start);
-            let told = match given {
-                true => Told::Given { background: start.background },
-                false => Told::New(start.clone()),
-            };
-            // One that has its script runs it, whether or not its minder lives to hear so.
-            if told.send(&spare.control).is_ok() || given {
-                let Spare { minder, control, output, .. } = spare;
-                self.watch(&start, minder, control, output, None);
-                if given {
-                    Report::Started { id: start.id }.write(&mut self.out);
-                }
-                return Ok(());
-            }
-            // It hears that nothing will come, and goes.
+        if start.stdin && self.setup.isolation == Isolation::Container {
+            // It would be seen by this one, which does not use it.
+            self.spare = None;
         }
+        if let Some(mut spare) = self.spare.take_if(|_| !start.stdin)
+            && self.hand_over(&mut spare, &start)
+        {
+            let Spare { minder, control, output, .. } = spare;
+            self.watch(&start, minder, control, output, None);
+            return Ok(());
+        }
+        // One that is not used hears that nothing will come, and goes.
         let (output, out, err) = Output::open(self.announced, self.owner())?;
         let (control, theirs) = sys::packets()?;
         let (stdin, input) = if start.stdin {
@@ -169,12 +166,11 @@ impl Inner<'_> {
     }
 
     /// Has the minder of a command that ended wait for the next: only where a namespace of its own, or the
-    /// container's, ends all, and one is enough. In a container commands see each other's processes, so that none
-    /// waits there while another runs.
+    /// container's, ends all, and one is enough. None waits while another command runs: in a container they see each
+    /// other's processes, and elsewhere the one that ended may have handed its view of them on.
     pub(super) fn keep(&mut self, command: Command) {
         let may = match self.setup.isolation {
-            Isolation::Namespaces => true,
-            Isolation::Container => self.commands.is_empty(),
+            Isolation::Namespaces | Isolation::Container => self.commands.is_empty(),
             Isolation::Host | Isolation::Landlock => false,
         };
         let lives = !command.gone && command.ended.is_some();
@@ -187,29 +183,38 @@ impl Inner<'_> {
     fn ask_again(&mut self, minder: i32, control: OwnedFd) -> io::Result<Spare> {
         let (output, out, err) = Output::open(self.announced, self.owner())?;
         let (shell, ahead) = match self.usual.clone().filter(|_| self.not_found < NEVER_FOUND) {
-            None => (Shell::None, None),
+            None => (None, None),
             Some(usual) => {
                 let (from, to) = self.pipe_in()?;
-                (Shell::Coming(Waiting::new(usual.clone(), to)), Some((usual, from)))
+                (Some(Waiting::new(usual.clone(), to)), Some((usual, from)))
             }
         };
         Again { streams: [out, err], ahead }.send(&control)?;
-        Ok(Spare { minder, control, output, shell })
+        Ok(Spare { minder, control, output, ready: false, shell })
     }
 
-    /// Has the shell that waits run this; false when a new one must.
-    fn give(&mut self, spare: &mut Spare, start: &Start) -> bool {
+    /// Has a minder that waits run this, by its shell or, where it has none, by a new one. False when it does not,
+    /// and nothing was run.
+    fn hand_over(&mut self, spare: &mut Spare, start: &Start) -> bool {
         if let Some(fd) = spare.coming() {
             sys::wait(&mut [sys::PollFd { fd, events: sys::POLLIN, revents: 0 }], GETS_READY_MS);
-            spare.hear(&self.shell);
+            if !spare.hear(&self.shell) || !spare.ready {
+                return false;
+            }
         }
-        let Shell::Ready(mut waiting) = std::mem::replace(&mut spare.shell, Shell::None) else {
-            return false;
+        let Some(mut waiting) = spare.shell.take() else {
+            return Told::New(start.clone()).send(&spare.control).is_ok();
         };
         self.not_found = match waiting.find(spare.minder, &self.shell) {
             true => 0,
             false => self.not_found + 1,
         };
-        waiting.give(start, &self.shell).is_ok()
+        if waiting.give(start, &self.shell).is_err() {
+            return false;
+        }
+        // It has its script and runs it, whether or not its minder lives to hear so.
+        let _ = Told::Given { background: start.background }.send(&spare.control);
+        Report::Started { id: start.id }.write(&mut self.out);
+        true
     }
 }

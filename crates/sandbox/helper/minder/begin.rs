@@ -27,7 +27,8 @@ pub fn prepare(
         sys::set_process(sys::PR_SET_CHILD_SUBREAPER, 1)
             .map_err(|error| ("adopt orphans".to_owned(), error))?;
     }
-    sys::block(&[sys::SIGCHLD]);
+    // What else its command sends it does not wait for the next.
+    sys::block_only(&[sys::SIGCHLD]);
     let signals = sys::signals(&[sys::SIGCHLD]).map_err(|error| ("signals".to_owned(), error))?;
     if let Some(confinement) = confinement {
         confinement.put_on().map_err(|(stage, error)| (stage.to_owned(), error))?;
@@ -78,13 +79,9 @@ pub fn next(
     Word::Ready.send(control);
     match (Told::wait(control), waiting) {
         (Some(Told::Given { background }), Some(pid)) => Ok(Main { pid, background }),
-        (Some(Told::New(start)), waiting) => {
-            if let Some(unused) = waiting {
-                sys::kill(unused, sys::SIGKILL);
-            }
-            new(&start, shell, &streams, control)
-        }
-        (None, _) | (Some(Told::Given { .. }), None) => sys::_exit(0),
+        (Some(Told::New(start)), None) => new(&start, shell, &streams, control),
+        // A shell that is not used may have printed already; another minder's streams are clean.
+        (None | Some(Told::New(_)), _) | (Some(Told::Given { .. }), None) => sys::_exit(0),
     }
 }
 
@@ -103,7 +100,7 @@ fn spawn(
 ) -> io::Result<i32> {
     let prepare = || {
         sys::setsid();
-        sys::unblock();
+        sys::block_only(&[]);
         sys::heed(std::iter::once(sys::SIGPIPE));
         for (number, stream) in streams.iter().enumerate() {
             sys::dup2(stream.as_raw_fd(), number as i32);

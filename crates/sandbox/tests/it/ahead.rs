@@ -3,7 +3,7 @@
 use std::fs;
 
 use windlass_sandbox::local::Config;
-use windlass_sandbox::{Command, Exit, Sandbox};
+use windlass_sandbox::{Command, Exit, Sandbox, Stdin};
 
 use crate::support::{Any, Place, Tested, finish, is_root, mark, run, script, until};
 use crate::{SANDBOX, everyone};
@@ -244,6 +244,139 @@ fn shells_that_are_given_their_scripts_as_soon_as_they_can_be_have_all_they_need
         assert!(expected.starts_with(&format!("{mark} none /")), "{expected}");
         for _ in 0..200 {
             assert_eq!(run(&sandbox, text).await.ok(), expected);
+        }
+    });
+}
+
+/// Limits and scheduling of a process can be set by anyone of its user, so also by a command for its minder.
+#[test]
+fn what_a_command_sets_of_its_minder_no_other_command_has() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let (sandbox, _) = marked_sandbox(&place).await;
+        let ask =
+            "ulimit -n; ulimit -f; nice; nproc; chrt -p $$ | sed 's/pid [0-9]*//'; ionice -p $$";
+        let before = run(&sandbox, ask).await.both;
+        for set in [
+            "prlimit --pid $PPID --nofile=40:40",
+            "prlimit --pid $PPID --fsize=8192:8192",
+            "prlimit --pid $PPID --as=1:1",
+            "renice -n 19 -p $PPID",
+            "taskset -p 1 $PPID",
+            "chrt -i -p 0 $PPID",
+            "ionice -c 3 -p $PPID",
+        ] {
+            run(&sandbox, set).await;
+            for _ in 0..2 {
+                assert_eq!(run(&sandbox, ask).await.both, before, "{set}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_minder_that_cannot_take_another_command_costs_none() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        for _ in 0..5 {
+            let (sandbox, _) = marked_sandbox(&place).await;
+            let program = |words: &[&str]| {
+                let argv = words.iter().map(|&word| word.to_owned()).collect();
+                Command { argv: Some(argv), ..script(&sandbox, "") }
+            };
+            let set = ["sh", "-c", "prlimit --pid $PPID --nofile=4:4; true"];
+            finish(sandbox.start(program(&set)).await.unwrap()).await.ok();
+            let said = finish(sandbox.start(program(&["echo", "ran"])).await.unwrap()).await.ok();
+            assert_eq!(said, "ran\n");
+        }
+    });
+}
+
+#[test]
+fn signals_sent_to_a_minder_do_not_wait_for_the_next_command() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.local().await;
+        run(&local, "for signal in 29 34 40 64; do kill -$signal 1; done").await;
+        let pending = run(&local, "grep -E 'SigBlk|ShdPnd' /proc/1/status").await.ok();
+        let lines: Vec<_> = pending.lines().collect();
+        assert_eq!(lines, ["ShdPnd:\t0000000000000000", "SigBlk:\t0000000000010000"]);
+        local.stop().await;
+    });
+}
+
+/// A locale that is missing: bash says so when it starts, and it starts before it has a script.
+#[test]
+fn what_a_shell_says_while_it_waits_is_heard_once_in_its_place_and_by_nobody_else() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let mut config = place.config();
+        config.environment.push(("LC_ALL".to_owned(), "xx_YY.UTF-8".to_owned()));
+        let sandbox = place.open(config).await.unwrap();
+        let text = "for i in 1 2 3 4 5 6; do echo o$i; echo e$i >&2; done";
+        let new = run(&sandbox, text).await.ok();
+        assert!(new.contains("cannot change locale"), "{new}");
+        for _ in 0..4 {
+            assert_eq!(run(&sandbox, text).await.ok(), new);
+        }
+        let argv = ["echo", "hi"].map(str::to_owned).to_vec();
+        let plain = Command { argv: Some(argv), ..script(&sandbox, "") };
+        assert_eq!(finish(sandbox.start(plain).await.unwrap()).await.ok(), "hi\n");
+        run(&sandbox, text).await.ok();
+        let long = format!("echo {} | wc -c", "x".repeat(5000));
+        let said = run(&sandbox, &long).await.ok();
+        assert_eq!(said.matches("cannot change locale").count(), 1, "{said}");
+    });
+}
+
+#[test]
+fn where_the_environment_would_show_it_no_shell_is_started_ahead() {
+    everyone!(|who| async move {
+        for (name, value) in [
+            ("SHELLOPTS", "xtrace"),
+            ("SSH_CLIENT", "1 2 3"),
+            ("BASH_FUNC_unset%%", "() { echo another unset; }"),
+            ("SECONDS", "100"),
+        ] {
+            let place = Place::new(who);
+            let mut config = place.config();
+            config.environment.push((name.to_owned(), value.to_owned()));
+            let config = Config { environment_names: vec![name.to_owned()], ..config };
+            let sandbox = place.open(config).await.unwrap();
+            let rc = "echo 'echo my own' > ~/.bashrc; unset BASH_ENV; echo ${SECONDS%?}";
+            run(&sandbox, rc).await.ok();
+            let new = run(&sandbox, rc).await.ok();
+            for _ in 0..3 {
+                assert_eq!(run(&sandbox, rc).await.ok(), new, "{name}");
+            }
+        }
+    });
+}
+
+/// One that ends may have handed its view of its processes to one that goes on.
+#[test]
+fn no_shell_waits_while_a_command_runs() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let (sandbox, mark) = marked_sandbox(&place).await;
+        run(&sandbox, "true").await.ok();
+        let stays = Command { background: true, ..script(&sandbox, "sleep 1000") };
+        let stays = sandbox.start(stays).await.unwrap();
+        for _ in 0..5 {
+            let said = run(&sandbox, "echo $$").await.ok();
+            assert!(SANDBOX == Tested::Docker || said == "2\n", "a namespace of its own: {said}");
+            assert_eq!(waiting(&mark).len(), 0);
+        }
+        drop(stays);
+        if SANDBOX == Tested::Docker {
+            sandbox.stop().await;
+            let (sandbox, mark) = marked_sandbox(&place).await;
+            run(&sandbox, "true").await.ok();
+            let reads = Command { stdin: Stdin::Piped, ..script(&sandbox, "cat") };
+            let mut reads = sandbox.start(reads).await.unwrap();
+            until(|| waiting(&mark).is_empty()).await;
+            drop(reads.take_input());
+            finish(reads).await.ok();
         }
     });
 }

@@ -118,6 +118,11 @@ impl Thread {
     fn next(&mut self) -> Option<Vec<Box<dyn Work>>> {
         loop {
             let look = self.ticks.must_poll().then(|| self.looked + POLL);
+            if look.is_some_and(|look| Instant::now() >= look) {
+                // Also when the queue never runs empty.
+                self.look();
+                continue;
+            }
             let leave = (!self.along.is_empty()).then_some(self.along_until);
             match self.messages.next(look.into_iter().chain(leave).min()) {
                 Ok(Message::Work(work)) => self.along.push(work),
@@ -137,11 +142,7 @@ impl Thread {
                 Err(RecvTimeoutError::Disconnected) if self.along.is_empty() => return None,
                 Err(RecvTimeoutError::Disconnected) => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    let now = Instant::now();
-                    if look.is_some_and(|look| now >= look) {
-                        self.look();
-                    }
-                    if leave.is_none_or(|leave| now < leave) {
+                    if leave.is_none_or(|leave| Instant::now() < leave) {
                         continue;
                     }
                 }
