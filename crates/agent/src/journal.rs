@@ -161,8 +161,7 @@ impl Journal {
     /// The event that moves the status, or `None` where it has it already.
     pub fn moved(&self, to: TaskStatus, reason: StatusReason) -> Option<StatusChanged> {
         let from = self.state.status;
-        let moved = StatusChanged { from, to, reason, detail: None, error: None, until: None };
-        (from != to).then_some(moved)
+        (from != to).then(|| StatusChanged::new(from, to, reason))
     }
 
     fn take_in(&mut self, at: Timestamp, event: &Event) -> Result<(), Error> {

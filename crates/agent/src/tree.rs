@@ -139,12 +139,8 @@ pub async fn cancel_below(
             Event::QuestionClosed(QuestionClosed { question, reason })
         });
         let moved = StatusChanged {
-            from: row.status,
-            to: TaskStatus::Cancelled,
-            reason: StatusReason::User,
             detail: Some(why.to_owned()),
-            error: None,
-            until: None,
+            ..StatusChanged::new(row.status, TaskStatus::Cancelled, StatusReason::User)
         };
         let events = closed.chain([Event::StatusChanged(moved)]).collect();
         owner.append_to(row.id, now, events, Level::Written).await?;

@@ -124,12 +124,9 @@ impl Coordinator {
             return Ok(to);
         }
         let moved = StatusChanged {
-            from: state.status,
-            to,
-            reason,
             detail,
             error: error.clone(),
-            until: None,
+            ..StatusChanged::new(state.status, to, reason)
         };
         let mut events = vec![Event::StatusChanged(moved)];
         if to.is_terminal() {
@@ -163,14 +160,7 @@ impl Coordinator {
             | TaskStatus::Paused
             | TaskStatus::Retrying => return Err(Error::NotFailed { task, status }),
         }
-        let moved = StatusChanged {
-            from: state.status,
-            to: TaskStatus::Retrying,
-            reason: StatusReason::User,
-            detail: None,
-            error: None,
-            until: None,
-        };
+        let moved = StatusChanged::new(status, TaskStatus::Retrying, StatusReason::User);
         owner.append(self.now(), vec![Event::StatusChanged(moved)], Level::Synced).await?;
         Ok(())
     }

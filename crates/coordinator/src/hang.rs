@@ -112,12 +112,9 @@ impl Coordinator {
             .hinted("see where it stopped with `windlass events`, then `windlass retry`");
         let (to, reason) = (TaskStatus::Failed, StatusReason::Timeout);
         let moved = StatusChanged {
-            from: state.status,
-            to,
-            reason,
             detail: Some(error.message.clone()),
             error: Some(error.clone()),
-            until: None,
+            ..StatusChanged::new(state.status, to, reason)
         };
         let result = report::result_of(&state, self.now(), to, reason, Some(error));
         let events = vec![Event::StatusChanged(moved), Event::AgentEnd(Box::new(result))];

@@ -234,7 +234,7 @@ impl Coordinator {
         let (to, reason) = (TaskStatus::Failed, StatusReason::Error);
         let (detail, error) = (Some(error.message.clone()), Some(error));
         let result = report::result_of(&state, self.now(), to, reason, error.clone());
-        let moved = StatusChanged { from, to, reason, detail, error, until: None };
+        let moved = StatusChanged { detail, error, ..StatusChanged::new(from, to, reason) };
         let events = vec![Event::StatusChanged(moved), Event::AgentEnd(Box::new(result))];
         owner.append(self.now(), events, Level::Synced).await?;
         self.after_the_end(task).await

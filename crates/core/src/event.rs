@@ -171,6 +171,13 @@ pub struct StatusChanged {
     pub until: Option<Timestamp>,
 }
 
+impl StatusChanged {
+    /// A move of which the reason says all.
+    pub fn new(from: TaskStatus, to: TaskStatus, reason: StatusReason) -> Self {
+        Self { from, to, reason, detail: None, error: None, until: None }
+    }
+}
+
 /// A run segment began (ES-103).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentStart {

@@ -125,12 +125,13 @@ fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
 
 fn status(state: &TaskState, detail: u8, amount: u16) -> Event {
     Event::StatusChanged(StatusChanged {
-        from: state.status,
-        to: pick(TaskStatus::ALL, detail),
-        reason: pick(StatusReason::ALL, detail / 2),
         detail: amount.is_multiple_of(2).then(|| format!("because {amount}")),
         error: amount.is_multiple_of(3).then(|| ErrorDetails::new(ErrorType::Timeout, "too slow")),
-        until: None,
+        ..StatusChanged::new(
+            state.status,
+            pick(TaskStatus::ALL, detail),
+            pick(StatusReason::ALL, detail / 2),
+        )
     })
 }
 

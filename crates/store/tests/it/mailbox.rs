@@ -174,16 +174,7 @@ async fn a_task_with_unread_mail_cannot_finish() {
     owner.append(at(1), running, Level::Written).await.unwrap();
     store.inject(task, Injection::message(injection_id(), "one more thing"), at(2)).await.unwrap();
     let (from, to, reason) = (TaskStatus::Running, TaskStatus::Done, StatusReason::Finished);
-    let done = || {
-        vec![Event::StatusChanged(StatusChanged {
-            from,
-            to,
-            reason,
-            detail: None,
-            error: None,
-            until: None,
-        })]
-    };
+    let done = || vec![Event::StatusChanged(StatusChanged::new(from, to, reason))];
     let refused = owner.append(at(3), done(), Level::Synced).await.unwrap_err();
     assert!(matches!(refused, Error::MailWaits(of) if of == task));
     owner.stream(task).unwrap().drain(at(4)).await.unwrap();

@@ -34,7 +34,7 @@ pub fn result(created: &TaskCreated, status: ResultStatus) -> Event {
 
 fn parked(reason: StatusReason) -> Event {
     let (from, to) = (TaskStatus::Running, TaskStatus::Paused);
-    Event::StatusChanged(StatusChanged { from, to, reason, detail: None, error: None, until: None })
+    Event::StatusChanged(StatusChanged::new(from, to, reason))
 }
 
 fn told(store: &Store, stream: OutStream) -> Vec<serde_json::Value> {
@@ -152,14 +152,7 @@ async fn a_blocked_task_is_ready_when_its_question_is_answered() {
     let asked = question(QuestionKind::AskUser);
     let (from, to) = (TaskStatus::Running, TaskStatus::Blocked);
     let reason = StatusReason::Question;
-    let blocked = Event::StatusChanged(StatusChanged {
-        from,
-        to,
-        reason,
-        detail: None,
-        error: None,
-        until: None,
-    });
+    let blocked = Event::StatusChanged(StatusChanged::new(from, to, reason));
     let begun = moved(TaskStatus::Todo, TaskStatus::Running);
     let events = vec![begun, Event::QuestionAsked(asked.clone()), blocked];
     owner.append(at(1), events, Level::Written).await.unwrap();

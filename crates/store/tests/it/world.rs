@@ -66,8 +66,7 @@ pub fn child_of(parent: TaskId, root: TaskId) -> TaskCreated {
 }
 
 pub fn moved(from: TaskStatus, to: TaskStatus) -> Event {
-    let (reason, detail, error) = (StatusReason::User, None, None);
-    Event::StatusChanged(StatusChanged { from, to, reason, detail, error, until: None })
+    Event::StatusChanged(StatusChanged::new(from, to, StatusReason::User))
 }
 
 pub fn request() -> Event {

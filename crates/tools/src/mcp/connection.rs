@@ -196,14 +196,5 @@ fn http(
 
 /// An error with its causes, in one line.
 pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let words = cause.to_string();
-        if !text.contains(&words) {
-            text.push_str(&format!(": {words}"));
-        }
-        source = cause.source();
-    }
-    windlass_core::text::one_line(&text, 500)
+    windlass_core::text::one_line(&windlass_core::text::with_causes(error), 500)
 }
