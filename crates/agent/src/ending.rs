@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
 use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{Event, SandboxEnded, StatusChanged};
 use windlass_core::schedule::Expiry;
 use windlass_core::state::{Next, Signal, TaskState};
@@ -90,10 +90,8 @@ impl Agent {
         if state.next() == Next::RunCalls && rounds >= self.settings.max_iterations {
             let message = format!("the agent used up its {rounds} tool rounds");
             return Some(Ending::Failed(
-                ErrorDetails::new(ErrorType::MaxIterationsExceeded, message).hinted(
-                    "`windlass retry` gives it as many again; `agent.max_iterations` \
-                         (AGENT_MAX_ITERATIONS, `--max-iterations`) says how many",
-                ),
+                ErrorDetails::new(ErrorType::MaxIterationsExceeded, message)
+                    .with_remedy(Remedy::RaiseRounds),
             ));
         }
         None
@@ -105,9 +103,7 @@ impl Agent {
             ErrorType::Timeout,
             format!("the task used up its {limit} s of active time"),
         )
-        .hinted(
-            "`windlass retry` gives it as much again; `--timeout` (AGENT_TIMEOUT_SECONDS) says how much",
-        )
+        .with_remedy(Remedy::RaiseTimeout)
     }
 
     /// Journals the ending: the status it leaves the task in, and the result.

@@ -1,7 +1,7 @@
 //! What is remembered from earlier work, fetched once when a task begins (ES-019, ES-134).
 
 use windlass_core::command::TaskCommand;
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_model::ContextService;
 use windlass_store::Store;
 
@@ -42,10 +42,7 @@ impl Memory {
                 let found = service.fetch(&command.goal, &task, &session).await;
                 let mut found = found.map_err(|error| {
                     ErrorDetails::new(ErrorType::ContextServiceUnavailable, error.to_string())
-                        .hinted(
-                            "start the Context Service or correct CONTEXT_SERVICE_URL; unset it to \
-                             use the memories in the data directory; then `windlass retry`",
-                        )
+                        .with_remedy(Remedy::CheckContextService)
                 })?;
                 found.memories.truncate(MAX_MEMORIES as usize);
                 Ok(Recalled { memories: found.memories, task_context: found.task_context })

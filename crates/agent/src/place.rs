@@ -1,7 +1,7 @@
 //! What became of the place where effects happen: journaled, told to the agent, the end of the task where
 //! there is no going on without it.
 
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{Event, SandboxLost, SandboxStarted};
 use windlass_sandbox::{Fatal, News};
 use windlass_store::Level;
@@ -50,10 +50,10 @@ impl Agent {
 
 fn details(cause: Fatal, why: &str) -> ErrorDetails {
     match cause {
-        Fatal::Memory => ErrorDetails::new(ErrorType::SandboxOutOfMemory, why).hinted(
-            "raise `sandbox.memory` (`CONTAINER_MEMORY`), or have it work in smaller pieces",
-        ),
-        Fatal::Engine => ErrorDetails::new(ErrorType::SandboxUnavailable, why)
-            .hinted("`windlass image check` looks closer; `--sandbox local` needs no engine"),
+        Fatal::Memory => ErrorDetails::new(ErrorType::SandboxOutOfMemory, why)
+            .with_remedy(Remedy::RaiseSandboxMemory),
+        Fatal::Engine => {
+            ErrorDetails::new(ErrorType::SandboxUnavailable, why).with_remedy(Remedy::CheckSandbox)
+        }
     }
 }

@@ -1,10 +1,10 @@
-//! What a segment hands back: the `TaskResult`, its evidence, and errors in words a person can act on.
+//! What a segment hands back: the `TaskResult`, its evidence, and errors that a person can act on.
 
 use jiff::Timestamp;
 use windlass_core::command::{
     DeliverableType, EvidenceRef, EvidenceType, ResultStatus, TaskResult, UsageMetrics,
 };
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::state::{Next, TaskState, Unfinished};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::Fault;
@@ -88,68 +88,47 @@ pub fn unfinished(state: &TaskState) -> Option<ErrorDetails> {
         Unfinished::Cut { times, .. } if *times <= MAX_CUT_REPLIES => None,
         Unfinished::Cut { times, .. } => {
             let message = format!("{times} replies in a row were cut at the model's output limit");
-            let hint =
-                "ask for less in one answer, or for a file; or use a model that may say more";
-            Some(ErrorDetails::new(ErrorType::ModelProtocol, message).hinted(hint))
+            let error = ErrorDetails::new(ErrorType::ModelProtocol, message);
+            Some(error.with_remedy(Remedy::AskForLess))
         }
         Unfinished::Withheld => {
             let message = "the provider's content filter stopped the reply";
-            let hint = "use another model (`--model`), or start anew and put the goal differently";
-            Some(ErrorDetails::new(ErrorType::ModelRefused, message).hinted(hint))
+            let error = ErrorDetails::new(ErrorType::ModelRefused, message);
+            Some(error.with_remedy(Remedy::RephraseGoal))
         }
     }
 }
 
 /// A model's failure as the task's, with what to do about it.
 pub fn model_error(error: &windlass_model::Error) -> ErrorDetails {
-    let (kind, hint) = match &error.fault {
+    let (kind, remedy) = match &error.fault {
         Fault::Refused
         | Fault::Unreachable { .. }
         | Fault::Dropped { .. }
-        | Fault::Stalled { .. } => (
-            ErrorType::ModelUnreachable,
-            "check that the model server runs and that its base URL is right (LITELLM_API_BASE, \
-             OPENAI_BASE_URL or ANTHROPIC_BASE_URL), then `windlass retry`",
-        ),
-        Fault::Overloaded { .. } | Fault::Server { .. } | Fault::Truncated { .. } => (
-            ErrorType::ModelUnreachable,
-            "the server's own trouble; `windlass retry` when it has passed",
-        ),
-        Fault::Tls { .. } => (
-            ErrorType::ModelUnreachable,
-            "check the base URL's scheme and the server's certificate",
-        ),
-        Fault::Unauthorized { .. } | Fault::Forbidden { .. } => (
-            ErrorType::ModelUnauthorized,
-            "check the API key (LITELLM_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY)",
-        ),
-        Fault::ModelUnavailable { .. } => (
-            ErrorType::ModelUnavailable,
-            "check the model's name (LITELLM_MODEL, `--model`); no other is used in its place",
-        ),
-        Fault::RateLimited { .. } | Fault::OutOfCredit { .. } => (
-            ErrorType::ModelRateLimited,
-            "wait, or raise the account's limit; then `windlass retry`",
-        ),
+        | Fault::Stalled { .. } => (ErrorType::ModelUnreachable, Remedy::CheckModelServer),
+        Fault::Overloaded { .. } | Fault::Server { .. } | Fault::Truncated { .. } => {
+            (ErrorType::ModelUnreachable, Remedy::WaitForModelServer)
+        }
+        Fault::Tls { .. } => (ErrorType::ModelUnreachable, Remedy::CheckCertificate),
+        Fault::Unauthorized { .. } | Fault::Forbidden { .. } => {
+            (ErrorType::ModelUnauthorized, Remedy::SetModelKey)
+        }
+        Fault::ModelUnavailable { .. } => (ErrorType::ModelUnavailable, Remedy::CheckModelName),
+        Fault::RateLimited { .. } | Fault::OutOfCredit { .. } => {
+            (ErrorType::ModelRateLimited, Remedy::RaiseAccountLimit)
+        }
         Fault::BadRequest { .. } | Fault::ContentFilter { .. } => {
-            (ErrorType::ModelRefused, "see what the server says; `windlass show` has the whole run")
+            (ErrorType::ModelRefused, Remedy::ReadServerMessage)
         }
-        Fault::ContextLength { .. } => (
-            ErrorType::ContextLength,
-            "set the model's real window with `--context-window` or use a model with a larger one",
-        ),
+        Fault::ContextLength { .. } => (ErrorType::ContextLength, Remedy::SetContextWindow),
         Fault::Garbled { .. } | Fault::EmptyReply | Fault::TooLarge { .. } => {
-            (ErrorType::ModelProtocol, "try another model, or `windlass retry`")
+            (ErrorType::ModelProtocol, Remedy::ChangeModel)
         }
-        Fault::NotAModelServer { .. } => {
-            (ErrorType::ModelProtocol, "check the base URL: something else answers there")
-        }
-        Fault::Script { .. } => {
-            (ErrorType::ModelProtocol, "extend the script, or mend its `expect`")
-        }
-        Fault::Recording { .. } => (ErrorType::ModelProtocol, "check the path given to `--record`"),
+        Fault::NotAModelServer { .. } => (ErrorType::ModelProtocol, Remedy::CheckModelAddress),
+        Fault::Script { .. } => (ErrorType::ModelProtocol, Remedy::FixScript),
+        Fault::Recording { .. } => (ErrorType::ModelProtocol, Remedy::CheckRecording),
     };
-    let mut details = ErrorDetails::new(kind, error.to_string()).hinted(hint);
+    let mut details = ErrorDetails::new(kind, error.to_string()).with_remedy(remedy);
     details.retryable = error.retryable();
     details
 }

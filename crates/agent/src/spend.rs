@@ -1,6 +1,6 @@
 //! Paying for model calls: reserved before, settled after, a person asked when nothing is left.
 
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{BudgetHit, Event};
 use windlass_core::id::QuestionId;
 use windlass_core::message::Usage;
@@ -72,5 +72,5 @@ impl Agent {
 pub(crate) fn stopped_at_budget(state: &TaskState) -> Option<ErrorDetails> {
     let kind = state.spending.stopped?;
     let message = format!("a person said stop when the {kind} budget was used up");
-    Some(ErrorDetails::new(ErrorType::Budget, message).hinted("`windlass retry` asks again"))
+    Some(ErrorDetails::new(ErrorType::Budget, message).with_remedy(Remedy::RaiseBudget))
 }

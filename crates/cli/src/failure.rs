@@ -1,8 +1,10 @@
 //! Errors as a person meets them: what happened, to which thing, what to do next, and an exit code.
 
 use crate::config::ConfigErrors;
+use crate::next_action;
 use windlass_coordinator::Error as Coordinated;
 use windlass_core::command::{ResultStatus, TaskResult};
+use windlass_core::error::ErrorDetails;
 use windlass_core::status::TaskStatus;
 
 /// The command line, the configuration or the surroundings are wrong.
@@ -28,9 +30,12 @@ impl Failure {
     pub fn usage(message: impl std::fmt::Display, hint: impl Into<String>) -> Self {
         Self { error: anyhow::anyhow!("{message}"), hint: Some(hint.into()), code: USAGE }
     }
-}
 
-impl Failure {
+    /// A part of the wiring that could not be set up.
+    pub fn of_details(details: &ErrorDetails) -> Self {
+        Self::usage(&details.message, next_action::hint(details).unwrap_or_default())
+    }
+
     /// The process that drives the task, where that is why nothing was done.
     pub fn driver(&self) -> Option<u32> {
         match self.error.downcast_ref::<Coordinated>()? {
@@ -103,7 +108,7 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::NotAnOption { .. } => "answer with one of these words".into(),
         Coordinated::Dependencies { .. } => "it can start when they are done".into(),
         Coordinated::Equipment { details, .. } => {
-            details.hint.clone().unwrap_or_else(|| "see `windlass config`".into())
+            next_action::hint(details).unwrap_or_else(|| "see `windlass config`".into())
         }
         Coordinated::TooManySessions { .. } => {
             "let one of their tasks end, or raise `coordinator.max_sessions`".into()

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 use windlass_agent::{report, tree};
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{Event, StatusChanged};
 use windlass_core::id::TaskId;
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -108,8 +108,7 @@ impl Coordinator {
             return Ok(());
         }
         let message = format!("the agent gave no sign of life for {silent} s");
-        let error = ErrorDetails::new(ErrorType::Hung, message)
-            .hinted("see where it stopped with `windlass events`, then `windlass retry`");
+        let error = ErrorDetails::new(ErrorType::Hung, message).with_remedy(Remedy::ReadEvents);
         let (to, reason) = (TaskStatus::Failed, StatusReason::Timeout);
         let moved = StatusChanged {
             detail: Some(error.message.clone()),

@@ -1,7 +1,7 @@
 //! What stays: as many recent turns as fit under the trigger, their results shrunk where they must be.
 
 use windlass_core::compaction::{Limits, Trigger};
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::message::Message;
 
 use crate::context::{Context, tried};
@@ -100,8 +100,7 @@ fn too_large(context: &Context, limits: &Limits, least: u64) -> ErrorDetails {
         limits.window,
         limits.trigger(),
     );
-    ErrorDetails::new(ErrorType::ContextLength, message).diagnosed(list.join(", ")).hinted(
-        "use a model with a larger window (`--model`), or set its real window with \
-         `--context-window`; put long texts into files and name them instead",
-    )
+    ErrorDetails::new(ErrorType::ContextLength, message)
+        .diagnosed(list.join(", "))
+        .with_remedy(Remedy::ShrinkContext)
 }

@@ -29,9 +29,7 @@ pub(super) fn exec(setting: &Setting, args: &Exec) -> Result<u8, Failure> {
     std::fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
     let ran = setting.runtime.block_on(async {
         let opened = sandbox::open(&setting.surroundings, &config, &workspace, root).await;
-        let opened = opened.map_err(|details| {
-            Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
-        })?;
+        let opened = opened.map_err(|details| Failure::of_details(&details))?;
         let id = CallId::new(now).to_string();
         let command = Command {
             timeout: Some(config.agent.bash_max_timeout_seconds),

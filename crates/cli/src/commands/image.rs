@@ -10,6 +10,7 @@ use windlass_sandbox::{Command, Error, Exit, Sandbox};
 use crate::args::{Image, ImageWhat};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
+use crate::next_action;
 use crate::show::{note, out, plain};
 use crate::wiring::{self, Surroundings, sandbox};
 
@@ -66,7 +67,7 @@ async fn check(surroundings: &Surroundings, engine: &Engine, image: &str) -> Res
             }
             said.map_err(refused)
         }
-        Err(details) => Err(Failure::usage(&details.message, details.hint.unwrap_or_default())),
+        Err(details) => Err(Failure::of_details(&details)),
     };
     let _ = std::fs::remove_dir(&trace);
     let said = said?;
@@ -97,5 +98,5 @@ async fn found_tools(sandbox: &dyn Sandbox) -> Result<String, Error> {
 }
 
 fn refused(error: Error) -> Failure {
-    Failure::usage(error.chain(), sandbox::hint(&error))
+    Failure::usage(error.chain(), next_action::remedy_words(sandbox::remedy(&error)))
 }

@@ -107,9 +107,7 @@ async fn ground(
 ) -> Result<(Ground, Arc<dyn Sandbox>), Failure> {
     let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
     let opened = sandbox::open(surroundings, config, &workspace, root).await;
-    let opened = opened.map_err(|details| {
-        Failure::usage(&details.message, details.hint.clone().unwrap_or_default())
-    })?;
+    let opened = opened.map_err(|details| Failure::of_details(&details))?;
     let ground = mcp::ground(surroundings, config, &workspace, &opened, News::default());
     Ok((ground.map_err(anyhow::Error::from)?, opened))
 }

@@ -25,6 +25,7 @@ use super::{Setting, ask, look};
 use crate::args::{Headless, How, Printing, Resume, Until};
 use crate::config::{self, Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
+use crate::next_action;
 use crate::show::{Screen, note, out, pages, plain};
 use crate::times;
 use crate::wiring::{self, Surroundings, mcp, models, skills};
@@ -168,7 +169,8 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), F
             ModelChoice::Script(_) => "`docs/scripts.md` tells how a script is written",
             ModelChoice::Served { .. } => "see `windlass models`",
         };
-        Failure::usage(&details.message, details.hint.unwrap_or_else(|| otherwise.into()))
+        let hint = next_action::hint(&details).unwrap_or_else(|| otherwise.to_owned());
+        Failure::usage(&details.message, hint)
     })?;
     let budget = budget(&config, choice, args.budget)?;
     args.record.as_deref().map(check_recording).transpose()?;

@@ -14,6 +14,7 @@ use super::ask;
 use crate::args;
 use crate::config::{self, Config, File, Flag, ModelChoice, Trust};
 use crate::failure::Failure;
+use crate::next_action;
 use crate::show::{Look, Table, note, out, pages, plain};
 use crate::wiring::{self, Surroundings, mcp, models, trust};
 
@@ -108,7 +109,7 @@ fn place(config: &Config, choice: &ModelChoice) -> Result<String, String> {
 /// One tiny request; what came back, or what went wrong, in words.
 async fn tested(config: &Config, choice: &ModelChoice) -> Result<String, String> {
     let model = models::open(config, choice).map_err(|details| {
-        let hint = details.hint.as_deref().unwrap_or_default();
+        let hint = next_action::hint(&details).unwrap_or_default();
         format!("{} {hint}", details.message).trim_end().to_owned()
     })?;
     let system = "You are asked whether you can be reached.".to_owned();

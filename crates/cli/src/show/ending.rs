@@ -42,8 +42,8 @@ pub fn lines(
                 lines.push(look.prose(&failed));
                 let seen = error.diagnostic.iter();
                 lines.extend(seen.map(|seen| look.prose(&format!("  seen: {}", plain(seen)))));
-                let hint = error.hint.iter();
-                lines.extend(hint.map(|hint| look.prose(&format!("\nhint: {}", plain(hint)))));
+                let hint = crate::next_action::hint(error);
+                lines.extend(hint.map(|hint| look.prose(&format!("\nhint: {}", plain(&hint)))));
             }
             lines.push(match retry {
                 Retry::Possible => format!("try again with: windlass retry {task}"),

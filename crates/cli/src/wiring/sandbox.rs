@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::id::TaskId;
 use windlass_sandbox::docker::{self, ENGINE_PATIENCE, Engine};
 use windlass_sandbox::local::{self, Limits, Namespaces};
@@ -241,26 +241,14 @@ fn network(config: &Config, task: TaskId) -> Network {
     }
 }
 
-/// What a person can do about a sandbox that is not to be had.
-pub fn hint(error: &Error) -> String {
+/// What a person can do about a sandbox that does not start.
+pub fn remedy(error: &Error) -> Remedy {
     match error {
-        Error::ImageMissing { image } => {
-            format!(
-                "`windlass image build` makes it, `docker pull {image}` or `CONTAINER_IMAGE` has another"
-            )
-        }
-        Error::Unreachable { .. } => {
-            "start the engine, name another with `DOCKER_HOST`, or add `--sandbox local`".to_owned()
-        }
-        Error::Engine { .. } | Error::NoContainer { .. } => {
-            "`windlass image check` looks closer; `--sandbox local` needs no engine".to_owned()
-        }
-        Error::DiskFull { .. } => {
-            "make room where the engine keeps its data (`docker system df`)".to_owned()
-        }
-        Error::ContainerOutOfMemory { .. } => {
-            "raise `sandbox.memory` (`CONTAINER_MEMORY`)".to_owned()
-        }
+        Error::ImageMissing { .. } => Remedy::GetImage,
+        Error::Unreachable { .. } => Remedy::StartEngine,
+        Error::Engine { .. } | Error::NoContainer { .. } => Remedy::CheckSandbox,
+        Error::DiskFull { .. } => Remedy::FreeEngineDisk,
+        Error::ContainerOutOfMemory { .. } => Remedy::RaiseSandboxMemory,
         Error::Install { .. }
         | Error::Spawn { .. }
         | Error::Path { .. }
@@ -270,13 +258,11 @@ pub fn hint(error: &Error) -> String {
         | Error::Start { .. }
         | Error::TooLong { .. }
         | Error::TooMany { .. }
-        | Error::Lost => {
-            "`--sandbox host` runs commands without isolation, if that is what you want".to_owned()
-        }
+        | Error::Lost => Remedy::UseHostSandbox,
     }
 }
 
 fn unavailable(error: Error) -> ErrorDetails {
     let details = ErrorDetails::new(ErrorType::SandboxUnavailable, error.chain());
-    details.hinted(hint(&error))
+    details.with_remedy(remedy(&error))
 }

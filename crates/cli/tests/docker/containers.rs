@@ -212,7 +212,7 @@ fn without_an_engine_or_an_image_the_task_fails_with_a_hint() {
     assert_eq!(error["error_type"], "sandbox_unavailable");
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("no container engine answers at `unix:///nonexistent.sock`"));
-    assert!(error["hint"].as_str().unwrap().contains("--sandbox local"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("local sandbox"), "{error}");
 
     let mut command = program.command(&["run", "work", "--json"]);
     let ran: Ran = command.env_remove("CONTAINER_IMAGE").output().unwrap().into();
