@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use windlass_core::policy::command::{Context, read};
-use windlass_core::policy::explain::Explanation;
+use windlass_coordinator::explain::Explanation;
+use windlass_shell::{Context, analyze};
 
 use crate::figures::{Figure, Unit, median, quantile};
 use crate::place::{Place, program};
@@ -17,8 +17,8 @@ const COMMANDS: usize = 10_000;
 
 /// Commands in disguise and their look-alikes: class, risk, command.
 const CORPUS: [&str; 2] = [
-    include_str!("../../core/tests/it/corpus/disguised.txt"),
-    include_str!("../../core/tests/it/corpus/harmless.txt"),
+    include_str!("../../shell/tests/it/corpus/disguised.txt"),
+    include_str!("../../shell/tests/it/corpus/harmless.txt"),
 ];
 
 /// All of it.
@@ -27,7 +27,7 @@ pub fn figures() -> Result<Vec<Figure>> {
     let context = Context::new("/workspace", "/home/user");
     let decide = |command: &String| {
         let begun = Instant::now();
-        let explanation = Explanation::new(command, read(command, &context));
+        let explanation = Explanation::new(command, analyze(command, &context));
         let took = begun.elapsed();
         drop(explanation);
         took

@@ -26,6 +26,8 @@ pub mod bus;
 mod service;
 mod worker;
 mod outbox;
+pub mod explain;
+pub mod metrics;
 mod error;
 
 use std::sync::Arc;

@@ -18,6 +18,5 @@ pub mod cycle;
 pub mod spending;
 pub mod state;
 pub mod guard;
-pub mod metrics;
 pub mod policy;
 pub mod text;

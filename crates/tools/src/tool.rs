@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use windlass_core::id::CallId;
 use windlass_core::outcome::{Outcome, Recovery};
-use windlass_core::policy::command::Reading;
+use windlass_core::policy::CommandAnalysis;
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::words;
 
@@ -97,7 +97,7 @@ pub struct Prepared {
     /// What it would do.
     pub assessment: Assessment,
     /// The commands in it, when it is one; rules are matched against these.
-    pub reading: Option<Box<Reading>>,
+    pub analysis: Option<Box<CommandAnalysis>>,
     /// How it is brought to a result after a crash.
     pub recovery: Recovery,
     /// Does it.
@@ -107,7 +107,7 @@ pub struct Prepared {
 impl Prepared {
     /// A call that is no command.
     pub fn new(assessment: Assessment, recovery: Recovery, act: Act) -> Self {
-        Self { assessment, reading: None, recovery, act }
+        Self { assessment, analysis: None, recovery, act }
     }
 }
 

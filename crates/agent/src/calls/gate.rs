@@ -4,7 +4,7 @@ use windlass_core::event::{RiskCheck, ToolCall};
 use windlass_core::id::QuestionId;
 use windlass_core::outcome::{Ending as CallEnding, Outcome};
 use windlass_core::policy::allow::{self, AllowRule};
-use windlass_core::policy::decide::{effective_class, may_be_ruled};
+use windlass_core::policy::decide::{can_be_session_allowed, effective_class};
 use windlass_core::policy::denial::{Call as Denied, Denial};
 use windlass_core::policy::{Assessment, Decision, Rules, Verdict, decide};
 use windlass_core::question::{Binding, PERMISSION_OPTIONS, Permission, Question, QuestionKind};
@@ -28,8 +28,8 @@ impl Agent {
         prepared: Prepared,
     ) -> Plan {
         let state = task.state();
-        let call = match &prepared.reading {
-            Some(reading) => Denied::Command(reading),
+        let call = match &prepared.analysis {
+            Some(analysis) => Denied::Command(analysis),
             None => Denied::Other(prepared.assessment.class),
         };
         let permission = permission_given(task, open);
@@ -76,16 +76,16 @@ impl Agent {
         prepared: &Prepared,
         permission: Option<&Permission>,
     ) -> Rules {
-        let (tool, reading) = (&open.request.name, prepared.reading.as_deref());
+        let (tool, analysis) = (&open.request.name, prepared.analysis.as_deref());
         let class = effective_class(&prepared.assessment);
-        let covered = |rule: &AllowRule| match reading {
-            Some(reading) => rule.covers(reading),
+        let covered = |rule: &AllowRule| match analysis {
+            Some(analysis) => rule.covers(analysis),
             None => rule.covers_tool(tool, class),
         };
         Rules {
-            denylisted: allow::denied(&self.settings.deny, tool, reading),
-            allowlisted: reading
-                .is_some_and(|reading| allow::allowlisted(&self.settings.allow, reading)),
+            denylisted: allow::denied(&self.settings.deny, tool, analysis),
+            allowlisted: analysis
+                .is_some_and(|analysis| allow::allowlisted(&self.settings.allow, analysis)),
             filtered: self.not_offered(task, tool),
             auditor: false,
             session_rule: task.state().allow_rules.iter().any(covered),
@@ -171,12 +171,12 @@ fn asked(open: &OpenCall, arguments: &serde_json::Value) -> Question {
 }
 
 fn ask_leave(task: &Journal, open: &OpenCall, check: &RiskCheck, prepared: &Prepared) -> Question {
-    let grants = match &prepared.reading {
-        Some(reading) => AllowRule::for_reading(reading),
+    let grants = match &prepared.analysis {
+        Some(analysis) => AllowRule::for_analysis(analysis),
         None => {
             let class = effective_class(&prepared.assessment);
             let tool = open.request.name.clone();
-            may_be_ruled(class).then_some(AllowRule::Tool { tool, class })
+            can_be_session_allowed(class).then_some(AllowRule::Tool { tool, class })
         }
     };
     let [allow, deny, allow_all] = PERMISSION_OPTIONS.map(str::to_owned);

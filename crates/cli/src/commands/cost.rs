@@ -179,7 +179,7 @@ fn print(setting: &Setting, table: &Table) {
 /// `metrics`: what the journal adds up to.
 pub(super) fn metrics(setting: &Setting) -> Result<u8, Failure> {
     let store = setting.coordinator.store();
-    let mut metrics = windlass_core::metrics::Metrics::default();
+    let mut metrics = windlass_coordinator::metrics::Metrics::default();
     for text in store.decisions(TriggerStream::UserMessageReceived.as_str())? {
         let decision: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         metrics.routed(decision["decision"].as_str().unwrap_or("unknown"));

@@ -2,12 +2,12 @@
 
 use std::io::{BufRead as _, Write as _};
 
+use windlass_coordinator::explain::{Explanation, Paint};
 use windlass_core::injection::Control;
 use windlass_core::policy::Decision;
 use windlass_core::policy::Risk;
-use windlass_core::policy::command::{self, Context};
-use windlass_core::policy::explain::{Explanation, Paint};
 use windlass_sandbox::{Footing, Kind};
+use windlass_shell::{Context, analyze};
 use windlass_store::Filter;
 
 use super::Setting;
@@ -40,7 +40,7 @@ pub(super) fn explain(surroundings: &Surroundings, args: &Explain) -> Result<u8,
             "windlass explain 'rm -rf build'",
         ));
     };
-    let explanation = Explanation::new(text, command::read(text, &context));
+    let explanation = Explanation::new(text, analyze(text, &context));
     if args.json {
         out(&json(&explanation));
     } else {
@@ -66,7 +66,7 @@ fn explain_lines(context: &Context) -> Result<u8, Failure> {
             let problem = format!("line {number} of standard input is not a JSON string: {error}");
             Failure::usage(problem, "write one command a line, as a JSON string")
         })?;
-        let explanation = Explanation::new(&text, command::read(&text, context));
+        let explanation = Explanation::new(&text, analyze(&text, context));
         // A reader that has gone away ends this quietly.
         if writeln!(output, "{}", json(&explanation)).is_err() {
             break;

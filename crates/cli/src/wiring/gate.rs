@@ -1,9 +1,9 @@
 //! What the gate has to know of this machine and its configuration to read commands.
 
 use windlass_core::policy::allow::DenyRule;
-use windlass_core::policy::command::{Context, Extra};
 use windlass_core::policy::pattern::Pattern;
 use windlass_sandbox::{Footing, Kind};
+use windlass_shell::{Context, CustomRule};
 
 use super::Surroundings;
 use crate::config::Config;
@@ -21,7 +21,7 @@ pub fn context(surroundings: &Surroundings, config: &Config, footing: &Footing) 
     Context {
         scratch,
         production: config.policy.production.iter().filter_map(|text| Pattern::new(text)).collect(),
-        extra: config.policy.classes.iter().filter_map(extra).collect(),
+        custom_rules: config.policy.classes.iter().filter_map(custom_rule).collect(),
         ..Context::new(footing.workspace.display().to_string(), home)
     }
 }
@@ -41,7 +41,7 @@ pub fn allowlist(config: &Config) -> Vec<Pattern> {
     config.policy.allow.iter().filter_map(|text| Pattern::new(text)).collect()
 }
 
-fn extra(rule: &crate::config::types::ClassRule) -> Option<Extra> {
+fn custom_rule(rule: &crate::config::types::ClassRule) -> Option<CustomRule> {
     let reason = format!("`{}` in `policy.classes`", rule.pattern);
-    Some(Extra { pattern: Pattern::new(&rule.pattern)?, class: rule.class, reason })
+    Some(CustomRule { pattern: Pattern::new(&rule.pattern)?, class: rule.class, reason })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 /// Lower crates first; crates on one line do not know each other.
 const LAYERS: &[&[&str]] = &[
     &["core"],
-    &["model", "sandbox", "skills", "store"],
+    &["model", "sandbox", "skills", "shell", "store"],
     &["tools"],
     &["agent"],
     &["workflow", "plan"],

@@ -10,3 +10,4 @@ mod triggers;
 mod schedules;
 mod deadlines;
 mod held;
+mod explanations;

@@ -1,7 +1,7 @@
 //! Rules people give: what is never run, what is allowed, and approvals of one call.
 //!
 //! Invariants:
-//! - A rule matches the structure of *every* command in a reading, so `npm test; rm x` is not covered
+//! - A rule matches the structure of *every* command in an analysis, so `npm test; rm x` is not covered
 //!   by a rule for `npm test`.
 //! - No allow rule covers what destroys, what cannot be read, or what touches production.
 //! - An approval is good for one call with the same arguments in the same directory.
@@ -11,9 +11,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::analysis::{CommandAnalysis, ShellCommand};
 use super::class::{Assessment, Class, Risk};
-use super::command::{Command, Reading};
-use super::decide::{effective_class, may_be_ruled};
+use super::decide::{can_be_session_allowed, effective_class};
 use super::pattern::Pattern;
 
 /// An entry of the denylist.
@@ -26,9 +26,9 @@ pub struct DenyRule {
 }
 
 impl DenyRule {
-    /// Whether any command of the reading is denied.
-    pub fn denies(&self, reading: &Reading) -> bool {
-        self.pattern.matches_any(reading)
+    /// Whether any command of the analysis is denied.
+    pub fn denies(&self, analysis: &CommandAnalysis) -> bool {
+        self.pattern.matches_any(analysis)
     }
 
     /// Whether calls of this tool are denied.
@@ -38,16 +38,22 @@ impl DenyRule {
 }
 
 /// The reason of the first denylist entry that matches a call.
-pub fn denied(rules: &[DenyRule], tool: &str, reading: Option<&Reading>) -> Option<String> {
+pub fn denied(
+    rules: &[DenyRule],
+    tool: &str,
+    analysis: Option<&CommandAnalysis>,
+) -> Option<String> {
     rules
         .iter()
-        .find(|rule| rule.denies_tool(tool) || reading.is_some_and(|reading| rule.denies(reading)))
+        .find(|rule| {
+            rule.denies_tool(tool) || analysis.is_some_and(|analysis| rule.denies(analysis))
+        })
         .map(|rule| rule.reason.clone())
 }
 
-/// Whether every command of a reading is named by an entry of `[policy] allow`, or only looks.
-pub fn allowlisted(entries: &[Pattern], reading: &Reading) -> bool {
-    covers(reading, |command| entries.iter().any(|entry| entry.matches(command)))
+/// Whether every command of an analysis is named by an entry of `[policy] allow`, or only looks.
+pub fn allowlisted(entries: &[Pattern], analysis: &CommandAnalysis) -> bool {
+    covers(analysis, |command| entries.iter().any(|entry| entry.matches(command)))
 }
 
 /// A session's allow rule: what `Allow All` grants until the session ends or it is revoked.
@@ -74,19 +80,19 @@ pub enum AllowRule {
 }
 
 impl AllowRule {
-    /// The rule that `Allow All` would grant for this reading; `None` where none may be given.
+    /// The rule that `Allow All` would grant for this analysis; `None` where none may be given.
     ///
     /// It is as narrow as it can be: the program and its subcommand when all commands that do
     /// anything share them, else the class. Where what a command is used on makes it risky, such as
     /// a file of secrets, it is that very command, or none.
-    pub fn for_reading(reading: &Reading) -> Option<Self> {
-        let class = effective_class(&reading.assessment);
-        if !may_be_ruled(class) {
+    pub fn for_analysis(analysis: &CommandAnalysis) -> Option<Self> {
+        let class = effective_class(&analysis.assessment);
+        if !can_be_session_allowed(class) {
             return None;
         }
-        let acting: Vec<&Command> =
-            reading.flat().into_iter().filter(|command| !only_looks(command)).collect();
-        let named = |command: &&Command| match is_raised(command) {
+        let acting: Vec<&ShellCommand> =
+            analysis.flat().into_iter().filter(|command| !only_looks(command)).collect();
+        let named = |command: &&ShellCommand| match is_raised(command) {
             true => command.words.iter().cloned().collect::<Option<_>>().unwrap_or_default(),
             false => prefix(command),
         };
@@ -101,17 +107,17 @@ impl AllowRule {
     }
 
     /// Whether the rule covers everything a command text would do.
-    pub fn covers(&self, reading: &Reading) -> bool {
-        let class = effective_class(&reading.assessment);
-        may_be_ruled(class)
+    pub fn covers(&self, analysis: &CommandAnalysis) -> bool {
+        let class = effective_class(&analysis.assessment);
+        can_be_session_allowed(class)
             && match self {
                 Self::Class { class: ruled } => {
-                    let raised = reading.flat().into_iter().any(is_raised);
-                    class <= *ruled && may_be_ruled(*ruled) && !raised
+                    let raised = analysis.flat().into_iter().any(is_raised);
+                    class <= *ruled && can_be_session_allowed(*ruled) && !raised
                 }
                 Self::Command { words } => {
                     !words.is_empty()
-                        && covers(reading, |command| match is_raised(command) {
+                        && covers(analysis, |command| match is_raised(command) {
                             true => is_exactly(command, words),
                             false => starts_with(command, words),
                         })
@@ -122,7 +128,7 @@ impl AllowRule {
 
     /// Whether the rule covers a call of a tool that is not a command.
     pub fn covers_tool(&self, tool: &str, class: Class) -> bool {
-        may_be_ruled(class)
+        can_be_session_allowed(class)
             && match self {
                 Self::Class { class: ruled } => class == *ruled,
                 Self::Command { .. } => false,
@@ -155,31 +161,31 @@ impl fmt::Display for AllowRule {
     }
 }
 
-fn only_looks(command: &Command) -> bool {
+fn only_looks(command: &ShellCommand) -> bool {
     command.assessment.class == Class::Read && command.assessment.risk == Risk::Low
 }
 
 /// Whether it is what the command is used on, not the command itself, that makes it risky.
-fn is_raised(command: &Command) -> bool {
+fn is_raised(command: &ShellCommand) -> bool {
     let Assessment { class, risk, .. } = command.assessment;
     risk >= Risk::High && risk > class.base_risk()
 }
 
-fn is_exactly(command: &Command, words: &[String]) -> bool {
+fn is_exactly(command: &ShellCommand, words: &[String]) -> bool {
     command.words.len() == words.len() && starts_with(command, words)
 }
 
-fn covers(reading: &Reading, named: impl Fn(&Command) -> bool) -> bool {
-    reading.flat().into_iter().all(|command| only_looks(command) || named(command))
+fn covers(analysis: &CommandAnalysis, named: impl Fn(&ShellCommand) -> bool) -> bool {
+    analysis.flat().into_iter().all(|command| only_looks(command) || named(command))
 }
 
-fn starts_with(command: &Command, words: &[String]) -> bool {
+fn starts_with(command: &ShellCommand, words: &[String]) -> bool {
     command.words.len() >= words.len()
         && command.words.iter().zip(words).all(|(have, want)| have.as_ref() == Some(want))
 }
 
 /// Program and subcommand, as far as they are known and no option stands between.
-fn prefix(command: &Command) -> Vec<String> {
+fn prefix(command: &ShellCommand) -> Vec<String> {
     let plain = |word: &&Option<String>| {
         word.as_ref().is_some_and(|word| {
             word.starts_with(|c: char| c.is_ascii_alphabetic())

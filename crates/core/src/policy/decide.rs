@@ -100,7 +100,7 @@ pub fn decide(call: &Assessment, axes: &Axes, rules: &Rules) -> Verdict {
         (decision, by) = (Decision::Ask, Layer::RunControl);
         reason = format!("run control is `manual`: {}", call.reason);
     }
-    if decision == Decision::Ask && rules.session_rule && may_be_ruled(class) {
+    if decision == Decision::Ask && rules.session_rule && can_be_session_allowed(class) {
         (decision, by) = (Decision::Allow, Layer::SessionRule);
         reason = format!("allowed for this session: {}", call.reason);
     }
@@ -123,7 +123,7 @@ pub fn effective_class(call: &Assessment) -> Class {
 
 /// Whether a session rule may ever cover calls of this class: nothing that destroys, that cannot be
 /// read, or that touches production. (MS-068)
-pub const fn may_be_ruled(class: Class) -> bool {
+pub const fn can_be_session_allowed(class: Class) -> bool {
     match class {
         Class::Read
         | Class::Note

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::analysis::CommandAnalysis;
 use super::class::Class;
-use super::command::Reading;
 use super::decide::{Layer, Verdict};
 
 /// The first line of every denial, exactly. (ES-116)
@@ -26,7 +26,7 @@ pub struct Denial {
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'a> {
     /// A command, as it was read.
-    Command(&'a Reading),
+    Command(&'a CommandAnalysis),
     /// Any other tool, with its class.
     Other(Class),
 }
@@ -64,7 +64,7 @@ const ASK: &str = "ask the user with `ask_user`, saying what you need and why";
 
 fn suggestions(tool: &str, call: Call<'_>, by: Layer) -> Vec<String> {
     let mut list: Vec<&str> = match call {
-        Call::Command(reading) => command_suggestions(reading).to_vec(),
+        Call::Command(analysis) => command_suggestions(analysis).to_vec(),
         Call::Other(class) => tool_suggestions(tool, class).to_vec(),
     };
     match by {
@@ -88,9 +88,9 @@ fn suggestions(tool: &str, call: Call<'_>, by: Layer) -> Vec<String> {
     list.into_iter().map(str::to_owned).collect()
 }
 
-/// What fits the worst command of a reading.
-fn command_suggestions(reading: &Reading) -> &'static [&'static str] {
-    let all = reading.flat();
+/// What fits the worst command of an analysis.
+fn command_suggestions(analysis: &CommandAnalysis) -> &'static [&'static str] {
+    let all = analysis.flat();
     let worst = all
         .iter()
         .max_by_key(|command| (command.assessment.risk, command.assessment.class))

@@ -7,15 +7,13 @@
 pub mod class;
 pub mod decide;
 pub mod pattern;
-pub mod command;
+pub mod analysis;
 pub mod allow;
 pub mod denial;
-pub mod explain;
 
 pub use allow::{AllowRule, Approval, DenyRule};
+pub use analysis::{CommandAnalysis, ShellCommand, Via};
 pub use class::{Assessment, Class, Risk};
-pub use command::{Context, Reading, read, read_bytes};
 pub use decide::{Decision, Layer, Rules, Verdict, decide};
 pub use denial::Denial;
-pub use explain::Explanation;
 pub use pattern::Pattern;

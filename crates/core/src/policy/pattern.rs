@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::command::{Command, Reading};
+use super::analysis::{CommandAnalysis, ShellCommand};
 
 /// A command pattern from the configuration: a program and what must be among its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,16 +22,17 @@ impl Pattern {
     }
 
     /// Whether this command has the pattern's structure.
-    pub fn matches(&self, command: &Command) -> bool {
+    pub fn matches(&self, command: &ShellCommand) -> bool {
         self.matches_words(&command.words)
     }
 
-    /// Whether any command of a reading does.
-    pub fn matches_any(&self, reading: &Reading) -> bool {
-        reading.flat().into_iter().any(|command| self.matches(command))
+    /// Whether any command of an analysis does.
+    pub fn matches_any(&self, analysis: &CommandAnalysis) -> bool {
+        analysis.flat().into_iter().any(|command| self.matches(command))
     }
 
-    pub(super) fn matches_words(&self, words: &[Option<String>]) -> bool {
+    /// The same for the words of a command, of which some may not be known.
+    pub fn matches_words(&self, words: &[Option<String>]) -> bool {
         let Some((Some(program), arguments)) = words.split_first() else { return false };
         let Some((wanted, terms)) = self.0.split_first() else { return false };
         let program = program.rsplit('/').next().unwrap_or_default();
@@ -73,7 +74,7 @@ fn option_is(option: &str, argument: &str) -> bool {
 
 /// Whether `text` is matched by a glob of `*` (anything) and `?` (one character). Linear in space,
 /// and in time at most the product of both lengths.
-pub(crate) fn glob(pattern: &str, text: &str) -> bool {
+pub fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;

@@ -33,7 +33,7 @@ impl Builtin for AskUser {
 
     fn prepare(_world: World, call: Call, _given: Asked) -> Result<Prepared, Outcome> {
         Ok(Prepared {
-            reading: None,
+            analysis: None,
             assessment: Assessment::of(Class::Note, "asks the user"),
             // The loop puts the question's id in place of the call's.
             recovery: Recovery::Reattach { id: call.id.to_string() },

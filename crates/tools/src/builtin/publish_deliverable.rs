@@ -44,7 +44,7 @@ impl Builtin for PublishDeliverable {
         // What cannot be published is said before anything is decided.
         open(&world.workspace, &given.filepath)?;
         Ok(Prepared {
-            reading: None,
+            analysis: None,
             assessment: Assessment::of(Class::Note, format!("publishes `{}`", given.filepath)),
             recovery: Recovery::Rerun,
             act: act(move || publish(&world.workspace, given)),

@@ -70,14 +70,14 @@ impl Tool for Bash {
 async fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
     let given: Arguments = serde_json::from_value(call.arguments.take())
         .map_err(|error| Outcome::error(format!("The arguments of `bash` do not fit: {error}")))?;
-    let reading = world.shell.read(&given.command, &directory(&world, &call));
+    let analysis = world.shell.analyze(&given.command, &directory(&world, &call));
     // Nobody need be asked about what no shell would take.
-    if !reading.parsed
+    if !analysis.parsed
         && let Some(error) = world.shell.syntax_error(&given.command).await
     {
         return Err(error);
     }
-    let assessment = reading.assessment.clone();
+    let assessment = analysis.assessment.clone();
     // Running a command that only looks once more does no harm (§15.6).
     let background = given.background.unwrap_or(false);
     let rerun = assessment.class == Class::Read && !background;
@@ -94,7 +94,7 @@ async fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
             }
         })
     });
-    Ok(Prepared { assessment, reading: Some(Box::new(reading)), recovery, act })
+    Ok(Prepared { assessment, analysis: Some(Box::new(analysis)), recovery, act })
 }
 
 /// Where the last command of this agent ended.

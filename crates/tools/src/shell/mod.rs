@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use windlass_core::id::TaskId;
-use windlass_core::policy::command::{self, Context, Reading};
 use windlass_sandbox::{Exit, Sandbox};
+use windlass_shell::{CommandAnalysis, Context};
 use windlass_store::Store;
 
 use crate::tool::Tool;
@@ -73,9 +73,9 @@ impl Shell {
     }
 
     /// What a command would do if it started in `directory`.
-    pub fn read(&self, command: &str, directory: &Path) -> Reading {
+    pub fn analyze(&self, command: &str, directory: &Path) -> CommandAnalysis {
         let directory = directory.display().to_string();
-        command::read(command, &Context { directory, ..self.gate.clone() })
+        windlass_shell::analyze(command, &Context { directory, ..self.gate.clone() })
     }
 
     /// The sandbox.

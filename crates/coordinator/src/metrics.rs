@@ -1,0 +1,179 @@
+//! Metrics by their ledger names, as a fold over events (ES-324…338): the journal is the store they are
+//! in, and whoever serves them folds what is new.
+
+use std::collections::BTreeMap;
+
+use windlass_core::event::{Event, Record};
+use windlass_core::id::{CallId, TaskId};
+use windlass_core::message::Usage;
+use windlass_core::outcome::Ending;
+use windlass_core::policy::Risk;
+
+/// Upper bounds of histogram buckets, in the unit of the metric; the last is everything.
+pub const BUCKETS: [f64; 12] =
+    [1.0, 5.0, 10.0, 50.0, 100.0, 500.0, 1e3, 5e3, 1e4, 6e4, 3e5, f64::INFINITY];
+
+/// A metric's name and its labels, in order.
+pub type Series = (&'static str, Vec<(&'static str, String)>);
+
+/// One histogram.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Histogram {
+    /// How many values fell at or below each bound of [`BUCKETS`].
+    pub buckets: [u64; BUCKETS.len()],
+    /// All values added up.
+    pub sum: f64,
+    /// How many there were.
+    pub count: u64,
+}
+
+/// All metrics of the events seen so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// Things that are counted.
+    pub counters: BTreeMap<Series, u64>,
+    /// Things that are measured.
+    pub histograms: BTreeMap<Series, Histogram>,
+    risks: BTreeMap<CallId, Risk>,
+    rounds: BTreeMap<TaskId, (u32, u64)>,
+}
+
+impl Metrics {
+    /// Takes in one event.
+    pub fn apply(&mut self, record: &Record) {
+        match &record.event {
+            Event::RiskCheck(check) => {
+                self.risks.insert(check.call, check.risk);
+            }
+            Event::ToolCall(call) => {
+                let risk = self.risks.remove(&call.call).unwrap_or(Risk::Low);
+                let labels =
+                    vec![("tool_name", call.tool.clone()), ("risk_level", risk.to_string())];
+                self.count(("agent.tool.calls", labels), 1);
+            }
+            Event::ToolResult(result) => {
+                let tool = ("tool_name", result.tool.clone());
+                let took = result.duration_ms as f64;
+                self.measure(("agent.tool.duration_ms", vec![tool.clone()]), took);
+                if result.outcome.ending != Ending::Ok {
+                    let labels = vec![tool, ("error_type", result.outcome.ending.to_string())];
+                    self.count(("agent.tool.errors", labels), 1);
+                }
+            }
+            Event::LlmResponse(reply) => {
+                let model = vec![("model", reply.model.clone())];
+                self.measure(("agent.llm.latency_ms", model), reply.latency_ms as f64);
+                self.tokens(&reply.usage);
+            }
+            Event::CompactionProgress(part) => self.tokens(&part.usage),
+            Event::InjectionReceived(injection) => {
+                let labels = vec![("injection_type", injection.injection_type.to_string())];
+                self.count(("coordinator.injections", labels), 1);
+            }
+            Event::DoomLoopDetected(_) => self.count(("agent.doom_loop.detected", vec![]), 1),
+            Event::CompactionEnd(end) => {
+                let task = vec![("task_id", record.task.to_string())];
+                self.count(("agent.compaction.count", task), 1);
+                let (before, after) = (end.tokens_before as f64, end.tokens_after as f64);
+                self.measure(("agent.compaction.tokens_before", vec![]), before);
+                self.measure(("agent.compaction.tokens_after", vec![]), after);
+            }
+            Event::SubAgentSpawn(_) => self.count(("agent.subagent.spawned", vec![]), 1),
+            Event::SubAgentComplete(complete) => {
+                let status = vec![("status", complete.status.to_string())];
+                let took = complete.duration_ms as f64;
+                self.measure(("agent.subagent.duration_ms", status), took);
+            }
+            Event::AgentEnd(result) => {
+                let status = ("status", result.status.to_string());
+                let (iterations, duration) = (result.usage.iterations, result.usage.duration_ms);
+                // Usage is told for the whole task; a segment counts what it added.
+                let before = self.rounds.insert(record.task, (iterations, duration));
+                let (rounds_before, time_before) = before.unwrap_or_default();
+                let rounds = u64::from(iterations.saturating_sub(rounds_before));
+                let task = ("task_id", record.task.to_string());
+                self.count(("agent.loop.iterations", vec![task, status.clone()]), rounds);
+                let took = duration.saturating_sub(time_before) as f64;
+                self.measure(("agent.loop.duration_ms", vec![status]), took);
+            }
+            Event::TaskCreated(_)
+            | Event::StatusChanged(_)
+            | Event::AgentStart(_)
+            | Event::LlmRequest(_)
+            | Event::QuestionAsked(_)
+            | Event::QuestionAnswered(_)
+            | Event::QuestionClosed(_)
+            | Event::PlanUpdated(_)
+            | Event::DeliverablePublished(_)
+            | Event::ModeChanged(_)
+            | Event::SandboxStarted(_)
+            | Event::SandboxEnded(_)
+            | Event::SandboxLost(_)
+            | Event::CommandExited(_)
+            | Event::MemoryFlush(_)
+            | Event::CompactionStart(_)
+            | Event::BudgetHit(_) => {}
+        }
+    }
+
+    /// Takes in one decision of the router (ES-337); those are kept beside the journal, for a week.
+    pub fn routed(&mut self, decision: &str) {
+        let labels = vec![("decision_type", decision.to_owned())];
+        self.count(("coordinator.routing.decisions", labels), 1);
+    }
+
+    /// All metrics as Prometheus reads them: dots become underscores.
+    pub fn prometheus(&self) -> String {
+        let mut text = String::new();
+        let mut last = "";
+        for ((name, labels), value) in &self.counters {
+            let metric = name.replace('.', "_");
+            if std::mem::replace(&mut last, name) != *name {
+                text += &format!("# TYPE {metric} counter\n");
+            }
+            text += &format!("{metric}{} {value}\n", braces(labels, None));
+        }
+        for ((name, labels), histogram) in &self.histograms {
+            let metric = name.replace('.', "_");
+            if std::mem::replace(&mut last, name) != *name {
+                text += &format!("# TYPE {metric} histogram\n");
+            }
+            for (bound, count) in BUCKETS.iter().zip(histogram.buckets) {
+                let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
+                text += &format!("{metric}_bucket{} {count}\n", braces(labels, Some(&bound)));
+            }
+            let (plain, Histogram { sum, count, .. }) = (braces(labels, None), histogram);
+            text += &format!("{metric}_sum{plain} {sum}\n{metric}_count{plain} {count}\n");
+        }
+        text
+    }
+
+    fn tokens(&mut self, usage: &Usage) {
+        for (direction, tokens) in [("input", usage.input_tokens), ("output", usage.output_tokens)]
+        {
+            let labels = vec![("direction", direction.to_owned())];
+            self.count(("agent.llm.tokens", labels), tokens);
+        }
+    }
+
+    fn count(&mut self, series: Series, by: u64) {
+        *self.counters.entry(series).or_default() += by;
+    }
+
+    fn measure(&mut self, series: Series, value: f64) {
+        let histogram = self.histograms.entry(series).or_default();
+        histogram.sum += value;
+        histogram.count += 1;
+        for (bucket, bound) in histogram.buckets.iter_mut().zip(BUCKETS) {
+            *bucket += u64::from(value <= bound);
+        }
+    }
+}
+
+fn braces(labels: &[(&'static str, String)], bound: Option<&str>) -> String {
+    let escaped =
+        |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let labels = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));
+    let all: Vec<_> = labels.chain(bound.map(|bound| format!("le=\"{bound}\""))).collect();
+    if all.is_empty() { String::new() } else { format!("{{{}}}", all.join(",")) }
+}

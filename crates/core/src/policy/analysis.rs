@@ -1,0 +1,137 @@
+//! What was found in a shell script: every command, how it is reached, and what it would do.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::class::{Assessment, Class, Risk};
+
+/// How a command is reached from the text around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// It stands in the text itself.
+    Direct,
+    /// As a part of a pipe.
+    Pipe,
+    /// In `$(…)` or backquotes.
+    Substitution,
+    /// In `<(…)` or `>(…)`.
+    Process,
+    /// In `(…)`, `&` or `coproc`.
+    Subshell,
+    /// A program runs it: `env`, `xargs`, `find -exec`, `ssh` …
+    Wrapper(String),
+    /// In text that a shell is given: `sh -c`, `eval`, a here-document.
+    Script(String),
+    /// In the body of a function.
+    Function(String),
+    /// As the meaning of an alias.
+    Alias(String),
+    /// As the value of a variable that a program runs.
+    Variable(String),
+    /// As a file that a redirection opens.
+    Redirection,
+    /// In code for another interpreter.
+    Code(String),
+}
+
+impl fmt::Display for Via {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Direct => f.write_str("directly"),
+            Self::Pipe => f.write_str("in a pipe"),
+            Self::Substitution => f.write_str("in a command substitution"),
+            Self::Process => f.write_str("in a process substitution"),
+            Self::Subshell => f.write_str("in a subshell"),
+            Self::Wrapper(program) => write!(f, "run by `{program}`"),
+            Self::Script(program) => write!(f, "in text for `{program}`"),
+            Self::Function(name) => write!(f, "in function `{name}`"),
+            Self::Alias(name) => write!(f, "by alias `{name}`"),
+            Self::Variable(name) => write!(f, "as the value of `{name}`"),
+            Self::Redirection => f.write_str("by redirection"),
+            Self::Code(program) => write!(f, "in code for `{program}`"),
+        }
+    }
+}
+
+impl Serialize for Via {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// One command that was found, and the commands found inside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShellCommand {
+    /// Its words as far as they are known, quoted where needed; `…` for what is not known.
+    pub command: String,
+    /// How it is reached.
+    #[serde(rename = "how")]
+    pub via: Via,
+    /// What it would do alone, without the commands inside it.
+    #[serde(flatten)]
+    pub assessment: Assessment,
+    /// Program and arguments for matching rules; `None` for a word that is not wholly known.
+    #[serde(skip)]
+    pub words: Vec<Option<String>>,
+    /// Commands found in its arguments, or run by it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<ShellCommand>,
+}
+
+impl ShellCommand {
+    /// The program's own name, without its directory; empty when it is not known.
+    pub fn program(&self) -> &str {
+        let name = self.words.first().and_then(Option::as_deref).unwrap_or_default();
+        name.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// What a shell script would do. The crate `shell` makes it; the rules here judge it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandAnalysis {
+    /// The worst of everything found.
+    pub assessment: Assessment,
+    /// Every command found, as a tree.
+    pub commands: Vec<ShellCommand>,
+    /// Whether the script could be parsed. A shell may refuse one that could not.
+    pub parsed: bool,
+}
+
+impl CommandAnalysis {
+    /// Every command of the tree, outer before inner.
+    pub fn flat(&self) -> Vec<&ShellCommand> {
+        fn add<'r>(commands: &'r [ShellCommand], all: &mut Vec<&'r ShellCommand>) {
+            for command in commands {
+                all.push(command);
+                add(&command.commands, all);
+            }
+        }
+        let mut all = Vec::new();
+        add(&self.commands, &mut all);
+        all
+    }
+
+    /// The analysis of a script in which these commands were found.
+    pub fn new(commands: Vec<ShellCommand>) -> Self {
+        let mut analysis = Self {
+            assessment: Assessment::of(Class::Read, "it runs nothing"),
+            commands,
+            parsed: true,
+        };
+        let mut worst: Option<&Assessment> = None;
+        let (mut class, mut risk) = (Class::Read, Risk::Low);
+        let all = analysis.flat();
+        for command in &all {
+            let this = &command.assessment;
+            (class, risk) = (class.max(this.class), risk.max(this.risk));
+            if worst.is_none_or(|worst| (worst.risk, worst.class) < (this.risk, this.class)) {
+                worst = Some(this);
+            }
+        }
+        if let Some(worst) = worst {
+            analysis.assessment = Assessment { class, risk, reason: worst.reason.clone() };
+        }
+        analysis
+    }
+}

@@ -1,0 +1,430 @@
+//! Interpreters of other languages: code given on the command line, scripts, modules.
+//!
+//! Inline code is not parsed. It is a local command when a scan finds nothing in it that could run,
+//! write, delete or connect; otherwise it is opaque, and texts in it are read as if a shell got them.
+
+use super::Via;
+use super::classify::{opaque, worse};
+use super::invocation::{Invocation, Style};
+use super::paths::Use;
+use super::state::{Arg, Input};
+use super::walk::Walk;
+use windlass_core::policy::class::{Assessment, Class};
+
+struct Interpreter {
+    names: &'static [&'static str],
+    /// Options whose value is code.
+    code: &'static str,
+    /// Other options with a value.
+    values: &'static str,
+}
+
+const INTERPRETERS: &[Interpreter] = &[
+    Interpreter { names: &["python", "pypy", "ipython"], code: "-c", values: "-c -m -W -X" },
+    Interpreter {
+        names: &["node", "nodejs", "tsx", "ts-node"],
+        code: "-e|--eval|-p|--print",
+        values: "-e --eval -p --print -r --require --import --loader",
+    },
+    Interpreter { names: &["perl"], code: "-e|-E", values: "-e -E -I -M -m -x" },
+    Interpreter { names: &["ruby", "jruby"], code: "-e", values: "-e -I -r -C" },
+    Interpreter { names: &["php"], code: "-r|-B|-R|-E", values: "-r -B -R -E -d -c -S -t" },
+    Interpreter { names: &["lua", "luajit", "lua5.4"], code: "-e", values: "-e -l" },
+    Interpreter { names: &["rscript", "Rscript", "R"], code: "-e", values: "-e" },
+    Interpreter {
+        names: &[
+            "osascript",
+            "tclsh",
+            "expect",
+            "guile",
+            "elixir",
+            "julia",
+            "scala",
+            "groovy",
+            "ghc",
+            "runghc",
+        ],
+        code: "-e|-c|--eval",
+        values: "-e -c --eval",
+    },
+];
+
+/// Words in code that run other programs: texts around them are commands.
+const RUNS: &[&str] = &[
+    "system",
+    "exec",
+    "popen",
+    "spawn",
+    "subprocess",
+    "child_process",
+    "shell_exec",
+    "passthru",
+    "qx",
+    "`",
+    "%x",
+    "proc_open",
+    "os.run",
+    "check_call",
+    "check_output",
+    "Open3",
+    "Kernel",
+    "pcntl",
+    "syscall",
+    "execve",
+    "do shell script",
+    "Command::new",
+    "ProcessBuilder",
+];
+
+/// Words in code that write, delete, connect or hide what happens.
+const SUSPICIOUS: &[&str] = &[
+    "open(",
+    "write",
+    "unlink",
+    "remove",
+    "rmtree",
+    "rmdir",
+    "rmSync",
+    "rm(",
+    "rename",
+    "chmod",
+    "chown",
+    "kill",
+    "fork",
+    "eval",
+    "compile",
+    "__import__",
+    "importlib",
+    "getattr",
+    "globals",
+    "builtins",
+    "ctypes",
+    "pickle",
+    "marshal",
+    "socket",
+    "urllib",
+    "request",
+    "http",
+    "fetch",
+    "ftplib",
+    "smtplib",
+    "telnet",
+    "paramiko",
+    "pty",
+    "shutil",
+    "pathlib",
+    "Path(",
+    "import os",
+    "import(",
+    "from os",
+    "os.",
+    "fs.",
+    "'fs'",
+    "\"fs\"",
+    "node:",
+    "net.",
+    "'net'",
+    "dgram",
+    "process.binding",
+    "process.kill",
+    "File.",
+    "FileUtils",
+    "Dir.",
+    "IO.",
+    "require 'net",
+    "LWP",
+    "file_put",
+    "fopen",
+    "copy(",
+    "move(",
+    "base64",
+    "b64decode",
+    "decode",
+    "atob",
+    "Buffer.from",
+    "fromCharCode",
+    "chr(",
+    "\\x",
+    "\\u00",
+    "signal",
+    "runpy",
+    "asyncio",
+    "multiprocessing",
+    "environ",
+    "process.env",
+    "ENV[",
+    "getenv",
+    "send(",
+    "instance_eval",
+    "const_get",
+    "truncate",
+    "symlink",
+    "mkfifo",
+    "setuid",
+];
+
+/// Longer code is nothing anyone sees through.
+const LONGEST_CODE: usize = 4_000;
+
+/// Whether a program is an interpreter that is known here.
+pub(super) fn is_interpreter(program: &str) -> bool {
+    find(program).is_some()
+}
+
+fn find(program: &str) -> Option<&'static Interpreter> {
+    let base = base(program);
+    INTERPRETERS.iter().find(|known| {
+        known.names.contains(&program) || (!base.is_empty() && known.names.contains(&base))
+    })
+}
+
+/// The name without a version: `python3.12` is `python`.
+fn base(program: &str) -> &str {
+    program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+impl Walk<'_> {
+    /// Judges an interpreter; `None` when `program` is none.
+    pub(super) fn interpreter(&mut self, program: &str, args: &[Arg]) -> Option<Assessment> {
+        if matches!(program, "awk" | "gawk" | "mawk" | "nawk" | "original-awk") {
+            return Some(self.awk(program, args));
+        }
+        let known = find(program)?;
+        let base = base(program);
+        let invocation = Invocation::new(program, args, known.values, Style::Bundled);
+        let codes: Vec<String> = invocation.values(known.code).map(str::to_owned).collect();
+        if !codes.is_empty() {
+            let mut judged = Assessment::of(Class::LocalCommand, "runs code that only computes");
+            for code in codes {
+                judged = worse(judged, self.code(program, &code));
+            }
+            if matches!(base, "perl" | "ruby") && invocation.has("-i") {
+                judged = worse(judged, self.edited(&invocation.operands));
+            }
+            return Some(judged);
+        }
+        if base == "python"
+            && let Some(module) = invocation.values("-m").next()
+        {
+            let at = args.iter().position(|arg| arg.text == module).unwrap_or(args.len() - 1);
+            return Some(self.module(program, module, &args[at + 1..]));
+        }
+        if base == "node" && invocation.has("--test") {
+            return Some(Assessment::of(Class::Test, "runs tests"));
+        }
+        for loaded in invocation
+            .values("-r|--require|--import|--loader")
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+        {
+            if loaded.starts_with(['/', '.']) {
+                let ran = self.script_file(&Arg::literal(loaded.clone()), base);
+                self.note(ran, &[Arg::literal(loaded)]);
+            }
+        }
+        Some(match invocation.operands.first() {
+            Some(file) if file.text != "-" => self.script_file(file, program),
+            _ if !invocation.options.is_empty()
+                && invocation.operands.is_empty()
+                && self.state.input == Input::Inherited =>
+            {
+                Assessment::of(Class::LocalCommand, format!("runs `{program}`"))
+            }
+            _ => match self.state.input.clone() {
+                Input::Text(text) => self.code(program, &text),
+                Input::File(file) => self.script_file(&Arg::literal(file), program),
+                Input::Pipe => opaque(format!(
+                    "`{program}` runs what another command prints, which is not known"
+                )),
+                Input::Inherited => {
+                    Assessment::of(Class::LocalCommand, format!("starts `{program}` interactively"))
+                }
+            },
+        })
+    }
+
+    /// Files that are changed in place.
+    fn edited(&self, files: &[&Arg]) -> Assessment {
+        let mut judged = Assessment::of(Class::Edit, "changes files in place");
+        for file in files {
+            if let Some(write) = self.judge_path(file, Use::Write) {
+                judged = worse(judged, write);
+            }
+        }
+        judged
+    }
+
+    /// `python -m module …`: judged by the module's name.
+    fn module(&mut self, program: &str, module: &str, args: &[Arg]) -> Assessment {
+        let name = match module {
+            "unittest" | "doctest" | "nose" | "nose2" | "trial" => {
+                return Assessment::of(Class::Test, "runs tests");
+            }
+            "venv" | "virtualenv" | "build" | "ensurepip" | "compileall" | "py_compile" => {
+                return Assessment::of(Class::Build, "builds or installs");
+            }
+            "json.tool" | "this" | "timeit" | "calendar" | "tokenize" | "ast" | "dis" | "site"
+            | "sysconfig" => {
+                return Assessment::of(Class::Read, "only prints");
+            }
+            name if name.contains('.') => {
+                return Assessment::of(Class::LocalCommand, format!("runs the module `{module}`"));
+            }
+            name => name,
+        };
+        let argv = std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
+        let via = Via::Wrapper(program.to_owned());
+        self.apart(via.clone(), |walk| walk.record(argv, via, Vec::new()));
+        Assessment::of(Class::Read, "judged by the module it runs")
+    }
+
+    /// Code in another language.
+    pub(super) fn code(&mut self, program: &str, code: &str) -> Assessment {
+        if super::classify::is_unknown(code) {
+            return opaque(format!("`{program}` runs code that is only known when it runs"));
+        }
+        if code.len() > LONGEST_CODE {
+            return opaque(format!("`{program}` runs more code than can be looked through"));
+        }
+        if let Some(word) = RUNS.iter().find(|word| code.contains(**word)) {
+            self.texts_in(program, code);
+            return opaque(format!("`{program}` runs code with `{word}` in it"));
+        }
+        match SUSPICIOUS.iter().find(|word| code.contains(**word)) {
+            Some(word) => opaque(format!("`{program}` runs code with `{word}` in it")),
+            None => Assessment::of(Class::LocalCommand, "runs code that only computes"),
+        }
+    }
+
+    /// Reads the texts in code as commands: each alone, and lists of them as words.
+    fn texts_in(&mut self, program: &str, code: &str) {
+        let via = Via::Code(program.to_owned());
+        for group in literals(code) {
+            if group.len() > 1 {
+                let argv = group.iter().map(|text| Arg::literal(&**text)).collect();
+                let inner = via.clone();
+                self.apart(via.clone(), |walk| walk.record(argv, inner, Vec::new()));
+            }
+            for text in group.iter().filter(|text| !text.trim().is_empty()) {
+                self.apart(via.clone(), |walk| {
+                    walk.script_text(&Arg::literal(&**text), program);
+                });
+            }
+        }
+    }
+
+    /// `awk 'program' files`.
+    fn awk(&mut self, program: &str, args: &[Arg]) -> Assessment {
+        const VALUES: &str = "-F -v -f -e -i -E -l --field-separator --assign --file --source --include --exec --load";
+        let invocation = Invocation::new(program, args, VALUES, Style::Bundled);
+        let files = invocation.values("-f|--file|-E|--exec").map(Arg::literal).collect::<Vec<_>>();
+        let mut judged = Assessment::of(Class::Read, "filters text");
+        for file in &files {
+            judged = worse(judged, self.script_file(file, program));
+        }
+        let mut codes: Vec<String> = invocation.values("-e|--source").map(str::to_owned).collect();
+        let mut operands = &invocation.operands[..];
+        if files.is_empty()
+            && codes.is_empty()
+            && let Some((first, rest)) = operands.split_first()
+        {
+            codes.push(first.text.clone());
+            operands = rest;
+        }
+        for operand in operands {
+            if let Some(secret) = self.judge_path(operand, Use::Read) {
+                judged = worse(judged, secret);
+            }
+        }
+        if invocation.values("-i|--include").any(|library| library == "inplace") {
+            judged = worse(judged, self.edited(operands));
+        }
+        if invocation.has("-l|--load") {
+            judged = worse(judged, opaque("loads a library into `awk`"));
+        }
+        for code in codes {
+            judged = worse(judged, self.awk_code(program, &code));
+        }
+        judged
+    }
+
+    fn awk_code(&mut self, program: &str, code: &str) -> Assessment {
+        let dense: String = code.chars().filter(|c| !c.is_whitespace()).collect();
+        let pipes = dense.contains("|\"") || dense.contains("\"|") || dense.contains("|&");
+        let pipes = (pipes && !dense.contains("||\"")) || dense.contains("|getline");
+        if dense.contains("system(") || pipes || code.contains('@') && dense.contains("@load") {
+            self.texts_in(program, code);
+            return opaque("`awk` runs commands from its program");
+        }
+        if super::classify::is_unknown(code) {
+            return opaque("`awk` runs a program that is only known when it runs");
+        }
+        let mut judged = Assessment::of(Class::Read, "filters text");
+        for target in awk_targets(code) {
+            let found = match target {
+                Some(file) => self.judge_path(&Arg::literal(file), Use::Write),
+                None => Some(opaque("`awk` writes files that are only known when it runs")),
+            };
+            judged = found.into_iter().fold(judged, worse);
+        }
+        judged
+    }
+}
+
+/// What `print … > target` writes to in an awk program; `None` for a target that is not a text.
+fn awk_targets(code: &str) -> Vec<Option<String>> {
+    let mut targets = Vec::new();
+    for statement in code.split([';', '{', '}', '\n']) {
+        let Some(at) = statement.find("print") else { continue };
+        let (mut depth, mut quoted) = (0_usize, false);
+        for (index, c) in statement[at..].char_indices() {
+            match c {
+                '"' => quoted = !quoted,
+                '(' if !quoted => depth += 1,
+                ')' if !quoted => depth = depth.saturating_sub(1),
+                '>' if !quoted && depth == 0 => {
+                    let target = statement[at + index..].trim_start_matches('>').trim_start();
+                    let text = target.strip_prefix('"').and_then(|text| text.split_once('"'));
+                    targets.push(text.map(|(text, _)| text.to_owned()));
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    targets
+}
+
+/// The quoted texts in code; those with only commas between them form one group.
+fn literals(code: &str) -> Vec<Vec<String>> {
+    let mut groups: Vec<Vec<String>> = Vec::new();
+    let mut between = String::from("start");
+    let mut chars = code.chars().peekable();
+    while let Some(c) = chars.next() {
+        let close = match c {
+            '\'' | '"' | '`' => c,
+            // `qx{…}`, `%x(…)` and friends.
+            '{' if between.ends_with("qx") || between.ends_with("%x") => '}',
+            '(' if between.ends_with("qx") || between.ends_with("%x") => ')',
+            _ => {
+                between.push(c);
+                continue;
+            }
+        };
+        let mut text = String::new();
+        while let Some(next) = chars.next() {
+            match next {
+                '\\' => text.extend(chars.next().map(|c| if c == 'n' { '\n' } else { c })),
+                next if next == close => break,
+                next => text.push(next),
+            }
+        }
+        let joined = !between.is_empty() && between.chars().all(|c| ", [\n\t".contains(c));
+        match groups.last_mut() {
+            Some(group) if joined => group.push(text),
+            _ => groups.push(vec![text]),
+        }
+        between.clear();
+    }
+    groups
+}

@@ -1,0 +1,102 @@
+//! Reads a bash script without running it: every command in it, and what each would do.
+//!
+//! Invariants:
+//! - Total: any text gives a [`CommandAnalysis`]. What cannot be read is class opaque, with the reason.
+//! - The worst command counts: an analysis is never less severe than any command found in it.
+//! - Pure and bounded: no I/O, and limits on length, nesting and number of commands (see `guard`).
+
+mod guard;
+mod syntax;
+mod word;
+mod state;
+mod expand;
+mod walk;
+mod shell;
+mod builtin;
+mod wrapper;
+mod code;
+mod invocation;
+mod paths;
+mod environment;
+mod classify;
+mod special;
+mod output;
+mod table;
+
+pub use table::CustomRule;
+use windlass_core::policy::Pattern;
+pub use windlass_core::policy::{CommandAnalysis, ShellCommand, Via};
+
+/// The facts a command is read against; gathered by whoever knows the sandbox and the configuration.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The directory the command starts in, as the command sees it.
+    pub directory: String,
+    /// The workspace as the command sees it; writing elsewhere is destructive.
+    pub workspace: String,
+    /// The home directory as the command sees it.
+    pub home: String,
+    /// Directories outside the workspace that may be written freely, such as a sandbox's own `/tmp`.
+    pub scratch: Vec<String>,
+    /// Branches that count as production, as globs: a push to one is class production.
+    pub protected_branches: Vec<String>,
+    /// Commands that touch production, as patterns (`fly deploy *`).
+    pub production: Vec<Pattern>,
+    /// Classes from the configuration, asked before the built-in table.
+    pub custom_rules: Vec<CustomRule>,
+}
+
+impl Context {
+    /// A command that starts in the workspace, with nothing configured.
+    pub fn new(workspace: impl Into<String>, home: impl Into<String>) -> Self {
+        let workspace = workspace.into();
+        Self {
+            directory: workspace.clone(),
+            workspace,
+            home: home.into(),
+            scratch: Vec::new(),
+            protected_branches: ["main", "master", "production", "prod", "release", "release/*"]
+                .map(str::to_owned)
+                .into(),
+            production: Vec::new(),
+            custom_rules: Vec::new(),
+        }
+    }
+}
+
+/// The stack of the thread that reads deeply nested text: `guard`'s limits times the largest frame.
+const DEEP_STACK_BYTES: usize = 64 * 1024 * 1024;
+
+/// Says what a script would do.
+pub fn analyze(script: &str, context: &Context) -> CommandAnalysis {
+    if script.len() <= guard::LONGEST_TEXT && guard::needs_room(script) {
+        // Costs a thread, but only for text that could overflow the caller's stack.
+        let analysis = std::thread::scope(|scope| {
+            std::thread::Builder::new()
+                .stack_size(DEEP_STACK_BYTES)
+                .spawn_scoped(scope, || walk::analyze(script, context, walk::Stack::Deep))
+                .map(|thread| thread.join().ok())
+        });
+        return match analysis {
+            Ok(Some(analysis)) => analysis,
+            _ => CommandAnalysis::new(vec![walk::unreadable(
+                script,
+                "there was no stack to read it on",
+            )]),
+        };
+    }
+    walk::analyze(script, context, walk::Stack::Usual)
+}
+
+/// The same for bytes; text that is not UTF-8 is opaque, whatever else it contains.
+pub fn analyze_bytes(script: &[u8], context: &Context) -> CommandAnalysis {
+    match std::str::from_utf8(script) {
+        Ok(script) => analyze(script, context),
+        Err(_) => {
+            let text = String::from_utf8_lossy(script);
+            let mut analysis = analyze(&text, context);
+            analysis.commands.push(walk::unreadable(&text, "it is not UTF-8"));
+            CommandAnalysis::new(analysis.commands)
+        }
+    }
+}

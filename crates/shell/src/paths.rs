@@ -1,0 +1,271 @@
+//! Where a path leads and what writing or reading there would mean. Lexical: nothing is looked up.
+
+use super::Context;
+use super::state::{Arg, UNKNOWN};
+use windlass_core::policy::class::{Assessment, Class, Risk};
+use windlass_core::policy::pattern::glob;
+
+/// Where a path leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    Workspace,
+    Scratch,
+    Unknown,
+    Outside,
+    Device,
+}
+
+/// What a command does with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Read,
+    Write,
+    Remove,
+}
+
+/// Files in a workspace that other programs run, as globs on the path inside it.
+const RUN_BY_OTHERS: &[(&str, &str)] = &[
+    (".git/hooks/*", "git runs"),
+    (".git/config", "git obeys"),
+    (".git/info/attributes", "git obeys"),
+    (".gitmodules", "git obeys"),
+    (".husky/*", "git runs"),
+    (".githooks/*", "git runs"),
+    (".github/workflows/*", "the CI runs"),
+    (".github/actions/*", "the CI runs"),
+    (".gitlab-ci.yml", "the CI runs"),
+    (".circleci/*", "the CI runs"),
+    (".travis.yml", "the CI runs"),
+    (".ci/*", "the CI runs"),
+    (".buildkite/*", "the CI runs"),
+    (".woodpecker*", "the CI runs"),
+    (".drone.yml", "the CI runs"),
+    ("azure-pipelines.yml", "the CI runs"),
+    ("bitbucket-pipelines.yml", "the CI runs"),
+    ("Jenkinsfile", "the CI runs"),
+    ("package.json", "package managers run"),
+    (".npmrc", "package managers obey"),
+    (".envrc", "direnv runs"),
+    (".pre-commit-config.yaml", "git runs"),
+    (".vscode/tasks.json", "the editor runs"),
+    (".vscode/settings.json", "the editor obeys"),
+    (".cargo/config.toml", "cargo obeys"),
+    (".windlass/*", "windlass obeys"),
+    (".mcp.json", "windlass obeys"),
+];
+
+/// Files with secrets, as globs on the absolute path; `~` is the home directory.
+const SECRETS: &[&str] = &[
+    "~/.ssh/*",
+    "/root/.ssh/*",
+    "/home/*/.ssh/*",
+    "/etc/shadow*",
+    "/etc/gshadow*",
+    "/etc/sudoers*",
+    "/etc/ssh/*key",
+    "~/.aws/*",
+    "~/.azure/*",
+    "~/.config/gcloud/*",
+    "~/.config/gh/*",
+    "~/.kube/config",
+    "~/.docker/config.json",
+    "~/.netrc",
+    "~/.pgpass",
+    "~/.my.cnf",
+    "~/.npmrc",
+    "~/.pypirc",
+    "~/.git-credentials",
+    "~/.config/git/credentials",
+    "~/.cargo/credentials*",
+    "~/.gnupg/*",
+    "~/.password-store/*",
+    "~/.local/share/keyrings/*",
+    "~/.mozilla/*",
+    "~/.config/google-chrome/*",
+    "~/.bash_history",
+    "~/.zsh_history",
+    "~/.config/windlass/*",
+    "~/.local/share/windlass/*",
+    "/proc/*/environ",
+    "/proc/*/mem",
+    "/run/secrets/*",
+    "/var/run/secrets/*",
+];
+
+/// Names of files that hold a private key or credentials wherever they are.
+const SECRET_NAMES: &[&str] =
+    &["id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".git-credentials", ".netrc", ".pgpass"];
+
+/// The path, absolute and without `.` and `..`; `None` when it depends on an unknown directory.
+pub(super) fn resolve(from: Option<&str>, path: &str) -> Option<String> {
+    let joined = match path.strip_prefix('/') {
+        Some(_) => path.to_owned(),
+        None => join(from?, path),
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in joined.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    Some(format!("/{}", parts.join("/")))
+}
+
+/// A directory and a path in it.
+pub(super) fn join(directory: &str, path: &str) -> String {
+    format!("{}/{path}", directory.trim_end_matches('/'))
+}
+
+fn under(path: &str, directory: &str) -> bool {
+    let directory = directory.trim_end_matches('/');
+    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Where an absolute path leads.
+fn place(context: &Context, path: &str) -> Place {
+    match path {
+        "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/stdin" | "/dev/tty" | "/dev/zero"
+        | "/dev/full" | "/dev/random" | "/dev/urandom" => Place::Workspace,
+        path if path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/") => {
+            Place::Workspace
+        }
+        path if under(path, &context.workspace) => Place::Workspace,
+        path if context.scratch.iter().any(|scratch| under(path, scratch)) => Place::Scratch,
+        path if under(path, "/dev/shm") => Place::Outside,
+        path if ["/dev", "/sys", "/proc", "/boot"].iter().any(|root| under(path, root)) => {
+            Place::Device
+        }
+        _ => Place::Outside,
+    }
+}
+
+/// The worst of the places a path may lead, from each directory it may start at.
+pub(super) fn worst_place(context: &Context, directories: &[Option<String>], path: &str) -> Place {
+    let places = directories.iter().map(|from| match resolve(from.as_deref(), path) {
+        Some(path) if path.contains(UNKNOWN) => unknown_place(context, &path),
+        Some(path) => place(context, &path),
+        None => Place::Unknown,
+    });
+    places.max().unwrap_or(Place::Unknown)
+}
+
+/// A path with unknown parts: outside if what is known already leads there.
+fn unknown_place(context: &Context, path: &str) -> Place {
+    let known = path.split(UNKNOWN).next().unwrap_or_default();
+    let directory = known.rfind('/').map_or("/", |at| &known[..at]);
+    match place(context, directory) {
+        _ if directory.is_empty() || known.is_empty() => Place::Unknown,
+        Place::Workspace => Place::Workspace,
+        other => other,
+    }
+}
+
+/// What using this file would mean; `None` for a harmless read.
+pub(super) fn judge(
+    context: &Context,
+    directories: &[Option<String>],
+    file: &Arg,
+    usage: Use,
+) -> Option<Assessment> {
+    let path = &*file.text;
+    if path.is_empty() || path == "-" {
+        return None;
+    }
+    let shown = super::walk::shown(path);
+    let absolute: Vec<String> =
+        directories.iter().filter_map(|from| resolve(from.as_deref(), path)).collect();
+    if absolute.iter().any(|path| secret(context, path)) {
+        let reason = format!("`{shown}` holds secrets");
+        return Some(match usage {
+            Use::Read => Assessment::of(Class::Read, reason).at_least(Risk::High),
+            Use::Write | Use::Remove => Assessment::of(Class::Destructive, reason),
+        });
+    }
+    if path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/") {
+        return Some(Assessment::of(Class::Publish, format!("`{shown}` is a network connection")));
+    }
+    if usage == Use::Read {
+        let raw = absolute
+            .iter()
+            .any(|path| path.starts_with("/dev/") && place(context, path) == Place::Device);
+        return raw.then(|| {
+            Assessment::of(Class::Read, format!("reads the raw device `{shown}`"))
+                .at_least(Risk::High)
+        });
+    }
+    if let Some(who) = absolute.iter().find_map(|path| run_by_others(context, path)) {
+        return Some(Assessment::of(Class::Destructive, format!("changes `{shown}`, which {who}")));
+    }
+    if path.starts_with(UNKNOWN) && usage == Use::Write {
+        return Some(Assessment::of(
+            Class::Opaque,
+            "writes a file that is only known when it runs",
+        ));
+    }
+    let verb = if usage == Use::Remove { "removes" } else { "writes" };
+    match worst_place(context, directories, path) {
+        Place::Workspace | Place::Scratch if ignored(&shown) => None,
+        Place::Workspace | Place::Scratch => {
+            Some(Assessment::of(Class::Edit, format!("{verb} `{shown}`")).at_least(Risk::Medium))
+        }
+        Place::Unknown => Some(Assessment::of(
+            Class::Opaque,
+            format!("{verb} `{shown}` in a directory that is only known when it runs"),
+        )),
+        Place::Outside => Some(Assessment::of(
+            Class::Destructive,
+            format!("{verb} `{shown}`, which is outside the workspace"),
+        )),
+        Place::Device => {
+            Some(Assessment::of(Class::Catastrophic, format!("{verb} the device `{shown}`")))
+        }
+    }
+}
+
+/// Files that swallow what is written.
+fn ignored(path: &str) -> bool {
+    path.starts_with("/dev/") || path.starts_with("/proc/self/fd/")
+}
+
+fn run_by_others(context: &Context, path: &str) -> Option<&'static str> {
+    let inside = path.strip_prefix(context.workspace.trim_end_matches('/'))?.strip_prefix('/')?;
+    let at_any_depth = |pattern: &str| {
+        glob(pattern, inside)
+            || inside.split_once('/').is_some() && glob(&format!("*/{pattern}"), inside)
+    };
+    if inside.split('/').any(|part| part == "node_modules") {
+        return None;
+    }
+    RUN_BY_OTHERS.iter().find(|(pattern, _)| at_any_depth(pattern)).map(|(_, who)| *who)
+}
+
+/// Whether an absolute path, possibly with globs in it, may name a secret.
+pub(super) fn secret(context: &Context, path: &str) -> bool {
+    let path = path.replace(UNKNOWN, "");
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if SECRET_NAMES.contains(&name) {
+        return true;
+    }
+    // A public key is meant to be read.
+    if name.ends_with(".pub") || matches!(name, "known_hosts" | "authorized_keys.example") {
+        return false;
+    }
+    SECRETS.iter().any(|pattern| {
+        let pattern = match pattern.strip_prefix('~') {
+            Some(rest) => format!("{}{rest}", context.home.trim_end_matches('/')),
+            None => (*pattern).to_owned(),
+        };
+        let directory = pattern.strip_suffix("/*").is_some_and(|directory| directory == path);
+        directory
+            || glob(&pattern, &path)
+            || (path.contains(['*', '?', '[']) && overlap(&path, &pattern))
+    })
+}
+
+/// Whether two globs can name the same path, part by part.
+fn overlap(left: &str, right: &str) -> bool {
+    let (left, right): (Vec<_>, Vec<_>) = (left.split('/').collect(), right.split('/').collect());
+    left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| glob(a, b) || glob(b, a))
+}

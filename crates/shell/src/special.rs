@@ -1,0 +1,296 @@
+//! What the table's rows cannot say: checks that look into operands and values.
+
+use super::classify::{opaque, worse};
+use super::invocation::Invocation;
+use super::paths::Use;
+use super::state::{Arg, Input};
+use super::walk::Walk;
+use windlass_core::policy::class::{Assessment, Class};
+
+mod git;
+mod sed;
+mod sql;
+
+/// What this call means beyond its row.
+pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    match call.program {
+        "git" | "hub" => git::check(walk, call),
+        "sed" | "gsed" => sed::check(walk, call),
+        "psql" | "mysql" | "mariadb" | "sqlite3" | "sqlite" | "duckdb" | "cockroach"
+        | "clickhouse-client" | "sqlcmd" | "usql" | "pgcli" | "mycli" | "litecli" | "bq"
+        | "snowsql" | "trino" | "cqlsh" => sql::check(walk, call),
+        "rm" | "grm" | "unlink" | "rmdir" | "shred" | "rimraf" | "truncate" => removal(walk, call),
+        "chmod" | "chown" | "chgrp" | "setfacl" => ownership(walk, call),
+        "dd" | "gdd" | "dcfldd" => dd(walk, call),
+        "mv" | "gmv" | "cp" | "gcp" | "ln" | "tee" => system_targets(walk, call),
+        "find" | "gfind" => find(walk, call),
+        "tar" | "gtar" | "bsdtar" => tar(walk, call),
+        "make" | "gmake" => make(walk, call),
+        "curl" | "wget" | "wget2" => download(walk, call),
+        "scp" | "rsync" | "rclone" | "sftp" => copy_elsewhere(walk, call),
+        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "rustc" | "javac" => {
+            compiler(walk, call)
+        }
+        "zip"
+            if call.operands.first().is_some_and(|archive| {
+                walk.judge_path(archive, Use::Write).is_some_and(|found| found.class > Class::Edit)
+            }) =>
+        {
+            call.operands.first().and_then(|archive| walk.judge_path(archive, Use::Write))
+        }
+        "zip" => call
+            .args
+            .iter()
+            .any(|arg| arg.text == "-TT")
+            .then(|| opaque("runs the program it is told to")),
+        "gzip" | "gunzip" | "bzip2" | "bunzip2" | "xz" | "unxz" | "zstd" | "unzstd" | "lz4"
+        | "pigz" | "compress" | "uncompress" => compressed(walk, call),
+        "kill" => kill(call),
+        "man" | "less" => pager(walk, call),
+        "at" | "batch" => {
+            if let Input::Text(text) = walk.state.input.clone() {
+                walk.argument_script(&text, "at");
+            }
+            None
+        }
+        "date" | "hostname" => machine_setting(call),
+        "docker" | "podman" => docker(walk, call),
+        _ => None,
+    }
+}
+
+/// Whether a path is the root, a home, or another place whose loss ruins the machine.
+fn vital(walk: &Walk<'_>, path: &str) -> bool {
+    let bare = path.trim_end_matches(['*', '.']).trim_end_matches('/');
+    if path.starts_with('/') && bare.is_empty() {
+        return true;
+    }
+    let home = walk.context.home.trim_end_matches('/');
+    walk.resolved(if bare.is_empty() { path } else { bare }).into_iter().flatten().any(|path| {
+        path == "/"
+            || path == home
+            || walk.context.workspace.starts_with(&format!("{path}/"))
+            || (path.matches('/').count() == 1
+                && !matches!(&*path, "/tmp" | "/mnt" | "/media")
+                && !walk.context.workspace.starts_with(&path))
+    })
+}
+
+fn removal(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let recursive = call.has("-r|-R|--recursive|-d") || call.program == "rimraf";
+    let worst =
+        call.operands.iter().find(|arg| vital(walk, &arg.stripped()) && !arg.stripped().is_empty());
+    if call.program == "rimraf" || call.has("--no-preserve-root") {
+        return Some(Assessment::of(
+            Class::Catastrophic,
+            "removes whole directories without asking",
+        ));
+    }
+    worst.filter(|_| recursive).map(|arg| {
+        Assessment::of(Class::Catastrophic, format!("removes `{}`", super::walk::shown(&arg.text)))
+    })
+}
+
+fn ownership(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let recursive = call.has("-R|--recursive");
+    let vital = call.operands.iter().skip(1).find(|arg| vital(walk, &arg.stripped()));
+    if let Some(arg) = vital.filter(|_| recursive) {
+        let reason =
+            format!("changes who may do what with all of `{}`", super::walk::shown(&arg.text));
+        return Some(Assessment::of(Class::Catastrophic, reason));
+    }
+    let mode = call.word(0).unwrap_or_default();
+    let gains = call.program == "chmod"
+        && (mode.contains("+s")
+            || mode.contains("=s")
+            || (mode.len() == 4 && mode.starts_with(['4', '2', '6'])));
+    gains.then(|| {
+        Assessment::of(Class::Catastrophic, "lets others run a file with its owner's privileges")
+    })
+}
+
+fn dd(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let mut judged = None;
+    for arg in call.args {
+        let usage = match arg.text.split_once('=') {
+            Some(("of", file)) => (file, Use::Write),
+            Some(("if", file)) => (file, Use::Read),
+            _ => continue,
+        };
+        if let Some(found) = walk.judge_path(&Arg::literal(usage.0), usage.1) {
+            judged = Some(judged.map_or(found.clone(), |old| worse(old, found)));
+        }
+    }
+    judged
+}
+
+/// Moving or linking over a place that everything stands on.
+fn system_targets(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    if !matches!(call.program, "mv" | "gmv") {
+        return None;
+    }
+    let sources = call.operands.split_last().map(|(_, sources)| sources).unwrap_or_default();
+    sources.iter().find(|arg| vital(walk, &arg.stripped()) && !arg.stripped().is_empty()).map(
+        |arg| {
+            Assessment::of(
+                Class::Catastrophic,
+                format!("moves `{}` away", super::walk::shown(&arg.text)),
+            )
+        },
+    )
+}
+
+fn find(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let mut judged = None;
+    for value in call.values("-fprintf|-fprint|-fprint0|-fls") {
+        judged = walk.judge_path(&Arg::literal(value), Use::Write).or(judged);
+    }
+    let start = call.operands.first().map(|arg| arg.stripped()).unwrap_or_default();
+    if call.has("-delete") && vital(walk, &start) && !start.is_empty() {
+        judged = Some(Assessment::of(Class::Catastrophic, format!("deletes all of `{start}`")));
+    }
+    judged
+}
+
+/// `tar xf a` without a dash, archives on other machines, and where things are unpacked.
+fn tar(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let archive = call.values("-f|--file").next().or_else(|| call.word(1));
+    let absolute = call.has("-P|--absolute-names");
+    let letters = call.args.first().map(|arg| &*arg.text).filter(|text| !text.starts_with('-'));
+    let extracts = call.has("-x|--extract|--get") || letters.is_some_and(|l| l.contains('x'));
+    if absolute && extracts {
+        return Some(Assessment::of(Class::Destructive, "unpacks to absolute paths"));
+    }
+    let creates =
+        call.has("-c|--create|-r|-u|--append") || letters.is_some_and(|l| l.contains('c'));
+    match archive {
+        Some(archive) if creates => walk.judge_path(&Arg::literal(archive), Use::Write),
+        _ => None,
+    }
+}
+
+fn make(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let shell = call.operands.iter().find_map(|arg| arg.text.strip_prefix("SHELL="));
+    let evaluated = call.values("--eval").next().is_some() || call.has("--eval");
+    if let Some(shell) = shell {
+        walk.argument_script(shell, "make");
+    }
+    let outside = call
+        .values("-f|--file|--makefile|-C|--directory")
+        .any(|path| walk.place(path) > super::paths::Place::Scratch);
+    if outside {
+        return Some(opaque("runs rules from outside the workspace"));
+    }
+    (evaluated || shell.is_some()).then(|| opaque("runs rules that are given on the command line"))
+}
+
+fn download(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let mut judged = None;
+    for arg in call.args {
+        let file = arg.text.split_once('@').map(|(_, file)| file);
+        let file = file.or_else(|| arg.text.strip_prefix("file://"));
+        if let Some(file) = file
+            && let Some(found) = walk.judge_path(&Arg::literal(file), Use::Read)
+        {
+            judged =
+                Some(worse(found, Assessment::of(Class::Publish, "may send a secret elsewhere")));
+        }
+    }
+    let metadata = call.args.iter().any(|arg| arg.text.contains("169.254.169.254"));
+    if metadata {
+        return Some(opaque("asks the machine's metadata service, which holds credentials"));
+    }
+    judged
+}
+
+/// `rsync a b` stays here when no side names a machine.
+fn copy_elsewhere(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let target = call.operands.last()?;
+    if target.text.contains(':') {
+        return None;
+    }
+    walk.judge_path(target, Use::Write)
+}
+
+fn compiler(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let at = call.args.iter().position(|arg| arg.text == "-o")?;
+    let file = call.args.get(at + 1)?;
+    walk.judge_path(file, Use::Write).filter(|found| found.class > Class::Edit)
+}
+
+/// Compressing replaces the file, unless the result is only printed.
+fn compressed(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    if call.has("-c|--stdout|--to-stdout|-l|--list|-t|--test") {
+        return None;
+    }
+    call.operands.iter().filter_map(|file| walk.judge_path(file, Use::Write)).reduce(worse)
+}
+
+/// Process 1 is the machine, and -1 is every process.
+fn kill(call: &Invocation) -> Option<Assessment> {
+    let all = call.args.iter().skip(1).any(|arg| matches!(&*arg.text, "-1" | "1"))
+        || matches!(call.args, [only] if only.text == "1");
+    (all && !call.has("-0|-l|-L"))
+        .then(|| Assessment::of(Class::Catastrophic, "ends every process of the machine"))
+}
+
+/// `man -P command` and `less +!command` run a command.
+fn pager(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let mut texts: Vec<String> = Vec::new();
+    for (index, arg) in call.args.iter().enumerate() {
+        if matches!(&*arg.text, "-P" | "--pager" | "-H" | "--html") && call.program == "man" {
+            texts.extend(call.args.get(index + 1).map(|arg| arg.text.clone()));
+        }
+        let glued = ["-P", "--pager=", "+!", "+:!", "++!"];
+        texts.extend(glued.iter().find_map(|option| {
+            arg.text.strip_prefix(option).filter(|text| !text.is_empty()).map(str::to_owned)
+        }));
+    }
+    for text in &texts {
+        walk.argument_script(text, call.program);
+    }
+    None
+}
+
+fn machine_setting(call: &Invocation) -> Option<Assessment> {
+    let sets = match call.program {
+        "date" => call.has("-s|--set"),
+        _ => !call.operands.is_empty(),
+    };
+    sets.then(|| Assessment::of(Class::Catastrophic, "changes a setting of the machine"))
+}
+
+/// Mounting the host into a container gives the container the host.
+fn docker(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    if call.word(0) == Some("cp")
+        && let Some(target) = call.operands.last().filter(|target| !target.text.contains(':'))
+        && let Some(found) = walk.judge_path(target, Use::Write)
+    {
+        return Some(found);
+    }
+    let volumes = call.args.iter().zip(call.args.iter().skip(1));
+    for (option, value) in volumes {
+        if !matches!(&*option.text, "-v" | "--volume" | "--mount") {
+            continue;
+        }
+        let source = value
+            .text
+            .split(',')
+            .find_map(|part| part.strip_prefix("source=").or_else(|| part.strip_prefix("src=")));
+        let source = source.unwrap_or_else(|| value.text.split(':').next().unwrap_or_default());
+        if source.contains("docker.sock") || (source.starts_with(['/', '~']) && vital(walk, source))
+        {
+            return Some(Assessment::of(
+                Class::Catastrophic,
+                "gives a container the whole machine",
+            ));
+        }
+        if source.starts_with(['/', '~']) && walk.place(source) > super::paths::Place::Scratch {
+            return Some(Assessment::of(
+                Class::Destructive,
+                "gives a container files outside the workspace",
+            ));
+        }
+    }
+    None
+}

@@ -1,0 +1,221 @@
+//! Git's operands: which branch a push reaches, what a setting makes git run.
+
+use crate::classify::{opaque, worse};
+use crate::invocation::Invocation;
+use crate::paths::Use;
+use crate::state::Arg;
+use crate::walk::Walk;
+use windlass_core::policy::class::{Assessment, Class};
+use windlass_core::policy::pattern::glob;
+
+/// Settings whose value git runs as a command.
+const RUN_BY_GIT: &[&str] = &[
+    "core.pager",
+    "core.editor",
+    "core.sshcommand",
+    "core.fsmonitor",
+    "core.gitproxy",
+    "core.askpass",
+    "core.alternaterefscommand",
+    "sequence.editor",
+    "pager.*",
+    "alias.*",
+    "credential.*",
+    "diff.external",
+    "diff.*.command",
+    "diff.*.textconv",
+    "difftool.*.cmd",
+    "mergetool.*.cmd",
+    "merge.*.driver",
+    "filter.*",
+    "gpg.program",
+    "gpg.*.program",
+    "remote.*.uploadpack",
+    "remote.*.receivepack",
+    "uploadpack.packobjectshook",
+    "interactive.difffilter",
+    "submodule.*.update",
+    "sendemail.*",
+    "browser.*",
+    "man.*",
+    "web.browser",
+    "trailer.*.command",
+    "trailer.*.cmd",
+    "guitool.*",
+    "imap.tunnel",
+];
+
+/// Settings that decide where other code comes from.
+const OBEYED_BY_GIT: &[&str] = &[
+    "core.hookspath",
+    "core.worktree",
+    "include.*",
+    "includeif.*",
+    "url.*",
+    "protocol.*",
+    "init.templatedir",
+    "http.proxy",
+    "safe.directory",
+    "core.attributesfile",
+];
+
+pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let mut judged: Option<Assessment> = None;
+    let mut add = |found: Option<Assessment>| {
+        if let Some(found) = found {
+            judged = Some(judged.take().map_or(found.clone(), |old| worse(old, found)));
+        }
+    };
+    let subcommand = call.word(0).unwrap_or_default();
+    if call.operands.first().is_some_and(|arg| arg.known().is_none()) {
+        add(Some(opaque("git's subcommand is only known when it runs")));
+    }
+    // Before the subcommand `-c` is a setting; after `commit`, `switch` and others it is not.
+    let globals =
+        call.args.iter().position(|arg| arg.text == subcommand).unwrap_or(call.args.len());
+    for pair in call.args[..globals].windows(2).filter(|pair| pair[0].text == "-c") {
+        let (key, value) = pair[1].text.split_once('=').unwrap_or((&pair[1].text, ""));
+        add(setting(walk, key, value));
+    }
+    if call.args[..globals]
+        .iter()
+        .any(|arg| arg.text.starts_with("--exec-path=") || arg.text.starts_with("--config-env"))
+    {
+        add(Some(opaque("makes git run other programs or obey other settings")));
+    }
+    if call.has("--upload-pack|--receive-pack|--exec")
+        && matches!(subcommand, "clone" | "fetch" | "pull" | "push" | "ls-remote" | "archive")
+    {
+        add(Some(opaque("names the program that git runs")));
+    }
+    if call.args.iter().any(|arg| arg.text.starts_with("ext::")) {
+        add(Some(opaque("an `ext::` address runs a command")));
+    }
+    match subcommand {
+        "push" => add(push(walk, call)),
+        "config" => add(configure(walk, call)),
+        "checkout" => add(checkout(call)),
+        "rebase" | "difftool" => {
+            for text in call.values("-x|--exec|--extcmd").map(str::to_owned).collect::<Vec<_>>() {
+                walk.argument_script(&text, "git");
+            }
+        }
+        "submodule" if call.word(1) == Some("foreach") => {
+            let text =
+                call.operands[2..].iter().map(|arg| &*arg.text).collect::<Vec<_>>().join(" ");
+            walk.argument_script(&text, "git");
+        }
+        "filter-branch" => {
+            for pair in call.args.windows(2).filter(|pair| pair[0].text.ends_with("-filter")) {
+                walk.argument_script(&pair[1].text.clone(), "git");
+            }
+        }
+        "grep" if call.has("-O|--open-files-in-pager") => {
+            for text in
+                call.values("-O|--open-files-in-pager").map(str::to_owned).collect::<Vec<_>>()
+            {
+                walk.argument_script(&text, "git");
+            }
+        }
+        "clone" | "worktree" | "init" => add(target(walk, call, subcommand)),
+        "archive" | "bundle" | "format-patch" | "diff" | "log" | "show" => {
+            for file in call.values("-o|--output") {
+                add(walk.judge_path(&Arg::literal(file), Use::Write));
+            }
+        }
+        _ => {}
+    }
+    judged
+}
+
+/// A setting given to one call, or written into the configuration.
+fn setting(walk: &mut Walk<'_>, key: &str, value: &str) -> Option<Assessment> {
+    let key = key.to_ascii_lowercase();
+    let one_of = |keys: &[&str]| keys.iter().any(|pattern| glob(pattern, &key));
+    if one_of(RUN_BY_GIT) {
+        let shell = value.strip_prefix('!').unwrap_or(value);
+        if !shell.is_empty() && !matches!(shell, "true" | "false" | "cat" | "less") {
+            // An alias without `!` names a git subcommand.
+            let text = if key.starts_with("alias.") && !value.starts_with('!') {
+                format!("git {value}")
+            } else {
+                shell.to_owned()
+            };
+            walk.argument_script(&text, "git");
+        }
+        let harmless = matches!(value, "" | "true" | "false" | "cat" | "less");
+        return (!harmless).then(|| opaque(format!("`{key}` makes git run a command")));
+    }
+    one_of(OBEYED_BY_GIT)
+        .then(|| opaque(format!("`{key}` makes git obey other settings or run other code")))
+}
+
+fn configure(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let skip = 1 + usize::from(matches!(call.word(1), Some("set" | "unset" | "get" | "list")));
+    let key = call.word(skip)?.to_owned();
+    match call.operands.get(skip + 1) {
+        Some(value) => setting(walk, &key, &value.text.clone()),
+        None => None,
+    }
+}
+
+/// `git checkout -- file`, `git checkout .` and `git checkout HEAD file` throw changes away.
+fn checkout(call: &Invocation) -> Option<Assessment> {
+    if call.has("-b|-B|--orphan|-t|--track") {
+        return None;
+    }
+    let discards = call.args.iter().any(|arg| arg.text == "--")
+        || call.operands.len() > 2
+        || call.operands.iter().skip(1).any(|arg| {
+            arg.text == "." || arg.glob || arg.text.starts_with("./") || arg.text.starts_with(':')
+        });
+    discards.then(|| Assessment::of(Class::Destructive, "throws away changes to files"))
+}
+
+fn push(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    if call.has("-n|--dry-run") {
+        return None;
+    }
+    if call.has("--all|--branches") {
+        return Some(Assessment::of(Class::Production, "pushes every branch, protected ones too"));
+    }
+    let mut judged: Option<Assessment> = None;
+    for refspec in call.operands.iter().skip(2) {
+        let found = match refspec.known() {
+            None => Assessment::of(
+                Class::Production,
+                "pushes to a branch that is only known when it runs",
+            ),
+            Some(text) => match refspec_class(walk, text) {
+                Some(found) => found,
+                None => continue,
+            },
+        };
+        judged = Some(judged.map_or(found.clone(), |old| worse(old, found)));
+    }
+    judged
+}
+
+fn refspec_class(walk: &Walk<'_>, refspec: &str) -> Option<Assessment> {
+    if refspec.starts_with(':') && refspec.len() > 1 {
+        return Some(Assessment::of(Class::Destructive, "deletes a branch elsewhere"));
+    }
+    let forced = refspec.starts_with('+');
+    let target = refspec.trim_start_matches('+').rsplit(':').next().unwrap_or_default();
+    let branch = target.trim_start_matches("refs/heads/");
+    if let Some(pattern) = walk.context.protected_branches.iter().find(|p| glob(p, branch)) {
+        return Some(Assessment::of(
+            Class::Production,
+            format!("pushes to `{branch}`, which is protected (`{pattern}`)"),
+        ));
+    }
+    forced.then(|| Assessment::of(Class::Production, "replaces history elsewhere"))
+}
+
+fn target(walk: &Walk<'_>, call: &Invocation, subcommand: &str) -> Option<Assessment> {
+    if subcommand == "worktree" && call.word(1) != Some("add") {
+        return None;
+    }
+    let directory = call.operands.get(if subcommand == "init" { 1 } else { 2 })?;
+    walk.judge_path(directory, Use::Write).filter(|found| found.class > Class::Edit)
+}

@@ -1,0 +1,67 @@
+//! Redirections: the files that the shell itself opens, and where a command's input comes from.
+
+use super::{Walk, shown};
+use crate::state::{Arg, Input};
+use crate::syntax::Redirect;
+use crate::{ShellCommand, Via, paths};
+
+impl Walk<'_> {
+    pub(super) fn redirected(&mut self, redirects: &[Redirect], walk: impl FnOnce(&mut Self)) {
+        let input = self.state.input.clone();
+        for redirect in redirects {
+            self.redirect(redirect);
+        }
+        walk(self);
+        self.state.input = input;
+    }
+
+    pub(super) fn redirect(&mut self, redirect: &Redirect) {
+        match redirect {
+            Redirect::From(word) => {
+                let file = self.expand_to_text(word);
+                self.opened(&file, "<", paths::Use::Read);
+                self.state.input = Input::File(file.text);
+            }
+            Redirect::To(word, _) => {
+                let file = self.expand_to_text(word);
+                self.opened(&file, ">", paths::Use::Write);
+                self.mark_written(&file);
+            }
+            Redirect::Duplicate(word) => {
+                let file = self.expand_to_text(word);
+                if !file.text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()) {
+                    self.opened(&file, ">", paths::Use::Write);
+                }
+            }
+            Redirect::Document(text, expands) => {
+                let text = match expands {
+                    true => self.expand_document(text),
+                    false => Arg::literal(&**text),
+                };
+                self.state.input = Input::Text(text.text);
+            }
+            Redirect::Text(word) => {
+                self.state.input = Input::Text(self.expand_to_text(word).text);
+            }
+            Redirect::Process(nodes, read) => {
+                self.apart(Via::Process, |walk| walk.list(nodes));
+                if *read {
+                    self.state.input = Input::Pipe;
+                }
+            }
+        }
+    }
+
+    /// Records a file that the shell itself opens.
+    fn opened(&mut self, file: &Arg, sign: &str, usage: paths::Use) {
+        if let Some(assessment) = self.judge_path(file, usage) {
+            self.found.push(ShellCommand {
+                command: format!("{sign} {}", shown(&file.text)),
+                via: Via::Redirection,
+                assessment,
+                words: vec![Some(sign.to_owned()), file.known().map(str::to_owned)],
+                commands: Vec::new(),
+            });
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Programs that run another command: which of their words are that command.
+//!
+//! Invariant: wrapping never hides. The inner command is judged as if it stood alone, and the wrapper
+//! adds its own class to it.
+
+mod special;
+mod table;
+
+use self::table::WRAPPERS;
+use super::Via;
+use super::invocation::{Invocation, Style};
+use super::state::Arg;
+use super::walk::Walk;
+use windlass_core::policy::class::{Assessment, Class};
+
+/// How a wrapper names the command it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Runs {
+    /// The words after its options and this many operands of its own.
+    Words(usize),
+    /// The same words, joined and read as shell text.
+    Text(usize),
+    /// The words after a subcommand, options and operands: `docker exec -it box …`.
+    After(&'static str, usize),
+}
+
+/// A program that runs another command.
+struct Wrapper {
+    names: &'static [&'static str],
+    /// Options whose value is a word of its own.
+    values: &'static str,
+    /// Options whose value is shell text that it runs.
+    texts: &'static str,
+    runs: Runs,
+    class: Class,
+    reason: &'static str,
+}
+
+impl Walk<'_> {
+    /// Judges a wrapper and what it runs; `None` when `program` is none, or runs nothing this time.
+    pub(super) fn wrapper(&mut self, program: &str, args: &[Arg]) -> Option<Assessment> {
+        match program {
+            "xargs" | "gxargs" | "parallel" => return Some(self.xargs(program, args)),
+            "find" | "gfind" | "fd" | "fdfind" => return self.find(program, args),
+            "ssh" | "mosh" | "dropbear" | "autossh" | "sshpass" => {
+                return Some(self.ssh(program, args));
+            }
+            "command" if lookup(args) => {
+                return Some(Assessment::of(Class::Read, "looks a name up"));
+            }
+            "npx" | "bunx" | "pnpx" | "uvx" | "pipx" => return Some(self.npx(program, args)),
+            _ => {}
+        }
+        let mut result: Option<Assessment> = None;
+        for wrapper in WRAPPERS.iter().filter(|wrapper| wrapper.names.contains(&program)) {
+            if let Some(rest) = wrapper.inner(program, args) {
+                result = Some(self.wrapped(wrapper, program, args, rest));
+                break;
+            }
+        }
+        result
+    }
+
+    fn wrapped(
+        &mut self,
+        wrapper: &Wrapper,
+        program: &str,
+        args: &[Arg],
+        rest: &[Arg],
+    ) -> Assessment {
+        let via = Via::Wrapper(program.to_owned());
+        if !wrapper.texts.is_empty() {
+            let invocation = Invocation::new(program, args, wrapper.values, Style::Bundled);
+            for text in invocation.values(wrapper.texts).map(str::to_owned).collect::<Vec<_>>() {
+                self.apart(via.clone(), |walk| walk.script_text(&Arg::literal(text), program));
+            }
+        }
+        if program == "env" {
+            self.env_options(args);
+        }
+        match wrapper.runs {
+            Runs::Text(_) => {
+                for text in texts(program, rest) {
+                    self.apart(via.clone(), |walk| walk.script_text(&text, program));
+                }
+            }
+            Runs::Words(_) | Runs::After(..) => {
+                let assigns = rest.iter().take_while(|arg| is_assignment(&arg.text)).count();
+                for arg in &rest[..assigns] {
+                    if let Some((name, value)) = arg.text.split_once('=') {
+                        let values = vec![vec![Arg::literal(value)]];
+                        super::environment::assigned(self, name, &values);
+                    }
+                }
+                let inner = &rest[assigns..];
+                if !inner.is_empty() {
+                    self.apart(via.clone(), |walk| {
+                        // A wrapper runs programs: functions and aliases mean nothing to it.
+                        walk.state.functions.clear();
+                        walk.state.aliases.clear();
+                        walk.record(inner.to_vec(), via, Vec::new());
+                    });
+                }
+            }
+        }
+        Assessment::of(wrapper.class, format!("`{program}` {}", wrapper.reason))
+    }
+
+    /// `env -S 'words' more` splits text into a command; everything after it belongs to that.
+    fn env_options(&mut self, args: &[Arg]) {
+        let splits = |arg: &Arg| {
+            let text = arg.text.strip_prefix("--split-string").or(arg.text.strip_prefix("-S"))?;
+            Some(text.strip_prefix('=').unwrap_or(text).to_owned())
+        };
+        let Some((at, glued)) =
+            args.iter().enumerate().find_map(|(at, arg)| Some((at, splits(arg)?)))
+        else {
+            return;
+        };
+        let mut rest = args[at + 1..].iter();
+        let mut text = match glued.is_empty() {
+            true => rest.next().map(|arg| arg.text.clone()).unwrap_or_default(),
+            false => glued,
+        };
+        for arg in rest {
+            text.push(' ');
+            text.push_str(&super::builtin::requoted(arg));
+        }
+        let text = Arg::literal(format!("env {text}"));
+        self.apart(Via::Wrapper("env".to_owned()), |walk| walk.script_text(&text, "env"));
+    }
+}
+
+impl Wrapper {
+    /// The words that are the command; `None` when this use of the program runs nothing.
+    fn inner<'a>(&self, program: &str, args: &'a [Arg]) -> Option<&'a [Arg]> {
+        match self.runs {
+            Runs::Words(skip) | Runs::Text(skip) => {
+                let mut rest = skip_options(args, self.values);
+                if program == "env" {
+                    // A lone dash is an option of `env`.
+                    while rest.first().is_some_and(|arg| arg.text == "-") {
+                        rest = skip_options(&rest[1..], self.values);
+                    }
+                }
+                Some(rest.get(skip..).unwrap_or_default())
+            }
+            Runs::After(subcommands, skip) => {
+                let mut found = None;
+                for subcommand in subcommands.split('|') {
+                    let mut rest = args;
+                    let all = subcommand.split(' ').all(|word| {
+                        rest = skip_options(rest, self.values);
+                        let is = rest.first().is_some_and(|arg| arg.text == word);
+                        rest = rest.get(1..).unwrap_or_default();
+                        is
+                    });
+                    if all {
+                        found = Some(rest);
+                    }
+                }
+                let rest = skip_options(found?, self.values);
+                Some(rest.get(skip..).map_or(&[][..], skip_options_once))
+            }
+        }
+    }
+}
+
+/// A `--` between a wrapper's own words and the command.
+fn skip_options_once(args: &[Arg]) -> &[Arg] {
+    match args {
+        [first, rest @ ..] if first.text == "--" => rest,
+        _ => args,
+    }
+}
+
+/// The words after leading options and their values.
+fn skip_options<'a>(mut args: &'a [Arg], values: &str) -> &'a [Arg] {
+    while let [first, rest @ ..] = args {
+        let text = &*first.text;
+        if text == "--" {
+            return rest;
+        }
+        if !text.starts_with(['-', '+']) || text == "-" {
+            break;
+        }
+        let takes = |name: &str| values.split_whitespace().any(|known| known == name);
+        let bundled = text.strip_prefix('-').filter(|text| !text.starts_with('-'));
+        let last = bundled.and_then(|text| text.chars().last()).map(|c| format!("-{c}"));
+        let takes_next = match bundled {
+            // Only the last letter of a bundle can take the next word.
+            Some(letters) => {
+                let first = letters.chars().next().map(|c| format!("-{c}"));
+                let glued = letters.chars().count() > 1 && first.is_some_and(|first| takes(&first));
+                !glued && last.is_some_and(|last| takes(&last))
+            }
+            None => takes(text),
+        };
+        args = if takes_next { rest.get(1..).unwrap_or_default() } else { rest };
+    }
+    args
+}
+
+/// The shell texts among a wrapper's words: one text of all, or each word one.
+fn texts(program: &str, rest: &[Arg]) -> Vec<Arg> {
+    match program {
+        "watch" => vec![super::expand::joined(rest)],
+        "tmux" | "screen" | "byobu" => {
+            // Subcommands and their options come first; what holds a blank or comes last is text.
+            let words: Vec<Arg> =
+                rest.iter().filter(|arg| arg.text.contains(' ')).cloned().collect();
+            let tail = rest.iter().skip_while(|arg| !arg.text.starts_with('-')).cloned();
+            let tail: Vec<Arg> = tail.filter(|arg| !arg.text.starts_with('-')).collect();
+            let plain = rest.iter().filter(|arg| !arg.text.starts_with('-')).cloned();
+            let skip = usize::from(program == "tmux");
+            let plain: Vec<Arg> = plain.skip(skip).collect();
+            [words, vec![super::expand::joined(&tail)], vec![super::expand::joined(&plain)]]
+                .concat()
+        }
+        _ => rest.to_vec(),
+    }
+}
+
+fn is_assignment(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// `command -v name` only looks a name up.
+fn lookup(args: &[Arg]) -> bool {
+    args.first().is_some_and(|arg| {
+        arg.text.starts_with('-') && !arg.text.starts_with("--") && arg.text.contains(['v', 'V'])
+    })
+}

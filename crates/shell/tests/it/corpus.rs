@@ -1,0 +1,56 @@
+//! Commands with the class and risk they must get: harm in disguise and harmless look-alikes.
+
+use windlass_core::policy::{Class, Risk};
+use windlass_shell::{Context, analyze};
+
+/// One line of a corpus file.
+pub struct Entry {
+    pub class: Class,
+    pub risk: Risk,
+    pub command: String,
+}
+
+/// Every command of the corpus.
+pub fn entries() -> Vec<Entry> {
+    let files = [include_str!("corpus/disguised.txt"), include_str!("corpus/harmless.txt")];
+    let lines = files.iter().flat_map(|file| file.lines());
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).map(entry).collect()
+}
+
+fn entry(line: &str) -> Entry {
+    let mut parts = line.splitn(3, ' ');
+    let mut part = || parts.next().expect("three columns");
+    let class = part().replace("local", "local command");
+    Entry {
+        class: class.parse().expect("a class"),
+        risk: part().parse().expect("a risk"),
+        command: part().replace('⏎', "\n"),
+    }
+}
+
+pub fn context() -> Context {
+    Context::new("/workspace", "/home/user")
+}
+
+/// ES-250…253, ES-258, ES-262, ES-263
+#[test]
+fn every_command_of_the_corpus_has_its_class_and_risk() {
+    let context = context();
+    let entries = entries();
+    let wrong: Vec<String> = entries
+        .iter()
+        .filter_map(|entry| {
+            let found = analyze(&entry.command, &context).assessment;
+            let right = (found.class, found.risk) == (entry.class, entry.risk);
+            (!right).then(|| {
+                let Entry { class, risk, command } = entry;
+                format!(
+                    "{command}\n    is {} {} ({})\n    not {class} {risk}",
+                    found.class, found.risk, found.reason
+                )
+            })
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), entries.len(), wrong.join("\n"));
+    assert!(entries.len() >= 300, "only {} commands", entries.len());
+}

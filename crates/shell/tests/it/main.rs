@@ -1,0 +1,7 @@
+//! Scripts through the public seam: what is found in them, and what the policy says to that.
+
+mod corpus;
+mod properties;
+mod bounds;
+mod rules;
+mod denials;
