@@ -200,7 +200,7 @@ fn store_hint(error: &windlass_store::Error) -> String {
     }
 }
 
-/// One code per outcome, and always true (`DESIGN.md` §12).
+/// One code per outcome, and always true (`docs/design.md` §12).
 pub const fn exit_code(result: &TaskResult) -> u8 {
     match result.status {
         ResultStatus::Completed => 0,

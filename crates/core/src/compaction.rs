@@ -81,7 +81,7 @@ impl Limits {
         used as f64 / self.usable() as f64 > self.trigger_ratio
     }
 
-    /// The seeds' own rule for saving notes (ES-167). It counts from the end of the window, so for
+    /// The required rule for saving notes (ES-167). It counts from the end of the window, so for
     /// large windows it speaks after the trigger; the loop goes by [`Limits::flush_point`] (C-22).
     pub const fn should_flush(&self, used: u64) -> bool {
         self.flush_enabled && used > self.usable().saturating_sub(self.flush_soft_threshold)

@@ -208,7 +208,7 @@ impl Remedy {
     }
 }
 
-/// What went wrong, on results (`DESIGN.md` §15.16).
+/// What went wrong, on results (`docs/design.md` §15.16).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorDetails {
     /// Which of the known ways.

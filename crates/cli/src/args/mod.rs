@@ -173,7 +173,7 @@ pub struct Run {
     pub how: How,
 }
 
-/// Arguments of `headless`: those of `run`, with the seeds' spelling of autonomy (MS-177, MS-178).
+/// Arguments of `headless`: those of `run`, with autonomy spelled as a word or a flag (MS-177, MS-178).
 #[derive(Debug, ClapArgs)]
 pub struct Headless {
     /// The goal, perhaps behind the word `autonomous`

@@ -196,7 +196,7 @@ fn list(setting: &Setting, as_json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One schedule as JSON: what it is, and where it stands. What starts tasks is named as the seeds do too
+/// One schedule as JSON: what it is, and where it stands. What starts tasks also has its second name
 /// (MS-194).
 pub(super) fn json(row: &ScheduleRow) -> serde_json::Value {
     let mut shown = serde_json::json!(row.schedule);

@@ -162,7 +162,7 @@ fn every_setting_has_its_own_name_and_variables_and_says_what_it_is() {
     }
 }
 
-/// ES-351 to ES-368, and the other names of `DESIGN.md` §13
+/// ES-351 to ES-368, and the other names of `docs/design.md` §13
 #[test]
 fn every_environment_name_of_the_design_sets_its_setting() {
     let names = [

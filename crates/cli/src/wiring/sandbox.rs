@@ -127,7 +127,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Containers where an engine has the image, else the local sandbox (`DESIGN.md` §10).
+    /// Containers where an engine has the image, else the local sandbox (`docs/design.md` §10).
     async fn best(&self) -> Result<Opened, ErrorDetails> {
         let image = &self.config.sandbox.image;
         let why = match engine(self.surroundings).await {

@@ -25,7 +25,7 @@ use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
 
-/// One result fills at most this part of the window (`DESIGN.md` §6).
+/// One result fills at most this part of the window (`docs/design.md` §6).
 const MAX_WINDOW_SHARE: u64 = 4;
 
 /// Gives agents what they work with.

@@ -138,7 +138,7 @@ pub const fn can_be_session_allowed(class: Class) -> bool {
     }
 }
 
-/// The table of `DESIGN.md` §7, one row a class.
+/// The table of `docs/design.md` §7, one row a class.
 pub const fn by_profile(class: Class, profile: PermissionProfile) -> Decision {
     use Decision::{Allow, Ask, Deny};
     let [restricted, normal, trusted, unrestricted] = match class {

@@ -86,7 +86,7 @@ pub async fn remove_orphans(engine: &Engine, data: &Path) -> Result<usize, Error
     Ok(removed)
 }
 
-/// Ends what an earlier process left of a task; its commands die before anyone goes on (`DESIGN.md` §15.7).
+/// Ends what an earlier process left of a task; its commands die before anyone goes on (`docs/design.md` §15.7).
 /// What is left of other tasks is removed on the way.
 pub(super) async fn make_way(
     engine: &Engine,

@@ -287,7 +287,7 @@ fn a_socket_that_nobody_serves_is_an_error_and_not_a_wait() {
     });
 }
 
-/// DESIGN §15.7: on the end of the link the helper ends all, though the container stays a little.
+/// §15.7: on the end of the link the helper ends all, though the container stays a little.
 #[test]
 fn nothing_runs_on_in_the_container_of_an_owner_that_is_gone() {
     everyone!(|who| async move {

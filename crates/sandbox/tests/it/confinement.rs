@@ -91,7 +91,7 @@ fn nothing_outside_the_workspace_and_scratch_can_be_written() {
     });
 }
 
-/// ES-040, ES-276, and the trace that the agent reads and cannot change (DESIGN §14).
+/// ES-040, ES-276, and the trace that the agent reads and cannot change (§14).
 #[test]
 fn skills_and_trace_are_shown_read_only() {
     everyone!(|who| async move {

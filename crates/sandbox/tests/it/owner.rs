@@ -58,7 +58,7 @@ fn an_owner_that_waits_to_be_killed() {
     });
 }
 
-/// DESIGN §15.7: whatever ends windlass ends the helper and everything it started.
+/// §15.7: whatever ends windlass ends the helper and everything it started.
 #[test]
 fn nothing_outlives_an_owner_that_is_killed() {
     everyone!(|who| async move {

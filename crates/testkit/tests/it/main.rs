@@ -1,6 +1,8 @@
 //! The model server itself, spoken to by a plain socket and without a runtime.
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
+mod documents;
+
 use std::{
     io::{Read, Write},
     net::TcpStream,

@@ -1,0 +1,92 @@
+//! What the code says about documents: every id and section it names leads somewhere in `docs/`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn document(path: &str) -> String {
+    std::fs::read_to_string(repository().join(path)).unwrap()
+}
+
+/// Every text of the repository that may name a requirement or a section, with its path.
+fn texts() -> Vec<(PathBuf, String)> {
+    let mut open = vec![repository().join("crates"), repository().join("docs")];
+    let mut texts = Vec::new();
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs" || kind == "md") {
+                let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+                texts.push((path, text));
+            }
+        }
+    }
+    texts
+}
+
+/// The requirement ids in a text: a group's letters, a hyphen, digits, and nothing joined to either end.
+fn ids(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|char: char| !char.is_ascii_alphanumeric() && char != '-');
+    words.filter(|word| is_id(word)).collect()
+}
+
+fn is_id(word: &str) -> bool {
+    let Some((group, number)) = word.split_once('-') else { return false };
+    let digits = match group {
+        "ES" | "AX" | "PL" | "MS" | "WF" => 3,
+        "C" | "O" => 2,
+        _ => return false,
+    };
+    number.len() == digits && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The sections that a text names as `§15.4`.
+fn sections(text: &str) -> BTreeSet<String> {
+    let named = text.split('§').skip(1).map(|rest| {
+        let end = rest.find(|char: char| !char.is_ascii_digit() && char != '.');
+        rest[..end.unwrap_or(rest.len())].trim_end_matches('.').to_owned()
+    });
+    named.filter(|section| !section.is_empty()).collect()
+}
+
+#[test]
+fn every_requirement_that_code_names_is_listed() {
+    let listed: BTreeSet<String> = document("docs/requirements.md")
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split(' ').next())
+        .filter(|word| is_id(word))
+        .map(str::to_owned)
+        .collect();
+    assert!(listed.len() > 900, "the requirements are there: {}", listed.len());
+    for (path, text) in texts() {
+        let unknown: Vec<_> = ids(&text).into_iter().filter(|id| !listed.contains(*id)).collect();
+        assert!(unknown.is_empty(), "{} names {unknown:?}", path.display());
+    }
+}
+
+#[test]
+fn every_section_that_code_names_is_in_the_design() {
+    let design = document("docs/design.md");
+    let mut chapter = String::new();
+    let mut known = BTreeSet::new();
+    for line in design.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            chapter = heading.split('.').next().unwrap().to_owned();
+            known.insert(chapter.clone());
+        } else if let Some((number, _)) = line.split_once(". ")
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            known.insert(format!("{chapter}.{number}"));
+        }
+    }
+    for (path, text) in texts() {
+        let unknown: Vec<_> =
+            sections(&text).into_iter().filter(|it| !known.contains(it)).collect();
+        assert!(unknown.is_empty(), "{} names {unknown:?}", path.display());
+    }
+}
