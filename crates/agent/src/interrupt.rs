@@ -82,8 +82,8 @@ impl Watch {
         let mut mail = self.mail.clone();
         loop {
             mail.changed().await?;
-            if self.store.has_mail(self.task)? {
-                let waiting = self.store.pending_injections(self.task)?;
+            if self.store.mailbox().has_mail(self.task)? {
+                let waiting = self.store.mailbox().pending(self.task)?;
                 if waiting.iter().any(|one| one.control.as_ref().is_some_and(&wanted)) {
                     return Ok(());
                 }

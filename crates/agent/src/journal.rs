@@ -57,7 +57,7 @@ impl Journal {
         }
         let traces = stream.store().dir().traces().join(stream.root().to_string());
         let trace = Trace::catch_up(&traces.join(format!("{task}.jsonl")), &records)?;
-        let (noted, mail) = (Vec::new(), stream.store().mail_changes());
+        let (noted, mail) = (Vec::new(), stream.store().mailbox().changes());
         Ok(Self { stream, state, context, trace, clock, mail, noted, shown: None })
     }
 
@@ -132,7 +132,7 @@ impl Journal {
     /// Takes what waits in the mailbox into the journal; cheap when nothing does.
     pub async fn drain(&mut self) -> Result<(), Error> {
         // Looked at before the mailbox is, so that whatever comes later is heard of.
-        if !self.mail.look() || !self.store().has_mail(self.task())? {
+        if !self.mail.look() || !self.store().mailbox().has_mail(self.task())? {
             return Ok(());
         }
         self.commit(Vec::new(), Level::Written).await?;
@@ -153,7 +153,7 @@ impl Journal {
     pub async fn show_usage(&mut self, percent: f64) -> Result<(), Error> {
         let step = (percent / SHOWN_PERCENT) as u64;
         if self.shown.replace(step) != Some(step) {
-            self.stream.store().set_context_usage(self.task(), percent).await?;
+            self.stream.store().runtime().set_context_usage(self.task(), percent).await?;
         }
         Ok(())
     }

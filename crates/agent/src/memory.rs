@@ -32,7 +32,8 @@ impl Memory {
         match self {
             Self::Embedded(store) => {
                 let found = store
-                    .search_memories(&command.goal, MAX_MEMORIES)
+                    .memories()
+                    .search(&command.goal, MAX_MEMORIES)
                     .map_err(|error| ErrorDetails::new(ErrorType::Storage, error.to_string()))?;
                 let memories = found.into_iter().map(|memory| memory.text).collect();
                 Ok(Recalled { memories, task_context: None })

@@ -191,7 +191,7 @@ impl Agent {
         }
         let child = spawn.task_id;
         let Some(state) = tree.state(child)? else { return Err(Error::Empty { task: child }) };
-        let why = tree.store().task(child)?.and_then(|row| row.detail);
+        let why = tree.store().tasks().get(child)?.and_then(|row| row.detail);
         let complete = complete(&spawn, &state, why);
         let mut outcome = match complete.status {
             SubAgentStatus::Completed => Outcome::ok(""),

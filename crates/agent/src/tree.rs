@@ -43,7 +43,7 @@ impl Tree {
         budgets: budget::Limits,
     ) -> Result<Self, Error> {
         let root = owner.root();
-        let rows = store.tasks(&Filter { root: Some(root), ..Filter::default() })?;
+        let rows = store.tasks().list(&Filter { root: Some(root), ..Filter::default() })?;
         let mut states = Vec::new();
         for row in &rows {
             states.extend(fold(store, row.id)?);
@@ -104,7 +104,7 @@ impl Tree {
     /// The first question that waits for a person below a task.
     pub(crate) fn question_below(&self, task: TaskId) -> Result<Option<Question>, Error> {
         for row in self.below(task)? {
-            let asked = self.store.questions_of(row.id)?;
+            let asked = self.store.questions().of(row.id)?;
             if let Some(open) = asked.into_iter().find(|one| one.state == QuestionState::Open) {
                 return Ok(Some(open.question));
             }
@@ -132,7 +132,7 @@ pub async fn cancel_below(
     why: &str,
 ) -> Result<(), windlass_store::Error> {
     for row in below(store, owner.root(), task)? {
-        let asked = store.questions_of(row.id)?;
+        let asked = store.questions().of(row.id)?;
         let open = asked.into_iter().filter(|one| one.state == QuestionState::Open);
         let closed = open.map(|one| {
             let (question, reason) = (one.question.id, why.to_owned());
@@ -149,7 +149,7 @@ pub async fn cancel_below(
 }
 
 fn below(store: &Store, root: TaskId, task: TaskId) -> Result<Vec<TaskRow>, windlass_store::Error> {
-    let mut rows = store.tasks(&Filter { root: Some(root), ..Filter::default() })?;
+    let mut rows = store.tasks().list(&Filter { root: Some(root), ..Filter::default() })?;
     rows.reverse();
     let parent = |id: TaskId| rows.iter().find(|row| row.id == id).and_then(|row| row.parent_id);
     let is_below = |row: &&TaskRow| {
@@ -160,7 +160,7 @@ fn below(store: &Store, root: TaskId, task: TaskId) -> Result<Vec<TaskRow>, wind
 }
 
 fn fold(store: &Store, task: TaskId) -> Result<Option<TaskState>, Error> {
-    let records = store.journal(task)?;
+    let records = store.journal().of(task)?;
     TaskState::fold(records.iter().map(|record| (record.at, &record.event)))
         .map_err(|source| Error::Corrupt { task, source })
 }

@@ -140,7 +140,7 @@ fn reply(turn: usize, calls: Calls) -> Scripted {
 async fn done(store: &Store, count: usize, begun: Instant) -> Result<()> {
     let (mut seen, mut last) = (0, 0);
     while seen < count {
-        for entry in store.bus_read(OutStream::TaskResult.as_str(), last, PAGE)? {
+        for entry in store.bus().read(OutStream::TaskResult.as_str(), last, PAGE)? {
             let result: windlass_core::command::TaskResult = serde_json::from_str(&entry.body)?;
             ensure!(result.status == ResultStatus::Completed, "{:?}", result.error_details);
             seen += 1;

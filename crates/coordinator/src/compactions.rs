@@ -18,7 +18,7 @@ pub struct Compaction {
 impl Coordinator {
     /// Every compaction of a task, oldest first.
     pub fn compactions(&self, task: TaskId) -> Result<Vec<Compaction>, Error> {
-        let records = self.store.journal(task)?;
+        let records = self.store.journal().of(task)?;
         let found = records.into_iter().filter_map(|record| match record.event {
             Event::CompactionEnd(end) => Some(Compaction { at: record.at, end }),
             _ => None,

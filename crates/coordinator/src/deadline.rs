@@ -21,12 +21,12 @@ impl Coordinator {
     pub(crate) async fn deadline_passed(&self, task: TaskId) -> Result<Handled, Error> {
         let nothing = |reason: &str| Ok(Handled::Nothing { reason: reason.to_owned() });
         let unknown = || windlass_store::Error::UnknownTask(task.to_string());
-        let row = self.store.task(task)?.ok_or_else(unknown)?;
+        let row = self.store.tasks().get(task)?.ok_or_else(unknown)?;
         let (now, name) = (self.now(), task.to_string());
         let Some(deadline) = row.deadline.filter(|deadline| *deadline <= now) else {
             return nothing("its deadline has not passed");
         };
-        if row.status.is_terminal() || self.store.decided(DEADLINE, &name)?.is_some() {
+        if row.status.is_terminal() || self.store.triggers().decision(DEADLINE, &name)?.is_some() {
             return nothing("its deadline was acted on");
         }
         let action = row.deadline_action;
@@ -38,7 +38,7 @@ impl Coordinator {
             let request = Some(format!("{DEADLINE}-{task}"));
             self.tell(row.session_id, Some(task), request, words).await?;
         }
-        self.store.decide(DEADLINE, &name, action.to_string(), now).await?;
+        self.store.triggers().decide(DEADLINE, &name, action.to_string(), now).await?;
         Ok(handled)
     }
 

@@ -14,7 +14,7 @@ use windlass_core::schedule::Expiry;
 use windlass_core::state::{Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::Model;
-use windlass_store::{Level, Runtime};
+use windlass_store::{Level, RuntimeRow};
 
 use crate::{Coordinator, Error};
 
@@ -56,14 +56,14 @@ impl Coordinator {
         let tree = Tree::open(owner, &self.store, self.clock.clone(), agents, budget)?;
         let mut journal = Journal::open(tree.stream(task)?, model, self.clock.clone())?;
         agent.tree = Some(Arc::new(tree));
-        let runtime = Runtime {
+        let runtime = RuntimeRow {
             process_pid: std::process::id(),
             worktree_path: None,
             current_model: Some(agent.model.name().to_string()),
             context_usage_percent: None,
             last_heartbeat_at: self.now(),
         };
-        self.store.set_runtime(task, runtime).await?;
+        self.store.runtime().set(task, runtime).await?;
         self.begun(&state).await?;
         let evicted = self.watched(task);
         // A loop that was given up from outside is left where it hangs.
@@ -76,7 +76,7 @@ impl Coordinator {
         let Some(result) = result else {
             return Err(windlass_store::Error::Superseded { task }.into());
         };
-        self.store.clear_runtime(task).await?;
+        self.store.runtime().clear(task).await?;
         let result = result?;
         self.segment_over(&state, &result).await?;
         self.tidy().await;
@@ -167,19 +167,19 @@ impl Coordinator {
 
     /// The task that a person talks to: itself, or the one at the top of its tree.
     pub fn root(&self, task: TaskId) -> Result<TaskId, Error> {
-        Ok(self.store.task(task)?.map_or(task, |row| row.root_id))
+        Ok(self.store.tasks().get(task)?.map_or(task, |row| row.root_id))
     }
 
     /// The conversation that a task belongs to.
     pub(crate) fn session_of(&self, task: TaskId) -> Result<SessionId, Error> {
-        let row = self.store.task(task)?;
+        let row = self.store.tasks().get(task)?;
         let unknown = || windlass_store::Error::UnknownTask(task.to_string());
         Ok(row.ok_or_else(unknown)?.session_id)
     }
 
     /// A task's state, as its journal says.
     pub fn state(&self, task: TaskId) -> Result<TaskState, Error> {
-        let records = self.store.journal(task)?;
+        let records = self.store.journal().of(task)?;
         let events = records.iter().map(|record| (record.at, &record.event));
         let state = TaskState::fold(events)
             .map_err(|source| windlass_agent::Error::Corrupt { task, source })?;
@@ -191,7 +191,7 @@ impl Coordinator {
         if state.status.is_terminal() {
             return Err(Error::Ended { task, status: state.status });
         }
-        let blockers = self.store.open_blockers(task)?;
+        let blockers = self.store.tasks().open_blockers(task)?;
         if !blockers.is_empty() {
             return Err(Error::Dependencies { task, blockers });
         }

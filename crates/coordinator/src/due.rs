@@ -21,7 +21,7 @@ impl Coordinator {
         let row = match trigger.schedule_id {
             Some(id) => {
                 let unknown = || windlass_store::Error::UnknownSchedule(id.to_string());
-                Some(self.store.schedule(id)?.ok_or_else(unknown)?)
+                Some(self.store.schedules().get(id)?.ok_or_else(unknown)?)
             }
             None => None,
         };
@@ -62,7 +62,10 @@ impl Coordinator {
         };
         let handled = match handled {
             Err(Error::Store(windlass_store::Error::TaskEnded { status, .. })) => {
-                self.store.end_schedule(row.schedule.id, &format!("its task is {status}")).await?;
+                self.store
+                    .schedules()
+                    .end(row.schedule.id, &format!("its task is {status}"))
+                    .await?;
                 return nothing("its task has ended");
             }
             // It is tried again; nothing of it has happened.
@@ -73,7 +76,7 @@ impl Coordinator {
         let ran = matches!(handled, Ok(Handled::Injected { .. } | Handled::Started { .. }));
         let missed = turn.missed + u32::from(turn.runs && !ran);
         let advance = Advance { due: row.next_at, next: turn.next, ran, missed };
-        self.store.advance_schedule(row.schedule.id, advance, now).await?;
+        self.store.schedules().advance(row.schedule.id, advance, now).await?;
         self.wake();
         handled
     }
@@ -103,7 +106,7 @@ impl Coordinator {
                 let active = match (task, session) {
                     (Some(task), _) => Some(task),
                     (None, Some(session)) => {
-                        self.store.session(session)?.and_then(|row| row.active_task_id)
+                        self.store.sessions().get(session)?.and_then(|row| row.active_task_id)
                     }
                     (None, None) => None,
                 };
@@ -129,7 +132,7 @@ impl Coordinator {
             _ => false,
         };
         let first = InjectionId::derived(&schedule.to_string(), "watch");
-        let mail = self.store.pending_injections(task)?;
+        let mail = self.store.mailbox().pending(task)?;
         Ok(mail.iter().any(|one| of(&one.control) && one.id != first))
     }
 
@@ -145,7 +148,7 @@ impl Coordinator {
         let task_id = TaskId::derived(name, "task");
         let filter =
             Filter { session: Some(session_id), live: true, roots: true, ..Filter::default() };
-        let live = self.store.tasks(&filter)?;
+        let live = self.store.tasks().list(&filter)?;
         let goal = schedule.goal.as_deref().unwrap_or_default();
         if let Some(busy) = live.iter().find(|task| task.id != task_id && task.goal == goal) {
             let reason = format!("{} of the run before still lives", busy.id);
@@ -183,7 +186,7 @@ impl Coordinator {
         let most = self.limits.autonomous_tasks;
         let filter =
             Filter { session: Some(session), roots: true, limit: Some(most), ..Filter::default() };
-        let started = self.store.tasks(&filter)?;
+        let started = self.store.tasks().list(&filter)?;
         // A repeated delivery of a run that has begun is no further one.
         if started.len() < most || started.iter().any(|task| task.id == next) {
             return Ok(None);
@@ -221,7 +224,7 @@ impl Coordinator {
             }
             None => Handled::Nothing { reason: "it has no task".to_owned() },
         };
-        self.store.end_schedule(schedule.id, "its time is up").await?;
+        self.store.schedules().end(schedule.id, "its time is up").await?;
         Ok(handled)
     }
 }

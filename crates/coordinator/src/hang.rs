@@ -82,7 +82,7 @@ impl Coordinator {
     /// Ends what is driven and has given no sign of life for too long (ES-033).
     pub(crate) async fn give_up_on_hung(&self) -> Result<Vec<TaskId>, Error> {
         let limit = SignedDuration::try_from(self.limits.hang).unwrap_or(SignedDuration::MAX);
-        let pulses = self.store.pulses()?;
+        let pulses = self.store.scheduler().pulses()?;
         let silent = {
             let mut wards = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
             wards.look(self.now(), &pulses, limit)
@@ -90,7 +90,7 @@ impl Coordinator {
         let mut hung = Vec::new();
         for task in silent {
             // One that nobody drives is resumed, not given up.
-            if self.store.driven(task)?.is_some() {
+            if self.store.driving_process(task)?.is_some() {
                 self.give_up(task).await?;
                 hung.push(task);
             }

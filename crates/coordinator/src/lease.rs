@@ -59,7 +59,7 @@ impl Lease for Rows {
             let now = (self.clock)();
             let ttl = SignedDuration::try_from(ttl).unwrap_or(SignedDuration::MAX);
             let until = now.checked_add(ttl).unwrap_or(jiff::Timestamp::MAX);
-            Ok(self.store.take_lease(session, owner, now, until).await?)
+            Ok(self.store.leases().take(session, owner, now, until).await?)
         })
     }
 
@@ -69,7 +69,7 @@ impl Lease for Rows {
         owner: &'a str,
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            self.store.drop_lease(session, owner).await?;
+            self.store.leases().release(session, owner).await?;
             Ok(())
         })
     }

@@ -74,7 +74,7 @@ impl Coordinator {
     /// Refuses a session too many of one user; a session that has live tasks already counts as had.
     pub(crate) fn check_sessions(&self, user: &str, session: SessionId) -> Result<(), Error> {
         let limit = self.limits.sessions_per_user;
-        match self.store.other_sessions(user, session)? >= limit {
+        match self.store.sessions().count_other_live(user, session)? >= limit {
             true => Err(Error::TooManySessions { user: user.to_owned(), limit }),
             false => Ok(()),
         }
@@ -83,7 +83,7 @@ impl Coordinator {
     /// Refuses a task too many for the service to start.
     pub(crate) fn check_waiting(&self) -> Result<(), Error> {
         let limit = self.limits.waiting_tasks;
-        match self.store.tasks_wait(limit)? {
+        match self.store.scheduler().tasks_wait(limit)? {
             true => Err(Error::TooManyWaiting { limit }),
             false => Ok(()),
         }
@@ -91,6 +91,6 @@ impl Coordinator {
 
     /// A task's place in the queue of its session, from 1; `None` when it need not wait.
     pub fn place(&self, task: TaskId) -> Result<Option<usize>, Error> {
-        Ok(self.store.queue_place(task, self.limits.tasks_per_session)?)
+        Ok(self.store.scheduler().queue_place(task, self.limits.tasks_per_session)?)
     }
 }

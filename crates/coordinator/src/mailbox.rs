@@ -40,7 +40,7 @@ impl Coordinator {
     ) -> Result<Steered, Error> {
         self.inject(task, Injection::control(id, control.clone()).from(by)).await?;
         // What lets a task of the service go on waits for the worker that takes it.
-        let row = self.store.task(task)?;
+        let row = self.store.tasks().get(task)?;
         if control == Control::Resume && row.is_some_and(|row| row.driver == Driver::Service) {
             return Ok(Steered::Soon(control));
         }
@@ -56,13 +56,13 @@ impl Coordinator {
     /// drives it. One that stands still for another reason goes on as if nothing had been.
     pub async fn unpark(&self, task: TaskId, by: &str) -> Result<(), Error> {
         let task = self.root(task)?;
-        let parked = self.store.task(task)?.is_some_and(|row| {
+        let parked = self.store.tasks().get(task)?.is_some_and(|row| {
             let by_word = matches!(row.reason, StatusReason::User | StatusReason::Deadline);
             row.status == TaskStatus::Paused && by_word
         });
-        let waiting = self.store.pending_injections(task)?;
+        let waiting = self.store.mailbox().pending(task)?;
         let told = waiting.iter().any(|one| one.control == Some(Control::Resume));
-        if parked && !told && self.store.driven(task)?.is_none() {
+        if parked && !told && self.store.driving_process(task)?.is_none() {
             let id = InjectionId::new(self.now());
             self.inject(task, Injection::control(id, Control::Resume).from(by)).await?;
         }
@@ -87,7 +87,8 @@ impl Coordinator {
         text: &str,
         by: &str,
     ) -> Result<TaskId, Error> {
-        let row = self.store.question(question)?.ok_or(Error::QuestionClosed { question })?;
+        let row =
+            self.store.questions().get(question)?.ok_or(Error::QuestionClosed { question })?;
         let fits = match row.question.kind {
             QuestionKind::Permission => row.question.permission(text).is_some(),
             QuestionKind::Budget => {
@@ -113,7 +114,7 @@ impl Coordinator {
         if talk && root != task {
             return Err(Error::SubAgent { task, root });
         }
-        Ok(self.store.inject(task, injection, self.now()).await?)
+        Ok(self.store.mailbox().inject(task, injection, self.now()).await?)
     }
 }
 

@@ -14,15 +14,15 @@ impl Coordinator {
         task: Option<TaskId>,
     ) -> Result<i64, Error> {
         let session = match task {
-            Some(task) => self.store.task(task)?.map(|row| row.session_id),
+            Some(task) => self.store.tasks().get(task)?.map(|row| row.session_id),
             None => None,
         };
         let memory = NewMemory { text: text.to_owned(), tags: tags.to_vec(), task, session };
-        Ok(self.store.add_memory(self.now(), memory).await?)
+        Ok(self.store.memories().add(self.now(), memory).await?)
     }
 
     /// The memories that fit a query best.
     pub fn recall(&self, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
-        Ok(self.store.search_memories(query, limit)?)
+        Ok(self.store.memories().search(query, limit)?)
     }
 }

@@ -76,13 +76,13 @@ async fn go_on(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
 /// Publishes some; false when nothing waited.
 async fn pass(coordinator: &Coordinator, bus: &dyn Bus) -> Result<bool, Error> {
     let store = coordinator.store();
-    let waiting = store.outgoing(AT_ONCE)?;
+    let waiting = store.outbox().pending(AT_ONCE)?;
     if waiting.is_empty() {
         return Ok(false);
     }
     // Told outside, so it must not be taken back by a power loss.
     store.sync().await?;
     bus.publish(&waiting).await?;
-    store.published(waiting.iter().map(|message| message.id).collect()).await?;
+    store.outbox().remove(waiting.iter().map(|message| message.id).collect()).await?;
     Ok(true)
 }

@@ -18,14 +18,14 @@ impl Coordinator {
 
     /// Tasks that wait for nothing but a process, oldest first; at most `limit`. Cheap, and asked often.
     pub(crate) fn waiting(&self, limit: usize) -> Result<Vec<TaskId>, Error> {
-        Ok(self.store.ready_tasks(self.now(), self.limits.tasks_per_session, limit)?)
+        Ok(self.store.scheduler().ready_tasks(self.now(), self.limits.tasks_per_session, limit)?)
     }
 
     /// Tasks that should be running and have lost their process: one look at the lock of each but `ours`.
     pub(crate) fn interrupted(&self, ours: &HashSet<TaskId>) -> Result<Vec<TaskId>, Error> {
         let mut lost = Vec::new();
-        for task in self.store.running_tasks()? {
-            if !ours.contains(&task) && self.store.driven(task)?.is_none() {
+        for task in self.store.scheduler().running_tasks()? {
+            if !ours.contains(&task) && self.store.driving_process(task)?.is_none() {
                 lost.push(task);
             }
         }

@@ -43,12 +43,14 @@ impl Coordinator {
             // Nobody sends it again, but what was decided counts (ES-337).
             None => CommandId::new(self.now()).to_string(),
         };
-        if let Some(known) = self.store.decided(stream, &request)?.and_then(|text| read(&text)) {
+        if let Some(known) =
+            self.store.triggers().decision(stream, &request)?.and_then(|text| read(&text))
+        {
             return Ok(known);
         }
         let decision = self.choose(message).await?;
         let text = serde_json::to_string(&decision).unwrap_or_default();
-        let stands = self.store.decide(stream, &request, text, self.now()).await?;
+        let stands = self.store.triggers().decide(stream, &request, text, self.now()).await?;
         Ok(read(&stands).unwrap_or(decision))
     }
 
@@ -56,9 +58,9 @@ impl Coordinator {
         let session = message.session_id;
         let filter =
             Filter { session: Some(session), live: true, roots: true, ..Filter::default() };
-        let mut tasks = self.store.tasks(&filter)?;
+        let mut tasks = self.store.tasks().list(&filter)?;
         tasks.reverse();
-        let active = self.store.session(session)?.and_then(|row| row.active_task_id);
+        let active = self.store.sessions().get(session)?.and_then(|row| row.active_task_id);
         let standing = Standing { tasks: &tasks, active };
         Ok(self.decide(&standing, &message.message).await)
     }
@@ -161,7 +163,7 @@ impl Coordinator {
         };
         let message_id = message_id.to_string();
         let said = UserMessageCommand { message_id, session_id, task_id, request_id, message };
-        Ok(self.store.say(&said, now).await?)
+        Ok(self.store.outbox().enqueue_user_message(&said, now).await?)
     }
 }
 

@@ -71,7 +71,7 @@ impl Coordinator {
             }
         }
         let (id, task, check) = (schedule.id, schedule.task_id, schedule.action);
-        self.store.add_schedule(schedule.clone(), Some(next.clone())).await?;
+        self.store.schedules().add(schedule.clone(), Some(next.clone())).await?;
         if let Some(task) = task.filter(|_| check == ScheduleAction::Check) {
             let control = Control::Watch { schedule: id, next: Some(next.clone()) };
             let words = told_of(&schedule, &next);
@@ -84,7 +84,7 @@ impl Coordinator {
 
     /// Stops a schedule for now.
     pub async fn pause_schedule(&self, id: ScheduleId) -> Result<(), Error> {
-        match self.store.set_schedule(id, ScheduleState::Paused, None).await? {
+        match self.store.schedules().set_state(id, ScheduleState::Paused, None).await? {
             true => Ok(()),
             false => Err(Error::ScheduleEnded { schedule: id }),
         }
@@ -94,9 +94,9 @@ impl Coordinator {
     /// wanted it so.
     pub async fn resume_schedule(&self, id: ScheduleId) -> Result<Option<Zoned>, Error> {
         let ended = Error::ScheduleEnded { schedule: id };
-        let Some(row) = self.store.schedule(id)? else { return Err(ended) };
+        let Some(row) = self.store.schedules().get(id)? else { return Err(ended) };
         let next = row.schedule.next(self.now());
-        match self.store.set_schedule(id, ScheduleState::Active, next.clone()).await? {
+        match self.store.schedules().set_state(id, ScheduleState::Active, next.clone()).await? {
             true => {
                 self.wake();
                 Ok(next)
@@ -107,10 +107,10 @@ impl Coordinator {
 
     /// Ends a schedule; its task, if one waits for it, is told nothing and is parked no more.
     pub async fn remove_schedule(&self, id: ScheduleId) -> Result<(), Error> {
-        let Some(row) = self.store.schedule(id)? else {
+        let Some(row) = self.store.schedules().get(id)? else {
             return Err(windlass_store::Error::UnknownSchedule(id.to_string()).into());
         };
-        if !self.store.end_schedule(id, "removed").await? {
+        if !self.store.schedules().end(id, "removed").await? {
             return Err(Error::ScheduleEnded { schedule: id });
         }
         self.unwatch(&row).await
@@ -132,10 +132,10 @@ impl Coordinator {
     pub async fn tick(&self) -> Result<Ticked, Error> {
         let now = self.now();
         let mut due = Vec::new();
-        for row in self.store.schedules_due(now, BATCH)? {
+        for row in self.store.schedules().due(now, BATCH)? {
             due.push(trigger_of(&row, now));
         }
-        for task in self.store.deadlines_passed(now, BATCH)? {
+        for task in self.store.deadlines().passed(now, BATCH)? {
             due.push(ScheduledTrigger {
                 request_id: None,
                 trigger_type: Due::Deadline,
@@ -150,10 +150,10 @@ impl Coordinator {
             let handled = self.scheduled_trigger(trigger.clone()).await;
             done.push((trigger, handled));
         }
-        self.store.expire_queued(now).await?;
+        self.store.scheduler().expire(now).await?;
         let ready = self.waiting(BATCH as usize)?;
         if !ready.is_empty() {
-            self.store.tasks_are_due(ready).await?;
+            self.store.scheduler().mark_due(ready).await?;
         }
         let hung = self.give_up_on_hung().await?;
         Ok(Ticked { done, hung, next: self.next_tick()? })
@@ -161,7 +161,7 @@ impl Coordinator {
 
     /// When something is due next.
     fn next_tick(&self) -> Result<Option<Timestamp>, Error> {
-        let times = [self.store.next_schedule()?, self.store.next_deadline()?];
+        let times = [self.store.schedules().next_due()?, self.store.deadlines().next()?];
         Ok(times.into_iter().flatten().min())
     }
 

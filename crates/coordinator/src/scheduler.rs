@@ -13,7 +13,7 @@ use crate::{Coordinator, Error};
 impl Coordinator {
     /// Takes a ready task for a worker; `false` when another worker has it.
     pub async fn claim(&self, task: TaskId, worker: &str) -> Result<bool, Error> {
-        Ok(self.store.claim_task(task, worker).await?)
+        Ok(self.store.scheduler().claim(task, worker).await?)
     }
 
     /// This process holds a task's lock and gets ready to run it. A claim that a dead worker left counts
@@ -29,7 +29,7 @@ impl Coordinator {
     pub(crate) async fn begun(&self, state: &TaskState) -> Result<(), Error> {
         if state.created.driver == Driver::Service {
             let by = std::process::id().to_string();
-            self.store.task_is_dispatched(state.id(), &by, self.now()).await?;
+            self.store.scheduler().mark_dispatched(state.id(), &by, self.now()).await?;
         }
         Ok(())
     }
@@ -42,9 +42,9 @@ impl Coordinator {
     ) -> Result<(), Error> {
         let task = result.task_id;
         if state.created.driver == Driver::Service {
-            self.store.task_is_consumed(task, self.now()).await?;
+            self.store.scheduler().mark_consumed(task, self.now()).await?;
         }
-        let row = self.store.task(task)?;
+        let row = self.store.tasks().get(task)?;
         let ended = row.as_ref().is_some_and(|row| row.status.is_terminal());
         if ended {
             self.after_the_end(task).await?;
@@ -67,15 +67,15 @@ impl Coordinator {
         next: Option<&Zoned>,
     ) -> Result<(), Error> {
         if let Some(next) = next {
-            self.store.queue_task(task, next.timestamp(), None).await?;
+            self.store.scheduler().enqueue(task, next.timestamp(), None).await?;
         }
         Ok(())
     }
 
     /// A task has ended: nothing speaks to it any more.
     pub(crate) async fn after_the_end(&self, task: TaskId) -> Result<(), Error> {
-        for row in self.store.schedules_of(task)? {
-            self.store.end_schedule(row.schedule.id, "its task has ended").await?;
+        for row in self.store.schedules().of(task)? {
+            self.store.schedules().end(row.schedule.id, "its task has ended").await?;
         }
         Ok(())
     }

@@ -123,7 +123,7 @@ impl TaskEntry {
 impl Coordinator {
     /// A session as it stands; one that nobody has used is empty.
     pub fn session_state(&self, session_id: SessionId) -> Result<SessionState, Error> {
-        let row = self.store.session(session_id)?;
+        let row = self.store.sessions().get(session_id)?;
         let filter = Filter {
             session: Some(session_id),
             roots: true,
@@ -131,7 +131,7 @@ impl Coordinator {
             ..Filter::default()
         };
         let mut tasks = Vec::new();
-        for task in self.store.tasks(&filter)?.iter().rev() {
+        for task in self.store.tasks().list(&filter)?.iter().rev() {
             tasks.push(TaskEntry::of(task, self.place(task.id)?));
         }
         Ok(SessionState {

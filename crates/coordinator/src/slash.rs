@@ -48,10 +48,10 @@ impl Coordinator {
     fn meant(&self, message: &UserMessageReceived, named: &str) -> Result<TaskId, Error> {
         let session = message.session_id;
         if named.is_empty() {
-            let row = self.store.session(session)?;
+            let row = self.store.sessions().get(session)?;
             return row.and_then(|row| row.active_task_id).ok_or(Error::NothingActive { session });
         }
-        let task = self.store.find_task(named)?;
+        let task = self.store.ids().task(named)?;
         match self.session_of(task)? == session {
             true => Ok(task),
             // Another session's task is none that this person can name.

@@ -99,7 +99,7 @@ impl Coordinator {
             return Err(Error::EmptyGoal);
         }
         let (task_id, session) = (command.task_id, command.session_id);
-        let known = self.store.task(task_id)?.is_some();
+        let known = self.store.tasks().get(task_id)?.is_some();
         if !known {
             self.check_waiting()?;
         }
@@ -124,10 +124,13 @@ impl Coordinator {
             user_id: manner.user_id,
             deadline: manner.deadline,
         };
-        let created = self.store.create_task(now, created).await?;
+        let created = self.store.tasks().create(now, created).await?;
         let task = created.task();
         if created == Created::New(task) {
-            self.store.queue_task(task, now, manner.deadline.map(|deadline| deadline.at)).await?;
+            self.store
+                .scheduler()
+                .enqueue(task, now, manner.deadline.map(|deadline| deadline.at))
+                .await?;
         }
         self.wake();
         Ok(Submitted { task, new: matches!(created, Created::New(_)), place: self.place(task)? })
@@ -176,7 +179,7 @@ impl Coordinator {
             user_id: draft.user_id,
             deadline: draft.deadline,
         };
-        Ok(self.store.create_task(now, created).await?.task())
+        Ok(self.store.tasks().create(now, created).await?.task())
     }
 
     /// Two agents in one directory undo each other's work unaware (§15.14).
@@ -186,8 +189,8 @@ impl Coordinator {
             workspace: Some(workspace.display().to_string()),
             ..Filter::default()
         };
-        for task in self.store.tasks(&live)? {
-            if self.store.driven(task.id)?.is_some() {
+        for task in self.store.tasks().list(&live)? {
+            if self.store.driving_process(task.id)?.is_some() {
                 return Err(Error::WorkspaceTaken { task: task.id, path: workspace.to_owned() });
             }
         }

@@ -128,7 +128,7 @@ impl Coordinator {
 
     fn ended(&self, trigger: &TaskResultReceived) -> Result<Handled, Error> {
         let task = trigger.task_id;
-        let known = self.store.task(task)?.map(|row| row.session_id);
+        let known = self.store.tasks().get(task)?.map(|row| row.session_id);
         if known != Some(trigger.session_id) {
             return Err(windlass_store::Error::UnknownTask(task.to_string()).into());
         }
@@ -138,7 +138,8 @@ impl Coordinator {
 
     async fn answered(&self, trigger: &HitlResponseReceived) -> Result<Handled, Error> {
         let question = trigger.request_id;
-        let row = self.store.question(question)?.ok_or(Error::QuestionClosed { question })?;
+        let row =
+            self.store.questions().get(question)?.ok_or(Error::QuestionClosed { question })?;
         if trigger.task_id.is_some_and(|task| task != row.task) {
             return Err(Error::QuestionClosed { question });
         }
@@ -158,7 +159,7 @@ impl Coordinator {
         let task = match (trigger.task_id, trigger.session_id) {
             (Some(task), _) => task,
             (None, Some(session)) => {
-                let row = self.store.session(session)?;
+                let row = self.store.sessions().get(session)?;
                 row.and_then(|row| row.active_task_id).ok_or(Error::NothingActive { session })?
             }
             (None, None) => {
@@ -210,7 +211,9 @@ impl Coordinator {
         let (task, stream) = (trigger.task_id, TriggerStream::TaskControlReceived.as_str());
         let retries = self.state(task)?.retries;
         let before = match &trigger.command_id {
-            Some(id) => self.store.decide(stream, id, retries.to_string(), self.now()).await?,
+            Some(id) => {
+                self.store.triggers().decide(stream, id, retries.to_string(), self.now()).await?
+            }
             None => retries.to_string(),
         };
         if before == retries.to_string() {

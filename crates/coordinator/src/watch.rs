@@ -70,7 +70,7 @@ impl Coordinator {
         let mut at = 0;
         while let Some(above) = following.journals.get(at) {
             for spawn in self.state(above.task)?.sub_agents.into_values() {
-                let seen = self.store.task(spawn.task_id)?.map_or(0, |row| row.last_seq);
+                let seen = self.store.tasks().get(spawn.task_id)?.map_or(0, |row| row.last_seq);
                 following.journals.push(Followed::new(spawn.task_id, seen));
             }
             at += 1;
@@ -116,7 +116,7 @@ impl Following {
     fn read(&mut self) -> Result<(), Error> {
         let mut pages = Vec::new();
         for journal in &self.journals {
-            pages.push(self.store.events_after(journal.task, journal.seq, PAGE)?);
+            pages.push(self.store.journal().after(journal.task, journal.seq, PAGE)?);
         }
         let mut empty = pages.iter().map(Vec::is_empty);
         self.journals.retain(|journal| !(empty.next().unwrap_or(false) && journal.over));

@@ -196,7 +196,7 @@ impl Pool {
             return Ok(());
         }
         let tasks = self.tasks.iter().copied().collect();
-        match self.coordinator.store().heartbeats(tasks, self.coordinator.now()).await {
+        match self.coordinator.store().runtime().heartbeats(tasks, self.coordinator.now()).await {
             Err(windlass_store::Error::Stopped) => Err(windlass_store::Error::Stopped.into()),
             // A full disk is told by the tasks themselves.
             Err(_) | Ok(()) => Ok(()),

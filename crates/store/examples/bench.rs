@@ -36,10 +36,10 @@ async fn main() {
     let store = Store::open(dir.path(), Options::default()).unwrap();
     println!("opening: {:?}", began.elapsed());
     let began = Instant::now();
-    let events = store.rebuild().await.unwrap();
+    let events = store.projections().rebuild().await.unwrap();
     println!("rebuilding {events} events: {:?}", began.elapsed());
     let began = Instant::now();
-    assert!(store.verify().unwrap().is_empty());
+    assert!(store.projections().verify().unwrap().is_empty());
     println!("verifying them: {:?}", began.elapsed());
 }
 
@@ -73,11 +73,11 @@ async fn reading(store: &Store) {
     }
     println!("empty drain: {:?} each", began.elapsed() / APPENDS as u32);
     let began = Instant::now();
-    let records = store.journal(task).unwrap().len();
+    let records = store.journal().of(task).unwrap().len();
     println!("journal of {records} events: {:?}", began.elapsed());
     let began = Instant::now();
     for seq in 0..APPENDS {
-        store.events_after(task, seq as u64, 1).unwrap();
+        store.journal().after(task, seq as u64, 1).unwrap();
     }
     println!("one event after a cursor: {:?} each", began.elapsed() / APPENDS as u32);
 }
@@ -107,7 +107,7 @@ async fn owner(store: &Store) -> Owner {
         user_id: None,
         deadline: None,
     };
-    store.create_task(at, created).await.unwrap();
+    store.tasks().create(at, created).await.unwrap();
     store.own(task_id).await.unwrap()
 }
 

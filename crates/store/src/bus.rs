@@ -40,45 +40,53 @@ pub struct BusRead {
     pub limit: usize,
 }
 
-impl Store {
+/// The streams and control flags of the embedded bus.
+#[derive(Clone, Copy)]
+pub struct Bus<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Bus<'_> {
     /// Adds an entry to a stream, synced; one whose key the stream has is dropped, one too many is refused.
-    pub async fn bus_submit(
-        &self,
+    pub async fn submit(
+        self,
         stream: &str,
         key: Option<String>,
         body: String,
         at: Timestamp,
     ) -> Result<(), Error> {
         let stream = stream.to_owned();
-        self.write(Level::Synced, move |tx| {
-            check_room(tx, &stream, key.as_deref())?;
-            add(tx, &stream, key.as_deref(), &body, at)
-        })
-        .await
+        self.store
+            .write(Level::Synced, move |tx| {
+                check_room(tx, &stream, key.as_deref())?;
+                add(tx, &stream, key.as_deref(), &body, at)
+            })
+            .await
     }
 
     /// Moves messages from the outbox into their streams, where about the newest `keep` of each stay.
-    pub async fn bus_publish(
-        &self,
+    pub async fn publish(
+        self,
         messages: Vec<Outgoing>,
         keep: usize,
         at: Timestamp,
     ) -> Result<(), Error> {
-        self.write(Level::Synced, move |tx| {
-            for message in &messages {
-                add(tx, message.stream.as_str(), Some(&message.key), &message.body, at)?;
-                if tx.last_insert_rowid() % TRIM_EVERY == 0 {
-                    trim(tx, message.stream.as_str(), keep)?;
+        self.store
+            .write(Level::Synced, move |tx| {
+                for message in &messages {
+                    add(tx, message.stream.as_str(), Some(&message.key), &message.body, at)?;
+                    if tx.last_insert_rowid() % TRIM_EVERY == 0 {
+                        trim(tx, message.stream.as_str(), keep)?;
+                    }
                 }
-            }
-            Ok(())
-        })
-        .await
+                Ok(())
+            })
+            .await
     }
 
     /// Whether a stream has entries that nobody has taken.
-    pub fn bus_has_new(&self, streams: &[String]) -> Result<bool, Error> {
-        self.read(|tx| {
+    pub fn has_new(self, streams: &[String]) -> Result<bool, Error> {
+        self.store.read(|tx| {
             let sql = format!(
                 "SELECT EXISTS (SELECT 1 FROM bus_entries
                  WHERE stream IN ({}) AND consumer IS NULL)",
@@ -90,33 +98,36 @@ impl Store {
     }
 
     /// Gives entries that nobody has taken to a consumer, oldest first.
-    pub async fn bus_take(&self, read: BusRead, at: Timestamp) -> Result<Vec<BusEntry>, Error> {
-        self.write(Level::Written, move |tx| give(tx, &read, "consumer IS NULL", None, at)).await
+    pub async fn take(self, read: BusRead, at: Timestamp) -> Result<Vec<BusEntry>, Error> {
+        self.store
+            .write(Level::Written, move |tx| give(tx, &read, "consumer IS NULL", None, at))
+            .await
     }
 
     /// Gives entries to a consumer that another took before `since` and did not acknowledge.
-    pub async fn bus_claim(
-        &self,
+    pub async fn claim(
+        self,
         read: BusRead,
         since: Timestamp,
         at: Timestamp,
     ) -> Result<Vec<BusEntry>, Error> {
         let idle = "consumer IS NOT NULL AND taken_at <= ?";
-        self.write(Level::Written, move |tx| give(tx, &read, idle, Some(since), at)).await
+        self.store.write(Level::Written, move |tx| give(tx, &read, idle, Some(since), at)).await
     }
 
     /// Says that an entry was dealt with; it is gone then.
-    pub async fn bus_acknowledge(&self, id: i64) -> Result<(), Error> {
-        self.write(Level::Written, move |tx| {
-            tx.prepare_cached("DELETE FROM bus_entries WHERE id = ?1")?.execute([id])?;
-            Ok(())
-        })
-        .await
+    pub async fn acknowledge(self, id: i64) -> Result<(), Error> {
+        self.store
+            .write(Level::Written, move |tx| {
+                tx.prepare_cached("DELETE FROM bus_entries WHERE id = ?1")?.execute([id])?;
+                Ok(())
+            })
+            .await
     }
 
     /// Up to `limit` entries of a stream after `id`, taken or not.
-    pub fn bus_read(&self, stream: &str, id: i64, limit: usize) -> Result<Vec<BusEntry>, Error> {
-        self.read(|tx| {
+    pub fn read(self, stream: &str, id: i64, limit: usize) -> Result<Vec<BusEntry>, Error> {
+        self.store.read(|tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT id, stream, key, body FROM bus_entries
                  WHERE stream = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
@@ -128,8 +139,8 @@ impl Store {
     }
 
     /// The control flags of all tasks that have one.
-    pub fn task_flags(&self) -> Result<Vec<(TaskId, String)>, Error> {
-        self.read(|tx| {
+    pub fn flags(self) -> Result<Vec<(TaskId, String)>, Error> {
+        self.store.read(|tx| {
             let mut statement = tx.prepare_cached("SELECT task_id, flag FROM task_flags")?;
             let mut rows = statement.query([])?;
             let mut found = Vec::new();
@@ -141,21 +152,22 @@ impl Store {
     }
 
     /// Sets a task's control flag, synced, or takes it away.
-    pub async fn set_task_flag(&self, task: TaskId, flag: Option<String>) -> Result<(), Error> {
-        self.write(Level::Synced, move |tx| {
-            match flag {
-                Some(flag) => tx
-                    .prepare_cached(
-                        "INSERT OR REPLACE INTO task_flags (task_id, flag) VALUES (?1, ?2)",
-                    )?
-                    .execute((task.to_string(), flag))?,
-                None => tx
-                    .prepare_cached("DELETE FROM task_flags WHERE task_id = ?1")?
-                    .execute([task.to_string()])?,
-            };
-            Ok(())
-        })
-        .await
+    pub async fn set_flag(self, task: TaskId, flag: Option<String>) -> Result<(), Error> {
+        self.store
+            .write(Level::Synced, move |tx| {
+                match flag {
+                    Some(flag) => tx
+                        .prepare_cached(
+                            "INSERT OR REPLACE INTO task_flags (task_id, flag) VALUES (?1, ?2)",
+                        )?
+                        .execute((task.to_string(), flag))?,
+                    None => tx
+                        .prepare_cached("DELETE FROM task_flags WHERE task_id = ?1")?
+                        .execute([task.to_string()])?,
+                };
+                Ok(())
+            })
+            .await
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use tokio::sync::watch;
 
 use crate::bell::Bell;
-use crate::{Error, Store};
+use crate::{Error, Mailbox, Store};
 
 /// One listener. It hears of everything committed from now on, and may hear once of something earlier.
 #[derive(Clone)]
@@ -22,22 +22,24 @@ pub struct Changes {
 impl Store {
     /// Listens for commits.
     pub fn changes(&self) -> Changes {
-        self.listen(&self.inner.ticks.commits)
+        listen(self, &self.inner.ticks.commits)
     }
+}
 
+impl Mailbox<'_> {
     /// Listens for mail: messages that this process accepted, and whatever other processes committed.
-    pub fn mail_changes(&self) -> MailChanges {
-        let bell = Arc::clone(&self.inner.bell);
-        MailChanges { changes: self.listen(&self.inner.ticks.mail), bell, rung: None }
+    pub fn changes(self) -> MailChanges {
+        let bell = Arc::clone(&self.store.inner.bell);
+        MailChanges { changes: listen(self.store, &self.store.inner.ticks.mail), bell, rung: None }
     }
+}
 
-    fn listen(&self, to: &watch::Sender<u64>) -> Changes {
-        let ticks = to.subscribe();
-        if self.inner.ticks.must_wake() {
-            self.inner.writer.listen();
-        }
-        Changes { ticks }
+fn listen(store: &Store, to: &watch::Sender<u64>) -> Changes {
+    let ticks = to.subscribe();
+    if store.inner.ticks.must_wake() {
+        store.inner.writer.listen();
     }
+    Changes { ticks }
 }
 
 impl Changes {

@@ -7,7 +7,7 @@ use windlass_core::id::TaskId;
 
 use crate::error::Fault;
 use crate::journal::{self, End};
-use crate::{Error, Level, Store, project, row};
+use crate::{Error, Level, Tasks, projections, row};
 
 /// What became of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,15 +27,15 @@ impl Created {
     }
 }
 
-impl Store {
+impl Tasks<'_> {
     /// Creates a task and, when it is missing, its session; synced. A repeated `command_id` creates
     /// nothing and names the task that it created first.
-    pub async fn create_task(&self, at: Timestamp, created: TaskCreated) -> Result<Created, Error> {
+    pub async fn create(self, at: Timestamp, created: TaskCreated) -> Result<Created, Error> {
         let task = created.command.task_id;
         if created.parent.is_some() || created.root != task {
             return Err(Error::NotOurs { task, root: created.root });
         }
-        self.write(Level::Synced, move |tx| create(tx, at, created)).await
+        self.store.write(Level::Synced, move |tx| create(tx, at, created)).await
     }
 }
 
@@ -60,6 +60,6 @@ pub(crate) fn create(
     }
     let event = Event::TaskCreated(Box::new(created));
     let record = journal::append(tx, task, at, event, &mut End::default())?;
-    project::reached(tx, &record)?;
+    projections::reached(tx, &record)?;
     Ok(Created::New(task))
 }

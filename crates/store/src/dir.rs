@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{Access, access};
+use windlass_core::id::TaskId;
 
 use crate::Error;
 
@@ -62,6 +63,10 @@ impl DataDir {
     /// One lock file per driven task tree.
     pub fn locks(&self) -> PathBuf {
         self.root.join("locks")
+    }
+
+    pub(crate) fn lock_of(&self, root: TaskId) -> PathBuf {
+        self.locks().join(format!("{root}.lock"))
     }
 
     /// Whole outputs that were cut in the database.

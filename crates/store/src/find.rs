@@ -14,31 +14,40 @@ const CANDIDATES: usize = 10;
 /// Characters of an id after its prefix.
 const ID_DIGITS: usize = 26;
 
-impl Store {
+/// Finds things by a shortened id.
+#[derive(Clone, Copy)]
+pub struct Ids<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Ids<'_> {
     /// The task that `text` is the id, a unique suffix or a unique prefix of.
-    pub fn find_task(&self, text: &str) -> Result<TaskId, Error> {
+    pub fn task(self, text: &str) -> Result<TaskId, Error> {
         let unknown = || Error::UnknownTask(text.to_owned());
-        self.read(|tx| find(tx, "tasks", TaskId::PREFIX, text))
+        self.store
+            .read(|tx| find(tx, "tasks", TaskId::PREFIX, text))
             .and_then(|id| id.ok_or_else(unknown))
     }
 
     /// The same for a question.
-    pub fn find_question(&self, text: &str) -> Result<QuestionId, Error> {
+    pub fn question(self, text: &str) -> Result<QuestionId, Error> {
         let unknown = || Error::UnknownQuestion(text.to_owned());
-        self.read(|tx| find(tx, "questions", QuestionId::PREFIX, text))
+        self.store
+            .read(|tx| find(tx, "questions", QuestionId::PREFIX, text))
             .and_then(|id| id.ok_or_else(unknown))
     }
 
     /// The same for a schedule.
-    pub fn find_schedule(&self, text: &str) -> Result<ScheduleId, Error> {
+    pub fn schedule(self, text: &str) -> Result<ScheduleId, Error> {
         let unknown = || Error::UnknownSchedule(text.to_owned());
-        self.read(|tx| find(tx, "schedules", ScheduleId::PREFIX, text))
+        self.store
+            .read(|tx| find(tx, "schedules", ScheduleId::PREFIX, text))
             .and_then(|id| id.ok_or_else(unknown))
     }
 
     /// The same for a session; `None` when there is none.
-    pub fn find_session(&self, text: &str) -> Result<Option<SessionId>, Error> {
-        self.read(|tx| find(tx, "sessions", SessionId::PREFIX, text))
+    pub fn session(self, text: &str) -> Result<Option<SessionId>, Error> {
+        self.store.read(|tx| find(tx, "sessions", SessionId::PREFIX, text))
     }
 }
 

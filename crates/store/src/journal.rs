@@ -12,13 +12,34 @@ use rusqlite::{Connection, Row};
 use windlass_core::event::{EVENT_VERSION, Event, Record};
 use windlass_core::id::TaskId;
 
-use crate::Error;
 use crate::error::Fault;
-use crate::project;
-use crate::row;
+use crate::{Error, Store, projections, row};
 
 /// One event's body; far over what any tool, reply or message may hold.
 pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
+
+/// The events of all tasks, as they were committed. Appending is the right of a [`Stream`](crate::Stream).
+#[derive(Clone, Copy)]
+pub struct Journal<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Journal<'_> {
+    /// Everything in a task's journal; empty for a task that does not exist.
+    pub fn of(self, task: TaskId) -> Result<Vec<Record>, Error> {
+        self.store.read(|tx| of_task(tx, task, 0, usize::MAX))
+    }
+
+    /// Up to `limit` records of a task after its event `seq`.
+    pub fn after(self, task: TaskId, seq: u64, limit: usize) -> Result<Vec<Record>, Error> {
+        self.store.read(|tx| of_task(tx, task, seq, limit))
+    }
+
+    /// Up to `limit` records of all tasks after the cursor `pos`.
+    pub fn since(self, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
+        self.store.read(|tx| self::since(tx, pos, limit))
+    }
+}
 
 /// Where a stream ends.
 #[derive(Clone, Copy, Default)]
@@ -28,7 +49,7 @@ pub(crate) struct End {
 }
 
 /// Appends one event after `end`, updates the projections and moves `end`. Whoever appends has the last record
-/// of all [`reached`](project::reached).
+/// of all [`reached`](projections::reached).
 pub(crate) fn append(
     tx: &Connection,
     task: TaskId,
@@ -50,7 +71,7 @@ pub(crate) fn append(
     let iteration = count(&event, &mut end.replies);
     end.seq = seq;
     let record = Record { pos, task, seq, at, iteration, event };
-    project::project(tx, &record)?;
+    projections::apply(tx, &record)?;
     Ok(record)
 }
 

@@ -5,45 +5,55 @@ use windlass_core::id::SessionId;
 
 use crate::{Error, Level, Store, row};
 
-impl Store {
+/// Which process serves which session.
+#[derive(Clone, Copy)]
+pub struct Leases<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Leases<'_> {
     /// Takes a session for `owner` until `until`, or says that somebody else has it. Who has it already
     /// has it for longer.
-    pub async fn take_lease(
-        &self,
+    pub async fn take(
+        self,
         session: SessionId,
         owner: &str,
         now: Timestamp,
         until: Timestamp,
     ) -> Result<bool, Error> {
         let owner = owner.to_owned();
-        self.write(Level::Written, move |tx| {
-            let taken = tx
+        self.store
+            .write(Level::Written, move |tx| {
+                let taken = tx
                 .prepare_cached(
                     "INSERT INTO session_leases (session_id, owner, expires_at) VALUES (?1, ?2, ?3)
                      ON CONFLICT (session_id) DO UPDATE SET owner = ?2, expires_at = ?3
                      WHERE owner = ?2 OR expires_at <= ?4",
                 )?
                 .execute((session.to_string(), owner, row::instant(until), row::instant(now)))?;
-            Ok(taken == 1)
-        })
-        .await
+                Ok(taken == 1)
+            })
+            .await
     }
 
     /// Gives a session back, if `owner` still has it.
-    pub async fn drop_lease(&self, session: SessionId, owner: &str) -> Result<bool, Error> {
+    pub async fn release(self, session: SessionId, owner: &str) -> Result<bool, Error> {
         let owner = owner.to_owned();
-        self.write(Level::Written, move |tx| {
-            let given = tx
-                .prepare_cached("DELETE FROM session_leases WHERE session_id = ?1 AND owner = ?2")?
-                .execute((session.to_string(), owner))?;
-            Ok(given == 1)
-        })
-        .await
+        self.store
+            .write(Level::Written, move |tx| {
+                let given = tx
+                    .prepare_cached(
+                        "DELETE FROM session_leases WHERE session_id = ?1 AND owner = ?2",
+                    )?
+                    .execute((session.to_string(), owner))?;
+                Ok(given == 1)
+            })
+            .await
     }
 
     /// Who has a session, and until when, by the last word of its holder.
-    pub fn lease(&self, session: SessionId) -> Result<Option<(String, Timestamp)>, Error> {
-        self.read(|tx| {
+    pub fn holder(self, session: SessionId) -> Result<Option<(String, Timestamp)>, Error> {
+        self.store.read(|tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT owner, expires_at FROM session_leases WHERE session_id = ?1",
             )?;

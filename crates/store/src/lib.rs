@@ -12,7 +12,7 @@ mod writer;
 mod reader;
 mod row;
 mod journal;
-mod project;
+mod projections;
 mod create;
 mod owner;
 mod lock;
@@ -23,7 +23,7 @@ mod tasks;
 mod questions;
 mod find;
 mod runtime;
-mod due;
+mod ready;
 mod outbox;
 mod bus;
 mod sessions;
@@ -31,6 +31,7 @@ mod leases;
 mod triggers;
 mod schedules;
 mod scheduler;
+mod deadlines;
 mod rebuild;
 mod memories;
 pub mod outputs;
@@ -45,24 +46,28 @@ use rusqlite::Connection;
 
 use bell::Bell;
 
-pub use bus::{BusEntry, BusRead, MAX_WAITING_ENTRIES};
+pub use bus::{Bus, BusEntry, BusRead, MAX_WAITING_ENTRIES};
 pub use changes::{Changes, MailChanges};
 pub use create::Created;
+pub use deadlines::Deadlines;
 pub use dir::DataDir;
 pub use error::Error;
-pub use journal::MAX_EVENT_BYTES;
-pub use mailbox::{Accepted, MAX_WAITING, RESERVED_WAITING};
-pub use memories::{Memory, NewMemory};
-pub use outbox::{OutStream, Outgoing};
+pub use find::Ids;
+pub use journal::{Journal, MAX_EVENT_BYTES};
+pub use leases::Leases;
+pub use mailbox::{Accepted, MAX_WAITING, Mailbox, RESERVED_WAITING};
+pub use memories::{Memories, Memory, NewMemory};
+pub use outbox::{OutStream, Outbox, Outgoing};
 pub use owner::{Duty, Owner, Stream};
-pub use questions::{QuestionRow, QuestionState, Which};
-pub use rebuild::Difference;
-pub use runtime::Runtime;
-pub use scheduler::SchedulerRow;
-pub use schedules::{Advance, MAX_SCHEDULES, ScheduleRow};
+pub use questions::{QuestionRow, QuestionState, Questions};
+pub use rebuild::{Difference, Projections};
+pub use runtime::{Runtime, RuntimeRow};
+pub use scheduler::{Scheduler, SchedulerRow};
+pub use schedules::{Advance, MAX_SCHEDULES, ScheduleRow, Schedules};
 pub use schema::{BUSY_WAIT, SCHEMA_VERSION};
-pub use sessions::SessionRow;
-pub use tasks::{Filter, TaskRow, Transition};
+pub use sessions::{SessionRow, Sessions};
+pub use tasks::{Filter, TaskRow, Tasks, Transition};
+pub use triggers::Triggers;
 pub use windlass_core::schedule::DeadlineAction;
 pub use writer::{CommitHook, CommitPoint, Level, Phase};
 
@@ -151,6 +156,86 @@ impl Store {
         let store = self.clone();
         let job = tokio::task::spawn_blocking(move || query(&store));
         job.await.map_err(|_| Error::Stopped)?
+    }
+
+    /// The events of all tasks.
+    pub fn journal(&self) -> Journal<'_> {
+        Journal { store: self }
+    }
+
+    /// Conversations and their tasks.
+    pub fn sessions(&self) -> Sessions<'_> {
+        Sessions { store: self }
+    }
+
+    /// How driven tasks run right now.
+    pub fn runtime(&self) -> Runtime<'_> {
+        Runtime { store: self }
+    }
+
+    /// What is worth knowing beyond one task.
+    pub fn memories(&self) -> Memories<'_> {
+        Memories { store: self }
+    }
+
+    /// Which process serves which session.
+    pub fn leases(&self) -> Leases<'_> {
+        Leases { store: self }
+    }
+
+    /// The streams and control flags of the embedded bus.
+    pub fn bus(&self) -> Bus<'_> {
+        Bus { store: self }
+    }
+
+    /// Messages that wait for tasks.
+    pub fn mailbox(&self) -> Mailbox<'_> {
+        Mailbox { store: self }
+    }
+
+    /// Messages that wait to be published outside.
+    pub fn outbox(&self) -> Outbox<'_> {
+        Outbox { store: self }
+    }
+
+    /// What people are asked.
+    pub fn questions(&self) -> Questions<'_> {
+        Questions { store: self }
+    }
+
+    /// What happens automatically, and when.
+    pub fn schedules(&self) -> Schedules<'_> {
+        Schedules { store: self }
+    }
+
+    /// Which service tasks may start, and which worker has them.
+    pub fn scheduler(&self) -> Scheduler<'_> {
+        Scheduler { store: self }
+    }
+
+    /// What was decided about triggers that came before.
+    pub fn triggers(&self) -> Triggers<'_> {
+        Triggers { store: self }
+    }
+
+    /// Finds things by a shortened id.
+    pub fn ids(&self) -> Ids<'_> {
+        Ids { store: self }
+    }
+
+    /// Tasks as lists and pages show them.
+    pub fn tasks(&self) -> Tasks<'_> {
+        Tasks { store: self }
+    }
+
+    /// The tables that are folds of the journal.
+    pub fn projections(&self) -> Projections<'_> {
+        Projections { store: self }
+    }
+
+    /// Deadlines of tasks.
+    pub fn deadlines(&self) -> Deadlines<'_> {
+        Deadlines { store: self }
     }
 
     fn read<T>(&self, query: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Error> {

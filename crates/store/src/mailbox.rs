@@ -16,7 +16,7 @@ use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
 use crate::owner::Standing;
-use crate::{Error, Level, Store, project, row};
+use crate::{Error, Level, Store, projections, row};
 
 /// Messages that may wait for one task; a sender beyond that has lost touch with it.
 pub const MAX_WAITING: usize = 1000;
@@ -33,10 +33,16 @@ pub enum Accepted {
     Already,
 }
 
-impl Store {
+/// Messages that wait for tasks.
+#[derive(Clone, Copy)]
+pub struct Mailbox<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Mailbox<'_> {
     /// Puts a message into a task's mailbox. When this returns, it is synced.
     pub async fn inject(
-        &self,
+        self,
         task: TaskId,
         injection: Injection,
         at: Timestamp,
@@ -47,21 +53,23 @@ impl Store {
         if bytes > MAX_INJECTION_BYTES {
             return Err(Error::MessageTooLarge { bytes, limit: MAX_INJECTION_BYTES });
         }
-        let write = self.write(Level::Synced, move |tx| accept(tx, task, &injection, &body, at));
+        let write =
+            self.store.write(Level::Synced, move |tx| accept(tx, task, &injection, &body, at));
         let accepted = write.await?;
-        self.inner.ticks.mailed();
-        self.inner.bell.ring();
+        self.store.inner.ticks.mailed();
+        self.store.inner.bell.ring();
         Ok(accepted)
     }
 
     /// What waits for a task, oldest first.
-    pub fn pending_injections(&self, task: TaskId) -> Result<Vec<Injection>, Error> {
-        self.read(|tx| Ok(waiting(tx, task)?.into_iter().map(|mail| mail.injection).collect()))
+    pub fn pending(self, task: TaskId) -> Result<Vec<Injection>, Error> {
+        self.store
+            .read(|tx| Ok(waiting(tx, task)?.into_iter().map(|mail| mail.injection).collect()))
     }
 
     /// Whether anything waits for a task.
-    pub fn has_mail(&self, task: TaskId) -> Result<bool, Error> {
-        self.look(|connection| {
+    pub fn has_mail(self, task: TaskId) -> Result<bool, Error> {
+        self.store.look(|connection| {
             Ok(connection
                 .prepare_cached(
                     "SELECT EXISTS (SELECT 1 FROM injections
@@ -204,7 +212,7 @@ pub(crate) fn drain(tx: &Connection, task: TaskId, at: Timestamp) -> Result<Vec<
             .execute((id, row::instant(at)))?;
     }
     if let Some(last) = records.last() {
-        project::reached(tx, last)?;
+        projections::reached(tx, last)?;
     }
     Ok(records)
 }

@@ -40,38 +40,45 @@ pub struct Memory {
     pub score: f64,
 }
 
-impl Store {
+/// What is worth knowing beyond one task.
+#[derive(Clone, Copy)]
+pub struct Memories<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Memories<'_> {
     /// Keeps a memory and returns its number.
-    pub async fn add_memory(&self, at: Timestamp, memory: NewMemory) -> Result<i64, Error> {
+    pub async fn add(self, at: Timestamp, memory: NewMemory) -> Result<i64, Error> {
         let bytes = memory.text.len();
         if bytes > MAX_MEMORY_BYTES {
             return Err(Error::MessageTooLarge { bytes, limit: MAX_MEMORY_BYTES });
         }
-        self.write(Level::Synced, move |tx| {
-            tx.prepare_cached(
-                "INSERT INTO memories (task_id, session_id, text, tags, created_at)
+        self.store
+            .write(Level::Synced, move |tx| {
+                tx.prepare_cached(
+                    "INSERT INTO memories (task_id, session_id, text, tags, created_at)
                  VALUES (?1, ?2, ?3, ?4, ?5)",
-            )?
-            .execute((
-                memory.task.map(|id| id.to_string()),
-                memory.session.map(|id| id.to_string()),
-                memory.text,
-                memory.tags.join(" "),
-                row::instant(at),
-            ))?;
-            // The trigger that feeds the index inserts too, but restores this when it ends.
-            Ok(tx.last_insert_rowid())
-        })
-        .await
+                )?
+                .execute((
+                    memory.task.map(|id| id.to_string()),
+                    memory.session.map(|id| id.to_string()),
+                    memory.text,
+                    memory.tags.join(" "),
+                    row::instant(at),
+                ))?;
+                // The trigger that feeds the index inserts too, but restores this when it ends.
+                Ok(tx.last_insert_rowid())
+            })
+            .await
     }
 
     /// The memories that fit `query` best, at most `limit`. Any text is a legal query.
-    pub fn search_memories(&self, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
+    pub fn search(self, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
         let query = any_of(query);
         if query.is_empty() {
             return Ok(Vec::new());
         }
-        self.read(|tx| {
+        self.store.read(|tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT id, memories.text AS text, task_id, created_at, -bm25(memories_fts) AS score
                  FROM memories_fts JOIN memories ON memories.id = memories_fts.rowid

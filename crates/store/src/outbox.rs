@@ -47,10 +47,16 @@ pub struct Outgoing {
     pub body: String,
 }
 
-impl Store {
+/// Messages that wait to be published outside.
+#[derive(Clone, Copy)]
+pub struct Outbox<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Outbox<'_> {
     /// Up to `limit` messages that wait to be published, oldest first.
-    pub fn outgoing(&self, limit: usize) -> Result<Vec<Outgoing>, Error> {
-        self.read(|tx| {
+    pub fn pending(self, limit: usize) -> Result<Vec<Outgoing>, Error> {
+        self.store.read(|tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT id, key, command_id, stream, body FROM outbox ORDER BY id LIMIT ?1",
             )?;
@@ -70,32 +76,47 @@ impl Store {
     }
 
     /// Forgets messages that were published.
-    pub async fn published(&self, ids: Vec<i64>) -> Result<(), Error> {
-        self.write(Level::Written, move |tx| {
-            let mut forget = tx.prepare_cached("DELETE FROM outbox WHERE id = ?1")?;
-            for id in ids {
-                forget.execute([id])?;
-            }
-            Ok(())
-        })
-        .await
+    pub async fn remove(self, ids: Vec<i64>) -> Result<(), Error> {
+        self.store
+            .write(Level::Written, move |tx| {
+                let mut forget = tx.prepare_cached("DELETE FROM outbox WHERE id = ?1")?;
+                for id in ids {
+                    forget.execute([id])?;
+                }
+                Ok(())
+            })
+            .await
     }
 
     /// Tells outside what no event says: a refusal, a reply that belongs to no task. Synced; a message
     /// with a key that waits already is dropped.
-    pub async fn tell(
-        &self,
+    pub async fn enqueue(
+        self,
         at: Timestamp,
         stream: OutStream,
         key: String,
         command_id: Option<String>,
         body: String,
     ) -> Result<(), Error> {
-        self.write(Level::Synced, move |tx| {
-            put(tx, at, stream, &key, command_id.as_deref(), &body)?;
-            Ok(())
-        })
-        .await
+        self.store
+            .write(Level::Synced, move |tx| {
+                put(tx, at, stream, &key, command_id.as_deref(), &body)?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Puts words for a person where they are published from; synced. A repeated `message_id` says
+    /// nothing twice.
+    pub async fn enqueue_user_message(
+        self,
+        message: &UserMessageCommand,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let (id, body) = (message.message_id.clone(), row::json(message));
+        self.store
+            .write(Level::Synced, move |tx| put(tx, at, OutStream::UserMessage, &id, None, &body))
+            .await
     }
 }
 

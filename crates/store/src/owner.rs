@@ -21,7 +21,7 @@ use crate::create::{self, Created};
 use crate::error::Fault;
 use crate::journal::{self, End};
 use crate::lock::{Lock, Refused};
-use crate::{Error, Level, Store, mailbox, outbox, project, row, runtime};
+use crate::{Error, Level, Store, mailbox, outbox, projections, row, runtime};
 
 /// The right to drive a task and its children.
 pub struct Owner {
@@ -45,51 +45,29 @@ struct Lease {
 impl Store {
     /// Takes ownership of the tree that `task` belongs to, or says who has it.
     pub async fn own(&self, task: TaskId) -> Result<Owner, Error> {
-        let root = self.root_of(task)?;
-        let path = self.lock_path(root);
+        let root = self.tasks().root_of(task)?;
+        let path = self.dir().lock_of(root);
         let lock = Lock::take(&path).map_err(|refused| match refused {
             Refused::Held(pid) => Error::Driven { task: root, pid },
             Refused::Failed(source) => Error::file(&path, source),
         })?;
-        self.raise(root, lock).await
+        Owner::raise(self, root, lock).await
     }
 
     /// Takes ownership even though another process holds the lock: for one that hangs, is stopped or
     /// sits on a host that does not answer. Whatever it still tries to append fails with
     /// [`Error::Superseded`]. Effects it has started are not ended by this; end the process as well.
     pub async fn take_over(&self, task: TaskId) -> Result<Owner, Error> {
-        let root = self.root_of(task)?;
-        let path = self.lock_path(root);
+        let root = self.tasks().root_of(task)?;
+        let path = self.dir().lock_of(root);
         let lock = Lock::replace(&path).map_err(|source| Error::file(&path, source))?;
-        self.raise(root, lock).await
+        Owner::raise(self, root, lock).await
     }
 
     /// The process that drives the tree `task` belongs to, if one does.
-    pub fn driven(&self, task: TaskId) -> Result<Option<u32>, Error> {
-        let path = self.lock_path(self.root_of(task)?);
+    pub fn driving_process(&self, task: TaskId) -> Result<Option<u32>, Error> {
+        let path = self.dir().lock_of(self.tasks().root_of(task)?);
         Lock::holder(&path).map_err(|source| Error::file(&path, source))
-    }
-
-    async fn raise(&self, root: TaskId, lock: Lock) -> Result<Owner, Error> {
-        // Written is enough: a power loss that takes the number back has taken every owner before it,
-        // and whatever is synced later is synced together with it.
-        let epoch = self
-            .write(Level::Written, move |tx| {
-                let epoch: i64 = tx
-                    .prepare_cached(
-                        "UPDATE tasks SET epoch = epoch + 1 WHERE id = ?1 RETURNING epoch",
-                    )?
-                    .query_row([root.to_string()], |row| row.get(0))?;
-                Ok(epoch.unsigned_abs())
-            })
-            .await?;
-        let in_use = Mutex::default();
-        let lease = Lease { store: self.clone(), root, epoch, in_use, _lock: lock };
-        Ok(Owner { lease: Arc::new(lease) })
-    }
-
-    fn lock_path(&self, root: TaskId) -> std::path::PathBuf {
-        self.dir().locks().join(format!("{root}.lock"))
     }
 }
 
@@ -111,6 +89,24 @@ impl Store {
 }
 
 impl Owner {
+    async fn raise(store: &Store, root: TaskId, lock: Lock) -> Result<Self, Error> {
+        // Written is enough: a power loss that takes the number back has taken every owner before it,
+        // and whatever is synced later is synced together with it.
+        let epoch = store
+            .write(Level::Written, move |tx| {
+                let epoch: i64 = tx
+                    .prepare_cached(
+                        "UPDATE tasks SET epoch = epoch + 1 WHERE id = ?1 RETURNING epoch",
+                    )?
+                    .query_row([root.to_string()], |row| row.get(0))?;
+                Ok(epoch.unsigned_abs())
+            })
+            .await?;
+        let in_use = Mutex::default();
+        let lease = Lease { store: store.clone(), root, epoch, in_use, _lock: lock };
+        Ok(Self { lease: Arc::new(lease) })
+    }
+
     /// The root of the tree.
     pub fn root(&self) -> TaskId {
         self.lease.root
@@ -123,7 +119,7 @@ impl Owner {
 
     /// The stream of a task of the tree; refused while another value for it lives.
     pub fn stream(&self, task: TaskId) -> Result<Stream, Error> {
-        let root = self.lease.store.root_of(task)?;
+        let root = self.lease.store.tasks().root_of(task)?;
         if root != self.lease.root {
             return Err(Error::NotOurs { task, root: self.lease.root });
         }
@@ -212,7 +208,7 @@ impl Stream {
     pub async fn drain(&mut self, at: Timestamp) -> Result<Vec<Record>, Error> {
         let Lease { store, root, epoch, .. } = &*self.lease;
         let (task, root, epoch) = (self.task, *root, *epoch);
-        if !store.has_mail(task)? {
+        if !store.mailbox().has_mail(task)? {
             return Ok(Vec::new());
         }
         store
@@ -225,7 +221,7 @@ impl Stream {
 
     /// Everything in the task's journal.
     pub fn journal(&self) -> Result<Vec<Record>, Error> {
-        self.lease.store.journal(self.task)
+        self.lease.store.journal().of(self.task)
     }
 
     /// The store it belongs to.
@@ -267,7 +263,7 @@ impl Lease {
                 let append = |(at, event)| standing.append(tx, task, at, event);
                 let records = events.into_iter().map(append).collect::<Result<Vec<_>, _>>()?;
                 if let Some(last) = records.last() {
-                    project::reached(tx, last)?;
+                    projections::reached(tx, last)?;
                 }
                 outbox::note(tx, task, &records)?;
                 Ok(records)

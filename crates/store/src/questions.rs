@@ -40,45 +40,38 @@ pub struct QuestionRow {
     pub state: QuestionState,
 }
 
-/// Which questions a list holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// Those that a person can answer now.
-    Open,
-    /// All that were ever asked.
-    All,
+/// What people are asked.
+#[derive(Clone, Copy)]
+pub struct Questions<'a> {
+    pub(crate) store: &'a Store,
 }
 
-impl Store {
-    /// Questions of all tasks, oldest first.
-    pub fn questions(&self, which: Which) -> Result<Vec<QuestionRow>, Error> {
-        let filter = match which {
-            // A task that has ended waits for nobody; one that is tried again asks again.
-            Which::Open => {
-                "WHERE state = 'open' AND EXISTS (
+impl Questions<'_> {
+    /// Those that a person can answer now, oldest first.
+    pub fn open(self) -> Result<Vec<QuestionRow>, Error> {
+        // A task that has ended waits for nobody; one that is tried again asks again.
+        let filter = "WHERE state = 'open' AND EXISTS (
                      SELECT 1 FROM tasks WHERE tasks.id = questions.task_id
-                         AND tasks.status NOT IN ('done', 'failed', 'cancelled'))"
-            }
-            Which::All => "",
-        };
-        let rows = self.read(|tx| list(tx, filter, &[]))?;
-        Ok(match which {
-            Which::All => rows,
-            // One whose answer waits for the task is not the inbox's any more.
-            Which::Open => {
-                rows.into_iter().filter(|row| row.state == QuestionState::Open).collect()
-            }
-        })
+                         AND tasks.status NOT IN ('done', 'failed', 'cancelled'))";
+        let mut rows = self.store.read(|tx| list(tx, filter, &[]))?;
+        // An answered question leaves the inbox before the task has read the answer.
+        rows.retain(|row| row.state == QuestionState::Open);
+        Ok(rows)
+    }
+
+    /// All that were ever asked, oldest first.
+    pub fn all(self) -> Result<Vec<QuestionRow>, Error> {
+        self.store.read(|tx| list(tx, "", &[]))
     }
 
     /// Questions of one task, oldest first.
-    pub fn questions_of(&self, task: TaskId) -> Result<Vec<QuestionRow>, Error> {
-        self.read(|tx| list(tx, "WHERE task_id = ?1", &[&task.to_string()]))
+    pub fn of(self, task: TaskId) -> Result<Vec<QuestionRow>, Error> {
+        self.store.read(|tx| list(tx, "WHERE task_id = ?1", &[&task.to_string()]))
     }
 
     /// One question.
-    pub fn question(&self, id: QuestionId) -> Result<Option<QuestionRow>, Error> {
-        self.read(|tx| Ok(list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop()))
+    pub fn get(self, id: QuestionId) -> Result<Option<QuestionRow>, Error> {
+        self.store.read(|tx| Ok(list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rebuilding projections from the journal, and proving that the kept ones equal the rebuilt ones.
 //!
-//! Only tables that are a fold of the journal are touched ([`project::TABLES`]). The mailbox, the outbox,
+//! Only tables that are a fold of the journal are touched ([`projections::TABLES`]). The mailbox, the outbox,
 //! runtime rows, outputs, memories and who owns what are not, and stay (§15.2).
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use crate::error::Fault;
-use crate::{Error, Level, Store, journal, project, schema};
+use crate::{Error, Level, Store, journal, projections, schema};
 
 /// Records replayed at a time, so that memory does not grow with the journal.
 const PAGE: usize = 256;
@@ -64,35 +64,42 @@ impl fmt::Display for Difference {
     }
 }
 
-impl Store {
+/// The tables that are folds of the journal.
+#[derive(Clone, Copy)]
+pub struct Projections<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Projections<'_> {
     /// Empties the projections and replays the whole journal into them, in one transaction. Returns
     /// how many events that were.
-    pub async fn rebuild(&self) -> Result<u64, Error> {
-        self.write(Level::Synced, |tx| {
-            // Rows that stay refer to rows that come back.
-            tx.pragma_update(None, "defer_foreign_keys", true)?;
-            let epochs = epochs(tx)?;
-            for table in project::TABLES.iter().rev() {
-                tx.execute(&format!("DELETE FROM {table}"), [])?;
-            }
-            let events = replay(tx, tx)?;
-            let mut restore = tx.prepare("UPDATE tasks SET epoch = ?2 WHERE id = ?1")?;
-            for (task, epoch) in epochs {
-                restore.execute((task, epoch))?;
-            }
-            Ok(events)
-        })
-        .await
+    pub async fn rebuild(self) -> Result<u64, Error> {
+        self.store
+            .write(Level::Synced, |tx| {
+                // Rows that stay refer to rows that come back.
+                tx.pragma_update(None, "defer_foreign_keys", true)?;
+                let epochs = epochs(tx)?;
+                for table in projections::TABLES.iter().rev() {
+                    tx.execute(&format!("DELETE FROM {table}"), [])?;
+                }
+                let events = replay(tx, tx)?;
+                let mut restore = tx.prepare("UPDATE tasks SET epoch = ?2 WHERE id = ?1")?;
+                for (task, epoch) in epochs {
+                    restore.execute((task, epoch))?;
+                }
+                Ok(events)
+            })
+            .await
     }
 
     /// Replays the whole journal into a scratch copy and compares; empty when all is well. Writes
     /// nothing, and takes as long as a rebuild: call it through [`Store::blocking`].
-    pub fn verify(&self) -> Result<Vec<Difference>, Error> {
-        self.read(|tx| {
+    pub fn verify(self) -> Result<Vec<Difference>, Error> {
+        self.store.read(|tx| {
             let scratch = schema::open_scratch()?;
             replay(tx, &scratch)?;
             let mut differences = Vec::new();
-            for table in project::TABLES {
+            for table in projections::TABLES {
                 compare(table, &rows(tx, table)?, &rows(&scratch, table)?, &mut differences);
             }
             differences.truncate(MAX_DIFFERENCES);
@@ -115,8 +122,8 @@ fn replay(from: &Connection, into: &Connection) -> Result<u64, Fault> {
         pos = last.pos;
         events += page.len() as u64;
         for record in &page {
-            project::project(into, record)?;
-            project::reached(into, record)?;
+            projections::apply(into, record)?;
+            projections::reached(into, record)?;
         }
     }
 }

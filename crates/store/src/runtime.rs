@@ -11,7 +11,7 @@ use crate::{Error, Level, Store};
 
 /// A running task's process, place and pulse.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Runtime {
+pub struct RuntimeRow {
     /// The process that drives it.
     pub process_pid: u32,
     /// Its own git worktree, if it has one.
@@ -24,69 +24,78 @@ pub struct Runtime {
     pub last_heartbeat_at: Timestamp,
 }
 
-impl Store {
+/// How driven tasks run right now.
+#[derive(Clone, Copy)]
+pub struct Runtime<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Runtime<'_> {
     /// Says how a task runs, replacing what was said before.
-    pub async fn set_runtime(&self, task: TaskId, runtime: Runtime) -> Result<(), Error> {
-        self.known(task)?;
-        self.write(Level::Written, move |tx| {
-            tx.prepare_cached(
-                "INSERT OR REPLACE INTO task_runtime (task_id, process_pid, worktree_path,
+    pub async fn set(self, task: TaskId, runtime: RuntimeRow) -> Result<(), Error> {
+        self.store.tasks().root_of(task)?;
+        self.store
+            .write(Level::Written, move |tx| {
+                tx.prepare_cached(
+                    "INSERT OR REPLACE INTO task_runtime (task_id, process_pid, worktree_path,
                      current_model, context_usage_percent, last_heartbeat_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .execute((
-                task.to_string(),
-                runtime.process_pid,
-                runtime.worktree_path,
-                runtime.current_model,
-                runtime.context_usage_percent,
-                row::instant(runtime.last_heartbeat_at),
-            ))?;
-            Ok(())
-        })
-        .await
+                )?
+                .execute((
+                    task.to_string(),
+                    runtime.process_pid,
+                    runtime.worktree_path,
+                    runtime.current_model,
+                    runtime.context_usage_percent,
+                    row::instant(runtime.last_heartbeat_at),
+                ))?;
+                Ok(())
+            })
+            .await
     }
 
     /// Gives a sign of life of tasks, in one transaction; nothing happens for one that does not run.
-    pub async fn heartbeats(&self, tasks: Vec<TaskId>, at: Timestamp) -> Result<(), Error> {
-        self.write(Level::Written, move |tx| {
-            let mut beat = tx.prepare_cached(
-                "UPDATE task_runtime SET last_heartbeat_at = ?2 WHERE task_id = ?1",
-            )?;
-            for task in tasks {
-                beat.execute((task.to_string(), row::instant(at)))?;
-            }
-            Ok(())
-        })
-        .await
+    pub async fn heartbeats(self, tasks: Vec<TaskId>, at: Timestamp) -> Result<(), Error> {
+        self.store
+            .write(Level::Written, move |tx| {
+                let mut beat = tx.prepare_cached(
+                    "UPDATE task_runtime SET last_heartbeat_at = ?2 WHERE task_id = ?1",
+                )?;
+                for task in tasks {
+                    beat.execute((task.to_string(), row::instant(at)))?;
+                }
+                Ok(())
+            })
+            .await
     }
 
     /// Says how full a task's context is; nothing happens for a task that does not run.
-    pub async fn set_context_usage(&self, task: TaskId, percent: f64) -> Result<(), Error> {
-        self.write(Level::Written, move |tx| {
-            tx.prepare_cached(
-                "UPDATE task_runtime SET context_usage_percent = ?2 WHERE task_id = ?1",
-            )?
-            .execute((task.to_string(), percent))?;
-            Ok(())
-        })
-        .await
+    pub async fn set_context_usage(self, task: TaskId, percent: f64) -> Result<(), Error> {
+        self.store
+            .write(Level::Written, move |tx| {
+                tx.prepare_cached(
+                    "UPDATE task_runtime SET context_usage_percent = ?2 WHERE task_id = ?1",
+                )?
+                .execute((task.to_string(), percent))?;
+                Ok(())
+            })
+            .await
     }
 
     /// Says that a task does not run any more; an append that ends the task says so too.
-    pub async fn clear_runtime(&self, task: TaskId) -> Result<(), Error> {
-        self.write(Level::Written, move |tx| clear(tx, task)).await
+    pub async fn clear(self, task: TaskId) -> Result<(), Error> {
+        self.store.write(Level::Written, move |tx| clear(tx, task)).await
     }
 
     /// How a task runs, if it does.
-    pub fn runtime(&self, task: TaskId) -> Result<Option<Runtime>, Error> {
-        self.read(|tx| {
+    pub fn get(self, task: TaskId) -> Result<Option<RuntimeRow>, Error> {
+        self.store.read(|tx| {
             let mut statement =
                 tx.prepare_cached("SELECT * FROM task_runtime WHERE task_id = ?1")?;
             let mut rows = statement.query([task.to_string()])?;
             let Some(row) = rows.next()? else { return Ok(None) };
             let of = Columns { table: "task_runtime", row };
-            Ok(Some(Runtime {
+            Ok(Some(RuntimeRow {
                 process_pid: of.raw("process_pid")?,
                 worktree_path: of.raw("worktree_path")?,
                 current_model: of.raw("current_model")?,
@@ -94,10 +103,6 @@ impl Store {
                 last_heartbeat_at: of.text("last_heartbeat_at")?,
             }))
         })
-    }
-
-    fn known(&self, task: TaskId) -> Result<(), Error> {
-        self.root_of(task).map(|_| ())
     }
 }
 

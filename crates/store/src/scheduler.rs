@@ -1,9 +1,9 @@
-//! Where service tasks stand with the scheduler (MS-138, MS-139), apart from their own status (MS-142),
-//! and what the clock says about tasks. Not projections.
+//! Where service tasks stand with the scheduler (MS-138, MS-139), apart from their own status (MS-142).
+//! Not projections.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row};
-use windlass_core::id::{SessionId, TaskId};
+use rusqlite::{OptionalExtension, Row};
+use windlass_core::id::TaskId;
 use windlass_core::schedule::SchedulerStatus;
 
 use crate::error::Fault;
@@ -29,113 +29,120 @@ pub struct SchedulerRow {
     pub expires_at: Option<Timestamp>,
 }
 
-impl Store {
+/// Which service tasks may start, and which worker has them.
+#[derive(Clone, Copy)]
+pub struct Scheduler<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Scheduler<'_> {
     /// Puts a task into the queue, to start at `due`; one that is at work stays where it is.
-    pub async fn queue_task(
-        &self,
+    pub async fn enqueue(
+        self,
         task: TaskId,
         due: Timestamp,
         expires: Option<Timestamp>,
     ) -> Result<(), Error> {
-        self.write(Level::Written, move |tx| {
-            tx.prepare_cached(
-                "INSERT INTO task_scheduler (task_id, status, due_at, expires_at)
+        self.store
+            .write(Level::Written, move |tx| {
+                tx.prepare_cached(
+                    "INSERT INTO task_scheduler (task_id, status, due_at, expires_at)
                  VALUES (?1, 'queued', ?2, ?3)
                  ON CONFLICT (task_id) DO UPDATE SET status = 'queued', due_at = ?2,
                      claimed_by = NULL, expires_at = coalesce(?3, expires_at)
                  WHERE status IN ('queued', 'due', 'consumed', 'expired')",
-            )?
-            .execute((
-                task.to_string(),
-                row::instant(due),
-                expires.map(row::instant),
-            ))?;
-            Ok(())
-        })
-        .await
+                )?
+                .execute((
+                    task.to_string(),
+                    row::instant(due),
+                    expires.map(row::instant),
+                ))?;
+                Ok(())
+            })
+            .await
     }
 
     /// Says that the time of these tasks has come.
-    pub async fn tasks_are_due(&self, tasks: Vec<TaskId>) -> Result<(), Error> {
-        self.write(Level::Written, move |tx| {
-            let mut due = tx.prepare_cached(
+    pub async fn mark_due(self, tasks: Vec<TaskId>) -> Result<(), Error> {
+        self.store
+            .write(Level::Written, move |tx| {
+                let mut due = tx.prepare_cached(
                 "UPDATE task_scheduler SET status = 'due' WHERE task_id = ?1 AND status = 'queued'",
             )?;
-            for task in tasks {
-                due.execute([task.to_string()])?;
-            }
-            Ok(())
-        })
-        .await
+                for task in tasks {
+                    due.execute([task.to_string()])?;
+                }
+                Ok(())
+            })
+            .await
     }
 
     /// Takes a task for a worker; `false` when it is at work or was taken by another that lives on.
-    pub async fn claim_task(&self, task: TaskId, by: &str) -> Result<bool, Error> {
+    pub async fn claim(self, task: TaskId, by: &str) -> Result<bool, Error> {
         let by = by.to_owned();
-        self.write(Level::Written, move |tx| {
-            let claimed = tx
-                .prepare_cached(
-                    "INSERT INTO task_scheduler (task_id, status, claimed_by)
+        self.store
+            .write(Level::Written, move |tx| {
+                let claimed = tx
+                    .prepare_cached(
+                        "INSERT INTO task_scheduler (task_id, status, claimed_by)
                      VALUES (?1, 'claimed', ?2)
                      ON CONFLICT (task_id) DO UPDATE SET status = 'claimed', claimed_by = ?2
                      WHERE status <> 'claimed' OR claimed_by = ?2",
-                )?
-                .execute((task.to_string(), by))?;
-            Ok(claimed == 1)
-        })
-        .await
+                    )?
+                    .execute((task.to_string(), by))?;
+                Ok(claimed == 1)
+            })
+            .await
     }
 
     /// Says that an agent works on a task. Whoever holds its lock says so, whatever was claimed before.
-    pub async fn task_is_dispatched(
-        &self,
-        task: TaskId,
-        by: &str,
-        at: Timestamp,
-    ) -> Result<(), Error> {
+    pub async fn mark_dispatched(self, task: TaskId, by: &str, at: Timestamp) -> Result<(), Error> {
         let by = by.to_owned();
-        self.write(Level::Written, move |tx| {
-            tx.prepare_cached(
-                "INSERT INTO task_scheduler (task_id, status, claimed_by, dispatched_at)
+        self.store
+            .write(Level::Written, move |tx| {
+                tx.prepare_cached(
+                    "INSERT INTO task_scheduler (task_id, status, claimed_by, dispatched_at)
                  VALUES (?1, 'dispatched', ?2, ?3)
                  ON CONFLICT (task_id) DO UPDATE SET status = 'dispatched', dispatched_at = ?3,
                      claimed_by = ?2, consumed_at = NULL",
-            )?
-            .execute((task.to_string(), by, row::instant(at)))?;
-            Ok(())
-        })
-        .await
+                )?
+                .execute((task.to_string(), by, row::instant(at)))?;
+                Ok(())
+            })
+            .await
     }
 
     /// Says that the run that a task was scheduled for has ended.
-    pub async fn task_is_consumed(&self, task: TaskId, at: Timestamp) -> Result<(), Error> {
-        self.write(Level::Written, move |tx| {
-            tx.prepare_cached(
+    pub async fn mark_consumed(self, task: TaskId, at: Timestamp) -> Result<(), Error> {
+        self.store
+            .write(Level::Written, move |tx| {
+                tx.prepare_cached(
                 "UPDATE task_scheduler SET status = 'consumed', consumed_at = ?2, claimed_by = NULL
                  WHERE task_id = ?1",
             )?
             .execute((task.to_string(), row::instant(at)))?;
-            Ok(())
-        })
-        .await
+                Ok(())
+            })
+            .await
     }
 
     /// Marks tasks that nobody started in time; returns how many.
-    pub async fn expire_queued(&self, now: Timestamp) -> Result<usize, Error> {
-        self.write(Level::Written, move |tx| {
-            Ok(tx
-                .prepare_cached(
-                    "UPDATE task_scheduler SET status = 'expired'
+    pub async fn expire(self, now: Timestamp) -> Result<usize, Error> {
+        self.store
+            .write(Level::Written, move |tx| {
+                Ok(tx
+                    .prepare_cached(
+                        "UPDATE task_scheduler SET status = 'expired'
                      WHERE status IN ('queued', 'due') AND expires_at <= ?1",
-                )?
-                .execute([row::instant(now)])?)
-        })
-        .await
+                    )?
+                    .execute([row::instant(now)])?)
+            })
+            .await
     }
 
     /// A task's row in the scheduler.
-    pub fn scheduled(&self, task: TaskId) -> Result<Option<SchedulerRow>, Error> {
-        self.read(|tx| {
+    pub fn get(self, task: TaskId) -> Result<Option<SchedulerRow>, Error> {
+        self.store.read(|tx| {
             let mut statement =
                 tx.prepare_cached("SELECT * FROM task_scheduler WHERE task_id = ?1")?;
             let mut rows = statement.query([task.to_string()])?;
@@ -143,25 +150,10 @@ impl Store {
         })
     }
 
-    /// Live tasks whose deadline has passed and has not been acted on, at most `limit`.
-    pub fn deadlines_passed(&self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
-        let sql = format!("{DEADLINES} AND deadline <= ?1 ORDER BY deadline LIMIT {limit}");
-        self.read(|tx| ids(tx, &sql, &row::instant(now)))
-    }
-
-    /// The next deadline of a live task that has not been acted on.
-    pub fn next_deadline(&self) -> Result<Option<Timestamp>, Error> {
-        self.read(|tx| {
-            let sql = format!("SELECT min(deadline) FROM tasks WHERE id IN ({DEADLINES})");
-            let next: Option<String> = tx.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;
-            next.map(|next| row::parse("tasks", &next)).transpose()
-        })
-    }
-
     /// A task's place among the new ones of its session, from 1, when `per_session` may be at work; `None`
     /// for one that has a place at work, or needs none.
-    pub fn queue_place(&self, task: TaskId, per_session: usize) -> Result<Option<usize>, Error> {
-        self.read(|tx| {
+    pub fn queue_place(self, task: TaskId, per_session: usize) -> Result<Option<usize>, Error> {
+        self.store.read(|tx| {
             let counted: Option<(i64, i64)> = tx
                 .prepare_cached(
                     "SELECT
@@ -185,29 +177,10 @@ impl Store {
         })
     }
 
-    /// How many other sessions of a user have live tasks of the service, when this one has none; 0 when it
-    /// has some.
-    pub fn other_sessions(&self, user: &str, session: SessionId) -> Result<usize, Error> {
-        self.read(|tx| {
-            let count: i64 = tx
-                .prepare_cached(
-                    "WITH live AS (
-                         SELECT DISTINCT session_id FROM tasks
-                         WHERE driver = 'service' AND parent_id IS NULL
-                           AND status NOT IN ('done', 'failed', 'cancelled'))
-                     SELECT count(*) FROM live JOIN sessions ON sessions.id = live.session_id
-                     WHERE sessions.user_id = ?1
-                       AND NOT EXISTS (SELECT 1 FROM live WHERE session_id = ?2)",
-                )?
-                .query_row((user, session.to_string()), |row| row.get(0))?;
-            Ok(usize::try_from(count).unwrap_or(0))
-        })
-    }
-
     /// Service tasks that are said to be driven, each with how many events its whole tree has: a number
     /// that stands still is a tree that does.
-    pub fn pulses(&self) -> Result<Vec<(TaskId, u64)>, Error> {
-        self.read(|tx| {
+    pub fn pulses(self) -> Result<Vec<(TaskId, u64)>, Error> {
+        self.store.read(|tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT id, (SELECT sum(last_seq) FROM tasks WHERE root_id = root.id)
                  FROM tasks AS root
@@ -224,22 +197,6 @@ impl Store {
             Ok(found)
         })
     }
-}
-
-/// What was acted on stands among the triggers.
-const DEADLINES: &str = "SELECT id FROM tasks
-     WHERE deadline IS NOT NULL AND status NOT IN ('done', 'failed', 'cancelled')
-       AND NOT EXISTS (SELECT 1 FROM triggers
-                       WHERE kind = 'deadline' AND triggers.id = tasks.id)";
-
-fn ids(tx: &Connection, sql: &str, value: &str) -> Result<Vec<TaskId>, Fault> {
-    let mut statement = tx.prepare_cached(sql)?;
-    let mut rows = statement.query([value])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(row::parse("tasks", &row.get::<_, String>(0)?)?);
-    }
-    Ok(found)
 }
 
 fn scheduler_row(row: &Row<'_>) -> Result<SchedulerRow, Fault> {

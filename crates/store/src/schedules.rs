@@ -47,74 +47,77 @@ pub struct Advance {
     pub missed: u32,
 }
 
-impl Store {
+/// What happens automatically, and when.
+#[derive(Clone, Copy)]
+pub struct Schedules<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Schedules<'_> {
     /// Adds a schedule, synced.
-    pub async fn add_schedule(
-        &self,
-        schedule: Schedule,
-        next_at: Option<Zoned>,
-    ) -> Result<(), Error> {
-        self.write(Level::Synced, move |tx| {
-            let count: u32 = tx
-                .prepare_cached("SELECT count(*) FROM schedules WHERE state <> 'ended'")?
-                .query_row([], |row| row.get(0))?;
-            if count >= MAX_SCHEDULES {
-                return Err(Error::TooManySchedules { limit: MAX_SCHEDULES }.into());
-            }
-            tx.prepare_cached(
-                "DELETE FROM schedules WHERE state = 'ended' AND id NOT IN
+    pub async fn add(self, schedule: Schedule, next_at: Option<Zoned>) -> Result<(), Error> {
+        self.store
+            .write(Level::Synced, move |tx| {
+                let count: u32 = tx
+                    .prepare_cached("SELECT count(*) FROM schedules WHERE state <> 'ended'")?
+                    .query_row([], |row| row.get(0))?;
+                if count >= MAX_SCHEDULES {
+                    return Err(Error::TooManySchedules { limit: MAX_SCHEDULES }.into());
+                }
+                tx.prepare_cached(
+                    "DELETE FROM schedules WHERE state = 'ended' AND id NOT IN
                      (SELECT id FROM schedules WHERE state = 'ended'
                       ORDER BY created_at DESC, id DESC LIMIT ?1)",
-            )?
-            .execute([MAX_ENDED])?;
-            tx.prepare_cached(
-                "INSERT INTO schedules (id, action, task_id, session_id, body, state, next_at,
+                )?
+                .execute([MAX_ENDED])?;
+                tx.prepare_cached(
+                    "INSERT INTO schedules (id, action, task_id, session_id, body, state, next_at,
                                         next_due, timeout_at, created_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?7, ?8, ?9)",
-            )?
-            .execute((
-                schedule.id.to_string(),
-                schedule.action.as_str(),
-                schedule.task_id.map(|id| id.to_string()),
-                schedule.session_id.map(|id| id.to_string()),
-                row::json(&schedule),
-                next_at.as_ref().map(ToString::to_string),
-                next_due(next_at.as_ref(), schedule.timeout_at),
-                schedule.timeout_at.map(row::instant),
-                row::instant(schedule.created_at),
-            ))?;
-            Ok(())
-        })
-        .await
+                )?
+                .execute((
+                    schedule.id.to_string(),
+                    schedule.action.as_str(),
+                    schedule.task_id.map(|id| id.to_string()),
+                    schedule.session_id.map(|id| id.to_string()),
+                    row::json(&schedule),
+                    next_at.as_ref().map(ToString::to_string),
+                    next_due(next_at.as_ref(), schedule.timeout_at),
+                    schedule.timeout_at.map(row::instant),
+                    row::instant(schedule.created_at),
+                ))?;
+                Ok(())
+            })
+            .await
     }
 
     /// One schedule.
-    pub fn schedule(&self, id: ScheduleId) -> Result<Option<ScheduleRow>, Error> {
-        self.read(|tx| Ok(list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop()))
+    pub fn get(self, id: ScheduleId) -> Result<Option<ScheduleRow>, Error> {
+        self.store.read(|tx| Ok(list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop()))
     }
 
     /// All schedules, those that have ended last.
-    pub fn schedules(&self) -> Result<Vec<ScheduleRow>, Error> {
-        self.read(|tx| list(tx, "ORDER BY state = 'ended', created_at, id", &[]))
+    pub fn list(self) -> Result<Vec<ScheduleRow>, Error> {
+        self.store.read(|tx| list(tx, "ORDER BY state = 'ended', created_at, id", &[]))
     }
 
     /// The active schedules that speak to a task.
-    pub fn schedules_of(&self, task: TaskId) -> Result<Vec<ScheduleRow>, Error> {
+    pub fn of(self, task: TaskId) -> Result<Vec<ScheduleRow>, Error> {
         let filter = "WHERE task_id = ?1 AND state = 'active' ORDER BY created_at, id";
-        self.read(|tx| list(tx, filter, &[&task.to_string()]))
+        self.store.read(|tx| list(tx, filter, &[&task.to_string()]))
     }
 
     /// Active schedules with something due at `now`, the longest due first, at most `limit`.
-    pub fn schedules_due(&self, now: Timestamp, limit: u32) -> Result<Vec<ScheduleRow>, Error> {
+    pub fn due(self, now: Timestamp, limit: u32) -> Result<Vec<ScheduleRow>, Error> {
         let filter = format!(
             "WHERE state = 'active' AND next_due <= ?1 ORDER BY next_due, id LIMIT {limit}"
         );
-        self.read(|tx| list(tx, &filter, &[&row::instant(now)]))
+        self.store.read(|tx| list(tx, &filter, &[&row::instant(now)]))
     }
 
     /// When the next schedule has something to do.
-    pub fn next_schedule(&self) -> Result<Option<Timestamp>, Error> {
-        self.read(|tx| {
+    pub fn next_due(self) -> Result<Option<Timestamp>, Error> {
+        self.store.read(|tx| {
             let next: Option<String> = tx
                 .prepare_cached("SELECT min(next_due) FROM schedules WHERE state = 'active'")?
                 .query_row([], |row| row.get(0))?;
@@ -123,24 +126,25 @@ impl Store {
     }
 
     /// Moves a schedule to its next run, synced; `false` when another process did so first.
-    pub async fn advance_schedule(
-        &self,
+    pub async fn advance(
+        self,
         id: ScheduleId,
         advance: Advance,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        self.write(Level::Synced, move |tx| {
-            let Some(row) = list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop() else {
-                return Ok(false);
-            };
-            if row.state != ScheduleState::Active || row.next_at != advance.due {
-                return Ok(false);
-            }
-            let state = match advance.next {
-                Some(_) => ScheduleState::Active,
-                None => ScheduleState::Ended,
-            };
-            tx.prepare_cached(
+        self.store
+            .write(Level::Synced, move |tx| {
+                let Some(row) = list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop() else {
+                    return Ok(false);
+                };
+                if row.state != ScheduleState::Active || row.next_at != advance.due {
+                    return Ok(false);
+                }
+                let state = match advance.next {
+                    Some(_) => ScheduleState::Active,
+                    None => ScheduleState::Ended,
+                };
+                tx.prepare_cached(
                 "UPDATE schedules SET next_at = ?2, next_due = ?3, state = ?4, runs = runs + ?5,
                         missed = missed + ?6, last_at = iif(?5, ?7, last_at),
                         ended_reason = iif(?4 = 'ended', 'its last run is over', NULL)
@@ -155,51 +159,54 @@ impl Store {
                 advance.missed,
                 row::instant(now),
             ))?;
-            Ok(true)
-        })
-        .await
+                Ok(true)
+            })
+            .await
     }
 
     /// Stops a schedule for now, or lets it go on with its next run; synced. `false` when it has ended.
-    pub async fn set_schedule(
-        &self,
+    pub async fn set_state(
+        self,
         id: ScheduleId,
         state: ScheduleState,
         next_at: Option<Zoned>,
     ) -> Result<bool, Error> {
-        self.write(Level::Synced, move |tx| {
-            let timeout: Option<ScheduleRow> = list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop();
-            let timeout = timeout.and_then(|row| row.schedule.timeout_at);
-            let changed = tx
-                .prepare_cached(
-                    "UPDATE schedules SET state = ?2, next_at = ?3, next_due = ?4
+        self.store
+            .write(Level::Synced, move |tx| {
+                let timeout: Option<ScheduleRow> =
+                    list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop();
+                let timeout = timeout.and_then(|row| row.schedule.timeout_at);
+                let changed = tx
+                    .prepare_cached(
+                        "UPDATE schedules SET state = ?2, next_at = ?3, next_due = ?4
                      WHERE id = ?1 AND state <> 'ended'",
-                )?
-                .execute((
-                    id.to_string(),
-                    state.as_str(),
-                    next_at.as_ref().map(ToString::to_string),
-                    next_due(next_at.as_ref(), timeout),
-                ))?;
-            Ok(changed == 1)
-        })
-        .await
+                    )?
+                    .execute((
+                        id.to_string(),
+                        state.as_str(),
+                        next_at.as_ref().map(ToString::to_string),
+                        next_due(next_at.as_ref(), timeout),
+                    ))?;
+                Ok(changed == 1)
+            })
+            .await
     }
 
     /// Ends a schedule, saying why; synced.
-    pub async fn end_schedule(&self, id: ScheduleId, reason: &str) -> Result<bool, Error> {
+    pub async fn end(self, id: ScheduleId, reason: &str) -> Result<bool, Error> {
         let reason = reason.to_owned();
-        self.write(Level::Synced, move |tx| {
-            let changed = tx
-                .prepare_cached(
-                    "UPDATE schedules SET state = 'ended', next_at = NULL, next_due = NULL,
+        self.store
+            .write(Level::Synced, move |tx| {
+                let changed = tx
+                    .prepare_cached(
+                        "UPDATE schedules SET state = 'ended', next_at = NULL, next_due = NULL,
                             ended_reason = ?2
                      WHERE id = ?1 AND state <> 'ended'",
-                )?
-                .execute((id.to_string(), reason))?;
-            Ok(changed == 1)
-        })
-        .await
+                    )?
+                    .execute((id.to_string(), reason))?;
+                Ok(changed == 1)
+            })
+            .await
     }
 }
 

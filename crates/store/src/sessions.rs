@@ -28,10 +28,16 @@ pub struct SessionRow {
     pub updated_at: Timestamp,
 }
 
-impl Store {
+/// Conversations and their tasks.
+#[derive(Clone, Copy)]
+pub struct Sessions<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Sessions<'_> {
     /// One session.
-    pub fn session(&self, id: SessionId) -> Result<Option<SessionRow>, Error> {
-        self.read(|tx| {
+    pub fn get(self, id: SessionId) -> Result<Option<SessionRow>, Error> {
+        self.store.read(|tx| {
             let mut statement = tx.prepare_cached("SELECT * FROM sessions WHERE id = ?1")?;
             let mut rows = statement.query([id.to_string()])?;
             rows.next()?.map(|row| session_row(tx, row)).transpose()
@@ -39,8 +45,8 @@ impl Store {
     }
 
     /// The newest sessions, at most `limit`.
-    pub fn sessions(&self, limit: u32) -> Result<Vec<SessionRow>, Error> {
-        self.read(|tx| {
+    pub fn newest(self, limit: u32) -> Result<Vec<SessionRow>, Error> {
+        self.store.read(|tx| {
             let mut statement =
                 tx.prepare_cached("SELECT * FROM sessions ORDER BY updated_at DESC, id LIMIT ?1")?;
             let mut rows = statement.query([limit])?;
@@ -49,6 +55,25 @@ impl Store {
                 found.push(session_row(tx, row)?);
             }
             Ok(found)
+        })
+    }
+
+    /// How many other sessions of a user have live tasks of the service, when this one has none; 0 when it
+    /// has some.
+    pub fn count_other_live(self, user: &str, session: SessionId) -> Result<usize, Error> {
+        self.store.read(|tx| {
+            let count: i64 = tx
+                .prepare_cached(
+                    "WITH live AS (
+                         SELECT DISTINCT session_id FROM tasks
+                         WHERE driver = 'service' AND parent_id IS NULL
+                           AND status NOT IN ('done', 'failed', 'cancelled'))
+                     SELECT count(*) FROM live JOIN sessions ON sessions.id = live.session_id
+                     WHERE sessions.user_id = ?1
+                       AND NOT EXISTS (SELECT 1 FROM live WHERE session_id = ?2)",
+                )?
+                .query_row((user, session.to_string()), |row| row.get(0))?;
+            Ok(usize::try_from(count).unwrap_or(0))
         })
     }
 }

@@ -1,11 +1,11 @@
-//! Reading tasks: rows, lists, journals, deliverables, transitions and dependency blockers.
+//! Reading tasks: rows, lists, deliverables, transitions and dependency blockers.
 
 use jiff::{Timestamp, Zoned};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 use windlass_core::axes::Axes;
 use windlass_core::command::{Deliverable, TaskResult, UsageMetrics};
 use windlass_core::error::ErrorDetails;
-use windlass_core::event::{Driver, Record};
+use windlass_core::event::Driver;
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::plan::WorkingPlan;
 use windlass_core::schedule::DeadlineAction;
@@ -13,7 +13,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
-use crate::{Error, Store, journal};
+use crate::{Error, Store};
 
 /// A task as lists and pages show it. The journal has the rest.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,10 +139,16 @@ pub struct Transition {
     pub at: Timestamp,
 }
 
-impl Store {
+/// Tasks as lists and pages show them.
+#[derive(Clone, Copy)]
+pub struct Tasks<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Tasks<'_> {
     /// Whether the price of any of a task's own replies is known.
-    pub fn is_priced(&self, task: TaskId) -> Result<bool, Error> {
-        self.read(|tx| {
+    pub fn is_priced(self, task: TaskId) -> Result<bool, Error> {
+        self.store.read(|tx| {
             Ok(tx
                 .prepare_cached(
                     "SELECT EXISTS (SELECT 1 FROM events WHERE stream = ?1
@@ -153,44 +159,29 @@ impl Store {
         })
     }
 
-    /// Everything in a task's journal; empty for a task that does not exist.
-    pub fn journal(&self, task: TaskId) -> Result<Vec<Record>, Error> {
-        self.read(|tx| journal::of_task(tx, task, 0, usize::MAX))
-    }
-
-    /// Up to `limit` records of a task after its event `seq`.
-    pub fn events_after(&self, task: TaskId, seq: u64, limit: usize) -> Result<Vec<Record>, Error> {
-        self.read(|tx| journal::of_task(tx, task, seq, limit))
-    }
-
-    /// Up to `limit` records of all tasks after the cursor `pos`.
-    pub fn events_since(&self, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
-        self.read(|tx| journal::since(tx, pos, limit))
-    }
-
     /// One task.
-    pub fn task(&self, id: TaskId) -> Result<Option<TaskRow>, Error> {
-        self.read(|tx| task(tx, id))
+    pub fn get(self, id: TaskId) -> Result<Option<TaskRow>, Error> {
+        self.store.read(|tx| task(tx, id))
     }
 
     /// The tasks that fit, the newest first.
-    pub fn tasks(&self, filter: &Filter) -> Result<Vec<TaskRow>, Error> {
-        self.read(|tx| tasks(tx, filter))
+    pub fn list(self, filter: &Filter) -> Result<Vec<TaskRow>, Error> {
+        self.store.read(|tx| tasks(tx, filter))
     }
 
     /// What a task has published, by path.
-    pub fn deliverables(&self, task: TaskId) -> Result<Vec<Deliverable>, Error> {
-        self.read(|tx| deliverables(tx, task))
+    pub fn deliverables(self, task: TaskId) -> Result<Vec<Deliverable>, Error> {
+        self.store.read(|tx| deliverables(tx, task))
     }
 
     /// How a task's status moved, oldest first.
-    pub fn transitions(&self, task: TaskId) -> Result<Vec<Transition>, Error> {
-        self.read(|tx| transitions(tx, task))
+    pub fn transitions(self, task: TaskId) -> Result<Vec<Transition>, Error> {
+        self.store.read(|tx| transitions(tx, task))
     }
 
     /// The dependency blockers of a task that are not done; it does not start before they are (MS-131).
-    pub fn open_blockers(&self, task: TaskId) -> Result<Vec<TaskId>, Error> {
-        self.read(|tx| {
+    pub fn open_blockers(self, task: TaskId) -> Result<Vec<TaskId>, Error> {
+        self.store.read(|tx| {
             let blockers = self::task(tx, task)?.map(|row| row.dependency_blockers);
             let mut open = Vec::new();
             for blocker in blockers.unwrap_or_default() {
@@ -203,8 +194,8 @@ impl Store {
         })
     }
 
-    pub(crate) fn root_of(&self, task: TaskId) -> Result<TaskId, Error> {
-        self.read(|tx| {
+    pub(crate) fn root_of(self, task: TaskId) -> Result<TaskId, Error> {
+        self.store.read(|tx| {
             let root: Option<String> = tx
                 .prepare_cached("SELECT root_id FROM tasks WHERE id = ?1")?
                 .query_row([task.to_string()], |row| row.get(0))

@@ -2,17 +2,22 @@
 
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::OptionalExtension;
-use windlass_core::trigger::UserMessageCommand;
 
-use crate::{Error, Level, OutStream, Store, outbox, row};
+use crate::{Error, Level, Store, row};
 
 /// How long a trigger is remembered; whoever delivers one again does so much sooner.
 const KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-impl Store {
+/// What was decided about triggers that came before.
+#[derive(Clone, Copy)]
+pub struct Triggers<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Triggers<'_> {
     /// What was decided when a trigger came the first time.
-    pub fn decided(&self, kind: &str, id: &str) -> Result<Option<String>, Error> {
-        self.read(|tx| {
+    pub fn decision(self, kind: &str, id: &str) -> Result<Option<String>, Error> {
+        self.store.read(|tx| {
             Ok(tx
                 .prepare_cached("SELECT decision FROM triggers WHERE kind = ?1 AND id = ?2")?
                 .query_row((kind, id), |row| row.get(0))
@@ -21,8 +26,8 @@ impl Store {
     }
 
     /// What was decided about every trigger of a kind that is remembered.
-    pub fn decisions(&self, kind: &str) -> Result<Vec<String>, Error> {
-        self.read(|tx| {
+    pub fn decisions(self, kind: &str) -> Result<Vec<String>, Error> {
+        self.store.read(|tx| {
             let mut found = tx.prepare_cached("SELECT decision FROM triggers WHERE kind = ?1")?;
             let rows = found.query_map([kind], |row| row.get(0))?;
             Ok(rows.collect::<Result<_, _>>()?)
@@ -32,36 +37,27 @@ impl Store {
     /// Says what is decided about a trigger, synced, before it is carried out; returns what stands,
     /// which is the first decision.
     pub async fn decide(
-        &self,
+        self,
         kind: &str,
         id: &str,
         decision: String,
         at: Timestamp,
     ) -> Result<String, Error> {
         let (kind, id) = (kind.to_owned(), id.to_owned());
-        self.write(Level::Synced, move |tx| {
-            let kept_since = at.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
-            tx.prepare_cached("DELETE FROM triggers WHERE at < ?1")?
-                .execute([row::instant(kept_since)])?;
-            tx.prepare_cached(
-                "INSERT INTO triggers (kind, id, decision, at) VALUES (?1, ?2, ?3, ?4)
+        self.store
+            .write(Level::Synced, move |tx| {
+                let kept_since = at.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
+                tx.prepare_cached("DELETE FROM triggers WHERE at < ?1")?
+                    .execute([row::instant(kept_since)])?;
+                tx.prepare_cached(
+                    "INSERT INTO triggers (kind, id, decision, at) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT DO NOTHING",
-            )?
-            .execute((&kind, &id, decision, row::instant(at)))?;
-            Ok(tx
-                .prepare_cached("SELECT decision FROM triggers WHERE kind = ?1 AND id = ?2")?
-                .query_row((kind, id), |row| row.get(0))?)
-        })
-        .await
-    }
-
-    /// Puts words for a person where they are published from; synced. A repeated `message_id` says
-    /// nothing twice.
-    pub async fn say(&self, message: &UserMessageCommand, at: Timestamp) -> Result<(), Error> {
-        let (id, body) = (message.message_id.clone(), row::json(message));
-        self.write(Level::Synced, move |tx| {
-            outbox::put(tx, at, OutStream::UserMessage, &id, None, &body)
-        })
-        .await
+                )?
+                .execute((&kind, &id, decision, row::instant(at)))?;
+                Ok(tx
+                    .prepare_cached("SELECT decision FROM triggers WHERE kind = ?1 AND id = ?2")?
+                    .query_row((kind, id), |row| row.get(0))?)
+            })
+            .await
     }
 }

@@ -23,7 +23,7 @@ use windlass_model::{Dialect, Model, Models, Provider, Retry};
 use windlass_sandbox::Host;
 use windlass_shell::Context;
 use windlass_skills::{Shelf, Skill, Skills};
-use windlass_store::{Options, Store, Which};
+use windlass_store::{Options, Store};
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{News, Registry, Shell, World};
@@ -51,8 +51,9 @@ pub struct Stage {
 /// Answers open questions from another thread, to the end of each.
 fn answer_those_that_are(coordinator: &Coordinator, status: TaskStatus, text: &'static str) {
     let store = coordinator.store();
-    for row in store.questions(Which::Open).expect("questions can be read") {
-        let asks = store.task(row.task).expect("tasks can be read").expect("who asks is a task");
+    for row in store.questions().open().expect("questions can be read") {
+        let asks =
+            store.tasks().get(row.task).expect("tasks can be read").expect("who asks is a task");
         if asks.status != status {
             continue;
         }
@@ -160,7 +161,7 @@ impl Stage {
 
     /// A task's journal, as `play` tells it.
     pub fn told(&self, task: TaskId) -> String {
-        let records = self.coordinator.store().journal(task).expect("the journal is there");
+        let records = self.coordinator.store().journal().of(task).expect("the journal is there");
         let told: Vec<String> = records.iter().filter_map(tell).collect();
         let lines = told.iter().enumerate();
         lines.map(|(index, line)| format!("{} {line}\n", index + 1)).collect()

@@ -81,7 +81,12 @@ impl Agent {
     async fn cancel(&self, task: &Journal, child: TaskId, why: &str) -> Result<(), Error> {
         let id = InjectionId::new(task.now());
         let control = Control::Cancel { reason: Some(why.to_owned()) };
-        match task.store().inject(child, Injection::control(id, control), task.now()).await {
+        match task
+            .store()
+            .mailbox()
+            .inject(child, Injection::control(id, control), task.now())
+            .await
+        {
             // It has just ended by itself.
             Ok(_) | Err(windlass_store::Error::TaskEnded { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -99,7 +104,7 @@ impl Agent {
         let run = |place: usize| async move {
             (place, self.run_member(tree, members[place], bound_by, halt).await)
         };
-        let mut mail = tree.store().mail_changes();
+        let mut mail = tree.store().mailbox().changes();
         let mut stands: Vec<_> = members.iter().map(|_| None).collect();
         let mut running: FuturesUnordered<_> = (0..members.len()).map(run).collect();
         while !running.is_empty() {
@@ -161,7 +166,7 @@ impl Agent {
 
 fn has_mail(tree: &Tree, tasks: &[TaskId]) -> Result<bool, Error> {
     for task in tasks {
-        if tree.store().has_mail(*task)? {
+        if tree.store().mailbox().has_mail(*task)? {
             return Ok(true);
         }
     }

@@ -62,7 +62,7 @@ async fn rounds_and_calls_are_counted_apart() {
     let result = stage.drive(task).await;
     assert_eq!((result.usage.iterations, result.usage.tool_calls), (2, 3));
     let kinds = |kind: &str| {
-        let journal = stage.coordinator.store().journal(task).unwrap();
+        let journal = stage.coordinator.store().journal().of(task).unwrap();
         journal.iter().filter(|record| record.event.kind() == kind).count()
     };
     assert_eq!((kinds("tool_call"), kinds("tool_result")), (3, 3));
@@ -134,14 +134,14 @@ async fn a_conversation_is_kept_whole() {
     let question = stage.drive(task).await.hitl_request.unwrap().request_id;
     let root = stage.coordinator.store().dir().root().to_owned();
     let other = windlass_store::Store::open(&root, windlass_store::Options::default()).unwrap();
-    let records = other.journal(task).unwrap();
+    let records = other.journal().of(task).unwrap();
     let events = records.iter().map(|record| (record.at, &record.event));
     let state = windlass_core::state::TaskState::fold(events).unwrap().unwrap();
     assert_eq!((state.id(), state.usage.iterations, state.usage.compactions), (task, 3, 0));
     assert_eq!(state.plan.as_ref().unwrap().steps[0].description, "first");
     assert_eq!(state.deliverables.keys().collect::<Vec<_>>(), ["output/a.md"]);
     assert!(state.sub_agents.is_empty() && state.started);
-    assert!(other.task(task).unwrap().unwrap().started_at.is_some());
+    assert!(other.tasks().get(task).unwrap().unwrap().started_at.is_some());
 
     stage.coordinator.answer(question, "blue", "ada").await.unwrap();
     assert_eq!(stage.drive(task).await.final_message.unwrap(), "painted");

@@ -8,7 +8,7 @@ use windlass_coordinator::Error;
 use windlass_core::command::HitlRequest;
 use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::question::Answer;
-use windlass_store::{self as store, QuestionRow, QuestionState, Which};
+use windlass_store::{self as store, QuestionRow, QuestionState};
 
 use super::Setting;
 use super::interrupts::Interrupts;
@@ -71,8 +71,8 @@ async fn settled_elsewhere(setting: &Setting, asked: &HitlRequest) -> Result<Ans
     let mut changes = store.changes();
     loop {
         changes.tick();
-        let Some(row) = store.question(asked.request_id)? else { return Ok(Answered::Over) };
-        let ended = store.task(row.task)?.is_none_or(|task| task.status.is_terminal());
+        let Some(row) = store.questions().get(asked.request_id)? else { return Ok(Answered::Over) };
+        let ended = store.tasks().get(row.task)?.is_none_or(|task| task.status.is_terminal());
         match row.state {
             _ if ended => {
                 show::note("");
@@ -97,10 +97,10 @@ async fn settled_elsewhere(setting: &Setting, asked: &HitlRequest) -> Result<Ans
 pub(super) fn open_below(setting: &Setting, task: TaskId) -> Result<Vec<QuestionRow>, Failure> {
     let store = setting.coordinator.store();
     let mut found = Vec::new();
-    for row in store.questions(Which::Open)? {
+    for row in store.questions().open()? {
         let mut asks = Some(row.task);
         while let Some(of) = asks.filter(|of| *of != task) {
-            asks = store.task(of)?.and_then(|row| row.parent_id);
+            asks = store.tasks().get(of)?.and_then(|row| row.parent_id);
         }
         if asks.is_some() {
             found.push(row);
@@ -112,8 +112,8 @@ pub(super) fn open_below(setting: &Setting, task: TaskId) -> Result<Vec<Question
 /// Who asks, where that is not the task that a person has started.
 pub(super) fn asker(setting: &Setting, question: QuestionId) -> Result<Option<String>, Failure> {
     let store = setting.coordinator.store();
-    let Some(asked) = store.question(question)? else { return Ok(None) };
-    let below = store.task(asked.task)?.filter(|task| task.parent_id.is_some());
+    let Some(asked) = store.questions().get(question)? else { return Ok(None) };
+    let below = store.tasks().get(asked.task)?.filter(|task| task.parent_id.is_some());
     Ok(below.map(|task| pages::sub_agent(&task)))
 }
 

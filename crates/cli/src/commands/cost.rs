@@ -97,13 +97,13 @@ pub(super) fn cost(setting: &Setting, args: &Cost) -> Result<u8, Failure> {
     let mut sums = Sums::default();
     match &args.task {
         Some(task) => {
-            let task = store.find_task(task)?;
-            store.journal(task)?.iter().for_each(|record| sums.take(record));
+            let task = store.ids().task(task)?;
+            store.journal().of(task)?.iter().for_each(|record| sums.take(record));
         }
         None => {
             let mut pos = 0;
             loop {
-                let records = store.events_since(pos, PAGE)?;
+                let records = store.journal().since(pos, PAGE)?;
                 let Some(last) = records.last() else { break };
                 pos = last.pos;
                 records.iter().for_each(|record| sums.take(record));
@@ -180,13 +180,13 @@ fn print(setting: &Setting, table: &Table) {
 pub(super) fn metrics(setting: &Setting) -> Result<u8, Failure> {
     let store = setting.coordinator.store();
     let mut metrics = windlass_coordinator::metrics::Metrics::default();
-    for text in store.decisions(TriggerStream::UserMessageReceived.as_str())? {
+    for text in store.triggers().decisions(TriggerStream::UserMessageReceived.as_str())? {
         let decision: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
         metrics.routed(decision["decision"].as_str().unwrap_or("unknown"));
     }
     let mut pos = 0;
     loop {
-        let records = store.events_since(pos, PAGE)?;
+        let records = store.journal().since(pos, PAGE)?;
         let Some(last) = records.last() else { break };
         pos = last.pos;
         records.iter().for_each(|record| metrics.apply(record));

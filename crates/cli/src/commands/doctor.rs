@@ -23,7 +23,7 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
     };
 
     let store = setting.coordinator.store();
-    let differences = store.verify()?;
+    let differences = store.projections().verify()?;
     match differences.len() {
         0 => say(
             true,

@@ -16,12 +16,12 @@ pub(super) fn event(setting: &Setting, args: &ExternalEvent) -> Result<u8, Failu
     let coordinator = &setting.coordinator;
     let payload = payload(&args.payload)?;
     let session = match args.to.starts_with(SessionId::PREFIX) {
-        true => coordinator.store().find_session(&args.to)?,
+        true => coordinator.store().ids().session(&args.to)?,
         false => None,
     };
     let task = match session {
         Some(_) => None,
-        None => Some(coordinator.store().find_task(&args.to)?),
+        None => Some(coordinator.store().ids().task(&args.to)?),
     };
     let event = ExternalEventReceived {
         request_id: args.id.clone(),
@@ -63,14 +63,14 @@ pub(super) fn sessions(setting: &Setting, args: &Sessions) -> Result<u8, Failure
     if let Some(text) = &args.session {
         let none =
             || Failure::usage(format!("there is no session `{text}`"), "see `windlass sessions`");
-        let state = coordinator.session_state(store.find_session(text)?.ok_or_else(none)?)?;
+        let state = coordinator.session_state(store.ids().session(text)?.ok_or_else(none)?)?;
         match args.json {
             true => out(&serde_json::to_string(&state).unwrap_or_default()),
             false => out(&plain(&state.to_string())),
         }
         return Ok(0);
     }
-    let rows = store.sessions(args.limit)?;
+    let rows = store.sessions().newest(args.limit)?;
     if args.json {
         for row in rows {
             let state = coordinator.session_state(row.id)?;

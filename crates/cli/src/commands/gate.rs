@@ -96,10 +96,10 @@ fn painted(kind: Paint, text: &str, paint: show::Paint) -> String {
 pub(super) fn permissions(setting: &Setting, args: &Permissions) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let tasks = match &args.task {
-        Some(task) => vec![coordinator.store().find_task(task)?],
+        Some(task) => vec![coordinator.store().ids().task(task)?],
         None => {
             let live = Filter { live: true, ..Filter::default() };
-            coordinator.store().tasks(&live)?.into_iter().map(|row| row.id).collect()
+            coordinator.store().tasks().list(&live)?.into_iter().map(|row| row.id).collect()
         }
     };
     let mut number = 0;

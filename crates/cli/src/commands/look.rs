@@ -4,7 +4,7 @@ use windlass_coordinator::{Compaction, Update};
 use windlass_core::command::TaskResult;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
-use windlass_store::{Store, Which};
+use windlass_store::Store;
 
 use super::{Setting, ask, cost};
 use crate::args::{Events, Listing, One, Show};
@@ -13,17 +13,17 @@ use crate::show::{self, out, pages};
 
 pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
-    let task = coordinator.store().find_task(&args.task)?;
+    let task = coordinator.store().ids().task(&args.task)?;
     if args.compactions {
         return compactions(setting, task, args.json);
     }
     let state = coordinator.state(task)?;
-    let driven = coordinator.store().driven(task)?;
-    let records = coordinator.store().journal(task)?;
+    let driven = coordinator.store().driving_process(task)?;
+    let records = coordinator.store().journal().of(task)?;
     let gauge = pages::gauge(&records, &state);
     let spent = state.known_cost();
     if args.json {
-        let row = coordinator.store().task(task)?;
+        let row = coordinator.store().tasks().get(task)?;
         let mut shown = row.map(|row| pages::task_json(&row, driven, spent)).unwrap_or_default();
         shown["context"] = serde_json::json!(gauge);
         shown["working_memory"] = pages::working_memory(&state);
@@ -66,7 +66,7 @@ fn compactions(setting: &Setting, task: TaskId, json: bool) -> Result<u8, Failur
 
 pub(super) fn result(setting: &Setting, args: &One) -> Result<u8, Failure> {
     let store = setting.coordinator.store();
-    let task = store.find_task(&args.task)?;
+    let task = store.ids().task(&args.task)?;
     match last_result(setting, task)? {
         Some(result) => {
             out(&serde_json::to_string_pretty(&result).unwrap_or_default());
@@ -81,7 +81,7 @@ pub(super) fn result(setting: &Setting, args: &One) -> Result<u8, Failure> {
 
 /// What the last segment of a task handed back.
 pub(super) fn last_result(setting: &Setting, task: TaskId) -> Result<Option<TaskResult>, Failure> {
-    let records = setting.coordinator.store().journal(task)?;
+    let records = setting.coordinator.store().journal().of(task)?;
     let result = |record: Record| match record.event {
         Event::AgentEnd(result) => Some(*result),
         _ => None,
@@ -91,7 +91,7 @@ pub(super) fn last_result(setting: &Setting, task: TaskId) -> Result<Option<Task
 
 pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
-    let task = coordinator.store().find_task(&args.task)?;
+    let task = coordinator.store().ids().task(&args.task)?;
     let mut following = coordinator.follow(task, args.after);
     let (zone, width) = (jiff::tz::TimeZone::system(), setting.look.line_width());
     let print = |record: &Record| {
@@ -126,17 +126,17 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
 }
 
 fn has_ended(store: &Store, task: TaskId) -> Result<bool, Failure> {
-    Ok(store.task(task)?.is_none_or(|row| row.status.is_terminal()))
+    Ok(store.tasks().get(task)?.is_none_or(|row| row.status.is_terminal()))
 }
 
 pub(super) fn inbox(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
-    let rows = setting.coordinator.store().questions(Which::Open)?;
+    let rows = setting.coordinator.store().questions().open()?;
     let now = setting.coordinator.now();
     for row in &rows {
         out(&match args.json {
             true => pages::question_json(row),
             false => {
-                let asks = setting.coordinator.store().task(row.task)?;
+                let asks = setting.coordinator.store().tasks().get(row.task)?;
                 pages::question_page(row, asks.as_ref(), &pages::age(row.asked_at, now)) + "\n"
             }
         });

@@ -8,7 +8,6 @@ use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::injection::Control;
 use windlass_core::status::TaskStatus;
 use windlass_core::trigger::UserMessageReceived;
-use windlass_store::Which;
 
 use super::{Setting, ask, run};
 use crate::args::{Answer, Cancel, Pause, Send};
@@ -19,7 +18,7 @@ use crate::wiring::skills;
 pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let question = find(setting, &args.question)?;
-    let open = coordinator.store().questions(Which::Open)?;
+    let open = coordinator.store().questions().open()?;
     let asked = open.into_iter().find(|row| row.question.id == question);
     let options = asked.map(|row| row.question.options).unwrap_or_default();
     let Some(text) = ask::chosen(&args.text, &options) else {
@@ -42,19 +41,19 @@ pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
 /// A question by its own id, or by the id of the task that waits for it.
 fn find(setting: &Setting, text: &str) -> Result<QuestionId, Failure> {
     let store = setting.coordinator.store();
-    let unknown = match store.find_question(text) {
+    let unknown = match store.ids().question(text) {
         Ok(question) => return Ok(question),
         Err(error @ windlass_store::Error::UnknownQuestion(_)) => error,
         Err(error) => return Err(error.into()),
     };
-    let Ok(task) = store.find_task(text) else { return Err(unknown.into()) };
+    let Ok(task) = store.ids().task(text) else { return Err(unknown.into()) };
     let open = ask::open_below(setting, task)?;
     match open.as_slice() {
         [only] => Ok(only.question.id),
         [] => {
             let none = || Failure::usage(format!("`{task}` asks nothing"), "see `windlass inbox`");
             // The last one, so that a second answer hears the first.
-            store.questions_of(task)?.last().map(|row| row.question.id).ok_or_else(none)
+            store.questions().of(task)?.last().map(|row| row.question.id).ok_or_else(none)
         }
         several => {
             let ids: Vec<_> = several.iter().map(|row| format!("`{}`", row.question.id)).collect();
@@ -72,7 +71,7 @@ pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {
     if args.task.starts_with(SessionId::PREFIX) {
         return say(setting, args);
     }
-    let task = coordinator.store().find_task(&args.task)?;
+    let task = coordinator.store().ids().task(&args.task)?;
     let state = coordinator.state(task)?;
     let workspace = std::path::Path::new(&state.created.workspace);
     let text = args.text.clone();
@@ -84,7 +83,7 @@ pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {
 
 /// Says something in a session: the router decides which of its tasks hears it, or what else it means.
 fn say(setting: &Setting, args: &Send) -> Result<u8, Failure> {
-    let known = setting.coordinator.store().find_session(&args.task)?;
+    let known = setting.coordinator.store().ids().session(&args.task)?;
     let session_id = match known {
         Some(session) => session,
         // A whole id that nobody has used yet begins a conversation.
@@ -128,7 +127,7 @@ pub(super) fn cancel(setting: &Setting, args: &Cancel) -> Result<u8, Failure> {
 
 fn control(setting: &Setting, task: &str, control: Control) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
-    let task = coordinator.store().find_task(task)?;
+    let task = coordinator.store().ids().task(task)?;
     let status =
         setting.runtime.block_on(coordinator.steer(task, control, &setting.surroundings.user()))?;
     show::note(&format!("{task} {status}"));
@@ -147,10 +146,10 @@ pub(super) fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<u8, Fai
     let store = setting.coordinator.store();
     let since = Instant::now();
     loop {
-        let driven = store.driven(task)?.is_some();
-        let runs = store.task(task)?.is_some_and(|row| row.status == TaskStatus::Running);
+        let driven = store.driving_process(task)?.is_some();
+        let runs = store.tasks().get(task)?.is_some_and(|row| row.status == TaskStatus::Running);
         // What came before a segment ends is heard by it.
-        if driven && runs || !store.has_mail(task)? {
+        if driven && runs || !store.mailbox().has_mail(task)? {
             return Ok(0);
         }
         // A process that is about to end drives the task still, and takes nothing any more; a terminal that
@@ -161,10 +160,12 @@ pub(super) fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<u8, Fai
         }
         std::thread::sleep(LOOK);
     }
-    if store.driven(task)?.is_some() {
+    if store.driving_process(task)?.is_some() {
         return Ok(0);
     }
-    let Some(row) = store.task(task)?.filter(|row| !row.status.is_terminal()) else { return Ok(0) };
+    let Some(row) = store.tasks().get(task)?.filter(|row| !row.status.is_terminal()) else {
+        return Ok(0);
+    };
     // What a person has parked, a person goes on with.
     let serves = row.driver == Driver::Service && row.status != TaskStatus::Paused;
     show::note(&match serves {

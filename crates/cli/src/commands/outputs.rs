@@ -15,10 +15,10 @@ use crate::show::{self, note, out, plain};
 /// Prints every command of a task with what the store keeps of its output.
 pub(super) fn logs(setting: &Setting, args: &One) -> Result<u8, Failure> {
     let store = setting.coordinator.store();
-    let task = store.find_task(&args.task)?;
+    let task = store.ids().task(&args.task)?;
     let outputs = store.outputs();
     let mut any = false;
-    for record in store.journal(task)? {
+    for record in store.journal().of(task)? {
         let Event::ToolCall(call) = &record.event else { continue };
         let kept = kept(&outputs, &call.call.to_string())?;
         any |= !kept.is_empty();
@@ -83,14 +83,14 @@ fn log_page(setting: &Setting, call: &ToolCall, kept: &[(Stream, TruncatedOutput
 /// Prints the journal as the trace file has it, or where that file is.
 pub(super) fn trace(setting: &Setting, args: &Trace) -> Result<u8, Failure> {
     let store = setting.coordinator.store();
-    let task = store.find_task(&args.task)?;
+    let task = store.ids().task(&args.task)?;
     if args.path {
-        let root = store.task(task)?.map_or(task, |row| row.root_id);
+        let root = store.tasks().get(task)?.map_or(task, |row| row.root_id);
         let file = store.dir().traces().join(root.to_string()).join(format!("{task}.jsonl"));
         out(&file.display().to_string());
         return Ok(0);
     }
-    for record in store.journal(task)? {
+    for record in store.journal().of(task)? {
         out(&windlass_agent::trace::entry(&record));
     }
     Ok(0)

@@ -10,7 +10,7 @@ use windlass_core::id::{CallId, TaskId};
 use windlass_core::schedule::ScheduleState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::text::{one_line, suffix};
-use windlass_store::{Filter, QuestionRow, Runtime, ScheduleRow, SchedulerRow, TaskRow, Which};
+use windlass_store::{Filter, QuestionRow, RuntimeRow, ScheduleRow, SchedulerRow, TaskRow};
 
 use super::{Setting, schedule};
 use crate::args::{Listing, Tasks};
@@ -35,7 +35,7 @@ struct Row {
     driven: Option<u32>,
     place: Option<usize>,
     scheduler: Option<SchedulerRow>,
-    runtime: Option<Runtime>,
+    runtime: Option<RuntimeRow>,
     questions: Vec<QuestionRow>,
     /// Whether an agent below it waits for an answer.
     asked_below: bool,
@@ -50,7 +50,7 @@ pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
     };
     let rows = rows(setting, &filter)?;
     let schedules: Vec<_> = match args.status.is_empty() {
-        true => setting.coordinator.store().schedules()?,
+        true => setting.coordinator.store().schedules().list()?,
         // Who asks for certain tasks wants nothing else.
         false => Vec::new(),
     };
@@ -72,15 +72,16 @@ pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
 fn rows(setting: &Setting, filter: &Filter) -> Result<Vec<Row>, Failure> {
     let coordinator = &setting.service()?;
     let store = coordinator.store();
-    let questions = store.questions(Which::Open)?;
+    let questions = store.questions().open()?;
     let mut ask_below = BTreeSet::new();
     for asks in questions.iter().map(|one| one.task).collect::<BTreeSet<_>>() {
-        ask_below.extend(store.task(asks)?.map(|task| task.root_id).filter(|root| *root != asks));
+        ask_below
+            .extend(store.tasks().get(asks)?.map(|task| task.root_id).filter(|root| *root != asks));
     }
     let mut rows = Vec::new();
-    for mut task in store.tasks(filter)? {
+    for mut task in store.tasks().list(filter)? {
         let id = task.id;
-        let driven = store.driven(id)?;
+        let driven = store.driving_process(id)?;
         let mut background = BTreeMap::new();
         if task.status == TaskStatus::Running {
             let state = coordinator.state(id)?;
@@ -94,13 +95,13 @@ fn rows(setting: &Setting, filter: &Filter) -> Result<Vec<Row>, Failure> {
             background = driven.map(|_| state.background).unwrap_or_default();
         }
         let nothing = task.usage.total_tokens == 0;
-        let priced = nothing || task.cost_spent > 0.0 || store.is_priced(id)?;
+        let priced = nothing || task.cost_spent > 0.0 || store.tasks().is_priced(id)?;
         rows.push(Row {
             cost: priced.then_some(task.cost_spent),
             driven,
             place: coordinator.place(id)?,
-            scheduler: store.scheduled(id)?,
-            runtime: store.runtime(id)?,
+            scheduler: store.scheduler().get(id)?,
+            runtime: store.runtime().get(id)?,
             questions: questions.iter().filter(|one| one.task == id).cloned().collect(),
             asked_below: task.status == TaskStatus::Blocked && ask_below.contains(&id),
             background,
@@ -330,8 +331,8 @@ pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     let driven = live.iter().filter(|row| row.driven.is_some()).count();
     let queued = live.iter().filter(|row| row.place.is_some()).count();
     let resumable = live.iter().filter(|row| row.is_resumable()).count();
-    let questions = store.questions(Which::Open)?.len();
-    let schedules = store.schedules()?;
+    let questions = store.questions().open()?.len();
+    let schedules = store.schedules().list()?;
     let active = schedules.iter().filter(|row| row.state == ScheduleState::Active).count();
     // Where nothing is known of any, nothing is known.
     let known = live.iter().filter_map(|row| row.cost);
@@ -345,7 +346,7 @@ pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
         "resumable": resumable,
         "questions": questions,
         "schedules": active,
-        "next_scheduled_at": store.next_schedule()?,
+        "next_scheduled_at": store.schedules().next_due()?,
         "cost_usd": cost,
         "limits": {
             "autonomous_max_tasks": config.agent.autonomous_max_tasks,
@@ -361,7 +362,7 @@ pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     }
     out(&format!("tasks       {} live, {driven} running, {queued} queued", live.len()));
     out(&format!("waiting     {resumable} to be resumed, {questions} questions"));
-    let next = store.next_schedule()?.map(|next| format!(", next at {next:.0}"));
+    let next = store.schedules().next_due()?.map(|next| format!(", next at {next:.0}"));
     out(&format!("schedules   {active} active{}", next.unwrap_or_default()));
     let spent = match pages::spent(cost, tokens).as_str() {
         "-" => "of live tasks unknown".to_owned(),

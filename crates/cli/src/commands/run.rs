@@ -67,7 +67,7 @@ fn detach(
     let (coordinator, now) = (&setting.coordinator, setting.coordinator.now());
     let session_id = match &how.session {
         None => SessionId::new(now),
-        Some(text) => coordinator.store().find_session(text)?.ok_or_else(|| {
+        Some(text) => coordinator.store().ids().session(text)?.ok_or_else(|| {
             let hint = "list them with `windlass sessions`; without `--session` a new one is made";
             Failure::usage(format!("there is no session `{text}`"), hint)
         })?,
@@ -131,7 +131,7 @@ pub(super) fn headless(setting: &Setting, mut args: Headless) -> Result<u8, Fail
 }
 
 pub(super) fn resume(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
-    let task = setting.coordinator.store().find_task(&args.task)?;
+    let task = setting.coordinator.store().ids().task(&args.task)?;
     setting.runtime.block_on(async {
         setting.coordinator.unpark(task, &setting.surroundings.user()).await?;
         drive(setting, task, &args.printing).await
@@ -139,7 +139,7 @@ pub(super) fn resume(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
 }
 
 pub(super) fn retry(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
-    let task = setting.coordinator.store().find_task(&args.task)?;
+    let task = setting.coordinator.store().ids().task(&args.task)?;
     setting.runtime.block_on(async {
         setting.coordinator.retry(task).await?;
         drive(setting, task, &args.printing).await
@@ -440,7 +440,7 @@ async fn segment(
 }
 
 fn last_seq(setting: &Setting, task: TaskId) -> Result<u64, Failure> {
-    let row = setting.coordinator.store().task(task)?;
+    let row = setting.coordinator.store().tasks().get(task)?;
     Ok(row.map_or(0, |row| row.last_seq))
 }
 
@@ -448,7 +448,7 @@ fn code(setting: &Setting, result: &TaskResult, stop: &CancellationToken) -> Res
     if stop.is_cancelled() && result.status == ResultStatus::Paused {
         return Ok(failure::INTERRUPTED);
     }
-    let row = setting.coordinator.store().task(result.task_id)?;
+    let row = setting.coordinator.store().tasks().get(result.task_id)?;
     let blocked = result.status == ResultStatus::BlockedUser;
     if blocked && row.is_some_and(|row| row.reason == StatusReason::Budget) {
         return Ok(failure::BUDGET);

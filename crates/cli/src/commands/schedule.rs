@@ -21,7 +21,7 @@ const WORDS_WIDTH: usize = 60;
 
 pub(super) fn schedule(setting: &Setting, args: args::Schedule) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
-    let find = |text: &str| coordinator.store().find_schedule(text);
+    let find = |text: &str| coordinator.store().ids().schedule(text);
     match args.what {
         ScheduleWhat::Add(add) => self::add(setting, &add)?,
         ScheduleWhat::List { json } => list(setting, json)?,
@@ -74,7 +74,7 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
     let workspace = args.workspace.as_ref();
     let workspace = workspace.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
     let task = match (&args.task, &args.monitor) {
-        (Some(task), _) => Some(store.find_task(task)?),
+        (Some(task), _) => Some(store.ids().task(task)?),
         (None, Some(goal)) => Some(watched(setting, goal, workspace.clone())?),
         (None, None) => None,
     };
@@ -97,7 +97,7 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
     let id = schedule.id;
     let next = setting.runtime.block_on(coordinator.add_schedule(schedule))?;
     if args.json {
-        let row = store.schedule(id)?;
+        let row = store.schedules().get(id)?;
         row.iter().for_each(|row| out(&json(row).to_string()));
     } else {
         show::note(&format!("{id} is added{}", next_words(next.as_ref())));
@@ -110,7 +110,7 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
 
 /// A schedule speaks in `windlass serve`, which drives the tasks that were handed to it and no others.
 fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<(), Failure> {
-    let row = setting.coordinator.store().task(task)?;
+    let row = setting.coordinator.store().tasks().get(task)?;
     let words = match row.map(|row| row.driver) {
         Some(Driver::Foreground) => format!("goes on with `windlass resume {task}` only"),
         Some(Driver::Service) | None => "goes on in `windlass serve`".to_owned(),
@@ -164,7 +164,7 @@ fn rhythm(args: &args::Rhythm) -> Result<Rhythm, Failure> {
 }
 
 fn session(setting: &Setting, text: &str) -> Result<SessionId, Failure> {
-    let found = setting.coordinator.store().find_session(text)?;
+    let found = setting.coordinator.store().ids().session(text)?;
     found.ok_or_else(|| {
         Failure::usage(
             format!("there is no session `{text}`"),
@@ -174,7 +174,7 @@ fn session(setting: &Setting, text: &str) -> Result<SessionId, Failure> {
 }
 
 fn list(setting: &Setting, as_json: bool) -> Result<(), Failure> {
-    let rows = setting.coordinator.store().schedules()?;
+    let rows = setting.coordinator.store().schedules().list()?;
     if as_json {
         rows.iter().for_each(|row| out(&json(row).to_string()));
     } else if rows.is_empty() {

@@ -27,7 +27,7 @@ pub(super) fn held_until(
     if result.status != ResultStatus::Paused || stop.is_cancelled() {
         return Ok(None);
     }
-    let row = setting.coordinator.store().task(result.task_id)?;
+    let row = setting.coordinator.store().tasks().get(result.task_id)?;
     let held = row.filter(|row| row.reason == StatusReason::RateLimited);
     Ok(held.and_then(|row| row.next_action_at).map(|at| at.timestamp()))
 }
@@ -53,17 +53,19 @@ pub(super) async fn until(
 ) -> Result<Waited, Failure> {
     let (coordinator, store) = (&setting.coordinator, setting.coordinator.store());
     let clock = until.to_zoned(TimeZone::system()).strftime("%F %H:%M:%S").to_string();
-    let detail = store.task(task)?.and_then(|row| row.detail).unwrap_or_default();
+    let detail = store.tasks().get(task)?.and_then(|row| row.detail).unwrap_or_default();
     screen.say(&setting.look.prose(&format!("waiting until {clock}: {}", plain(&detail))));
     screen.say(&format!("Ctrl-C leaves it parked; go on earlier with: windlass resume {task}"));
     let mut changes = store.changes();
     loop {
         changes.tick();
-        let row = store.task(task)?;
+        let row = store.tasks().get(task)?;
         let held = |row: &TaskRow| {
             row.status == TaskStatus::Paused && row.reason == StatusReason::RateLimited
         };
-        let Some(row) = row.filter(|row| store.driven(row.id).is_ok_and(|by| by.is_none())) else {
+        let Some(row) =
+            row.filter(|row| store.driving_process(row.id).is_ok_and(|by| by.is_none()))
+        else {
             screen.say("another process goes on with it");
             return Ok(Waited::Elsewhere);
         };

@@ -11,7 +11,6 @@ use windlass_core::event::Event;
 use windlass_core::id::{InjectionId, QuestionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_core::status::TaskStatus;
-use windlass_store::Which;
 
 use crate::model::Finish;
 use crate::world::{PATIENCE, Process, World};
@@ -115,7 +114,7 @@ impl Storm {
         }
         // What was told last is published yet.
         let store = &self.world.store;
-        let told = || store.outgoing(1).unwrap().is_empty().then_some(());
+        let told = || store.outbox().pending(1).unwrap().is_empty().then_some(());
         self.world.until("everything is published", told).await;
     }
 
@@ -219,7 +218,7 @@ impl Storm {
             }
             _ => {
                 let injection = Injection::message(InjectionId::new(Timestamp::now()), &words);
-                self.world.store.inject(task, injection, Timestamp::now()).await.unwrap();
+                self.world.store.mailbox().inject(task, injection, Timestamp::now()).await.unwrap();
             }
         }
         self.sent.insert(words, task);
@@ -247,7 +246,7 @@ impl Storm {
 
     /// Answers what is asked, sometimes twice.
     async fn answer_all(&mut self) {
-        for row in self.world.store.questions(Which::Open).unwrap() {
+        for row in self.world.store.questions().open().unwrap() {
             let twice = self.chance.below(4) == 0;
             for _ in 0..1 + usize::from(twice) {
                 let answer = json!({ "request_id": row.question.id, "response": "go on" });

@@ -21,7 +21,11 @@ pub fn check(storm: &Storm) {
     messages_were_seen_once(storm, &journals);
     questions_were_asked_and_answered_once(storm, &journals);
     results_were_published(storm);
-    assert_eq!(storm.world.store.verify().unwrap(), [], "projections equal the journal");
+    assert_eq!(
+        storm.world.store.projections().verify().unwrap(),
+        [],
+        "projections equal the journal"
+    );
 }
 
 /// Every task is in the state its log implies, and in the one that was meant.
@@ -39,7 +43,7 @@ fn states_agree(storm: &Storm, task: TaskId, journal: &[Record]) {
         journal.iter().filter(failed).map(|record| (record.seq, &record.event)).collect()
     };
     assert_eq!(row.status, meant, "{task}: {:?}; {:#?}", row.error, failures());
-    assert_eq!(storm.world.store.driven(task).unwrap(), None, "{task} is let go");
+    assert_eq!(storm.world.store.driving_process(task).unwrap(), None, "{task} is let go");
 }
 
 /// No line was written twice, and every one whose result says so was written.

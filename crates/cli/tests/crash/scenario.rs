@@ -185,7 +185,7 @@ impl Machine {
         let words = "and be quick";
         while self.step(&["send", task, words], crash, per_process).code.is_none() {
             let store = Store::open(self.data(), Options::default()).unwrap();
-            let waiting = store.pending_injections(task.parse().unwrap()).unwrap();
+            let waiting = store.mailbox().pending(task.parse().unwrap()).unwrap();
             if waiting.iter().any(|one| one.content == words) {
                 return;
             }

@@ -74,7 +74,7 @@ async fn a_service_starts_tasks_by_schedule() {
     json(&world, &["schedule", "add", "--start", "report", "--every", "1s", "--json"]);
     let _serve = world.start(&["serve"]);
     let done = || {
-        let tasks = world.store.tasks(&Filter::default()).unwrap();
+        let tasks = world.store.tasks().list(&Filter::default()).unwrap();
         tasks.into_iter().find(|task| task.status == TaskStatus::Done)
     };
     let task = world.until("a run is over", done).await;

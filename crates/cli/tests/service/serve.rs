@@ -68,7 +68,7 @@ async fn a_repeated_command_is_one_task() {
     world.until_status(submission.task, TaskStatus::Done).await;
     let second = world.submit("another").await;
     world.until_status(second.task, TaskStatus::Done).await;
-    let tasks = world.store.tasks(&windlass_store::Filter::default()).unwrap();
+    let tasks = world.store.tasks().list(&windlass_store::Filter::default()).unwrap();
     assert_eq!(tasks.len(), 2);
     let notes = world.workspace(submission.task).join("notes.txt");
     assert_eq!(std::fs::read_to_string(notes).unwrap(), "one\n");

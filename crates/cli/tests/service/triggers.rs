@@ -40,7 +40,7 @@ async fn an_external_event_reaches_its_task_once() {
             json!({ "request_id": "build-7", "task_id": submission.task, "payload": "green" });
         world.send(InStream::ExternalEvent, &event).await;
         world.send(InStream::ExternalEvent, &event).await;
-        let waits = || world.store.has_mail(submission.task).unwrap().then_some(());
+        let waits = || world.store.mailbox().has_mail(submission.task).unwrap().then_some(());
         world.until("mail waits", waits).await;
         gate.open();
         world.until_status(submission.task, TaskStatus::Done).await;
@@ -56,7 +56,9 @@ async fn control_from_the_stream_pauses_resumes_and_cancels() {
         let task = submission.task;
         let control = |action: &str| json!({ "task_id": task, "action": action });
         world.send(InStream::TaskControl, &control("pause")).await;
-        world.until("a pause waits", || world.store.has_mail(task).unwrap().then_some(())).await;
+        world
+            .until("a pause waits", || world.store.mailbox().has_mail(task).unwrap().then_some(()))
+            .await;
         gate.open();
         world.until_status(task, TaskStatus::Paused).await;
         let paused = world.until_published(OutStream::TaskResult, task).await;
@@ -88,7 +90,9 @@ async fn a_flag_set_by_another_process_stops_the_loop() {
         let (world, _serve, submission, gate) = held(on).await;
         let task = submission.task;
         world.bus().set_flag(task, Some(Flag::Paused)).await.unwrap();
-        world.until("a pause waits", || world.store.has_mail(task).unwrap().then_some(())).await;
+        world
+            .until("a pause waits", || world.store.mailbox().has_mail(task).unwrap().then_some(()))
+            .await;
         gate.open();
         world.until_status(task, TaskStatus::Paused).await;
         world.bus().set_flag(task, Some(Flag::Running)).await.unwrap();
@@ -106,7 +110,9 @@ async fn every_trigger_stream_is_read_and_acknowledged() {
         let check =
             json!({ "trigger_type": "cron", "task_id": task, "check_prompt": "is it green?" });
         world.send(InStream::Scheduled, &check).await;
-        world.until("a check waits", || world.store.has_mail(task).unwrap().then_some(())).await;
+        world
+            .until("a check waits", || world.store.mailbox().has_mail(task).unwrap().then_some(()))
+            .await;
         gate.open();
         world.until_status(task, TaskStatus::Done).await;
         assert!(heard(&world, task).iter().any(|words| words.contains("is it green?")), "{on:?}");
@@ -121,7 +127,7 @@ async fn every_trigger_stream_is_read_and_acknowledged() {
             session: Some(session),
             ..windlass_store::Filter::default()
         };
-        let routed = || world.store.tasks(&of_session()).unwrap().into_iter().next();
+        let routed = || world.store.tasks().list(&of_session()).unwrap().into_iter().next();
         let routed = world.until("a task is made of the message", routed).await;
         assert!(routed.goal.contains("build me a boat"), "{}", routed.goal);
         // Acknowledged, so nobody can claim it any more.

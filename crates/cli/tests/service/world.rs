@@ -116,11 +116,11 @@ impl World {
     }
 
     pub fn task(&self, task: TaskId) -> Option<TaskRow> {
-        self.store.task(task).unwrap()
+        self.store.tasks().get(task).unwrap()
     }
 
     pub fn journal(&self, task: TaskId) -> Vec<Record> {
-        self.store.journal(task).unwrap()
+        self.store.journal().of(task).unwrap()
     }
 
     /// Waits until something holds, as the store says.
@@ -167,7 +167,7 @@ impl World {
                 entries.iter().map(|(_, fields)| data(fields)).collect()
             }
             None => {
-                let rows = self.store.bus_read(stream.as_str(), 0, 10_000).unwrap();
+                let rows = self.store.bus().read(stream.as_str(), 0, 10_000).unwrap();
                 rows.iter().map(|row| serde_json::from_str(&row.body).unwrap()).collect()
             }
         }

@@ -43,7 +43,7 @@ impl Embedded {
         let mut changes = self.store.changes();
         loop {
             changes.tick();
-            if self.store.bus_has_new(streams)? {
+            if self.store.bus().has_new(streams)? {
                 return Ok(());
             }
             changes.changed().await?;
@@ -59,7 +59,7 @@ impl Bus for Embedded {
 
     fn publish<'a>(&'a self, messages: &'a [Outgoing]) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            Ok(self.store.bus_publish(messages.to_vec(), KEPT_ENTRIES, self.now()).await?)
+            Ok(self.store.bus().publish(messages.to_vec(), KEPT_ENTRIES, self.now()).await?)
         })
     }
 
@@ -71,7 +71,7 @@ impl Bus for Embedded {
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let (key, body) = (key.map(str::to_owned), body.to_owned());
-            Ok(self.store.bus_submit(stream.as_str(), key, body, self.now()).await?)
+            Ok(self.store.bus().submit(stream.as_str(), key, body, self.now()).await?)
         })
     }
 
@@ -86,7 +86,7 @@ impl Bus for Embedded {
                 Ok(found) => found?,
                 Err(_) => return Ok(Vec::new()),
             }
-            Ok(entries(self.store.bus_take(read, self.now()).await?))
+            Ok(entries(self.store.bus().take(read, self.now()).await?))
         })
     }
 
@@ -99,14 +99,14 @@ impl Bus for Embedded {
             let now = self.now();
             let idle = SignedDuration::try_from(idle).unwrap_or(SignedDuration::MAX);
             let since = now.checked_sub(idle).unwrap_or(Timestamp::MIN);
-            Ok(entries(self.store.bus_claim(rows(reader), since, now).await?))
+            Ok(entries(self.store.bus().claim(rows(reader), since, now).await?))
         })
     }
 
     fn acknowledge<'a>(&'a self, entry: &'a Entry) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
             let id = entry.id.parse().unwrap_or_default();
-            Ok(self.store.bus_acknowledge(id).await?)
+            Ok(self.store.bus().acknowledge(id).await?)
         })
     }
 
@@ -116,7 +116,7 @@ impl Bus for Embedded {
         injection: &'a Injection,
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            self.store.inject(task, injection.clone(), self.now()).await?;
+            self.store.mailbox().inject(task, injection.clone(), self.now()).await?;
             Ok(())
         })
     }
@@ -134,7 +134,7 @@ impl Bus for Embedded {
         tasks: &'a [TaskId],
     ) -> BoxFuture<'a, Result<Vec<(TaskId, Flag)>, Error>> {
         Box::pin(async move {
-            let set: HashMap<_, _> = self.store.task_flags()?.into_iter().collect();
+            let set: HashMap<_, _> = self.store.bus().flags()?.into_iter().collect();
             let of = |task: &TaskId| Some((*task, set.get(task)?.parse().ok()?));
             Ok(tasks.iter().filter_map(of).collect())
         })
@@ -146,7 +146,7 @@ impl Bus for Embedded {
         flag: Option<Flag>,
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            Ok(self.store.set_task_flag(task, flag.map(|flag| flag.to_string())).await?)
+            Ok(self.store.bus().set_flag(task, flag.map(|flag| flag.to_string())).await?)
         })
     }
 }

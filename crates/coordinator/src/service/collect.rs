@@ -69,11 +69,11 @@ async fn go_on(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
 
 async fn pass(coordinator: &Coordinator, bus: &dyn Bus, seldom: bool) -> Result<(), Error> {
     let store = coordinator.store();
-    let tasks = store.service_tasks()?;
+    let tasks = store.scheduler().service_tasks()?;
     let mut spoken_to = tasks.clone();
     if seldom {
         let since = coordinator.now().checked_sub(AFTERWARDS).unwrap_or(Timestamp::MIN);
-        spoken_to.extend(store.ended_tasks(since)?);
+        spoken_to.extend(store.scheduler().ended_tasks(since)?);
     }
     for listed in bus.listed(&spoken_to).await? {
         deliver(coordinator, &listed).await?;
@@ -104,7 +104,7 @@ async fn deliver(coordinator: &Coordinator, listed: &Listed) -> Result<(), Error
     };
     tracing::warn!(%task, problem, "injection refused");
     let store = coordinator.store();
-    let session = store.task(task)?.map(|row| row.session_id);
+    let session = store.tasks().get(task)?.map(|row| row.session_id);
     // Named by what it says, so that it is told once.
     let name = InjectionId::derived(&task.to_string(), &listed.text);
     let told = serde_json::json!({
@@ -114,7 +114,7 @@ async fn deliver(coordinator: &Coordinator, listed: &Listed) -> Result<(), Error
         "message": format!("an injection was refused: {problem}"),
     });
     let (key, now) = (format!("refused/{name}"), coordinator.now());
-    Ok(store.tell(now, OutStream::UserMessage, key, None, told.to_string()).await?)
+    Ok(store.outbox().enqueue(now, OutStream::UserMessage, key, None, told.to_string()).await?)
 }
 
 async fn inject(
@@ -140,7 +140,7 @@ async fn obey(
     task: TaskId,
     flag: Flag,
 ) -> Result<(), Error> {
-    let Some(row) = coordinator.store().task(task)? else { return Ok(()) };
+    let Some(row) = coordinator.store().tasks().get(task)? else { return Ok(()) };
     let paused = row.status == TaskStatus::Paused && row.reason != StatusReason::Shutdown;
     let control = match flag {
         Flag::Paused if paused => return Ok(()),
@@ -150,7 +150,7 @@ async fn obey(
         Flag::Running => return Ok(bus.set_flag(task, None).await?),
     };
     // The same signal for as long as the task has not moved, however often it is looked at.
-    let moves = coordinator.store().transitions(task)?.len();
+    let moves = coordinator.store().tasks().transitions(task)?.len();
     let id = InjectionId::derived(&task.to_string(), &format!("{flag} {moves}"));
     coordinator.steer_as(id, task, control, BY).await?;
     coordinator.wake();

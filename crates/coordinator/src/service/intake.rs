@@ -278,7 +278,7 @@ impl Desk {
         let command = of("command_id").as_str().map(str::to_owned);
         let store = self.coordinator.store();
         let now = self.coordinator.now();
-        Ok(store.tell(now, stream, key, command, told.to_string()).await?)
+        Ok(store.outbox().enqueue(now, stream, key, command, told.to_string()).await?)
     }
 }
 

@@ -72,7 +72,7 @@ impl Place {
             user_id: None,
             deadline: None,
         };
-        self.store.create_task(now, created).await.unwrap().task()
+        self.store.tasks().create(now, created).await.unwrap().task()
     }
 
     /// The keys and bodies that were published to a stream.
@@ -83,7 +83,7 @@ impl Place {
                 text.lines().filter(|line| line.starts_with("cmd_")).map(str::to_owned).collect()
             }
             None => {
-                let rows = self.store.bus_read(stream.as_str(), 0, 100).unwrap();
+                let rows = self.store.bus().read(stream.as_str(), 0, 100).unwrap();
                 rows.into_iter().filter_map(|row| row.key).collect()
             }
         }
@@ -202,12 +202,12 @@ async fn injections_wait_in_order_until_they_are_removed(place: Place) {
     // What a worker does: into the mailbox first, then out of the list.
     for listed in bus.listed(&[task]).await.unwrap() {
         let injection: Injection = serde_json::from_str(&listed.text).unwrap();
-        place.store.inject(task, injection.clone(), Timestamp::now()).await.unwrap();
-        place.store.inject(task, injection, Timestamp::now()).await.unwrap();
+        place.store.mailbox().inject(task, injection.clone(), Timestamp::now()).await.unwrap();
+        place.store.mailbox().inject(task, injection, Timestamp::now()).await.unwrap();
         bus.remove(&listed).await.unwrap();
     }
     assert!(bus.listed(&[task]).await.unwrap().is_empty());
-    let waiting = place.store.pending_injections(task).unwrap();
+    let waiting = place.store.mailbox().pending(task).unwrap();
     let words: Vec<_> = waiting.iter().map(|one| one.content.as_str()).collect();
     assert_eq!(words, ["one", "two", "three"], "in order, and each once");
 }

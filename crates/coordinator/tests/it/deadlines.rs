@@ -29,7 +29,7 @@ async fn tick(world: &World) -> Vec<Handled> {
 }
 
 fn row(world: &World, task: TaskId) -> windlass_store::TaskRow {
-    world.coordinator().store().task(task).unwrap().unwrap()
+    world.coordinator().store().tasks().get(task).unwrap().unwrap()
 }
 
 const BLOCKED: &str = "
@@ -70,7 +70,11 @@ async fn a_deadline_can_complete_the_task_with_what_it_has() {
     let result = done.result.unwrap();
     assert_eq!(result.status, ResultStatus::Completed);
     assert_eq!(result.deliverables[0].filepath, "report.md");
-    assert_eq!(world.coordinator().store().verify().unwrap(), [], "the journal implies all of it");
+    assert_eq!(
+        world.coordinator().store().projections().verify().unwrap(),
+        [],
+        "the journal implies all of it"
+    );
 }
 
 /// ES-081, ES-389: or be parked, and a person is told; who lets it go on is not stopped again.
@@ -128,7 +132,7 @@ async fn a_queued_task_whose_deadline_passes_expires() {
     world.stage.advance(HOUR);
     tick(&world).await;
     assert_eq!(row(&world, task).status, TaskStatus::Failed, "it has nothing to be done with");
-    let scheduled = world.coordinator().store().scheduled(task).unwrap().unwrap();
+    let scheduled = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(scheduled.status, SchedulerStatus::Expired);
 }
 
@@ -167,7 +171,7 @@ async fn a_loop_that_hangs_is_failed_from_outside() {
     assert_eq!((failed.status, failed.reason), (TaskStatus::Failed, StatusReason::Timeout));
     assert_eq!(failed.error.unwrap().error_type, ErrorType::Hung);
     assert_eq!(failed.result.unwrap().status, ResultStatus::Failed);
-    assert_eq!(coordinator.store().runtime(task).unwrap(), None);
+    assert_eq!(coordinator.store().runtime().get(task).unwrap(), None);
     coordinator.retry(task).await.unwrap();
     assert_eq!(coordinator.drive(task, &stop).await.unwrap().status, ResultStatus::Completed);
 }

@@ -18,7 +18,7 @@ fn busy() -> Answer {
 }
 
 fn standing(world: &World, task: TaskId) -> (TaskStatus, StatusReason) {
-    let row = world.coordinator().store().task(task).unwrap().unwrap();
+    let row = world.coordinator().store().tasks().get(task).unwrap().unwrap();
     (row.status, row.reason)
 }
 
@@ -30,12 +30,12 @@ async fn a_task_that_is_told_to_wait_for_hours_is_parked_and_goes_on_then() {
     world.stage.server.next(Answer::script("bash: echo one >> done.txt")).next(busy());
     assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
     assert_eq!(standing(&world, task), (TaskStatus::Paused, StatusReason::RateLimited));
-    let row = world.coordinator().store().task(task).unwrap().unwrap();
+    let row = world.coordinator().store().tasks().get(task).unwrap().unwrap();
     assert_eq!(row.next_action_at.unwrap().timestamp(), at("2026-11-15T10:00:01Z"));
     let said = row.detail.unwrap();
     assert!(said.starts_with("rate limited: slow down"), "{said}");
     assert!(said.ends_with("it goes on at 2026-11-15T10:00:01Z"), "{said}");
-    let queued = world.coordinator().store().scheduled(task).unwrap().unwrap();
+    let queued = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(queued.status, SchedulerStatus::Queued);
 
     world.stage.advance(TWO_HOURS);
@@ -43,11 +43,15 @@ async fn a_task_that_is_told_to_wait_for_hours_is_parked_and_goes_on_then() {
     world.stage.advance(SignedDuration::from_secs(1));
     assert_eq!(world.coordinator().ready().unwrap(), [task]);
     assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
-    let ended = world.coordinator().store().task(task).unwrap().unwrap();
+    let ended = world.coordinator().store().tasks().get(task).unwrap().unwrap();
     assert_eq!(ended.next_action_at, None);
     let done = std::fs::read_to_string(std::path::Path::new(&ended.workspace).join("done.txt"));
     assert_eq!(done.unwrap(), "one\n", "nothing runs twice");
-    assert_eq!(world.coordinator().store().verify().unwrap(), [], "the journal implies all of it");
+    assert_eq!(
+        world.coordinator().store().projections().verify().unwrap(),
+        [],
+        "the journal implies all of it"
+    );
 }
 
 /// The whole tree waits with a sub-agent, and asks nobody meanwhile.
@@ -117,7 +121,7 @@ async fn a_server_that_is_busy_all_the_time_is_left_alone_for_longer_and_longer(
         if result.status != ResultStatus::Paused {
             break result;
         }
-        let row = world.coordinator().store().task(task).unwrap().unwrap();
+        let row = world.coordinator().store().tasks().get(task).unwrap().unwrap();
         let until = row.next_action_at.unwrap().timestamp();
         waits.push(until.duration_since(now).as_mins());
         world.stage.set_clock(until);

@@ -50,7 +50,7 @@ async fn tick(world: &World) -> Vec<Handled> {
 }
 
 fn row(world: &World, task: TaskId) -> windlass_store::TaskRow {
-    world.coordinator().store().task(task).unwrap().unwrap()
+    world.coordinator().store().tasks().get(task).unwrap().unwrap()
 }
 
 /// ES-282, ES-283, ES-284, ES-285, ES-287, MS-136, MS-139: parked between checks at no cost; it looks by
@@ -77,7 +77,7 @@ replies:
     assert_eq!((parked.status, parked.reason), (TaskStatus::Paused, StatusReason::Schedule));
     let next = parked.next_action_at.unwrap();
     assert_eq!(next.to_string(), "2026-11-15T08:01:00+00:00[UTC]");
-    let queued = world.coordinator().store().scheduled(task).unwrap().unwrap();
+    let queued = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
     assert_eq!((queued.status, queued.due_at), (SchedulerStatus::Queued, Some(next.timestamp())));
     assert!(tick(&world).await.is_empty(), "nothing is due, nothing happens");
     assert!(world.coordinator().ready().unwrap().is_empty());
@@ -100,12 +100,16 @@ replies:
     let result = world.drive(task).await;
     assert_eq!(result.status, ResultStatus::Completed);
     assert!(result.final_message.unwrap().contains("the build is green"));
-    let ended = world.coordinator().store().schedule(monitor.id).unwrap().unwrap();
+    let ended = world.coordinator().store().schedules().get(monitor.id).unwrap().unwrap();
     assert_eq!((ended.state, ended.runs), (ScheduleState::Ended, 2));
-    let consumed = world.coordinator().store().scheduled(task).unwrap().unwrap();
+    let consumed = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(consumed.status, SchedulerStatus::Consumed);
     assert_eq!(world.routings(), 0, "no trigger but a message asks the router");
-    assert_eq!(world.coordinator().store().verify().unwrap(), [], "the journal implies all of it");
+    assert_eq!(
+        world.coordinator().store().projections().verify().unwrap(),
+        [],
+        "the journal implies all of it"
+    );
 }
 
 /// ES-056, ES-286: patience ends at `timeout_at`, by its action, driven or not.
@@ -128,7 +132,7 @@ async fn a_monitor_that_waits_in_vain_times_out() {
         let handled = tick(&world).await;
         assert!(matches!(handled[..], [Handled::Steered { .. }]), "{handled:?}");
         assert_eq!(row(&world, task).status, status, "{action}");
-        let ended = world.coordinator().store().schedule(monitor.id).unwrap().unwrap();
+        let ended = world.coordinator().store().schedules().get(monitor.id).unwrap().unwrap();
         assert_eq!(ended.ended_reason.as_deref(), Some("its task has ended"));
         assert!(tick(&world).await.is_empty());
     }
@@ -151,7 +155,7 @@ async fn a_cron_schedule_starts_a_task_at_its_time() {
     let [Handled::Started { task, .. }] = handled[..] else { panic!("{handled:?}") };
     let started = row(&world, task);
     assert_eq!(started.goal, "write the daily report");
-    let queued = world.coordinator().store().scheduled(task).unwrap().unwrap();
+    let queued = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(queued.status, SchedulerStatus::Due);
     assert!(world.coordinator().claim(task, "worker-1").await.unwrap());
     assert!(!world.coordinator().claim(task, "worker-2").await.unwrap());
@@ -161,11 +165,11 @@ async fn a_cron_schedule_starts_a_task_at_its_time() {
         matches!(&handled[..], [Handled::Nothing { reason }] if reason.contains("still lives"))
     );
     world.drive(task).await;
-    let over = world.coordinator().store().scheduled(task).unwrap().unwrap();
+    let over = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(over.status, SchedulerStatus::Consumed, "whoever has the lock runs it");
     world.stage.set_clock(at("2026-11-17T08:30:00Z"));
     assert!(matches!(tick(&world).await[..], [Handled::Started { .. }]));
-    assert_eq!(world.coordinator().store().tasks(&Filter::default()).unwrap().len(), 2);
+    assert_eq!(world.coordinator().store().tasks().list(&Filter::default()).unwrap().len(), 2);
 }
 
 /// MS-207: a schedule starts so many tasks within so many hours, and a person is told, once.
@@ -190,7 +194,7 @@ async fn a_schedule_starts_no_more_than_may_go_on_unseen() {
     }
     let hours = ["09", "10", "17", "18"].map(|hour| format!("2026-11-15T{hour}:00:00Z"));
     assert_eq!(started, hours, "two within eight hours");
-    let row = coordinator.store().schedule(hourly.id).unwrap().unwrap();
+    let row = coordinator.store().schedules().get(hourly.id).unwrap().unwrap();
     assert_eq!((row.runs, row.missed), (4, 8));
     let told = world.told();
     let told: Vec<_> = told.iter().filter(|told| told.contains("autonomous_max_tasks")).collect();
@@ -211,7 +215,7 @@ async fn missed_runs_follow_the_policy() {
         world.drive(task).await;
         world.stage.advance(SignedDuration::from_mins(35));
         tick(&world).await;
-        let row = world.coordinator().store().schedule(every.id).unwrap().unwrap();
+        let row = world.coordinator().store().schedules().get(every.id).unwrap().unwrap();
         assert_eq!((row.runs, row.missed), (expected, 3 - expected), "{missed}");
         assert_eq!(row.next_at.unwrap().timestamp(), at("2026-11-15T08:40:00Z"));
     }
@@ -283,7 +287,7 @@ async fn checks_do_not_pile_up_in_front_of_a_parked_task() {
         world.stage.advance(MINUTE);
         tick(&world).await;
     }
-    assert_eq!(world.coordinator().store().pending_injections(task).unwrap().len(), 1);
+    assert_eq!(world.coordinator().store().mailbox().pending(task).unwrap().len(), 1);
 }
 
 /// MS-188: schedules, leases, journals, sessions and background tasks each keep time by its type.
@@ -295,15 +299,15 @@ async fn times_are_kept_by_their_types() {
     world.coordinator().add_schedule(monitor.clone()).await.unwrap();
     world.drive(task).await;
     let store = world.coordinator().store();
-    let next: jiff::Zoned = store.schedule(monitor.id).unwrap().unwrap().next_at.unwrap();
+    let next: jiff::Zoned = store.schedules().get(monitor.id).unwrap().unwrap().next_at.unwrap();
     assert_eq!(next.time_zone().iana_name(), Some("UTC"));
     let until: jiff::Timestamp = at("2026-11-15T08:00:30Z");
-    store.take_lease(world.session, "a", at(START), until).await.unwrap();
-    assert_eq!(store.lease(world.session).unwrap().unwrap().1, until);
+    store.leases().take(world.session, "a", at(START), until).await.unwrap();
+    assert_eq!(store.leases().holder(world.session).unwrap().unwrap().1, until);
     assert!(world.journal(task).iter().all(|record| record.at >= at(START)));
     let row = row(&world, task);
     assert_eq!((row.created_at, row.next_action_at.unwrap()), (at(START), next));
-    let scheduled = store.scheduled(task).unwrap().unwrap();
+    let scheduled = store.scheduler().get(task).unwrap().unwrap();
     assert_eq!(scheduled.due_at, Some(at("2026-11-15T08:01:00Z")));
 }
 
@@ -316,12 +320,12 @@ async fn the_clock_is_kept_by_a_loop() {
     now.created_at = at(START) - MINUTE;
     let stop = tokio_util::sync::CancellationToken::new();
     let coordinator = world.coordinator().clone();
-    let mut following = coordinator.store().mail_changes();
+    let mut following = coordinator.store().mailbox().changes();
     let see = async {
         coordinator.add_schedule(now.clone()).await.unwrap();
         world.stage.advance(MINUTE);
         coordinator.wake();
-        while coordinator.store().schedule(now.id).unwrap().unwrap().runs == 0 {
+        while coordinator.store().schedules().get(now.id).unwrap().unwrap().runs == 0 {
             following.look();
             tokio::select! {
                 changed = following.changed() => changed.unwrap(),

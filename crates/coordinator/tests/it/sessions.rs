@@ -121,7 +121,7 @@ async fn the_fourth_task_of_a_session_is_queued_with_its_place() {
     assert_eq!(places, [None, None, None, Some(1), Some(2)]);
     let tasks: Vec<_> = started.iter().map(|one| one.task).collect();
     assert_eq!(world.coordinator().ready().unwrap(), tasks[..3]);
-    let fourth = world.coordinator().store().scheduled(tasks[3]).unwrap().unwrap();
+    let fourth = world.coordinator().store().scheduler().get(tasks[3]).unwrap().unwrap();
     assert_eq!(fourth.status, SchedulerStatus::Queued);
     assert_eq!(world.status(tasks[3]), TaskStatus::Todo);
     let entries = world.coordinator().session_state(world.session).unwrap().tasks;
@@ -203,9 +203,13 @@ async fn simultaneous_messages_of_a_session_are_serialized() {
     let all = [handled.0.unwrap(), handled.1.unwrap(), handled.2.unwrap()];
     let started = all.iter().filter(|one| matches!(one, Handled::Started { .. })).count();
     assert_eq!(started, 1, "{all:?}");
-    assert_eq!(world.coordinator().store().tasks(&Filter::default()).unwrap().len(), 1);
+    assert_eq!(world.coordinator().store().tasks().list(&Filter::default()).unwrap().len(), 1);
     assert_eq!(world.stage.server.most_at_once(), 1);
-    assert_eq!(world.coordinator().store().lease(world.session).unwrap(), None, "given back");
+    assert_eq!(
+        world.coordinator().store().leases().holder(world.session).unwrap(),
+        None,
+        "given back"
+    );
 }
 
 /// Leases of the store that note when they are taken and given back.
@@ -224,7 +228,7 @@ impl Lease for Noted {
         Box::pin(async move {
             self.notes.lock().unwrap().push(format!("taken for {} s", ttl.as_secs()));
             let far = at("2026-11-16T08:00:00Z");
-            Ok(self.store.take_lease(session, owner, at(START), far).await?)
+            Ok(self.store.leases().take(session, owner, at(START), far).await?)
         })
     }
 
@@ -234,10 +238,10 @@ impl Lease for Noted {
         owner: &'a str,
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            let task = self.store.session(session)?.unwrap().active_task_id.unwrap();
-            let injected = self.store.pending_injections(task)?.len();
+            let task = self.store.sessions().get(session)?.unwrap().active_task_id.unwrap();
+            let injected = self.store.mailbox().pending(task)?.len();
             self.notes.lock().unwrap().push(format!("given back with {injected} injected"));
-            assert!(self.store.drop_lease(session, owner).await?);
+            assert!(self.store.leases().release(session, owner).await?);
             Ok(())
         })
     }
@@ -267,11 +271,13 @@ async fn a_lease_has_one_holder_and_an_end() {
     let world = World::routed("replies: []", NEW);
     let store = world.coordinator().store();
     let (now, later) = (at(START), at("2026-11-15T08:00:30Z"));
-    assert!(store.take_lease(world.session, "a", now, later).await.unwrap());
-    assert!(!store.take_lease(world.session, "b", now, later).await.unwrap());
-    assert!(!store.drop_lease(world.session, "b").await.unwrap());
-    assert!(store.take_lease(world.session, "b", later, at("2026-11-15T08:01:00Z")).await.unwrap());
-    assert!(!store.drop_lease(world.session, "a").await.unwrap(), "it is b's now");
+    assert!(store.leases().take(world.session, "a", now, later).await.unwrap());
+    assert!(!store.leases().take(world.session, "b", now, later).await.unwrap());
+    assert!(!store.leases().release(world.session, "b").await.unwrap());
+    assert!(
+        store.leases().take(world.session, "b", later, at("2026-11-15T08:01:00Z")).await.unwrap()
+    );
+    assert!(!store.leases().release(world.session, "a").await.unwrap(), "it is b's now");
     assert_eq!(Limits::default().session_lease, Duration::from_secs(30));
     assert!(Limits::default().router < Limits::default().session_lease);
 }
@@ -282,7 +288,7 @@ async fn a_session_that_stays_busy_is_handed_back() {
     let world = World::routed("replies: []", NEW);
     let store = world.coordinator().store();
     let far = at("2026-11-16T08:00:00Z");
-    assert!(store.take_lease(world.session, "somebody", at(START), far).await.unwrap());
+    assert!(store.leases().take(world.session, "somebody", at(START), far).await.unwrap());
     let limits = Limits { session_lease: Duration::from_millis(50), ..Limits::default() };
     let coordinator = world.coordinator().clone().with_limits(limits);
     let busy = coordinator.user_message_received(world.message("hello")).await.unwrap_err();
@@ -298,10 +304,10 @@ async fn a_repeated_command_starts_nothing() {
         world.coordinator().submit_command(command.clone(), Manner::default()).await.unwrap();
     let again = world.coordinator().submit_command(command, Manner::default()).await.unwrap();
     assert!(first.new && !again.new && first.task == again.task);
-    let row = world.coordinator().store().task(first.task).unwrap().unwrap();
+    let row = world.coordinator().store().tasks().get(first.task).unwrap().unwrap();
     assert!(row.workspace.ends_with(&format!("workspaces/{}", first.task)), "{}", row.workspace);
     assert!(std::path::Path::new(&row.workspace).is_dir());
     let other = world.task("another").await;
-    let other = world.coordinator().store().task(other).unwrap().unwrap();
+    let other = world.coordinator().store().tasks().get(other).unwrap().unwrap();
     assert_ne!(other.workspace, row.workspace, "two tasks, two workspaces");
 }

@@ -165,7 +165,7 @@ async fn a_retry_that_comes_again_retries_once() {
         let retry = control(task, TaskAction::Retry, "r1");
         world.coordinator().task_control_received(retry).await.unwrap();
     }
-    let row = world.coordinator().store().task(task).unwrap().unwrap();
+    let row = world.coordinator().store().tasks().get(task).unwrap().unwrap();
     assert_eq!((row.status, row.retry_count), (TaskStatus::Retrying, 1));
     assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
 }

@@ -86,11 +86,11 @@ impl World {
     }
 
     pub fn status(&self, task: TaskId) -> TaskStatus {
-        self.coordinator().store().task(task).unwrap().unwrap().status
+        self.coordinator().store().tasks().get(task).unwrap().unwrap().status
     }
 
     pub fn journal(&self, task: TaskId) -> Vec<Record> {
-        self.coordinator().store().journal(task).unwrap()
+        self.coordinator().store().journal().of(task).unwrap()
     }
 
     /// What was injected into a task, delivered or waiting.
@@ -99,7 +99,7 @@ impl World {
             Event::InjectionReceived(injection) => Some(injection.content),
             _ => None,
         });
-        let waiting = self.coordinator().store().pending_injections(task).unwrap();
+        let waiting = self.coordinator().store().mailbox().pending(task).unwrap();
         delivered.chain(waiting.into_iter().map(|one| one.content)).collect()
     }
 
@@ -117,7 +117,7 @@ impl World {
 
     /// Words for people, as they go out.
     pub fn told(&self) -> Vec<String> {
-        let waiting = self.coordinator().store().outgoing(10_000).unwrap().into_iter();
+        let waiting = self.coordinator().store().outbox().pending(10_000).unwrap().into_iter();
         let words = waiting.filter(|one| one.stream == OutStream::UserMessage).filter_map(|one| {
             let body: serde_json::Value = serde_json::from_str(&one.body).unwrap();
             // Updates of a task's status say which.

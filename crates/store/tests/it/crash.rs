@@ -58,7 +58,7 @@ async fn work(store: &Store) {
     new.root = task;
     new.command.command_id = CommandId::derived("crash", "command");
     new.command.session_id = SessionId::derived("crash", "session");
-    store.create_task(at(0), new).await.unwrap();
+    store.tasks().create(at(0), new).await.unwrap();
     say(format!("synced {task} 1 task_created"));
 
     let owner = store.own(task).await.unwrap();
@@ -73,11 +73,11 @@ async fn work(store: &Store) {
 
     for (index, text) in ["one", "two"].iter().enumerate() {
         let message = Injection::message(InjectionId::derived("crash", text), *text);
-        store.inject(task, message, at(4 + index as i64)).await.unwrap();
+        store.mailbox().inject(task, message, at(4 + index as i64)).await.unwrap();
         say(format!("injected {text}"));
     }
     let answer = Injection::answer(InjectionId::derived("crash", "answer"), asked.id, "blue");
-    store.inject(task, answer, at(6)).await.unwrap();
+    store.mailbox().inject(task, answer, at(6)).await.unwrap();
     say("injected blue");
     told("written", stream.drain(at(7)).await.unwrap());
 
@@ -132,16 +132,16 @@ fn run(dir: &Path, number: u64, phase: &str) -> Told {
 
 fn survivors(store: &Store) -> Vec<String> {
     let line = |record: Record| format!("{} {} {}", record.task, record.seq, record.event.kind());
-    store.events_since(0, 1000).unwrap().into_iter().map(line).collect()
+    store.journal().since(0, 1000).unwrap().into_iter().map(line).collect()
 }
 
 /// A message that was accepted is in the mailbox or in the journal, once.
 fn assert_mail(store: &Store, texts: &[String]) {
     let mut places: BTreeMap<String, u32> = BTreeMap::new();
-    for injection in store.pending_injections(task()).unwrap() {
+    for injection in store.mailbox().pending(task()).unwrap() {
         *places.entry(injection.content).or_default() += 1;
     }
-    for record in store.journal(task()).unwrap() {
+    for record in store.journal().of(task()).unwrap() {
         if let Event::InjectionReceived(injection) = record.event {
             *places.entry(injection.content).or_default() += 1;
         }
@@ -153,8 +153,8 @@ fn assert_mail(store: &Store, texts: &[String]) {
 }
 
 async fn assert_sound(store: &Store) {
-    assert_eq!(store.verify().unwrap(), []);
-    let journal = store.journal(task()).unwrap();
+    assert_eq!(store.projections().verify().unwrap(), []);
+    let journal = store.journal().of(task()).unwrap();
     let events = journal.iter().map(|record| (record.at, &record.event));
     let Some(_) = TaskState::fold(events).unwrap() else { return };
     let owner = store.own(task()).await.unwrap();

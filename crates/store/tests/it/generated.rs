@@ -20,7 +20,7 @@ use windlass_core::policy::{Class, Decision, Risk};
 use windlass_core::question::{Answer, Question, QuestionKind};
 use windlass_core::state::{Stage, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::{Difference, Filter, Level, Store, Which};
+use windlass_store::{Difference, Filter, Level, Store};
 
 use crate::world::{World, at, created_at, injection_id, request};
 
@@ -225,14 +225,14 @@ fn aside(detail: u8, amount: u16, at: Timestamp) -> Event {
 
 /// Everything that the projections answer.
 fn answers(store: &Store) -> String {
-    let tasks = store.tasks(&Filter::default()).unwrap();
+    let tasks = store.tasks().list(&Filter::default()).unwrap();
     let mut text = String::new();
     for row in tasks {
-        text += &format!("{row:#?}\n{:?}\n", store.session(row.session_id).unwrap());
-        text += &format!("{:?}\n", store.deliverables(row.id).unwrap());
-        text += &format!("{:?}\n", store.transitions(row.id).unwrap());
+        text += &format!("{row:#?}\n{:?}\n", store.sessions().get(row.session_id).unwrap());
+        text += &format!("{:?}\n", store.tasks().deliverables(row.id).unwrap());
+        text += &format!("{:?}\n", store.tasks().transitions(row.id).unwrap());
     }
-    text + &format!("{:?}\n", store.questions(Which::All).unwrap())
+    text + &format!("{:?}\n", store.questions().all().unwrap())
 }
 
 async fn check(choices: Vec<Choice>) {
@@ -243,7 +243,7 @@ async fn check(choices: Vec<Choice>) {
     for second in 0..2 {
         let created = created_at(at(second));
         let begun = Event::TaskCreated(Box::new(created.clone()));
-        let task = store.create_task(at(second), created).await.unwrap().task();
+        let task = store.tasks().create(at(second), created).await.unwrap().task();
         owners.push(store.own(task).await.unwrap());
         tasks.push((task, TaskState::begin(at(second), &begun).unwrap()));
     }
@@ -262,27 +262,27 @@ async fn check(choices: Vec<Choice>) {
     }
 
     for ((task, state), live) in tasks.iter().zip(&live) {
-        let journal = store.journal(*task).unwrap();
+        let journal = store.journal().of(*task).unwrap();
         assert_eq!(journal[1..], live[..], "what is read is what was appended");
         let events = journal.iter().map(|record| (record.at, &record.event));
         let replayed = TaskState::fold(events).unwrap().unwrap();
         assert_eq!(&replayed, state, "replay equals live");
-        let row = store.task(*task).unwrap().unwrap();
+        let row = store.tasks().get(*task).unwrap().unwrap();
         assert_eq!((row.status, row.reason), (state.status, state.reason));
         assert_eq!((row.axes, &row.plan, &row.error), (state.axes, &state.plan, &state.error));
         assert_eq!((row.cost_spent, row.retry_count), (state.cost_spent, state.retries));
         assert_eq!(row.usage.total_tokens, state.usage.total_tokens);
         let published: Vec<_> = state.deliverables.values().cloned().collect();
-        assert_eq!(store.deliverables(*task).unwrap(), published);
+        assert_eq!(store.tasks().deliverables(*task).unwrap(), published);
     }
-    let open = store.questions(Which::Open).unwrap().len();
+    let open = store.questions().open().unwrap().len();
     let live = tasks.iter().filter(|(_, state)| !state.status.is_terminal());
     assert_eq!(open, live.map(|(_, state)| state.open_questions.len()).sum::<usize>());
 
-    assert_eq!(store.verify().unwrap(), [], "kept projections equal rebuilt ones");
+    assert_eq!(store.projections().verify().unwrap(), [], "kept projections equal rebuilt ones");
     let before = answers(&store);
-    let total = store.events_since(0, usize::MAX).unwrap().len() as u64;
-    assert_eq!(store.rebuild().await.unwrap(), total);
+    let total = store.journal().since(0, usize::MAX).unwrap().len() as u64;
+    assert_eq!(store.projections().rebuild().await.unwrap(), total);
     assert_eq!(answers(&store), before, "a rebuild changes nothing");
     for owner in owners {
         // Nor does it take a task from its owner.
@@ -305,9 +305,9 @@ proptest! {
 async fn a_projection_that_was_tampered_with_is_found_and_mended() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created_at(at(0))).await.unwrap().task();
+    let task = store.tasks().create(at(0), created_at(at(0))).await.unwrap().task();
     let message = Injection::message(injection_id(), "still here");
-    store.inject(task, message, at(1)).await.unwrap();
+    store.mailbox().inject(task, message, at(1)).await.unwrap();
     let database = rusqlite::Connection::open(world.dir.path().join("windlass.db")).unwrap();
     database
         .execute_batch(
@@ -317,8 +317,9 @@ async fn a_projection_that_was_tampered_with_is_found_and_mended() {
          UPDATE sessions SET active_task_id = NULL",
         )
         .unwrap();
-    let said: Vec<_> = store.verify().unwrap().iter().map(Difference::to_string).collect();
-    let session = store.task(task).unwrap().unwrap().session_id;
+    let said: Vec<_> =
+        store.projections().verify().unwrap().iter().map(Difference::to_string).collect();
+    let session = store.tasks().get(task).unwrap().unwrap().session_id;
     assert_eq!(
         said,
         [
@@ -329,19 +330,19 @@ async fn a_projection_that_was_tampered_with_is_found_and_mended() {
             "`task_transitions` has `1`, of which the journal knows nothing".to_owned(),
         ]
     );
-    assert_eq!(store.rebuild().await.unwrap(), 1);
-    assert_eq!(store.verify().unwrap(), []);
-    assert_eq!(store.pending_injections(task).unwrap().len(), 1);
+    assert_eq!(store.projections().rebuild().await.unwrap(), 1);
+    assert_eq!(store.projections().verify().unwrap(), []);
+    assert_eq!(store.mailbox().pending(task).unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn an_event_of_a_later_program_is_an_error_that_names_its_place() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created_at(at(0))).await.unwrap().task();
+    let task = store.tasks().create(at(0), created_at(at(0))).await.unwrap().task();
     let database = rusqlite::Connection::open(world.dir.path().join("windlass.db")).unwrap();
     database.execute("UPDATE events SET v = 9", []).unwrap();
-    let error = store.journal(task).unwrap_err();
+    let error = store.journal().of(task).unwrap_err();
     assert_eq!(error.to_string(), "event 1 of the journal cannot be read");
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(source, "event `task_created` version 9 cannot be read");

@@ -10,7 +10,7 @@ use crate::world::{World, at, child_of, created, moved, reply, request};
 async fn what_was_appended_is_read_back_with_its_place_and_iteration() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
     let mut stream = owner.stream(task).unwrap();
     let events =
@@ -18,7 +18,7 @@ async fn what_was_appended_is_read_back_with_its_place_and_iteration() {
     let appended = stream.append(at(1), events, Level::Written).await.unwrap();
     let more = stream.append(at(2), vec![reply("b")], Level::Synced).await.unwrap();
 
-    let journal = store.journal(task).unwrap();
+    let journal = store.journal().of(task).unwrap();
     let told: Vec<_> = appended.into_iter().chain(more).collect();
     assert_eq!(journal[1..], told);
     let line = |record: &windlass_core::event::Record| {
@@ -34,11 +34,11 @@ async fn what_was_appended_is_read_back_with_its_place_and_iteration() {
     6 2 llm_response
     ");
     for seq in 0..journal.len() {
-        assert_eq!(store.events_after(task, seq as u64, 100).unwrap(), journal[seq..]);
+        assert_eq!(store.journal().after(task, seq as u64, 100).unwrap(), journal[seq..]);
         let pos = if seq == 0 { 0 } else { journal[seq - 1].pos };
-        assert_eq!(store.events_since(pos, 100).unwrap(), journal[seq..]);
+        assert_eq!(store.journal().since(pos, 100).unwrap(), journal[seq..]);
     }
-    assert_eq!(store.events_after(task, 1, 2).unwrap(), journal[1..3]);
+    assert_eq!(store.journal().after(task, 1, 2).unwrap(), journal[1..3]);
 }
 
 #[tokio::test]
@@ -47,16 +47,16 @@ async fn a_repeated_command_creates_nothing_and_names_the_first_task() {
     let store = world.open();
     let first = created();
     let task = first.command.task_id;
-    assert_eq!(store.create_task(at(0), first.clone()).await.unwrap(), Created::New(task));
+    assert_eq!(store.tasks().create(at(0), first.clone()).await.unwrap(), Created::New(task));
     let mut again = created();
     again.command.command_id = first.command.command_id;
-    assert_eq!(store.create_task(at(1), again).await.unwrap(), Created::Already(task));
-    assert_eq!(store.tasks(&Default::default()).unwrap().len(), 1);
+    assert_eq!(store.tasks().create(at(1), again).await.unwrap(), Created::Already(task));
+    assert_eq!(store.tasks().list(&Default::default()).unwrap().len(), 1);
 
     let mut other = created();
     other.command.task_id = task;
     other.root = task;
-    let error = store.create_task(at(1), other).await.unwrap_err();
+    let error = store.tasks().create(at(1), other).await.unwrap_err();
     assert!(matches!(error, Error::TaskExists(id) if id == task));
 }
 
@@ -64,7 +64,7 @@ async fn a_repeated_command_creates_nothing_and_names_the_first_task() {
 async fn children_append_beside_their_parent_under_one_owner() {
     let world = World::new();
     let store = world.open();
-    let root = store.create_task(at(0), created()).await.unwrap().task();
+    let root = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(root).await.unwrap();
     let child = owner.create_child(at(1), child_of(root, root)).await.unwrap().task();
     let mut parents = owner.stream(root).unwrap();
@@ -80,9 +80,9 @@ async fn children_append_beside_their_parent_under_one_owner() {
         format!("task `{root}` is driven by process {pid}")
     });
     drop(owner);
-    assert!(store.driven(child).unwrap().is_some());
+    assert!(store.driving_process(child).unwrap().is_some());
     drop((parents, childs));
-    assert_eq!(store.driven(root).unwrap(), None);
+    assert_eq!(store.driving_process(root).unwrap(), None);
     store.own(child).await.unwrap();
 }
 
@@ -91,7 +91,7 @@ async fn children_append_beside_their_parent_under_one_owner() {
 async fn an_append_with_an_illegal_move_is_refused_whole() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
     let events = vec![request(), moved(TaskStatus::Todo, TaskStatus::Done)];
     let error = owner.append(at(1), events, Level::Written).await.unwrap_err();
@@ -100,5 +100,5 @@ async fn an_append_with_an_illegal_move_is_refused_whole() {
     let again = vec![Event::TaskCreated(Box::new(created()))];
     let error = owner.append(at(1), again, Level::Written).await.unwrap_err();
     assert!(matches!(error, Error::SecondBeginning(_)));
-    assert_eq!(store.journal(task).unwrap().len(), 1);
+    assert_eq!(store.journal().of(task).unwrap().len(), 1);
 }

@@ -6,15 +6,13 @@ use windlass_core::id::TaskId;
 use windlass_core::injection::{Control, Injection, MAX_INJECTION_BYTES};
 use windlass_core::question::QuestionKind;
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::{
-    Accepted, Error, Level, MAX_WAITING, QuestionState, RESERVED_WAITING, Store, Which,
-};
+use windlass_store::{Accepted, Error, Level, MAX_WAITING, QuestionState, RESERVED_WAITING, Store};
 
 use crate::outbox::result;
 use crate::world::{World, at, created, injection_id, moved, question};
 
 async fn task(store: &Store) -> TaskId {
-    store.create_task(at(0), created()).await.unwrap().task()
+    store.tasks().create(at(0), created()).await.unwrap().task()
 }
 
 fn lines(records: &[Record]) -> String {
@@ -36,12 +34,12 @@ async fn messages_are_delivered_once_and_in_order() {
     let task = task(&store).await;
     for text in ["one", "two", "three"] {
         let message = Injection::message(injection_id(), text);
-        let accepted = store.inject(task, message.clone(), at(1)).await.unwrap();
+        let accepted = store.mailbox().inject(task, message.clone(), at(1)).await.unwrap();
         assert_eq!(accepted, Accepted::New);
-        let again = store.inject(task, message, at(2)).await.unwrap();
+        let again = store.mailbox().inject(task, message, at(2)).await.unwrap();
         assert_eq!(again, Accepted::Already);
     }
-    assert_eq!(store.pending_injections(task).unwrap().len(), 3);
+    assert_eq!(store.mailbox().pending(task).unwrap().len(), 3);
     let owner = store.own(task).await.unwrap();
     let mut stream = owner.stream(task).unwrap();
     let drained = stream.drain(at(3)).await.unwrap();
@@ -50,9 +48,9 @@ async fn messages_are_delivered_once_and_in_order() {
     injection: two
     injection: three
     ");
-    assert_eq!(store.journal(task).unwrap()[1..], drained);
+    assert_eq!(store.journal().of(task).unwrap()[1..], drained);
     assert!(stream.drain(at(4)).await.unwrap().is_empty());
-    assert!(!store.has_mail(task).unwrap());
+    assert!(!store.mailbox().has_mail(task).unwrap());
 }
 
 #[tokio::test]
@@ -66,27 +64,27 @@ async fn an_answer_answers_its_question_and_a_second_hears_the_first() {
     let allowed = question(QuestionKind::Permission);
     let events = vec![Event::QuestionAsked(asked.clone()), Event::QuestionAsked(allowed.clone())];
     stream.append(at(1), events, Level::Synced).await.unwrap();
-    assert_eq!(store.questions(Which::Open).unwrap().len(), 2);
+    assert_eq!(store.questions().open().unwrap().len(), 2);
 
     let answer = |id, text: &str| Injection::answer(injection_id(), id, text).from("ann");
-    store.inject(task, answer(asked.id, "blue"), at(2)).await.unwrap();
+    store.mailbox().inject(task, answer(asked.id, "blue"), at(2)).await.unwrap();
     let said = format!("question `{}` was answered by `ann` at {}: blue", asked.id, at(2));
-    let second = store.inject(task, answer(asked.id, "red"), at(3)).await.unwrap_err();
+    let second = store.mailbox().inject(task, answer(asked.id, "red"), at(3)).await.unwrap_err();
     assert_eq!(second.to_string(), said);
-    let state = store.question(asked.id).unwrap().unwrap().state;
+    let state = store.questions().get(asked.id).unwrap().unwrap().state;
     assert!(matches!(state, QuestionState::Waiting(answer) if answer.text == "blue"));
-    assert_eq!(store.questions(Which::Open).unwrap().len(), 1);
+    assert_eq!(store.questions().open().unwrap().len(), 1);
 
-    store.inject(task, answer(allowed.id, "Allow"), at(4)).await.unwrap();
+    store.mailbox().inject(task, answer(allowed.id, "Allow"), at(4)).await.unwrap();
     let drained = stream.drain(at(5)).await.unwrap();
     insta::assert_snapshot!(lines(&drained), @r"
     answer by ann: blue
     injection: blue
     answer by ann: Allow
     ");
-    let third = store.inject(task, answer(asked.id, "red"), at(6)).await.unwrap_err();
+    let third = store.mailbox().inject(task, answer(asked.id, "red"), at(6)).await.unwrap_err();
     assert_eq!(third.to_string(), said);
-    let state = store.question(asked.id).unwrap().unwrap().state;
+    let state = store.questions().get(asked.id).unwrap().unwrap().state;
     assert!(matches!(state, QuestionState::Answered(answer) if answer.at == at(2)));
 }
 
@@ -99,16 +97,16 @@ async fn an_answer_to_no_open_question_is_refused_or_kept_as_words() {
     let mut stream = owner.stream(task).unwrap();
     let asked = question(QuestionKind::AskUser);
     let answer = |text: &str| Injection::answer(injection_id(), asked.id, text);
-    let unknown = store.inject(task, answer("early"), at(1)).await.unwrap_err();
+    let unknown = store.mailbox().inject(task, answer("early"), at(1)).await.unwrap_err();
     assert_eq!(unknown.to_string(), format!("there is no question `{}`", asked.id));
 
     stream.append(at(1), vec![Event::QuestionAsked(asked.clone())], Level::Written).await.unwrap();
-    store.inject(task, answer("just too late"), at(2)).await.unwrap();
+    store.mailbox().inject(task, answer("just too late"), at(2)).await.unwrap();
     let closed = QuestionClosed { question: asked.id, reason: "not needed".to_owned() };
     stream.append(at(3), vec![Event::QuestionClosed(closed)], Level::Written).await.unwrap();
     let drained = stream.drain(at(4)).await.unwrap();
     insta::assert_snapshot!(lines(&drained), @"injection: just too late");
-    let refused = store.inject(task, answer("late"), at(5)).await.unwrap_err();
+    let refused = store.mailbox().inject(task, answer("late"), at(5)).await.unwrap_err();
     assert_eq!(refused.to_string(), format!("question `{}` is closed: not needed", asked.id));
 }
 
@@ -119,12 +117,12 @@ async fn unknown_and_ended_tasks_take_no_messages() {
     let task = task(&store).await;
     let message = || Injection::message(injection_id(), "hello");
     let nobody = TaskId::new(at(0));
-    let error = store.inject(nobody, message(), at(1)).await.unwrap_err();
+    let error = store.mailbox().inject(nobody, message(), at(1)).await.unwrap_err();
     assert_eq!(error.to_string(), format!("there is no task `{nobody}`"));
     let owner = store.own(task).await.unwrap();
     let cancelled = vec![moved(TaskStatus::Todo, TaskStatus::Cancelled)];
     owner.append(at(1), cancelled, Level::Written).await.unwrap();
-    let error = store.inject(task, message(), at(1)).await.unwrap_err();
+    let error = store.mailbox().inject(task, message(), at(1)).await.unwrap_err();
     assert_eq!(error.to_string(), format!("task `{task}` is `cancelled`"));
 }
 
@@ -134,30 +132,34 @@ async fn a_mailbox_is_bounded_and_still_takes_a_cancel() {
     let store = world.open();
     let task = task(&store).await;
     let long = Injection::message(injection_id(), "x".repeat(MAX_INJECTION_BYTES + 1));
-    let error = store.inject(task, long, at(1)).await.unwrap_err();
+    let error = store.mailbox().inject(task, long, at(1)).await.unwrap_err();
     assert_eq!(error.to_string(), "a message of 262145 bytes is over the limit of 262144");
     let whole = Injection::message(injection_id(), "x".repeat(MAX_INJECTION_BYTES));
-    store.inject(task, whole, at(1)).await.unwrap();
+    store.mailbox().inject(task, whole, at(1)).await.unwrap();
 
     let mut sending = tokio::task::JoinSet::new();
     for _ in 1..MAX_WAITING {
         let store = store.clone();
         sending.spawn(async move {
-            store.inject(task, Injection::message(injection_id(), "x"), at(1)).await.unwrap();
+            store
+                .mailbox()
+                .inject(task, Injection::message(injection_id(), "x"), at(1))
+                .await
+                .unwrap();
         });
     }
     sending.join_all().await;
-    let error = store.inject(task, Injection::message(injection_id(), "x"), at(1)).await;
+    let error = store.mailbox().inject(task, Injection::message(injection_id(), "x"), at(1)).await;
     assert_eq!(
         error.unwrap_err().to_string(),
         format!("task `{task}` has 1000 messages waiting, which is the limit")
     );
     for _ in 0..RESERVED_WAITING {
         let cancel = Injection::control(injection_id(), Control::Cancel { reason: None });
-        store.inject(task, cancel, at(1)).await.unwrap();
+        store.mailbox().inject(task, cancel, at(1)).await.unwrap();
     }
     let cancel = Injection::control(injection_id(), Control::Cancel { reason: None });
-    let error = store.inject(task, cancel, at(1)).await.unwrap_err();
+    let error = store.mailbox().inject(task, cancel, at(1)).await.unwrap_err();
     assert!(matches!(error, Error::MailboxFull { limit: 1100, .. }));
     let owner = store.own(task).await.unwrap();
     assert_eq!(owner.stream(task).unwrap().drain(at(2)).await.unwrap().len(), 1100);
@@ -168,11 +170,15 @@ async fn a_mailbox_is_bounded_and_still_takes_a_cancel() {
 async fn a_task_with_unread_mail_cannot_finish() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
     let running = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
     owner.append(at(1), running, Level::Written).await.unwrap();
-    store.inject(task, Injection::message(injection_id(), "one more thing"), at(2)).await.unwrap();
+    store
+        .mailbox()
+        .inject(task, Injection::message(injection_id(), "one more thing"), at(2))
+        .await
+        .unwrap();
     let (from, to, reason) = (TaskStatus::Running, TaskStatus::Done, StatusReason::Finished);
     let done = || vec![Event::StatusChanged(StatusChanged::new(from, to, reason))];
     let refused = owner.append(at(3), done(), Level::Synced).await.unwrap_err();
@@ -180,7 +186,10 @@ async fn a_task_with_unread_mail_cannot_finish() {
     owner.stream(task).unwrap().drain(at(4)).await.unwrap();
     owner.append(at(5), done(), Level::Synced).await.unwrap();
     let late = Injection::message(injection_id(), "too late");
-    assert!(matches!(store.inject(task, late, at(6)).await, Err(Error::TaskEnded { .. })));
+    assert!(matches!(
+        store.mailbox().inject(task, late, at(6)).await,
+        Err(Error::TaskEnded { .. })
+    ));
 }
 
 /// ES-018: a segment does not end waiting for an answer that lies in the mailbox.
@@ -189,14 +198,14 @@ async fn a_task_whose_answer_waits_cannot_end_blocked() {
     let world = World::new();
     let store = world.open();
     let created = created();
-    let task = store.create_task(at(0), created.clone()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created.clone()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
     let asked = question(QuestionKind::AskUser);
     let events =
         vec![moved(TaskStatus::Todo, TaskStatus::Running), Event::QuestionAsked(asked.clone())];
     owner.append(at(1), events, Level::Written).await.unwrap();
     let answer = Injection::answer(injection_id(), asked.id, "blue");
-    store.inject(task, answer, at(2)).await.unwrap();
+    store.mailbox().inject(task, answer, at(2)).await.unwrap();
     let blocked = || {
         vec![
             moved(TaskStatus::Running, TaskStatus::Blocked),

@@ -18,10 +18,10 @@ async fn the_best_fitting_memory_comes_first() {
         "tests of the parser are flaky on slow machines",
         "parsing dates: the parser takes ISO dates only, the parser refuses others",
     ] {
-        store.add_memory(at(0), memory(text)).await.unwrap();
+        store.memories().add(at(0), memory(text)).await.unwrap();
     }
     let texts = |query: &str| -> Vec<String> {
-        store.search_memories(query, 5).unwrap().into_iter().map(|found| found.text).collect()
+        store.memories().search(query, 5).unwrap().into_iter().map(|found| found.text).collect()
     };
     assert_eq!(texts("parsers")[0], texts("parser")[0]);
     assert!(texts("parser date").first().unwrap().starts_with("parsing dates"));
@@ -35,6 +35,6 @@ fn any_text_is_a_legal_query() {
     let world = World::new();
     let store = world.open();
     proptest!(|(query in ".{0,40}")| {
-        store.search_memories(&query, 3).unwrap();
+        store.memories().search(&query, 3).unwrap();
     });
 }

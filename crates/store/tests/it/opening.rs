@@ -42,10 +42,10 @@ fn a_directory_with_other_things_in_it_keeps_its_mode() {
 async fn what_was_stored_is_there_after_reopening() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
-    let before = store.journal(task).unwrap();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
+    let before = store.journal().of(task).unwrap();
     drop(store);
-    assert_eq!(world.open().journal(task).unwrap(), before);
+    assert_eq!(world.open().journal().of(task).unwrap(), before);
 }
 
 #[test]
@@ -135,7 +135,7 @@ async fn a_damaged_database_is_named_so() {
     let world = World::new();
     let store = world.open();
     for _ in 0..50 {
-        store.create_task(at(0), created()).await.unwrap();
+        store.tasks().create(at(0), created()).await.unwrap();
     }
     drop(store);
     let path = world.dir.path().join("windlass.db");
@@ -145,7 +145,7 @@ async fn a_damaged_database_is_named_so() {
     fs::write(&path, bytes).unwrap();
     let error = match Store::open(world.dir.path(), Options::default()) {
         Err(error) => error,
-        Ok(store) => store.tasks(&Default::default()).unwrap_err(),
+        Ok(store) => store.tasks().list(&Default::default()).unwrap_err(),
     };
     assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
 }
@@ -159,7 +159,7 @@ async fn a_cut_database_is_named_damaged() {
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     let error = match Store::open(world.dir.path(), Options::default()) {
         Err(error) => error,
-        Ok(store) => store.tasks(&Default::default()).unwrap_err(),
+        Ok(store) => store.tasks().list(&Default::default()).unwrap_err(),
     };
     assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
 }
@@ -178,7 +178,7 @@ async fn a_full_store_fails_the_writer_and_loses_nothing() {
     let world = World::new();
     let task = {
         let store = world.open();
-        store.create_task(at(0), created()).await.unwrap().task()
+        store.tasks().create(at(0), created()).await.unwrap().task()
     };
     let options = Options { max_pages: Some(90), ..Options::default() };
     let store = Store::open(world.dir.path(), options).unwrap();
@@ -193,14 +193,14 @@ async fn a_full_store_fails_the_writer_and_loses_nothing() {
         assert!(kept < 200, "the limit was never met");
     };
     assert!(matches!(error, Error::Full { .. }), "{error:?}");
-    assert_eq!(store.journal(task).unwrap().len(), kept);
-    assert!(store.verify().unwrap().is_empty());
+    assert_eq!(store.journal().of(task).unwrap().len(), kept);
+    assert!(store.projections().verify().unwrap().is_empty());
     // The writer goes on: what still fits is taken, and with room again everything is.
     drop((owner, store));
     let store = world.open();
     let owner = store.own(task).await.unwrap();
     owner.append(at(2), vec![reply("z")], Level::Synced).await.unwrap();
-    assert_eq!(store.journal(task).unwrap().len(), kept + 1);
+    assert_eq!(store.journal().of(task).unwrap().len(), kept + 1);
 }
 
 /// Opens the directory as somebody who is bound by file permissions, and returns what was said.

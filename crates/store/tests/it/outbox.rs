@@ -11,7 +11,7 @@ use crate::world::{World, at, created, injection_id, moved, question};
 
 async fn service_task(store: &Store) -> (TaskCreated, Owner) {
     let created = TaskCreated { driver: Driver::Service, ..created() };
-    let task = store.create_task(at(0), created.clone()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created.clone()).await.unwrap().task();
     (created, store.own(task).await.unwrap())
 }
 
@@ -38,7 +38,7 @@ fn parked(reason: StatusReason) -> Event {
 }
 
 fn told(store: &Store, stream: OutStream) -> Vec<serde_json::Value> {
-    let all = store.outgoing(100).unwrap().into_iter();
+    let all = store.outbox().pending(100).unwrap().into_iter();
     let of = all.filter(|one| one.stream == stream);
     of.map(|one| serde_json::from_str(&one.body).unwrap()).collect()
 }
@@ -72,23 +72,23 @@ async fn results_questions_and_status_updates_are_written_with_their_events() {
     let updates = told(&store, OutStream::UserMessage);
     assert_eq!(updates.iter().map(|one| &one["status"]).collect::<Vec<_>>(), ["running", "done"]);
 
-    let all = store.outgoing(100).unwrap();
+    let all = store.outbox().pending(100).unwrap();
     assert!(all.iter().all(|one| one.command_id.as_deref() == Some(&command)));
     let keys: std::collections::HashSet<_> = all.iter().map(|one| &one.key).collect();
     assert_eq!(keys.len(), all.len(), "each has a key of its own");
-    store.published(all.iter().map(|one| one.id).collect()).await.unwrap();
-    assert!(store.outgoing(100).unwrap().is_empty());
+    store.outbox().remove(all.iter().map(|one| one.id).collect()).await.unwrap();
+    assert!(store.outbox().pending(100).unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_foreground_task_and_a_segment_that_is_handed_back_tell_nothing() {
     let world = World::new();
     let store = world.open();
-    let foreground = store.create_task(at(0), created()).await.unwrap().task();
+    let foreground = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(foreground).await.unwrap();
     let running = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
     owner.append(at(1), running.clone(), Level::Written).await.unwrap();
-    assert!(store.outgoing(100).unwrap().is_empty());
+    assert!(store.outbox().pending(100).unwrap().is_empty());
 
     let (created, owner) = service_task(&store).await;
     owner.append(at(1), running, Level::Written).await.unwrap();
@@ -96,7 +96,7 @@ async fn a_foreground_task_and_a_segment_that_is_handed_back_tell_nothing() {
     owner.append(at(2), paused, Level::Synced).await.unwrap();
     assert!(told(&store, OutStream::TaskResult).is_empty());
     assert_eq!(
-        store.ready_tasks(at(9), 3, 10).unwrap(),
+        store.scheduler().ready_tasks(at(9), 3, 10).unwrap(),
         [created.command.task_id],
         "another takes it up"
     );
@@ -123,24 +123,24 @@ async fn a_parked_task_is_ready_when_what_it_waits_for_has_come() {
     let store = world.open();
     let (created, owner) = service_task(&store).await;
     let task = created.command.task_id;
-    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [task], "never started");
+    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [task], "never started");
     owner
         .append(at(1), vec![moved(TaskStatus::Todo, TaskStatus::Running)], Level::Written)
         .await
         .unwrap();
-    assert!(store.ready_tasks(at(9), 3, 10).unwrap().is_empty());
-    assert_eq!(store.running_tasks().unwrap(), [task]);
+    assert!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap().is_empty());
+    assert_eq!(store.scheduler().running_tasks().unwrap(), [task]);
 
     owner.append(at(2), vec![parked(StatusReason::User)], Level::Written).await.unwrap();
-    store.inject(task, Injection::message(injection_id(), "hello"), at(3)).await.unwrap();
-    assert!(store.ready_tasks(at(9), 3, 10).unwrap().is_empty(), "a person paused it");
+    store.mailbox().inject(task, Injection::message(injection_id(), "hello"), at(3)).await.unwrap();
+    assert!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap().is_empty(), "a person paused it");
     let resume = Injection::control(injection_id(), Control::Resume);
-    store.inject(task, resume, at(4)).await.unwrap();
-    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [task]);
+    store.mailbox().inject(task, resume, at(4)).await.unwrap();
+    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [task]);
 
     // A process takes the mail in and dies: the journal still says that it is to go on.
     owner.stream(task).unwrap().drain(at(5)).await.unwrap();
-    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [task]);
+    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [task]);
 }
 
 #[tokio::test]
@@ -156,14 +156,17 @@ async fn a_blocked_task_is_ready_when_its_question_is_answered() {
     let begun = moved(TaskStatus::Todo, TaskStatus::Running);
     let events = vec![begun, Event::QuestionAsked(asked.clone()), blocked];
     owner.append(at(1), events, Level::Written).await.unwrap();
-    store.inject(task, Injection::message(injection_id(), "hello"), at(2)).await.unwrap();
-    assert!(store.ready_tasks(at(9), 3, 10).unwrap().is_empty(), "a message is no answer");
+    store.mailbox().inject(task, Injection::message(injection_id(), "hello"), at(2)).await.unwrap();
+    assert!(
+        store.scheduler().ready_tasks(at(9), 3, 10).unwrap().is_empty(),
+        "a message is no answer"
+    );
     let answer = Injection::answer(injection_id(), asked.id, "red");
-    store.inject(task, answer, at(3)).await.unwrap();
-    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [task]);
+    store.mailbox().inject(task, answer, at(3)).await.unwrap();
+    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [task]);
     owner.stream(task).unwrap().drain(at(4)).await.unwrap();
     assert_eq!(
-        store.ready_tasks(at(9), 3, 10).unwrap(),
+        store.scheduler().ready_tasks(at(9), 3, 10).unwrap(),
         [task],
         "and still when a process died over it"
     );
@@ -177,14 +180,14 @@ async fn a_task_that_waits_for_another_is_not_ready() {
     let blockers = vec![first.command.task_id];
     let second =
         TaskCreated { driver: Driver::Service, dependency_blockers: blockers, ..created() };
-    let second = store.create_task(at(1), second).await.unwrap().task();
-    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [first.command.task_id]);
+    let second = store.tasks().create(at(1), second).await.unwrap().task();
+    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [first.command.task_id]);
     let done = vec![
         moved(TaskStatus::Todo, TaskStatus::Running),
         moved(TaskStatus::Running, TaskStatus::Done),
     ];
     owner.append(at(2), done, Level::Written).await.unwrap();
-    assert_eq!(store.ready_tasks(at(9), 3, 10).unwrap(), [second]);
+    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [second]);
 }
 
 #[tokio::test]
@@ -198,8 +201,8 @@ async fn a_stream_keeps_about_as_many_entries_as_it_may() {
         stream: OutStream::TaskResult,
         body: number.to_string(),
     };
-    store.bus_publish((0..1000).map(message).collect(), 10, at(0)).await.unwrap();
-    let kept = store.bus_read(OutStream::TaskResult.as_str(), 0, 1000).unwrap();
+    store.bus().publish((0..1000).map(message).collect(), 10, at(0)).await.unwrap();
+    let kept = store.bus().read(OutStream::TaskResult.as_str(), 0, 1000).unwrap();
     assert!((10..300).contains(&kept.len()), "{}", kept.len());
     assert_eq!(kept.last().unwrap().body, "999", "the newest stay");
 }

@@ -160,7 +160,7 @@ async fn files_are_cleaned_after_seven_days() {
 async fn a_task_goes_on_without_its_outputs() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let bytes = vec![b'x'; MAX_OUTPUT_SIZE + 1];
     let origin = Origin { task: Some(task), ..origin("cmd_abc123", Stream::Stdout) };
     store.outputs().store_output(origin, at(0), &bytes).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_task_goes_on_without_its_outputs() {
     let store = world.open();
     let owner = store.own(task).await.unwrap();
     owner.append(at(1), vec![request()], Level::Synced).await.unwrap();
-    assert_eq!(store.journal(task).unwrap().len(), 2);
+    assert_eq!(store.journal().of(task).unwrap().len(), 2);
     let gone = store.outputs().open_output("cmd_abc123", Stream::Stdout);
     assert!(matches!(gone, Err(Error::UnknownOutput(_))));
 }

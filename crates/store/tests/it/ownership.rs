@@ -10,12 +10,12 @@ use crate::world::{World, at, child_of, created, request};
 async fn of_two_processes_one_drives_and_the_other_says_who_does() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
-    assert_eq!(store.driven(task).unwrap(), None);
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
+    assert_eq!(store.driving_process(task).unwrap(), None);
     let mut other = Other::obeying(world.dir.path());
     assert_eq!(other.ask(&format!("own {task}")), "owned 1");
     let pid = other.child.id();
-    assert_eq!(store.driven(task).unwrap(), Some(pid));
+    assert_eq!(store.driving_process(task).unwrap(), Some(pid));
     let error = store.own(task).await.err().unwrap();
     assert_eq!(error.to_string(), format!("task `{task}` is driven by process {pid}"));
 
@@ -30,12 +30,12 @@ async fn of_two_processes_one_drives_and_the_other_says_who_does() {
 async fn a_killed_owner_leaves_the_task_free() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let mut other = Other::obeying(world.dir.path());
     assert_eq!(other.ask(&format!("own {task}")), "owned 1");
     assert_eq!(other.ask("append"), "appended 2");
     other.kill();
-    assert_eq!(store.driven(task).unwrap(), None);
+    assert_eq!(store.driving_process(task).unwrap(), None);
     let owner = store.own(task).await.unwrap();
     assert_eq!(owner.append(at(1), vec![request()], Level::Written).await.unwrap()[0].seq, 3);
 }
@@ -44,7 +44,7 @@ async fn a_killed_owner_leaves_the_task_free() {
 async fn a_stopped_owner_that_was_superseded_and_wakes_cannot_write() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let mut other = Other::obeying(world.dir.path());
     assert_eq!(other.ask(&format!("own {task}")), "owned 1");
     let pid = Pid::from_child(&other.child);
@@ -54,26 +54,26 @@ async fn a_stopped_owner_that_was_superseded_and_wakes_cannot_write() {
     // A stopped process keeps its lock, so that only an explicit takeover gets past it.
     assert!(matches!(store.own(task).await, Err(Error::Driven { .. })));
     let owner = store.take_over(task).await.unwrap();
-    assert_eq!(store.driven(task).unwrap(), Some(std::process::id()));
+    assert_eq!(store.driving_process(task).unwrap(), Some(std::process::id()));
     owner.append(at(1), vec![request()], Level::Synced).await.unwrap();
 
     kill_process(pid, Signal::CONT).unwrap();
     assert_eq!(other.ask("append"), format!("task `{task}` was taken over by another process"));
-    assert_eq!(store.journal(task).unwrap().len(), 2);
+    assert_eq!(store.journal().of(task).unwrap().len(), 2);
     // Nor does its letting go free what is not its any more.
     assert_eq!(other.ask("release"), "released");
-    assert_eq!(store.driven(task).unwrap(), Some(std::process::id()));
+    assert_eq!(store.driving_process(task).unwrap(), Some(std::process::id()));
     owner.append(at(2), vec![request()], Level::Written).await.unwrap();
     drop(owner);
-    assert_eq!(store.driven(task).unwrap(), None);
+    assert_eq!(store.driving_process(task).unwrap(), None);
 }
 
 #[tokio::test]
 async fn an_owner_writes_to_no_other_tree() {
     let world = World::new();
     let store = world.open();
-    let ours = store.create_task(at(0), created()).await.unwrap().task();
-    let theirs = store.create_task(at(0), created()).await.unwrap().task();
+    let ours = store.tasks().create(at(0), created()).await.unwrap().task();
+    let theirs = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(ours).await.unwrap();
     let error = owner.append_to(theirs, at(1), vec![request()], Level::Written).await;
     assert!(matches!(error, Err(Error::NotOurs { .. })));
@@ -87,18 +87,18 @@ async fn an_owner_writes_to_no_other_tree() {
 async fn many_at_once_get_one_owner_between_them() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     for _ in 0..20 {
         let mut attempts = tokio::task::JoinSet::new();
         for _ in 0..8 {
             let store = store.clone();
             attempts.spawn(async move {
-                let _ = store.driven(task).unwrap();
+                let _ = store.driving_process(task).unwrap();
                 store.own(task).await
             });
         }
         let owned = attempts.join_all().await;
         assert_eq!(owned.iter().filter(|owner| owner.is_ok()).count(), 1);
     }
-    assert_eq!(store.task(task).unwrap().unwrap().epoch, 20);
+    assert_eq!(store.tasks().get(task).unwrap().unwrap().epoch, 20);
 }

@@ -136,7 +136,7 @@ async fn obey(dir: &Path) {
             }
             "inject" => {
                 let message = Injection::message(injection_id(), words[2..].join(" "));
-                store.inject(task(1), message, at(9)).await.unwrap();
+                store.mailbox().inject(task(1), message, at(9)).await.unwrap();
                 say("accepted");
             }
             "release" => {

@@ -5,7 +5,7 @@ use windlass_core::event::{Driver, Event};
 use windlass_core::id::TaskId;
 use windlass_core::status::TaskStatus::{Done, Failed, Paused, Retrying, Running, Todo};
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::{Error, Filter, Level, Runtime, Store};
+use windlass_store::{Error, Filter, Level, RuntimeRow, Store};
 
 use crate::world::{World, at, child_of, created, created_at, moved, reply};
 
@@ -25,8 +25,8 @@ async fn a_task_row_follows_its_journal() {
     let mut first = created();
     first.cost_budget = Some(2.5);
     first.command.goal = "fix the build\nthen rest".to_owned();
-    let task = store.create_task(at(0), first).await.unwrap().task();
-    let row = store.task(task).unwrap().unwrap();
+    let task = store.tasks().create(at(0), first).await.unwrap().task();
+    let row = store.tasks().get(task).unwrap().unwrap();
     assert_eq!((row.status, row.retry_count, row.max_retries), (Todo, 0, 3));
     assert_eq!((row.cost_budget, row.cost_spent), (Some(2.5), 0.0));
     assert_eq!((row.created_at, row.started_at, row.completed_at), (at(0), None, None));
@@ -34,18 +34,23 @@ async fn a_task_row_follows_its_journal() {
 
     let moves = [(Todo, Running), (Running, Failed)];
     move_to(&store, task, &moves).await;
-    assert_eq!(store.task(task).unwrap().unwrap().completed_at, Some(at(11)));
+    assert_eq!(store.tasks().get(task).unwrap().unwrap().completed_at, Some(at(11)));
     move_to(&store, task, &[(Failed, Retrying), (Retrying, Running), (Running, Paused)]).await;
     let owner = store.own(task).await.unwrap();
     owner.append(at(20), vec![reply("a"), reply("b")], Level::Written).await.unwrap();
-    let row = store.task(task).unwrap().unwrap();
+    let row = store.tasks().get(task).unwrap().unwrap();
     assert_eq!((row.status, row.reason, row.retry_count), (Paused, StatusReason::User, 1));
     assert_eq!((row.started_at, row.completed_at), (Some(at(10)), None));
     assert_eq!((row.paused_at, row.updated_at), (Some(at(12)), at(20)));
     assert_eq!((row.turns, row.cost_spent, row.usage.total_tokens), (2, 0.5, 30));
     assert_eq!(row.last_seq, 8);
-    let moves: Vec<_> =
-        store.transitions(task).unwrap().iter().map(|m| format!("{} → {}", m.from, m.to)).collect();
+    let moves: Vec<_> = store
+        .tasks()
+        .transitions(task)
+        .unwrap()
+        .iter()
+        .map(|m| format!("{} → {}", m.from, m.to))
+        .collect();
     insta::assert_snapshot!(moves.join("\n"), @r"
     todo → running
     running → failed
@@ -66,13 +71,13 @@ async fn a_list_holds_the_tasks_that_fit_the_newest_first() {
             created.driver = Driver::Service;
             created.workspace = "/elsewhere".to_owned();
         }
-        ids.push(store.create_task(at(second), created).await.unwrap().task());
+        ids.push(store.tasks().create(at(second), created).await.unwrap().task());
     }
     move_to(&store, ids[0], &[(Todo, Running), (Running, Done)]).await;
     let owner = store.own(ids[2]).await.unwrap();
     let child = owner.create_child(at(9), child_of(ids[2], ids[2])).await.unwrap().task();
     let list = |filter: Filter| -> Vec<TaskId> {
-        store.tasks(&filter).unwrap().into_iter().map(|row| row.id).collect()
+        store.tasks().list(&filter).unwrap().into_iter().map(|row| row.id).collect()
     };
     assert_eq!(list(Filter::default()), [child, ids[3], ids[2], ids[1], ids[0]]);
     assert_eq!(list(Filter { limit: Some(2), ..Filter::default() }), [child, ids[3]]);
@@ -93,18 +98,18 @@ async fn a_list_holds_the_tasks_that_fit_the_newest_first() {
 async fn a_row_tells_checkpoint_claim_and_the_zoned_time_it_goes_on_at() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let database = rusqlite::Connection::open(world.dir.path().join("windlass.db")).unwrap();
     let next = "2026-11-15T09:00:00+00:00[UTC]";
     let update =
         "UPDATE tasks SET next_action_at = ?1, checkpoint_ref = 'refs/a', intent_claim = ?2";
     database.execute(update, (next, "I will edit src/foo.ts lines 10-50")).unwrap();
-    let row = store.task(task).unwrap().unwrap();
+    let row = store.tasks().get(task).unwrap().unwrap();
     assert_eq!(row.next_action_at.unwrap().to_string(), next);
     assert_eq!(row.checkpoint_ref.as_deref(), Some("refs/a"));
     assert_eq!(row.intent_claim.as_deref(), Some("I will edit src/foo.ts lines 10-50"));
     database.execute("UPDATE tasks SET next_action_at = 'soon'", []).unwrap();
-    let error = store.task(task).unwrap_err();
+    let error = store.tasks().get(task).unwrap_err();
     assert_eq!(error.to_string(), "`tasks` holds `soon`, which cannot be read");
 }
 
@@ -115,18 +120,18 @@ async fn a_session_names_its_tasks_and_the_active_one() {
     let store = world.open();
     let first = created_at(at(0));
     let session = first.command.session_id;
-    let one = store.create_task(at(0), first).await.unwrap().task();
+    let one = store.tasks().create(at(0), first).await.unwrap().task();
     let mut second = created_at(at(1));
     second.command.session_id = session;
-    let two = store.create_task(at(1), second).await.unwrap().task();
-    let row = store.session(session).unwrap().unwrap();
+    let two = store.tasks().create(at(1), second).await.unwrap().task();
+    let row = store.sessions().get(session).unwrap().unwrap();
     assert_eq!((row.tasks.as_slice(), row.active_task_id), ([one, two].as_slice(), Some(two)));
-    let active = || store.session(session).unwrap().unwrap().active_task_id;
+    let active = || store.sessions().get(session).unwrap().unwrap().active_task_id;
     move_to(&store, two, &[(Todo, TaskStatus::Cancelled)]).await;
     assert_eq!(active(), Some(one), "the newest that still lives has the focus");
     move_to(&store, one, &[(Todo, TaskStatus::Cancelled)]).await;
     assert_eq!(active(), None);
-    assert_eq!(store.sessions(10).unwrap().len(), 1);
+    assert_eq!(store.sessions().newest(10).unwrap().len(), 1);
 }
 
 /// MS-131
@@ -134,43 +139,43 @@ async fn a_session_names_its_tasks_and_the_active_one() {
 async fn a_blocker_is_open_until_its_task_is_done() {
     let world = World::new();
     let store = world.open();
-    let blocker = store.create_task(at(0), created()).await.unwrap().task();
+    let blocker = store.tasks().create(at(0), created()).await.unwrap().task();
     let nobody = TaskId::new(at(0));
     let mut blocked = created();
     blocked.dependency_blockers = vec![blocker, nobody];
-    let task = store.create_task(at(1), blocked).await.unwrap().task();
-    assert_eq!(store.open_blockers(task).unwrap(), [blocker, nobody]);
+    let task = store.tasks().create(at(1), blocked).await.unwrap().task();
+    assert_eq!(store.tasks().open_blockers(task).unwrap(), [blocker, nobody]);
     move_to(&store, blocker, &[(Todo, Running), (Running, Done)]).await;
-    assert_eq!(store.open_blockers(task).unwrap(), [nobody]);
-    assert!(store.open_blockers(blocker).unwrap().is_empty());
+    assert_eq!(store.tasks().open_blockers(task).unwrap(), [nobody]);
+    assert!(store.tasks().open_blockers(blocker).unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn any_unique_part_of_an_id_finds_it() {
     let world = World::new();
     let store = world.open();
-    let one = store.create_task(at(0), created_at(at(0))).await.unwrap().task();
-    let two = store.create_task(at(0), created_at(at(1))).await.unwrap().task();
+    let one = store.tasks().create(at(0), created_at(at(0))).await.unwrap().task();
+    let two = store.tasks().create(at(0), created_at(at(1))).await.unwrap().task();
     let text = one.to_string();
     for part in [&text[..], &text[5..], &text[20..], &text.to_lowercase()[22..]] {
-        assert_eq!(store.find_task(part).unwrap(), one, "{part}");
+        assert_eq!(store.ids().task(part).unwrap(), one, "{part}");
     }
-    let error = store.find_task(&text[..9]).unwrap_err();
+    let error = store.ids().task(&text[..9]).unwrap_err();
     let Error::Ambiguous { candidates, .. } = &error else { panic!("{error}") };
     assert_eq!(candidates, &[two.to_string(), one.to_string()]);
     assert_eq!(error.to_string(), format!("`{}` fits several: {two}, {one}", &text[..9]));
     for unknown in ["", "*", "task_", "ses_0", "%", "ZZZZZZ", "../x", "ünknown"] {
-        let error = store.find_task(unknown).unwrap_err();
+        let error = store.ids().task(unknown).unwrap_err();
         assert_eq!(error.to_string(), format!("there is no task `{unknown}`"));
     }
-    assert!(matches!(store.find_question("ABC"), Err(Error::UnknownQuestion(_))));
+    assert!(matches!(store.ids().question("ABC"), Err(Error::UnknownQuestion(_))));
 }
 
 #[tokio::test]
 async fn the_last_version_of_a_deliverable_counts() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
     let deliverable = |path: &str, description: &str| Deliverable {
         filepath: path.to_owned(),
@@ -182,7 +187,7 @@ async fn the_last_version_of_a_deliverable_counts() {
     let published = [("b.md", "old"), ("a.md", "other"), ("b.md", "new")]
         .map(|(path, text)| Event::DeliverablePublished(deliverable(path, text)));
     owner.append(at(1), published.to_vec(), Level::Written).await.unwrap();
-    let found = store.deliverables(task).unwrap();
+    let found = store.tasks().deliverables(task).unwrap();
     assert_eq!(found, [deliverable("a.md", "other"), deliverable("b.md", "new")]);
 }
 
@@ -191,23 +196,23 @@ async fn the_last_version_of_a_deliverable_counts() {
 async fn a_runtime_row_lives_while_the_task_runs() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
-    let runtime = Runtime {
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
+    let runtime = RuntimeRow {
         process_pid: 7,
         worktree_path: None,
         current_model: Some("test/model".to_owned()),
         context_usage_percent: Some(12.5),
         last_heartbeat_at: at(1),
     };
-    store.set_runtime(task, runtime.clone()).await.unwrap();
-    store.heartbeats(vec![task], at(2)).await.unwrap();
-    let beaten = Runtime { last_heartbeat_at: at(2), ..runtime.clone() };
-    assert_eq!(store.runtime(task).unwrap(), Some(beaten));
-    store.clear_runtime(task).await.unwrap();
-    assert_eq!(store.runtime(task).unwrap(), None);
-    store.set_runtime(task, runtime.clone()).await.unwrap();
+    store.runtime().set(task, runtime.clone()).await.unwrap();
+    store.runtime().heartbeats(vec![task], at(2)).await.unwrap();
+    let beaten = RuntimeRow { last_heartbeat_at: at(2), ..runtime.clone() };
+    assert_eq!(store.runtime().get(task).unwrap(), Some(beaten));
+    store.runtime().clear(task).await.unwrap();
+    assert_eq!(store.runtime().get(task).unwrap(), None);
+    store.runtime().set(task, runtime.clone()).await.unwrap();
     move_to(&store, task, &[(Todo, TaskStatus::Cancelled)]).await;
-    assert_eq!(store.runtime(task).unwrap(), None);
+    assert_eq!(store.runtime().get(task).unwrap(), None);
     let nobody = TaskId::new(at(0));
-    assert!(matches!(store.set_runtime(nobody, runtime).await, Err(Error::UnknownTask(_))));
+    assert!(matches!(store.runtime().set(nobody, runtime).await, Err(Error::UnknownTask(_))));
 }

@@ -23,7 +23,7 @@ fn watched(world: &World) -> (Store, Arc<Mutex<Vec<CommitPoint>>>) {
 async fn what_a_command_printed_goes_along_with_what_is_written_next() {
     let world = World::new();
     let (store, points) = watched(&world);
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
     let mut commits = Vec::new();
     // A test that is kept waiting is overtaken by the writer, which does not wait for ever.
@@ -79,7 +79,7 @@ async fn all_that_is_queued_goes_into_one_transaction() {
     let store = Store::open(world.dir.path(), options).unwrap();
     let mut owners = Vec::new();
     for _ in 0..33 {
-        let task = store.create_task(at(0), created()).await.unwrap().task();
+        let task = store.tasks().create(at(0), created()).await.unwrap().task();
         owners.push(store.own(task).await.unwrap());
     }
     let before = commits.load(Ordering::SeqCst);
@@ -98,14 +98,14 @@ async fn all_that_is_queued_goes_into_one_transaction() {
     }
     // The first alone or with a few, the rest together.
     assert!(commits.load(Ordering::SeqCst) - before <= 2);
-    assert_eq!(store.events_since(0, usize::MAX).unwrap().len(), 33 * 2);
+    assert_eq!(store.journal().since(0, usize::MAX).unwrap().len(), 33 * 2);
 }
 
 #[tokio::test]
 async fn each_commit_is_told_before_and_after_with_what_is_synced() {
     let world = World::new();
     let (store, points) = watched(&world);
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
     owner.append(at(1), vec![request()], Level::Written).await.unwrap();
     // Nothing changes here, and yet what was written is synced.
@@ -141,10 +141,10 @@ async fn each_commit_is_told_before_and_after_with_what_is_synced() {
 async fn one_that_may_not_write_does_not_hold_up_the_others() {
     let world = World::new();
     let store = world.open();
-    let old_task = store.create_task(at(0), created()).await.unwrap().task();
+    let old_task = store.tasks().create(at(0), created()).await.unwrap().task();
     let old = store.own(old_task).await.unwrap();
     let _new = store.take_over(old_task).await.unwrap();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
     for _ in 0..20 {
         let (refused, appended) = tokio::join!(
@@ -154,8 +154,8 @@ async fn one_that_may_not_write_does_not_hold_up_the_others() {
         assert!(matches!(refused, Err(Error::Superseded { task }) if task == old_task));
         appended.unwrap();
     }
-    assert_eq!(store.journal(old_task).unwrap().len(), 1);
-    assert_eq!(store.journal(task).unwrap().len(), 21);
+    assert_eq!(store.journal().of(old_task).unwrap().len(), 1);
+    assert_eq!(store.journal().of(task).unwrap().len(), 21);
 }
 
 #[tokio::test]
@@ -163,23 +163,23 @@ async fn a_database_locked_for_too_long_fails_the_writer_and_not_the_readers() {
     let world = World::new();
     let options = Options { busy_wait: Duration::from_millis(20), ..Options::default() };
     let store = Store::open(world.dir.path(), options).unwrap();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
     let hog = rusqlite::Connection::open(world.dir.path().join("windlass.db")).unwrap();
     hog.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = owner.append(at(1), vec![request()], Level::Written).await.unwrap_err();
     assert!(matches!(error, Error::Busy { .. }), "{error:?}");
-    assert_eq!(store.journal(task).unwrap().len(), 1);
+    assert_eq!(store.journal().of(task).unwrap().len(), 1);
     hog.execute_batch("ROLLBACK").unwrap();
     owner.append(at(1), vec![request()], Level::Written).await.unwrap();
-    assert_eq!(store.journal(task).unwrap().len(), 2);
+    assert_eq!(store.journal().of(task).unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn what_is_queued_is_committed_when_the_store_closes() {
     let world = World::new();
     let store = world.open();
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
     for _ in 0..50 {
         let mut append = Box::pin(owner.append(at(1), vec![request()], Level::Written));
@@ -187,7 +187,7 @@ async fn what_is_queued_is_committed_when_the_store_closes() {
         let _ = once(append.as_mut()).await;
     }
     drop((owner, store));
-    assert_eq!(world.open().journal(task).unwrap().len(), 51);
+    assert_eq!(world.open().journal().of(task).unwrap().len(), 51);
 }
 
 async fn once<F: Future + Unpin>(future: F) -> Option<F::Output> {
@@ -202,7 +202,7 @@ async fn once<F: Future + Unpin>(future: F) -> Option<F::Output> {
 async fn a_long_journal_goes_through_checkpoints_whole() {
     let world = World::new();
     let (store, points) = watched(&world);
-    let task = store.create_task(at(0), created()).await.unwrap().task();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
     let text = "x".repeat(40_000);
     for _ in 0..200 {
@@ -212,6 +212,6 @@ async fn a_long_journal_goes_through_checkpoints_whole() {
     let points = points.lock().unwrap();
     assert!(points.windows(2).any(|pair| pair[1].wal_bytes < pair[0].wal_bytes), "a new WAL began");
     assert!(points.iter().all(|point| point.synced_bytes <= point.wal_bytes));
-    assert_eq!(store.journal(task).unwrap().len(), 201);
-    assert_eq!(store.verify().unwrap(), []);
+    assert_eq!(store.journal().of(task).unwrap().len(), 201);
+    assert_eq!(store.projections().verify().unwrap(), []);
 }

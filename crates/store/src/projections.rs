@@ -1,7 +1,7 @@
 //! Projections: tables that answer questions quickly and are a fold of the journal.
 //!
 //! Invariants:
-//! - `project` looks at nothing but the record and the projections themselves, so replaying all
+//! - `apply` looks at nothing but the record and the projections themselves, so replaying all
 //!   records into empty tables gives the same rows.
 //! - Rows with a number of their own take the event's `pos`, so that a rebuild numbers them alike.
 
@@ -29,7 +29,7 @@ pub(crate) const TABLES: [&str; 6] =
 const MAX_TOKENS: u64 = 1 << 40;
 
 /// Takes one event into the projections; [`reached`] completes that.
-pub(crate) fn project(tx: &Connection, record: &Record) -> Result<(), Fault> {
+pub(crate) fn apply(tx: &Connection, record: &Record) -> Result<(), Fault> {
     match &record.event {
         Event::TaskCreated(created) => created_task(tx, record, created)?,
         Event::StatusChanged(moved) => moved_status(tx, record, moved)?,

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use windlass_core::id::TaskId;
 
 use crate::error::Fault;
-use crate::{Error, Store, row};
+use crate::{Error, Scheduler, row};
 
 /// New work that waits for no other task, where its session has a place: begun tasks have one each, and
 /// older new ones come first. (ES-090)
@@ -63,11 +63,11 @@ const WAKES: &str = "
     OR tasks.status_reason = 'schedule' AND mail.type = 'system_control'
        AND coalesce(mail.body ->> '$.control.control', 'watch') = 'watch'";
 
-impl Store {
+impl Scheduler<'_> {
     /// Tasks that are ready to go on now, the oldest first; at most `limit`, and at most `per_session` of
     /// one session at work.
     pub fn ready_tasks(
-        &self,
+        self,
         now: Timestamp,
         per_session: usize,
         limit: usize,
@@ -79,9 +79,9 @@ impl Store {
     }
 
     /// Whether so many tasks or more wait for a service to start them.
-    pub fn tasks_wait(&self, so_many: usize) -> Result<bool, Error> {
+    pub fn tasks_wait(self, so_many: usize) -> Result<bool, Error> {
         let before = i64::try_from(so_many).unwrap_or(i64::MAX).saturating_sub(1);
-        self.read(|tx| {
+        self.store.read(|tx| {
             Ok(tx
                 .prepare_cached(
                     "SELECT EXISTS (
@@ -94,20 +94,20 @@ impl Store {
     }
 
     /// The tasks that should be running, whether or not a process drives them.
-    pub fn running_tasks(&self) -> Result<Vec<TaskId>, Error> {
+    pub fn running_tasks(self) -> Result<Vec<TaskId>, Error> {
         let running =
             "tasks.status IN ('running', 'verifying', 'reviewing') AND ?2 > 0 AND ?3 > ''";
         self.listed(running, Timestamp::MIN, usize::MAX, usize::MAX)
     }
 
     /// Every task of a service that has not ended, without those below it.
-    pub fn service_tasks(&self) -> Result<Vec<TaskId>, Error> {
+    pub fn service_tasks(self) -> Result<Vec<TaskId>, Error> {
         self.listed("?2 > 0 AND ?3 > ''", Timestamp::MIN, usize::MAX, usize::MAX)
     }
 
     /// The tasks of a service that ended after `since`.
-    pub fn ended_tasks(&self, since: Timestamp) -> Result<Vec<TaskId>, Error> {
-        self.read(|tx| {
+    pub fn ended_tasks(self, since: Timestamp) -> Result<Vec<TaskId>, Error> {
+        self.store.read(|tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT id FROM tasks
                  WHERE driver = 'service' AND parent_id IS NULL AND completed_at IS NOT NULL
@@ -123,14 +123,14 @@ impl Store {
     }
 
     fn listed(
-        &self,
+        self,
         condition: &str,
         now: Timestamp,
         per_session: usize,
         limit: usize,
     ) -> Result<Vec<TaskId>, Error> {
         let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-        self.read(|tx| {
+        self.store.read(|tx| {
             let mut statement = tx.prepare_cached(&format!(
                 "SELECT tasks.id FROM tasks
                  WHERE tasks.driver = 'service' AND tasks.parent_id IS NULL

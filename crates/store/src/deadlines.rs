@@ -1,0 +1,47 @@
+//! Deadlines of tasks: which have passed, and which is next.
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+use windlass_core::id::TaskId;
+
+use crate::error::Fault;
+use crate::{Error, Store, row};
+
+/// The deadlines of live tasks that nobody has acted on.
+#[derive(Clone, Copy)]
+pub struct Deadlines<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Deadlines<'_> {
+    /// Live tasks whose deadline has passed and has not been acted on, at most `limit`.
+    pub fn passed(self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
+        let sql = format!("{DEADLINES} AND deadline <= ?1 ORDER BY deadline LIMIT {limit}");
+        self.store.read(|tx| ids(tx, &sql, &row::instant(now)))
+    }
+
+    /// The next deadline of a live task that has not been acted on.
+    pub fn next(self) -> Result<Option<Timestamp>, Error> {
+        self.store.read(|tx| {
+            let sql = format!("SELECT min(deadline) FROM tasks WHERE id IN ({DEADLINES})");
+            let next: Option<String> = tx.prepare_cached(&sql)?.query_row([], |row| row.get(0))?;
+            next.map(|next| row::parse("tasks", &next)).transpose()
+        })
+    }
+}
+
+/// What was acted on stands among the triggers.
+const DEADLINES: &str = "SELECT id FROM tasks
+     WHERE deadline IS NOT NULL AND status NOT IN ('done', 'failed', 'cancelled')
+       AND NOT EXISTS (SELECT 1 FROM triggers
+                       WHERE kind = 'deadline' AND triggers.id = tasks.id)";
+
+fn ids(tx: &Connection, sql: &str, value: &str) -> Result<Vec<TaskId>, Fault> {
+    let mut statement = tx.prepare_cached(sql)?;
+    let mut rows = statement.query([value])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(row::parse("tasks", &row.get::<_, String>(0)?)?);
+    }
+    Ok(found)
+}
