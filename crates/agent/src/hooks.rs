@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use windlass_core::event::RiskCheck;
 use windlass_core::id::TaskId;
-use windlass_core::outcome::{Ending as CallEnding, Outcome};
+use windlass_core::outcome::Outcome;
 use windlass_core::policy::Decision;
 use windlass_core::policy::denial::Denial;
 use windlass_core::state::OpenCall;
@@ -143,8 +143,5 @@ pub(crate) fn refused(check: &RiskCheck, reason: String) -> Plan {
         can_retry: true,
     };
     let check = RiskCheck { decision: Decision::Deny, reason, ..check.clone() };
-    Plan::Settled {
-        check: Some(check),
-        outcome: Outcome::ended(CallEnding::Denied, denial.render()),
-    }
+    Plan::Settled { check: Some(check), outcome: Outcome::denied(denial) }
 }

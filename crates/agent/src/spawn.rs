@@ -144,8 +144,8 @@ impl Agent {
             let Plan::Spawn { check, call, spawn } = plan else { continue };
             let refused = (check.is_some() && !tree.admit()).then(|| {
                 let most = tree.limits().max_agents;
-                Outcome::error(format!(
-                    "Error: this task may start {most} sub-agents in all and has started them \
+                Outcome::failure(format!(
+                    "this task may start {most} sub-agents in all and has started them \
                      (`subagents.max_agents`). The sub-agent was not started. Do the work yourself."
                 ))
             });
@@ -210,7 +210,10 @@ impl Agent {
         let said = complete.error.as_deref().filter(|_| complete.output.is_empty());
         let text = said.unwrap_or(&complete.output).to_owned();
         let (text, truncated) = output::fit(text, id, limit, &self.world.workspace);
-        outcome.text = format!("{}\n\nResult:\n{text}{note}", headline(&complete));
+        // The headline has times and tokens, which differ although nothing else does.
+        let body = format!("Result:\n{text}{note}");
+        outcome.fingerprint = Some(content_hash(body.as_bytes()));
+        outcome.text = format!("{}\n\n{body}", headline(&complete));
         outcome.truncated = truncated;
         let duration_ms = complete.duration_ms;
         let event = Event::SubAgentComplete(Box::new(complete));

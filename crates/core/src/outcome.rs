@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::Deliverable;
 use crate::id::CallId;
 use crate::plan::WorkingPlan;
+use crate::policy::denial::Denial;
 use crate::words;
 
 words! {
@@ -67,22 +68,49 @@ pub enum Fact {
     },
 }
 
-/// What a call came to.
+/// What a call came to: a text for the model, a text for people where it differs, and the rest as data,
+/// so that nobody has to parse a text that was written for someone else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// How it ended.
     pub ending: Ending,
     /// What the model reads.
     pub text: String,
+    /// What people read instead; see [`Outcome::display_text`]. It may hold escape sequences, which the
+    /// surface removes or renders. Journals written before this field existed do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display: Option<String>,
+    /// Why it was denied and what to try instead, when it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denial: Option<Denial>,
     /// What follows from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<Fact>,
     /// The exit code, when it was a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// What ended the command, when it has no exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aborted_by: Option<AbortCause>,
     /// Where the whole text is, when it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
+    /// Stands for the text where two results are compared, when the text holds times or counts that
+    /// differ in every run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+}
+
+/// What ended a command before it could exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AbortCause {
+    /// A signal that neither we nor the kernel's memory limit sent.
+    Signal(i32),
+    /// Its time limit.
+    Timeout,
+    /// The sandbox's memory limit.
+    OutOfMemory,
 }
 
 /// That a text was cut, and where the whole of it is.
@@ -105,10 +133,49 @@ impl Outcome {
         Self::ended(Ending::Error, text)
     }
 
+    /// It failed for this reason. The model reads it after `Error: `; people see the failure by its
+    /// colour and need no such mark.
+    pub fn failure(reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { display: Some(reason.clone()), ..Self::error(format!("Error: {reason}")) }
+    }
+
+    /// The gate, a hook or a person refused it.
+    pub fn denied(denial: Denial) -> Self {
+        Self { denial: Some(denial.clone()), ..Self::ended(Ending::Denied, denial.render()) }
+    }
+
     /// An outcome without facts.
     pub fn ended(ending: Ending, text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self { ending, text, facts: Vec::new(), exit_code: None, truncated: None }
+        Self {
+            ending,
+            text: text.into(),
+            display: None,
+            denial: None,
+            facts: Vec::new(),
+            exit_code: None,
+            aborted_by: None,
+            truncated: None,
+            fingerprint: None,
+        }
+    }
+
+    /// Adds a paragraph to both texts.
+    pub fn add_note(&mut self, note: &str) {
+        for text in std::iter::once(&mut self.text).chain(&mut self.display) {
+            *text = format!("{}\n\n{note}", text.trim_end());
+        }
+    }
+
+    /// What people read: their own text, of a denial the reason, else what the model reads.
+    pub fn display_text(&self) -> &str {
+        let reason = || self.denial.as_ref().map(|denial| denial.reason.as_str());
+        self.display.as_deref().or_else(reason).unwrap_or(&self.text)
+    }
+
+    /// What two results of one call are compared by.
+    pub fn comparable(&self) -> &str {
+        self.fingerprint.as_deref().unwrap_or(&self.text)
     }
 
     /// The same with something that follows from it.

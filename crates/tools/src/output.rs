@@ -14,6 +14,10 @@ use crate::workspace::{Error, Purpose, Replacement, SCRATCH_DIRECTORY, Workspace
 /// How much of what is kept comes from the beginning, in percent; the end tells how it came out.
 const HEAD_PERCENT: usize = 60;
 
+/// How much of an output people see beside the call, in tokens. The whole is in the stored outputs, and
+/// the journal need not hold it twice.
+const PREVIEW_TOKENS: u64 = 2_000;
+
 /// A text within the limit, and where the whole of it is if it had to be cut.
 pub fn fit(
     text: String,
@@ -43,6 +47,14 @@ pub(crate) struct Pieces<'a> {
     pub kept: Result<String, String>,
     /// Whether it was longer than what is ever saved.
     pub capped: bool,
+}
+
+/// An output as people see it beside the call: head and tail of it, the cut marked.
+pub(crate) fn preview(head: &str, tail: &str, size: u64) -> String {
+    if estimate_tokens(size) <= PREVIEW_TOKENS {
+        return head.to_owned();
+    }
+    cut(head, tail, size, PREVIEW_TOKENS, "").trim_end().to_owned()
 }
 
 /// Head and tail, the cut marked, and where the whole is (ES-229, ES-230).

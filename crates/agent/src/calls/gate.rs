@@ -2,7 +2,7 @@
 
 use windlass_core::event::{RiskCheck, ToolCall};
 use windlass_core::id::QuestionId;
-use windlass_core::outcome::{Ending as CallEnding, Outcome};
+use windlass_core::outcome::Outcome;
 use windlass_core::policy::allow::{self, AllowRule};
 use windlass_core::policy::decide::{can_be_session_allowed, effective_class};
 use windlass_core::policy::denial::{Call as Denied, Denial};
@@ -39,11 +39,11 @@ impl Agent {
         let tool = &open.request.name;
         match (verdict.decision, permission) {
             (Decision::Deny, _) => {
-                let outcome = denied(&Denial::new(tool, call, &verdict));
+                let outcome = Outcome::denied(Denial::new(tool, call, &verdict));
                 Plan::Settled { check: Some(check), outcome }
             }
             (Decision::Ask, Some(Permission::Deny { comment })) => {
-                let outcome = denied(&Denial::by_person(tool, call, Some(&comment)));
+                let outcome = Outcome::denied(Denial::by_person(tool, call, Some(&comment)));
                 Plan::Settled { check: Some(check), outcome }
             }
             // An approval that does not fit this call any more is asked for again.
@@ -133,10 +133,6 @@ impl Agent {
             axes: task.state().axes,
         }
     }
-}
-
-fn denied(denial: &Denial) -> Outcome {
-    Outcome::ended(CallEnding::Denied, denial.render())
 }
 
 /// What a person said to this call, if they were asked about exactly this one (MS-068).

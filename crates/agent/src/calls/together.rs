@@ -97,7 +97,7 @@ impl Agent {
             () = hooks.end_calls.cancelled() => Vec::new(),
         };
         for remark in remarks {
-            outcome.text = format!("{}\n\n{remark}", outcome.text.trim_end());
+            outcome.add_note(&remark);
         }
         if outcome.truncated.is_none() {
             let (id, limit) = (open.request.id, self.settings.tool_output_max_tokens);

@@ -41,13 +41,13 @@ pub fn outcome(tool: &str, outcome: &Outcome, paint: Paint, width: usize) -> Vec
     let mut lines = Vec::new();
     if let Some(code) = outcome.exit_code {
         let exit = format!("exit {code}");
-        lines.extend(last_lines(&command_output(&outcome.text), paint, width));
+        lines.extend(last_lines(&plain(outcome.display_text()), paint, width));
         lines.push(format!("  {}", if code == 0 { paint.green(&exit) } else { paint.red(&exit) }));
     } else if outcome.ending != Ending::Ok {
         let text = one_line(&failure(outcome), width);
         lines.push(format!("  {} {text}", paint.red(&format!("{}:", outcome.ending))));
     } else if tool == "bash" {
-        lines.extend(last_lines(&command_output(&outcome.text), paint, width));
+        lines.extend(last_lines(&plain(outcome.display_text()), paint, width));
     }
     for fact in &outcome.facts {
         if let Fact::FileChanged { diff: Some(diff), .. } = fact {
@@ -57,12 +57,9 @@ pub fn outcome(tool: &str, outcome: &Outcome, paint: Paint, width: usize) -> Vec
     lines
 }
 
-/// Why a call did not do what it should; of a refusal the reason, the rest is for the model.
+/// Why a call did not do what it should.
 pub fn failure(outcome: &Outcome) -> String {
-    let refusal = outcome.text.split_once('\n').filter(|_| outcome.ending == Ending::Denied);
-    let object = refusal.and_then(|(_, object)| serde_json::from_str::<Value>(object).ok());
-    let reason = object.as_ref().and_then(|object| object["reason"].as_str());
-    plain(reason.unwrap_or(&outcome.text).trim_start_matches("Error: "))
+    plain(outcome.display_text())
 }
 
 /// A small coloured diff, cut with a count of what is left out.
@@ -88,14 +85,6 @@ fn diff_lines(diff: &str, paint: Paint, width: usize) -> Vec<String> {
         lines.push(paint.dim(&format!("  … {} more lines", all.len() - DIFF_LINES)));
     }
     lines
-}
-
-/// What a command printed, without the line that tells the model its exit code. The model is shown
-/// escapes as a visible sign; a person is better off without them.
-fn command_output(text: &str) -> String {
-    let text = plain(&text.replace('␛', "\u{1b}"));
-    let lines = text.lines().filter(|line| !line.starts_with("[exit code "));
-    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn last_lines(text: &str, paint: Paint, width: usize) -> Vec<String> {

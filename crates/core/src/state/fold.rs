@@ -105,7 +105,7 @@ impl TaskState {
         let failed = matches!(ending, Ending::Error | Ending::Denied | Ending::Unknown);
         // What is refused while notes are saved says nothing about the work.
         if !flushing {
-            let said = hash_of(without_figures(result));
+            let said = hash_of(result.outcome.comparable());
             self.guard.saw(&result.tool, canonical_hash(&call.request), said, failed);
         }
         Ok(())
@@ -193,16 +193,6 @@ impl TaskState {
     ) -> Result<&mut OpenCall, FoldError> {
         let place = self.place(event, call)?;
         Ok(&mut self.open_calls[place])
-    }
-}
-
-/// A result as the guard compares it: a sub-agent's begins with a line of times and tokens, which
-/// differ although nothing else does.
-fn without_figures(result: &ToolResult) -> &str {
-    let text = result.outcome.text.as_str();
-    match result.tool.as_str() {
-        "spawn_agent" => text.split_once('\n').map_or(text, |(_, rest)| rest),
-        _ => text,
     }
 }
 

@@ -37,7 +37,7 @@ impl Builtin for AskUser {
             assessment: Assessment::of(Class::Note, "asks the user"),
             // The loop puts the question's id in place of the call's.
             recovery: Recovery::Reattach { id: call.id.to_string() },
-            act: act(|| Outcome::error("Error: questions cannot be asked here.")),
+            act: act(|| Outcome::failure("questions cannot be asked here.")),
         })
     }
 }

@@ -51,7 +51,7 @@ impl Builtin for Edit {
         let before = content_hash(&bytes);
         refuse_unseen(&path, call.facts.known_files.get(&path), &before)?;
         let old = String::from_utf8(bytes).map_err(|_| {
-            Outcome::error(format!("Error: `{path}` is not UTF-8 text and cannot be edited."))
+            Outcome::failure(format!("`{path}` is not UTF-8 text and cannot be edited."))
         })?;
         let (new, count) = replaced(&path, &old, &given)?;
         let rewrite = Rewrite {
@@ -71,11 +71,11 @@ impl Builtin for Edit {
 fn refuse_unseen(path: &str, known: Option<&String>, now: &String) -> Result<(), Outcome> {
     match known {
         Some(known) if known == now => Ok(()),
-        Some(_) => Err(Outcome::error(format!(
-            "Error: `{path}` has changed since you last read it. Read it again, then repeat the edit."
+        Some(_) => Err(Outcome::failure(format!(
+            "`{path}` has changed since you last read it. Read it again, then repeat the edit."
         ))),
-        None => Err(Outcome::error(format!(
-            "Error: `{path}` has not been read in this task. Read it first, then repeat the edit."
+        None => Err(Outcome::failure(format!(
+            "`{path}` has not been read in this task. Read it first, then repeat the edit."
         ))),
     }
 }
@@ -85,20 +85,18 @@ fn replaced(path: &str, content: &str, given: &Arguments) -> Result<(String, usi
     let [old, new] =
         [&given.old_string, &given.new_string].map(|text| with_endings_of(content, text));
     if old == new {
-        return Err(Outcome::error(
-            "Error: old_string and new_string are the same; nothing to edit.",
-        ));
+        return Err(Outcome::failure("old_string and new_string are the same; nothing to edit."));
     }
     let all = given.replace_all.unwrap_or(false);
     match content.matches(&*old).count() {
-        0 => Err(Outcome::error(format!(
-            "Error: old_string is not in `{path}`. It must match exactly, white space included, and without \
+        0 => Err(Outcome::failure(format!(
+            "old_string is not in `{path}`. It must match exactly, white space included, and without \
              the line numbers that read shows. Read the place again."
         ))),
         1 => Ok((content.replacen(&*old, &new, 1), 1)),
         count if all => Ok((content.replace(&*old, &new), count)),
-        count => Err(Outcome::error(format!(
-            "Error: old_string is in `{path}` {count} times. Give more of the text around it so that it is \
+        count => Err(Outcome::failure(format!(
+            "old_string is in `{path}` {count} times. Give more of the text around it so that it is \
              unique, or set replace_all."
         ))),
     }

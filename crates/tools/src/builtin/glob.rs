@@ -62,7 +62,7 @@ pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, Outcome> {
         .build()
         .map(|glob| glob.compile_matcher())
         .map_err(|error| {
-            Outcome::error(format!("Error: `{pattern}` is not a valid pattern: {}.", error.kind()))
+            Outcome::failure(format!("`{pattern}` is not a valid pattern: {}.", error.kind()))
         })
 }
 

@@ -106,8 +106,8 @@ fn regex(given: &Arguments) -> Result<RegexMatcher, Outcome> {
             // The whole error draws the pattern; its last line says it.
             let text = error.to_string();
             let said = text.lines().last().unwrap_or(&text).trim_start_matches("error: ");
-            Outcome::error(format!(
-                "Error: `{}` is not a valid regular expression for single lines: {said}. Escape special \
+            Outcome::failure(format!(
+                "`{}` is not a valid regular expression for single lines: {said}. Escape special \
                  characters, or set `literal`.",
                 given.pattern
             ))

@@ -174,7 +174,7 @@ fn failed(error: workspace::Error) -> Outcome {
         workspace::Error::IsDirectory { .. } => " Use glob to list the files in it.",
         _ => "",
     };
-    Outcome::error(format!("Error: {error}.{hint}"))
+    Outcome { display: Some(error.to_string()), ..Outcome::failure(format!("{error}.{hint}")) }
 }
 
 /// `1 line`, `2 lines`.

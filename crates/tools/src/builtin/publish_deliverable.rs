@@ -57,7 +57,7 @@ fn open(workspace: &Workspace, path: &str) -> Result<Opened, Outcome> {
         Ok(opened) if opened.place == Place::Workspace => Ok(opened),
         Ok(_) => Err(failed(Error::Outside { path: path.to_owned() })),
         Err(error @ Error::NotFound { .. }) => {
-            Err(Outcome::error(format!("Error: {error}. Write the file first, then publish it.")))
+            Err(Outcome::failure(format!("{error}. Write the file first, then publish it.")))
         }
         Err(error) => Err(failed(error)),
     }

@@ -56,8 +56,8 @@ fn read(workspace: &Workspace, given: &Arguments) -> Outcome {
         Err(error) => return failed(error),
     };
     if opened.size > MAX_HASHED_BYTES {
-        return Outcome::error(format!(
-            "Error: `{}` is too large to read: {} bytes, and at most {MAX_HASHED_BYTES} are read. Use grep \
+        return Outcome::failure(format!(
+            "`{}` is too large to read: {} bytes, and at most {MAX_HASHED_BYTES} are read. Use grep \
              to find what you need in it.",
             opened.path, opened.size
         ));
@@ -162,8 +162,8 @@ impl Seen {
             return Outcome::ok(format!("`{path}` is empty."));
         }
         if first > *lines {
-            return Outcome::error(format!(
-                "Error: `{path}` has only {lines} lines; line {first} is past its end."
+            return Outcome::failure(format!(
+                "`{path}` has only {lines} lines; line {first} is past its end."
             ));
         }
         let mut text = self.shown.clone();

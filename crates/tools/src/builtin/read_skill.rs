@@ -53,15 +53,15 @@ fn read(skills: &Skills, name: &str, facts: &Facts) -> Outcome {
         Some(skill) if skill.is_offered_to(viewer) => {
             Outcome::ok(shown(skill)).with(Fact::SkillRead { name: skill.meta.name.clone() })
         }
-        Some(skill) if skill.is_reached_by(viewer) => Outcome::error(format!(
-            "Error: skill `{name}` is used only when the user calls for it. Ask the user to run /{name}."
+        Some(skill) if skill.is_reached_by(viewer) => Outcome::failure(format!(
+            "skill `{name}` is used only when the user calls for it. Ask the user to run /{name}."
         )),
         // What is out of reach is not hinted at either.
         Some(_) | None => {
             let names: Vec<_> =
                 skills.offered(viewer).map(|skill| skill.meta.name.as_str()).collect();
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            Outcome::error(format!("Error: there is no skill `{name}`. The skills are: {known}."))
+            Outcome::failure(format!("there is no skill `{name}`. The skills are: {known}."))
         }
     }
 }

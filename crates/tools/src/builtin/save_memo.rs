@@ -39,8 +39,8 @@ impl Builtin for SaveMemo {
         let asked = memo_path(&given.filename);
         let mut current = workspace.look(&asked, Purpose::Agent).map_err(failed)?;
         if !current.path.starts_with(&format!("{MEMO_DIRECTORY}/")) {
-            return Err(Outcome::error(format!(
-                "Error: `{}` is not under {MEMO_DIRECTORY}/. Give a plain name such as findings.md.",
+            return Err(Outcome::failure(format!(
+                "`{}` is not under {MEMO_DIRECTORY}/. Give a plain name such as findings.md.",
                 given.filename
             )));
         }
@@ -57,8 +57,8 @@ impl Builtin for SaveMemo {
         content.extend_from_slice(given.content.as_bytes());
         let (path, size) = (&current.path, content.len());
         if size as u64 > MAX_MEMO_BYTES {
-            return Err(Outcome::error(format!(
-                "Error: `{path}` would be {size} bytes, and a memo has at most {MAX_MEMO_BYTES}. Start \
+            return Err(Outcome::failure(format!(
+                "`{path}` would be {size} bytes, and a memo has at most {MAX_MEMO_BYTES}. Start \
                  another memo."
             )));
         }

@@ -41,8 +41,8 @@ impl Builtin for SpawnAgent {
 
     fn prepare(world: World, call: Call, given: Spawned) -> Result<Prepared, Outcome> {
         if given.timeout_seconds.is_some_and(|seconds| seconds > MAX_TIMEOUT_SECONDS) {
-            return Err(Outcome::error(format!(
-                "Error: a sub-agent gets at most {MAX_TIMEOUT_SECONDS} seconds."
+            return Err(Outcome::failure(format!(
+                "a sub-agent gets at most {MAX_TIMEOUT_SECONDS} seconds."
             )));
         }
         let what = one_line(given.label.as_deref().unwrap_or(&given.task), 80);
@@ -61,7 +61,7 @@ impl Builtin for SpawnAgent {
         };
         // The loop puts the sub-agent's id in place of the call's.
         let recovery = Recovery::Reattach { id: call.id.to_string() };
-        let act = act(|| Outcome::error("Error: sub-agents cannot be started here."));
+        let act = act(|| Outcome::failure("sub-agents cannot be started here."));
         Ok(Prepared::new(assessment, recovery, act))
     }
 }

@@ -111,10 +111,10 @@ fn failed(server: &Server, effects: Effects, error: CallError) -> Outcome {
     let name = server.name();
     match error {
         CallError::NotStarted(why) => {
-            Outcome::error(format!("Error: MCP server `{name}` is not available: {why}."))
+            Outcome::failure(format!("MCP server `{name}` is not available: {why}."))
         }
         CallError::Died(why) if effects == Effects::None => {
-            Outcome::error(format!("Error: MCP server `{name}`: {why}."))
+            Outcome::failure(format!("MCP server `{name}`: {why}."))
         }
         CallError::Died(why) => Outcome::ended(
             Ending::Unknown,
@@ -125,9 +125,9 @@ fn failed(server: &Server, effects: Effects, error: CallError) -> Outcome {
         ),
         CallError::TooSlow => {
             let seconds = server.definition().call.as_secs();
-            Outcome::error(format!("Error: MCP server `{name}` did not answer within {seconds} s."))
+            Outcome::failure(format!("MCP server `{name}` did not answer within {seconds} s."))
         }
-        CallError::Refused(why) => Outcome::error(format!("Error: MCP server `{name}`: {why}.")),
+        CallError::Refused(why) => Outcome::failure(format!("MCP server `{name}`: {why}.")),
     }
 }
 

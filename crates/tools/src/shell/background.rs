@@ -74,8 +74,8 @@ impl Shell {
         cwd: PathBuf,
     ) -> Outcome {
         if self.background.running() >= MAX_BACKGROUND {
-            return Outcome::error(format!(
-                "Error: {MAX_BACKGROUND} background commands run already. End one with bash_kill first."
+            return Outcome::failure(format!(
+                "{MAX_BACKGROUND} background commands run already. End one with bash_kill first."
             ));
         }
         let spec = Command { background: true, ..Command::script(call.to_string(), command, cwd) };

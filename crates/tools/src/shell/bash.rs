@@ -7,12 +7,12 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use windlass_core::outcome::{Ending, Fact, Outcome, Recovery};
+use windlass_core::outcome::{AbortCause, Ending, Fact, Outcome, Recovery};
 use windlass_core::policy::Class;
 use windlass_core::text::with_causes;
 use windlass_sandbox::{Command, Ended, Error, Exit, KILL_GRACE, Running};
 
-use super::collect::Collector;
+use super::collect::{Collector, Printed};
 use super::{Shell, exit_words, out_of_memory};
 use crate::schema;
 use crate::tool::{Call, Category, Prepared, Tool, World};
@@ -124,15 +124,15 @@ async fn run(world: &World, call: &Call, given: Arguments) -> Outcome {
     };
     let (ended, collector) = follow(running, collector, call).await;
     let finished = collector.finish(shell.now(), call.limit_tokens, &world.workspace).await;
-    let (text, truncated) = match finished {
-        Ok(finished) => finished,
-        Err(error) => (format!("Its output could not be kept: {error}."), None),
+    let printed = match finished {
+        Ok(printed) => printed,
+        Err(error) => Printed::instead(format!("Its output could not be kept: {error}.")),
     };
     let words = match ended.exit {
         Exit::OutOfMemory => Some(out_of_memory(shell.sandbox.footing().memory_bytes)),
         exit => exit_words(exit, Some(timeout)),
     };
-    outcome(ended, note.unwrap_or_default() + &text, truncated, words)
+    outcome(ended, printed.after(&note.unwrap_or_default()), words)
 }
 
 impl Shell {
@@ -154,7 +154,7 @@ impl Shell {
         (running.wait().await.exit == Exit::Code(SYNTAX_CODE)).then(|| {
             let said = said.trim();
             Outcome::error(format!(
-                "bash cannot read this command, so nothing of it was run. Mend its syntax and call again:\n{said}"
+                "bash cannot read this command, so nothing of it was run. Fix its syntax and call again:\n{said}"
             ))
         })
     }
@@ -205,34 +205,43 @@ async fn follow(mut running: Running, mut collector: Collector, call: &Call) -> 
     (running.wait().await, collector)
 }
 
-fn outcome(
-    ended: Ended,
-    mut text: String,
-    truncated: Option<windlass_core::outcome::Truncated>,
-    words: Option<String>,
-) -> Outcome {
+fn outcome(ended: Ended, printed: Printed, words: Option<String>) -> Outcome {
+    let Printed { mut text, mut display, has_controls, truncated } = printed;
+    let differs = has_controls || words.is_some();
     if text.is_empty() && words.is_none() {
         text.push_str("(no output)");
     }
     if let Some(words) = words {
-        if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
+        add_line(&mut text, &format!("[{words}]"));
+        // People read an exit code from its field.
+        if !matches!(ended.exit, Exit::Code(_)) {
+            add_line(&mut display, &words);
         }
-        text.push_str(&format!("[{words}]"));
     }
-    let ending = match ended.exit {
-        Exit::Code(0) => Ending::Ok,
-        Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::OutOfMemory => Ending::Error,
-        Exit::Killed => Ending::Cancelled,
-        Exit::Lost => Ending::Unknown,
+    let (ending, exit_code, aborted_by) = match ended.exit {
+        Exit::Code(0) => (Ending::Ok, Some(0), None),
+        Exit::Code(code) => (Ending::Error, Some(code), None),
+        Exit::Signal(signal) => (Ending::Error, None, Some(AbortCause::Signal(signal))),
+        Exit::TimedOut => (Ending::Error, None, Some(AbortCause::Timeout)),
+        Exit::OutOfMemory => (Ending::Error, None, Some(AbortCause::OutOfMemory)),
+        Exit::Killed => (Ending::Cancelled, None, None),
+        Exit::Lost => (Ending::Unknown, None, None),
     };
-    let mut outcome = Outcome::ended(ending, text);
-    outcome.truncated = truncated;
-    if let Exit::Code(code) = ended.exit {
-        outcome.exit_code = Some(code);
+    let directory = ended.cwd.map(|path| path.display().to_string());
+    Outcome {
+        truncated,
+        exit_code,
+        aborted_by,
+        display: differs.then_some(display),
+        facts: directory.map(|path| Fact::WorkingDirectory { path }).into_iter().collect(),
+        ..Outcome::ended(ending, text)
     }
-    if let Some(path) = ended.cwd {
-        outcome.facts.push(Fact::WorkingDirectory { path: path.display().to_string() });
+}
+
+/// Adds a line of ours to what a command printed.
+fn add_line(text: &mut String, line: &str) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
     }
-    outcome
+    text.push_str(line);
 }

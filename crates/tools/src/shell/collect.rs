@@ -51,16 +51,41 @@ impl Collector {
         self.stdout.finish_both(self.stderr, at).await
     }
 
-    /// Writes the rows that people read, and gives the text that the model reads.
+    /// Writes the rows that people read, and gives the texts of the call's outcome.
     pub(super) async fn finish(
         self,
         at: Timestamp,
         limit_tokens: u64,
         workspace: &Workspace,
-    ) -> Result<(String, Option<Truncated>), windlass_store::Error> {
+    ) -> Result<Printed, windlass_store::Error> {
         let Self { call, stdout, stderr, together } = self;
         stdout.finish_both(stderr, at).await?;
-        Ok(together.text(call, limit_tokens, workspace))
+        Ok(together.printed(call, limit_tokens, workspace))
+    }
+}
+
+/// What a command printed, as an outcome carries it.
+pub(super) struct Printed {
+    /// For the model: harmless, and cut to size.
+    pub text: String,
+    /// For people: as it was printed, and cut shorter; the whole is in the stored outputs.
+    pub display: String,
+    /// Whether it has control characters, which only people are shown.
+    pub has_controls: bool,
+    /// Where the whole is, when `text` was cut.
+    pub truncated: Option<Truncated>,
+}
+
+impl Printed {
+    /// A text of ours in place of the output.
+    pub(super) fn instead(text: String) -> Self {
+        Self { display: text.clone(), text, has_controls: false, truncated: None }
+    }
+
+    /// Puts a line of ours before it.
+    pub(super) fn after(self, note: &str) -> Self {
+        let put = |text: String| format!("{note}{text}");
+        Self { text: put(self.text), display: put(self.display), ..self }
     }
 }
 
@@ -113,15 +138,17 @@ impl Together {
         file.write_all(bytes)
     }
 
-    fn text(
-        self,
-        call: CallId,
-        limit_tokens: u64,
-        workspace: &Workspace,
-    ) -> (String, Option<Truncated>) {
+    fn printed(self, call: CallId, limit_tokens: u64, workspace: &Workspace) -> Printed {
         let Self { head, mut tail, size, whole, broken, .. } = self;
+        let tail = tail.make_contiguous();
+        let (raw_head, raw_tail) = (String::from_utf8_lossy(&head), String::from_utf8_lossy(tail));
+        let (clean_head, clean_tail) =
+            (output::neutralize(&raw_head), output::neutralize(&raw_tail));
+        let has_controls = clean_head != raw_head || clean_tail != raw_tail;
         let Some(mut file) = whole else {
-            return output::fit(output::readable(&head), call, limit_tokens, workspace);
+            let display = output::preview(&raw_head, &raw_head, size);
+            let (text, truncated) = output::fit(clean_head, call, limit_tokens, workspace);
+            return Printed { text, display, has_controls, truncated };
         };
         let path = format!("{SCRATCH_DIRECTORY}/tool-output-{call}.txt");
         let kept = match broken {
@@ -131,15 +158,16 @@ impl Together {
                 .map_err(|error| error.to_string())
                 .and_then(|()| workspace.keep(call, &path, &mut file).map_err(|e| e.to_string())),
         };
-        let tail = tail.make_contiguous();
-        output::cut_pieces(&output::Pieces {
-            head: &output::readable(&head),
-            tail: &output::readable(tail),
+        let display = output::preview(&raw_head, &raw_tail, size);
+        let (text, truncated) = output::cut_pieces(&output::Pieces {
+            head: &clean_head,
+            tail: &clean_tail,
             size,
             limit_tokens,
             kept: kept.map(|()| format!("/workspace/{path}")),
             capped: size > HARD_CAP_BYTES,
-        })
+        });
+        Printed { text, display, has_controls, truncated }
     }
 }
 

@@ -44,12 +44,12 @@ impl Looks for WebFetch {
         let part = if given.full == Some(true) { Part::Full } else { Part::Main };
         let fetched = match self.fetcher.fetch(given.url.trim()).await {
             Ok(fetched) => fetched,
-            Err(error) => return Outcome::error(format!("Error: {error}.")),
+            Err(error) => return Outcome::failure(format!("{error}.")),
         };
         match tokio::task::spawn_blocking(move || page::text(fetched, part)).await {
             Ok(Ok(text)) => Outcome::ok(text),
-            Ok(Err(why)) => Outcome::error(format!("Error: {why}.")),
-            Err(_) => Outcome::error("Error: the page could not be read."),
+            Ok(Err(why)) => Outcome::failure(format!("{why}.")),
+            Err(_) => Outcome::failure("the page could not be read."),
         }
     }
 }

@@ -196,7 +196,7 @@ impl Looks for WebSearch {
     async fn look(self, given: Arguments) -> Outcome {
         let count = given.count.unwrap_or(DEFAULT_COUNT).min(MAX_COUNT);
         match self.ask(&given.query, count).await {
-            Err(why) => Outcome::error(format!("Error: {why}.")),
+            Err(why) => Outcome::failure(format!("{why}.")),
             Ok(hits) if hits.is_empty() => Outcome::ok("Nothing was found."),
             Ok(hits) => {
                 let shown = hits.iter().enumerate().map(|(index, hit)| {

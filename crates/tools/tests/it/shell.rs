@@ -1,7 +1,7 @@
 //! `bash` and what it leaves running, as the loop calls them.
 
 use serde_json::json;
-use windlass_core::outcome::{Ending, Fact};
+use windlass_core::outcome::{AbortCause, Ending, Fact};
 use windlass_core::policy::{Class, Risk};
 use windlass_store::outputs::Stream;
 
@@ -22,6 +22,18 @@ async fn a_failing_command_tells_its_exit_code() {
     assert_eq!(outcome.ending, Ending::Error);
     assert_eq!(outcome.exit_code, Some(101));
     assert_eq!(outcome.text, "no such name\n[exit code 101]");
+    assert_eq!(outcome.display_text(), "no such name\n", "people read the code from its field");
+}
+
+#[tokio::test]
+async fn people_are_shown_a_commands_colours() {
+    let mut bench = Bench::new();
+    let red = json!({ "command": "printf '\\033[31mred\\033[0m\\n'" });
+    let outcome = bench.call("bash", red).await;
+    assert_eq!(outcome.text, "␛[31mred␛[0m\n");
+    assert_eq!(outcome.display_text(), "\u{1b}[31mred\u{1b}[0m\n");
+    let plain = bench.call("bash", json!({ "command": "echo plain" })).await;
+    assert_eq!(plain.display, None, "the same text is kept once");
 }
 
 /// Bash runs each line before it reads the next: had it been run, the first would have left its mark.
@@ -57,6 +69,8 @@ async fn a_command_ended_by_a_signal_says_which() {
     let mut bench = Bench::new();
     let outcome = bench.call("bash", json!({ "command": "kill -SEGV $$" })).await;
     assert_eq!(outcome.text, "[ended by signal 11]");
+    assert_eq!(outcome.display_text(), "ended by signal 11");
+    assert_eq!(outcome.aborted_by, Some(AbortCause::Signal(11)));
 }
 
 #[tokio::test]

@@ -1,0 +1,3 @@
+//! The nouns through their public interface.
+
+mod outcomes;
