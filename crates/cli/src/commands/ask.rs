@@ -9,11 +9,12 @@ use windlass_core::command::HitlRequest;
 use windlass_core::id::{QuestionId, TaskId};
 use windlass_core::question::Answer;
 use windlass_store::{self as store, QuestionRow, QuestionState};
+use windlass_term::{question, strip_controls};
 
 use super::Setting;
 use super::interrupts::Interrupts;
 use crate::failure::Failure;
-use crate::show::{self, pages};
+use crate::show::{self, task_page};
 
 /// What became of a question.
 pub(super) enum Answered {
@@ -36,7 +37,7 @@ pub(super) async fn inline(
     if let Some(asker) = asker(setting, asked.request_id)? {
         show::note(&format!("{asker} asks"));
     }
-    for line in pages::question_lines(asked, setting.look) {
+    for line in question::lines(asked, setting.style) {
         show::note(&line);
     }
     forget_what_was_typed();
@@ -48,7 +49,7 @@ pub(super) async fn inline(
             settled = settled_elsewhere(setting, asked) => return settled,
         };
         let Some(line) = line else {
-            show::note(&format!("\n{}", pages::answer_with(asked)));
+            show::note(&format!("\n{}", show::answer_with(asked)));
             return Ok(Answered::No);
         };
         let Some(answer) = chosen(&line, &asked.options) else { continue };
@@ -81,7 +82,7 @@ async fn settled_elsewhere(setting: &Setting, asked: &HitlRequest) -> Result<Ans
             QuestionState::Open => {}
             QuestionState::Waiting(answer) | QuestionState::Answered(answer) => {
                 let Answer { by, text, .. } = answer;
-                show::note(&show::plain(&format!("\nanswered by {by}: {text}")));
+                show::note(&strip_controls(&format!("\nanswered by {by}: {text}")));
                 return Ok(Answered::Yes);
             }
             QuestionState::Closed { .. } => {
@@ -114,7 +115,7 @@ pub(super) fn asker(setting: &Setting, question: QuestionId) -> Result<Option<St
     let store = setting.coordinator.store();
     let Some(asked) = store.questions().get(question)? else { return Ok(None) };
     let below = store.tasks().get(asked.task)?.filter(|task| task.parent_id.is_some());
-    Ok(below.map(|task| pages::sub_agent(&task)))
+    Ok(below.map(|task| task_page::sub_agent(&task)))
 }
 
 /// What was typed before a question was seen is no answer to it.

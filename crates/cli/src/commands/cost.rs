@@ -8,11 +8,12 @@ use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
 use windlass_core::message::Usage;
 use windlass_core::trigger::TriggerStream;
+use windlass_term::{Table, numbers, strip_controls};
 
 use super::Setting;
 use crate::args::Cost;
 use crate::failure::Failure;
-use crate::show::{Table, note, out, pages, plain};
+use crate::show::{note, out};
 
 /// What stands in place of a model's name for the summaries that compactions make.
 const SUMMARIES: &str = "(summaries)";
@@ -52,10 +53,10 @@ impl Sum {
 
     fn money(&self) -> String {
         match (self.cost_usd, self.unpriced_replies) {
-            (None, 0) => pages::dollars(0.0),
+            (None, 0) => numbers::dollars(0.0),
             (None, _) => "unknown".to_owned(),
-            (Some(cost), 0) => pages::dollars(cost),
-            (Some(cost), unknown) => format!("{} + {unknown} unknown", pages::dollars(cost)),
+            (Some(cost), 0) => numbers::dollars(cost),
+            (Some(cost), unknown) => format!("{} + {unknown} unknown", numbers::dollars(cost)),
         }
     }
 }
@@ -71,7 +72,7 @@ struct Sums {
 impl Sums {
     fn take(&mut self, record: &Record) {
         let (model, usage) = match &record.event {
-            Event::LlmResponse(response) => (plain(&response.model), &response.usage),
+            Event::LlmResponse(response) => (strip_controls(&response.model), &response.usage),
             // Summaries are paid for too.
             Event::CompactionProgress(part) => (SUMMARIES.to_owned(), &part.usage),
             _ => return,
@@ -172,7 +173,7 @@ fn page(setting: &Setting, sums: &Sums, args: &Cost) {
 
 fn print(setting: &Setting, table: &Table) {
     for (number, line) in table.lines().iter().enumerate() {
-        out(&if number == 0 { setting.look.results.dim(line) } else { line.clone() });
+        out(&if number == 0 { setting.style.results.dim(line) } else { line.clone() });
     }
 }
 

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use windlass_core::id::TaskId;
+use windlass_term::TerminalStyle;
 
 use super::{Setting, run};
 use crate::Hooks;
 use crate::args::{Demo, How, Place};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
-use crate::show::{Look, note};
+use crate::show::note;
 use crate::wiring::{Load, Surroundings, sandbox};
 
 const GOAL: &str =
@@ -50,8 +51,8 @@ pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
         ..error.into()
     })?;
     let place = directory.path().canonicalize().context("the throwaway directory is gone")?;
-    let look = Look::here();
-    let (workspace, script) = prepare(&place, look.redraws)?;
+    let look = TerminalStyle::detect();
+    let (workspace, script) = prepare(&place, look.can_redraw)?;
     let surroundings = surroundings(&place, &workspace)?;
     let setting = Setting::open(surroundings, hooks, Load::One)?;
     let how = how(args, &workspace, &script);

@@ -2,11 +2,12 @@
 
 use windlass_core::axes::ModelMode;
 use windlass_core::id::TaskId;
+use windlass_term::strip_controls;
 
 use super::{Setting, setup};
 use crate::args::Doctor;
 use crate::failure::Failure;
-use crate::show::{out, plain};
+use crate::show::out;
 use crate::wiring::{mcp, models, sandbox, skills, web};
 
 /// Differences that are listed; one is enough to know.
@@ -17,9 +18,9 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
     let mut wrong = 0;
     let mut say = |fine: bool, what: &str, words: &str| {
         wrong += u32::from(!fine);
-        let paint = setting.look.results;
+        let paint = setting.style.results;
         let mark = if fine { paint.green("ok   ") } else { paint.red("wrong") };
-        out(&format!("{mark}  {what:<9} {}", plain(words)));
+        out(&format!("{mark}  {what:<9} {}", strip_controls(words)));
     };
 
     let store = setting.coordinator.store();
@@ -33,7 +34,7 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
         many => say(false, "store", &format!("{many} places disagree with the journal")),
     }
     for difference in differences.iter().take(SHOWN) {
-        out(&format!("         {}", plain(&difference.to_string())));
+        out(&format!("         {}", strip_controls(&difference.to_string())));
     }
 
     let config = match setting.surroundings.config(&args.workspace) {
@@ -68,7 +69,7 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
             }
             say(true, "sandbox", &format!("{kind}: {}", footing.facts.join("; ")));
             for warning in &footing.warnings {
-                out(&format!("         {}", plain(warning)));
+                out(&format!("         {}", strip_controls(warning)));
             }
             setting.runtime.block_on(opened.sandbox.stop());
         }
@@ -81,12 +82,12 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
     let found = skills::now(&setting.surroundings, &workspace);
     say(found.problems().is_empty(), "skills", &format!("{} can be used", found.list().count()));
     for problem in found.problems().iter().take(SHOWN) {
-        out(&format!("         {}", plain(&problem.to_string())));
+        out(&format!("         {}", strip_controls(&problem.to_string())));
     }
     let servers = mcp::found(&setting.surroundings, &config, &workspace, &found, None);
     say(true, "mcp", &format!("{} servers can be started", servers.definitions.len()));
     for notice in servers.notices.iter().take(SHOWN) {
-        out(&format!("         {}", plain(notice)));
+        out(&format!("         {}", strip_controls(notice)));
     }
     setup::notices(&config);
     Ok(u8::from(wrong > 0))

@@ -18,13 +18,14 @@ use windlass_core::command::{ExecutionConfig, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
 use windlass_skills::eval::{Case, cases};
 use windlass_skills::{Merged, Scope, Skill, Skills, Viewer, invoke};
+use windlass_term::{Table, strip_controls};
 
 use super::setup::print;
 use super::skills::unknown;
 use crate::Hooks;
 use crate::args::Eval;
 use crate::failure::Failure;
-use crate::show::{Table, note, out, plain};
+use crate::show::{note, out};
 use crate::wiring::{self, Surroundings, skills};
 
 /// How long a grader may take; it is deterministic and looks at files.
@@ -66,7 +67,7 @@ pub(super) fn eval(
     let mut table = Table::new(&["CASE", "WITH", "WITHOUT"], &[]);
     let (mut all_pass, mut kept) = (true, Vec::new());
     for case in &cases {
-        let mut cells = vec![plain(&case.name)];
+        let mut cells = vec![strip_controls(&case.name)];
         for &arm in arms {
             let mut passes = 0;
             for number in 1..=args.trials {
@@ -90,7 +91,7 @@ pub(super) fn eval(
     for (directory, words) in kept {
         let words =
             if words.trim().is_empty() { "the grader said nothing" } else { words.as_str() };
-        note(&plain(&format!("kept {}: {words}", directory.display())));
+        note(&strip_controls(&format!("kept {}: {words}", directory.display())));
     }
     Ok(u8::from(!all_pass))
 }
@@ -101,7 +102,7 @@ fn chosen(skill: &Skill, args: &Eval) -> Result<Vec<Case>, Failure> {
         Failure::usage(message, "make it a folder with a `SKILL.md` and `evals/`")
     })?;
     let (mut found, problems) = cases(folder);
-    problems.iter().for_each(|problem| note(&plain(&problem.to_string())));
+    problems.iter().for_each(|problem| note(&strip_controls(&problem.to_string())));
     if let Some(wanted) = &args.case {
         found.retain(|case| case.name == *wanted);
     }

@@ -6,11 +6,12 @@ use anyhow::Context as _;
 use windlass_core::id::SessionId;
 use windlass_core::injection::MAX_INJECTION_BYTES;
 use windlass_core::trigger::ExternalEventReceived;
+use windlass_term::{Table, numbers, strip_controls};
 
 use super::Setting;
 use crate::args::{ExternalEvent, Sessions};
 use crate::failure::Failure;
-use crate::show::{self, Table, out, pages, plain};
+use crate::show::{self, out};
 
 pub(super) fn event(setting: &Setting, args: &ExternalEvent) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
@@ -66,7 +67,7 @@ pub(super) fn sessions(setting: &Setting, args: &Sessions) -> Result<u8, Failure
         let state = coordinator.session_state(store.ids().session(text)?.ok_or_else(none)?)?;
         match args.json {
             true => out(&serde_json::to_string(&state).unwrap_or_default()),
-            false => out(&plain(&state.to_string())),
+            false => out(&strip_controls(&state.to_string())),
         }
         return Ok(0);
     }
@@ -86,9 +87,9 @@ pub(super) fn sessions(setting: &Setting, args: &Sessions) -> Result<u8, Failure
     for row in rows {
         table.row(vec![
             row.id.to_string(),
-            plain(row.user_id.as_deref().unwrap_or("-")),
+            strip_controls(row.user_id.as_deref().unwrap_or("-")),
             row.tasks.len().to_string(),
-            pages::age(row.updated_at, coordinator.now()),
+            numbers::age(row.updated_at, coordinator.now()),
             row.active_task_id.map(|task| task.to_string()).unwrap_or_else(|| "-".to_owned()),
         ]);
     }

@@ -5,17 +5,21 @@ use serde_json::json;
 use windlass_core::id::{CallId, TaskId};
 use windlass_sandbox::{Command, Exit, Running, Stream as From};
 use windlass_store::outputs::{Origin, Stream, TruncatedOutput};
+use windlass_term::strip_controls;
 
 use super::Setting;
 use crate::args::Exec;
 use crate::failure::Failure;
-use crate::show::{note, out, plain};
+use crate::show::{note, out};
 use crate::wiring::sandbox;
 
 /// Runs it, prints what the store keeps of it, and says where the rest is.
 pub(super) fn exec(setting: &Setting, args: &Exec) -> Result<u8, Failure> {
     let workspace = args.workspace.canonicalize().with_context(|| {
-        format!("workspace `{}` cannot be used", plain(&args.workspace.display().to_string()))
+        format!(
+            "workspace `{}` cannot be used",
+            strip_controls(&args.workspace.display().to_string())
+        )
     });
     let workspace = workspace.map_err(|error| Failure {
         hint: Some("name a directory that exists with `--workspace DIR`".into()),
@@ -91,7 +95,7 @@ impl Ran {
 
     fn print(&self) {
         for (stream, kept) in self.kept.iter().filter(|(_, kept)| kept.original_size > 0) {
-            let text = plain(&kept.content);
+            let text = strip_controls(&kept.content);
             match stream {
                 Stream::Stdout => out(text.trim_end()),
                 Stream::Stderr => note(text.trim_end()),

@@ -9,11 +9,12 @@ use windlass_core::policy::Risk;
 use windlass_sandbox::{Footing, Kind};
 use windlass_shell::{Context, analyze};
 use windlass_store::Filter;
+use windlass_term::TerminalStyle;
 
 use super::Setting;
 use crate::args::{Explain, Permissions};
 use crate::failure::Failure;
-use crate::show::{self, Look, out};
+use crate::show::{self, out};
 use crate::wiring::{Surroundings, gate};
 
 /// The longest line taken from standard input: more than any command that is read.
@@ -44,7 +45,7 @@ pub(super) fn explain(surroundings: &Surroundings, args: &Explain) -> Result<u8,
     if args.json {
         out(&json(&explanation));
     } else {
-        let paint = Look::here().results;
+        let paint = TerminalStyle::detect().results;
         out(explanation.render(|kind, text| painted(kind, text, paint)).trim_end());
     }
     Ok(0)
@@ -80,7 +81,7 @@ fn json(explanation: &Explanation) -> String {
     serde_json::to_string(explanation).unwrap_or_default()
 }
 
-fn painted(kind: Paint, text: &str, paint: show::Paint) -> String {
+fn painted(kind: Paint, text: &str, paint: windlass_term::Paint) -> String {
     match kind {
         Paint::Frame => paint.dim(text),
         Paint::Command => paint.bold(text),

@@ -6,12 +6,13 @@ use anyhow::Context as _;
 use windlass_core::id::TaskId;
 use windlass_sandbox::docker::{Build, DOCKERFILE, Engine};
 use windlass_sandbox::{Command, Error, Exit, Sandbox};
+use windlass_term::strip_controls;
 
 use crate::args::{Image, ImageWhat};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::next_action;
-use crate::show::{note, out, plain};
+use crate::show::{note, out};
 use crate::wiring::{self, Surroundings, sandbox};
 
 /// What an agent reaches for, and is better off with.
@@ -26,7 +27,7 @@ pub(super) fn image(surroundings: &Surroundings, args: &Image) -> Result<u8, Fai
         ImageWhat::Build { file, base, browser } => {
             let dockerfile = match file {
                 Some(path) => std::fs::read_to_string(path).with_context(|| {
-                    format!("`{}` cannot be read", plain(&path.display().to_string()))
+                    format!("`{}` cannot be read", strip_controls(&path.display().to_string()))
                 })?,
                 None => DOCKERFILE.to_owned(),
             };
@@ -34,9 +35,9 @@ pub(super) fn image(surroundings: &Surroundings, args: &Image) -> Result<u8, Fai
             let browser = browser.then(|| ("BROWSER".to_owned(), "yes".to_owned()));
             let arguments = base.chain(browser).collect();
             let build = Build { image: image.clone(), dockerfile, arguments };
-            let heard = |line: &str| note(&plain(line));
+            let heard = |line: &str| note(&strip_controls(line));
             runtime.block_on(engine.build(build, heard)).map_err(refused)?;
-            out(&format!("built `{}`", plain(&image)));
+            out(&format!("built `{}`", strip_controls(&image)));
             Ok(0)
         }
         ImageWhat::Check => runtime.block_on(check(surroundings, &engine, &image)),
@@ -45,12 +46,20 @@ pub(super) fn image(surroundings: &Surroundings, args: &Image) -> Result<u8, Fai
 
 /// Whether the image is there and commands run in it; 1 if not.
 async fn check(surroundings: &Surroundings, engine: &Engine, image: &str) -> Result<u8, Failure> {
-    out(&format!("engine   {} at {}", plain(engine.version()), plain(engine.name())));
+    out(&format!(
+        "engine   {} at {}",
+        strip_controls(engine.version()),
+        strip_controls(engine.name())
+    ));
     let Some(found) = engine.image(image).await.map_err(refused)? else {
         return Err(refused(Error::ImageMissing { image: image.to_owned() }));
     };
     let megabytes = found.size / 1_000_000;
-    out(&format!("image    `{}`, {}, {megabytes} MB", plain(image), plain(&found.architecture)));
+    out(&format!(
+        "image    `{}`, {}, {megabytes} MB",
+        strip_controls(image),
+        strip_controls(&found.architecture)
+    ));
     let place = tempfile::tempdir().context("there is no room for a workspace to try it in")?;
     let root = TaskId::new(jiff::Timestamp::now());
     let trace = surroundings.data.join("traces").join(root.to_string());
@@ -63,7 +72,7 @@ async fn check(surroundings: &Surroundings, engine: &Engine, image: &str) -> Res
             let said = found_tools(&*opened).await;
             opened.stop().await;
             for warning in opened.footing().warnings {
-                note(&plain(&warning));
+                note(&strip_controls(&warning));
             }
             said.map_err(refused)
         }

@@ -5,11 +5,12 @@ use windlass_core::command::TaskResult;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
 use windlass_store::Store;
+use windlass_term::{event_lines, numbers, strip_controls};
 
 use super::{Setting, ask, cost};
 use crate::args::{Events, Listing, One, Show};
 use crate::failure::Failure;
-use crate::show::{self, out, pages};
+use crate::show::{self, out, task_page};
 
 pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
@@ -20,18 +21,19 @@ pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
     let state = coordinator.state(task)?;
     let driven = coordinator.store().driving_process(task)?;
     let records = coordinator.store().journal().of(task)?;
-    let gauge = pages::gauge(&records, &state);
+    let gauge = task_page::gauge(&records, &state);
     let spent = state.known_cost();
     if args.json {
         let row = coordinator.store().tasks().get(task)?;
-        let mut shown = row.map(|row| pages::task_json(&row, driven, spent)).unwrap_or_default();
+        let mut shown =
+            row.map(|row| task_page::task_json(&row, driven, spent)).unwrap_or_default();
         shown["context"] = serde_json::json!(gauge);
-        shown["working_memory"] = pages::working_memory(&state);
+        shown["working_memory"] = task_page::working_memory(&state);
         out(&shown.to_string());
     } else {
         let cost = cost::words(&records, spent);
         let open = ask::open_below(setting, task)?;
-        out(&pages::task_page(&state, driven, gauge, &cost, &open));
+        out(&task_page::task_page(&state, driven, gauge, &cost, &open));
     }
     Ok(0)
 }
@@ -58,7 +60,7 @@ fn compactions(setting: &Setting, task: TaskId, json: bool) -> Result<u8, Failur
             end.source,
             end.file.as_deref().unwrap_or("not kept"),
         ));
-        end.summary.lines().for_each(|line| out(&format!("    {}", show::plain(line))));
+        end.summary.lines().for_each(|line| out(&format!("    {}", strip_controls(line))));
         out("");
     }
     Ok(0)
@@ -93,12 +95,12 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let task = coordinator.store().ids().task(&args.task)?;
     let mut following = coordinator.follow(task, args.after);
-    let (zone, width) = (jiff::tz::TimeZone::system(), setting.look.line_width());
+    let (zone, width) = (jiff::tz::TimeZone::system(), setting.style.line_width());
     let print = |record: &Record| {
         out(&if args.json {
             windlass_agent::trace::entry(record)
         } else {
-            pages::event_line(record, &zone, width)
+            event_lines::line(record, &zone, width)
         });
     };
     while let Some(record) = following.committed()? {
@@ -134,10 +136,11 @@ pub(super) fn inbox(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     let now = setting.coordinator.now();
     for row in &rows {
         out(&match args.json {
-            true => pages::question_json(row),
+            true => task_page::question_json(row),
             false => {
                 let asks = setting.coordinator.store().tasks().get(row.task)?;
-                pages::question_page(row, asks.as_ref(), &pages::age(row.asked_at, now)) + "\n"
+                task_page::question_page(row, asks.as_ref(), &numbers::age(row.asked_at, now))
+                    + "\n"
             }
         });
     }

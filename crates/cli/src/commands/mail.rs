@@ -8,6 +8,7 @@ use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::injection::Control;
 use windlass_core::status::TaskStatus;
 use windlass_core::trigger::UserMessageReceived;
+use windlass_term::strip_controls;
 
 use super::{Setting, ask, run};
 use crate::args::{Answer, Cancel, Pause, Send};
@@ -102,7 +103,7 @@ fn say(setting: &Setting, args: &Send) -> Result<u8, Failure> {
         deadline_action: None,
     };
     match setting.runtime.block_on(coordinator.user_message_received(message))? {
-        Handled::Said { message } => show::out(&show::plain(&message)),
+        Handled::Said { message } => show::out(&strip_controls(&message)),
         Handled::Started { task, place } => {
             let place = place.map(|place| format!(", number {place} in line")).unwrap_or_default();
             show::note(&format!("{task} is queued for `windlass serve`{place}"));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use windlass_core::id::TaskId;
 use windlass_sandbox::Sandbox;
+use windlass_term::{Table, strip_controls};
 use windlass_tools::mcp::{
     Change, Ground, How, Listing, McpTool, PRESETS, Server, Servers, shown_name,
 };
@@ -15,7 +16,7 @@ use super::setup::print;
 use crate::args::{Mcp, McpWhat};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::show::{Table, note, out, plain};
+use crate::show::{note, out};
 use crate::wiring::{self, Surroundings, mcp, sandbox, skills};
 
 /// How much of a description stands in a list.
@@ -54,7 +55,7 @@ fn list(surroundings: &Surroundings, workspace: &Path, json: bool) -> Result<u8,
                 .to_string());
         }
         let trusted = if trusted { "yes" } else { "no" };
-        table.row(vec![name.clone(), plain(&runs), place.to_owned(), trusted.to_owned()]);
+        table.row(vec![name.clone(), strip_controls(&runs), place.to_owned(), trusted.to_owned()]);
     }
     if !json && !found.definitions.is_empty() {
         print(&table);
@@ -62,7 +63,7 @@ fn list(surroundings: &Surroundings, workspace: &Path, json: bool) -> Result<u8,
     if !json && found.definitions.is_empty() {
         note("no MCP servers; name some in `.mcp.json` or under `[mcp.servers]`");
     }
-    found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
+    found.notices.iter().for_each(|notice| note(&format!("notice: {}", strip_controls(notice))));
     Ok(0)
 }
 
@@ -76,7 +77,7 @@ fn test(
     let config = surroundings.config(workspace)?;
     let found =
         mcp::found(surroundings, &config, workspace, &skills::now(surroundings, workspace), None);
-    found.notices.iter().for_each(|notice| note(&format!("notice: {}", plain(notice))));
+    found.notices.iter().for_each(|notice| note(&format!("notice: {}", strip_controls(notice))));
     let definition = found.definitions.into_iter().find(|definition| definition.name == name);
     let definition = definition.ok_or_else(|| {
         let message = format!("there is no MCP server `{name}` that can be started here");
@@ -132,9 +133,11 @@ async fn tested(servers: &Servers, pin: bool, json: bool) -> Result<u8, Failure>
     show(server, &listing, json);
     for change in &changes {
         note(&match change {
-            Change::Added(tool) => format!("new since it was pinned: {}", plain(tool)),
-            Change::Changed(tool) => format!("changed since it was pinned: {}", plain(tool)),
-            Change::Removed(tool) => format!("gone since it was pinned: {}", plain(tool)),
+            Change::Added(tool) => format!("new since it was pinned: {}", strip_controls(tool)),
+            Change::Changed(tool) => {
+                format!("changed since it was pinned: {}", strip_controls(tool))
+            }
+            Change::Removed(tool) => format!("gone since it was pinned: {}", strip_controls(tool)),
         });
     }
     if pin {
@@ -159,7 +162,7 @@ fn show(server: &Arc<Server>, listing: &Listing, json: bool) {
         }
         let about = windlass_core::text::one_line(&info.description, SHOWN_CHARS);
         let name = shown_name(server.name(), &info.name);
-        table.row(vec![plain(&name), class.to_string(), plain(&about)]);
+        table.row(vec![strip_controls(&name), class.to_string(), strip_controls(&about)]);
     }
     if !json {
         print(&table);

@@ -26,11 +26,11 @@ mod help;
 
 use tokio::runtime::Runtime;
 use windlass_coordinator::Coordinator;
+use windlass_term::TerminalStyle;
 
 use crate::Hooks;
 use crate::args::{Args, Command};
 use crate::failure::Failure;
-use crate::show::Look;
 use crate::wiring::telemetry::Telemetry;
 use crate::wiring::{self, Load, Surroundings};
 
@@ -39,7 +39,7 @@ struct Setting {
     surroundings: Surroundings,
     coordinator: Coordinator,
     runtime: Runtime,
-    look: Look,
+    style: TerminalStyle,
 }
 
 impl Setting {
@@ -48,7 +48,7 @@ impl Setting {
             coordinator: wiring::coordinator(&surroundings, hooks.store)?,
             runtime: wiring::runtime(load)?,
             surroundings,
-            look: Look::here(),
+            style: TerminalStyle::detect(),
         })
     }
 

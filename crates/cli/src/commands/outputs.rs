@@ -6,11 +6,12 @@ use anyhow::Context as _;
 use serde_json::json;
 use windlass_core::event::{Event, Record, ToolCall};
 use windlass_store::outputs::{OutputStore, Stream, TruncatedOutput};
+use windlass_term::{strip_controls, tool_lines};
 
 use super::Setting;
 use crate::args::{One, Outputs, Trace};
 use crate::failure::Failure;
-use crate::show::{self, note, out, plain};
+use crate::show::{note, out};
 
 /// Prints every command of a task with what the store keeps of its output.
 pub(super) fn logs(setting: &Setting, args: &One) -> Result<u8, Failure> {
@@ -60,8 +61,8 @@ fn log_json(record: &Record, call: &ToolCall, stream: Stream, kept: &TruncatedOu
 
 /// One command with what it printed; a stream that stayed silent is left out.
 fn log_page(setting: &Setting, call: &ToolCall, kept: &[(Stream, TruncatedOutput)]) {
-    let paint = setting.look.results;
-    let what = show::pages::call_words(&call.tool, &call.arguments);
+    let paint = setting.style.results;
+    let what = tool_lines::call(&call.tool, &call.arguments, 100);
     out(&format!("{}  {}", paint.bold(&what), paint.dim(&call.call.to_string())));
     let spoke = || kept.iter().filter(|(_, kept)| kept.original_size > 0);
     if spoke().next().is_none() {
@@ -71,7 +72,7 @@ fn log_page(setting: &Setting, call: &ToolCall, kept: &[(Stream, TruncatedOutput
         if *stream == Stream::Stderr {
             out(&paint.dim("stderr:"));
         }
-        out(plain(&kept.content).trim_end());
+        out(strip_controls(&kept.content).trim_end());
         if kept.truncated {
             let whole = format!("View full output: windlass outputs {}", call.call);
             out(&paint.dim(&format!("[Output truncated]  {whole}")));
@@ -124,10 +125,10 @@ pub(super) fn outputs(setting: &Setting, args: &Outputs) -> Result<u8, Failure> 
 /// A reader that has gone away is no error of ours.
 fn copy(setting: &Setting, reader: &mut impl io::Read) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    if setting.look.reads_results {
+    if setting.style.is_stdout_terminal {
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes)?;
-        let _ = stdout.write_all(plain(&String::from_utf8_lossy(&bytes)).as_bytes());
+        let _ = stdout.write_all(strip_controls(&String::from_utf8_lossy(&bytes)).as_bytes());
         return Ok(());
     }
     match io::copy(reader, &mut stdout) {

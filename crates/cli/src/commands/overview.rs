@@ -11,11 +11,12 @@ use windlass_core::schedule::ScheduleState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::text::{one_line, suffix};
 use windlass_store::{Filter, QuestionRow, RuntimeRow, ScheduleRow, SchedulerRow, TaskRow};
+use windlass_term::{Table, numbers, strip_controls};
 
 use super::{Setting, schedule};
 use crate::args::{Listing, Tasks};
 use crate::failure::Failure;
-use crate::show::{self, Table, out, pages, plain};
+use crate::show::{self, out, task_page};
 
 /// How wide a goal gets in the list, where there is room.
 const GOAL_WIDTH: usize = 60;
@@ -121,22 +122,22 @@ fn print(setting: &Setting, rows: &[Row], schedules: &[ScheduleRow]) {
         table.row(vec![
             id(setting, &task.id),
             row.status_words(),
-            pages::age(task.created_at, now),
-            pages::short_count(task.usage.total_tokens),
+            numbers::age(task.created_at, now),
+            numbers::count(task.usage.total_tokens),
             row.cost(),
-            format!("#{} {}", task.last_seq, pages::age(task.updated_at, now)),
+            format!("#{} {}", task.last_seq, numbers::age(task.updated_at, now)),
             row.next_action(),
         ]);
-        goals.push(plain(&task.goal));
+        goals.push(strip_controls(&task.goal));
     }
     let mut lines = if rows.is_empty() { Vec::new() } else { with_goals(setting, &table, &goals) };
     if let Some(headings) = lines.first_mut() {
-        *headings = setting.look.results.dim(headings);
+        *headings = setting.style.results.dim(headings);
     }
     lines.iter().for_each(|line| out(line));
     for row in rows {
         let below = row.below(&id(setting, &row.task.id));
-        below.iter().for_each(|line| out(&cut(line, setting.look.line_width())));
+        below.iter().for_each(|line| out(&cut(line, setting.style.line_width())));
     }
     for row in schedules {
         let next = row.next_at.as_ref().map(|next| format!(", next {}", schedule::clock(next)));
@@ -160,7 +161,7 @@ fn cut(line: &str, width: usize) -> String {
 /// A task's id: whole for programs, its end for people.
 fn id(setting: &Setting, task: &TaskId) -> String {
     let id = task.to_string();
-    match setting.look.reads_results {
+    match setting.style.is_stdout_terminal {
         true => suffix(&id, SHORT_ID).to_owned(),
         false => id,
     }
@@ -170,7 +171,7 @@ fn id(setting: &Setting, task: &TaskId) -> String {
 fn with_goals(setting: &Setting, table: &Table, goals: &[String]) -> Vec<String> {
     let lines = table.lines();
     let before = lines.iter().map(|line| line.width()).max().unwrap_or(0) + 2;
-    let room = setting.look.line_width().saturating_sub(before);
+    let room = setting.style.line_width().saturating_sub(before);
     let room = room.clamp(LEAST_GOAL_WIDTH, GOAL_WIDTH);
     let joined = lines.iter().zip(goals).map(|(line, goal)| {
         let space = " ".repeat(before - line.width());
@@ -184,15 +185,15 @@ impl Row {
     fn status_words(&self) -> String {
         match self.place {
             Some(place) => format!("queued {place}"),
-            None => pages::status_words(self.task.status, self.driven).to_owned(),
+            None => task_page::status_words(self.task.status, self.driven).to_owned(),
         }
     }
 
     /// What it has cost, and what it may (MS-127).
     fn cost(&self) -> String {
-        let spent = pages::spent(self.cost, self.task.usage.total_tokens);
+        let spent = task_page::spent(self.cost, self.task.usage.total_tokens);
         match self.task.cost_budget {
-            Some(budget) => format!("{spent} of {}", pages::dollars(budget)),
+            Some(budget) => format!("{spent} of {}", numbers::dollars(budget)),
             None => spent,
         }
     }
@@ -242,10 +243,13 @@ impl Row {
     fn below(&self, task: &str) -> Vec<String> {
         let mut lines = Vec::new();
         for (call, command) in &self.background {
-            lines.push(format!("  in the background of {task}: {} ({call})", plain(command)));
+            lines.push(format!(
+                "  in the background of {task}: {} ({call})",
+                strip_controls(command)
+            ));
         }
         for row in &self.questions {
-            let text = one_line(&plain(&row.question.question), QUESTION_WIDTH);
+            let text = one_line(&strip_controls(&row.question.question), QUESTION_WIDTH);
             lines.push(format!("  {task} asks: {text}"));
         }
         if let (Some(pid), Some(runtime)) = (self.driven, &self.runtime) {
@@ -255,8 +259,8 @@ impl Row {
             let model = runtime.current_model.as_deref().unwrap_or("-");
             lines.push(format!(
                 "  worker {pid} on {task}: {} in {}{}",
-                plain(model),
-                plain(place),
+                strip_controls(model),
+                strip_controls(place),
                 context.unwrap_or_default(),
             ));
         }
@@ -265,7 +269,7 @@ impl Row {
 
     fn json(&self) -> Value {
         let task = &self.task;
-        let mut shown = pages::task_json(task, self.driven, self.cost);
+        let mut shown = task_page::task_json(task, self.driven, self.cost);
         let also = json!({
             "parent_id": task.parent_id,
             "root_id": task.root_id,
@@ -364,7 +368,7 @@ pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
     out(&format!("waiting     {resumable} to be resumed, {questions} questions"));
     let next = store.schedules().next_due()?.map(|next| format!(", next at {next:.0}"));
     out(&format!("schedules   {active} active{}", next.unwrap_or_default()));
-    let spent = match pages::spent(cost, tokens).as_str() {
+    let spent = match task_page::spent(cost, tokens).as_str() {
         "-" => "of live tasks unknown".to_owned(),
         spent => format!("{spent} of live tasks"),
     };

@@ -18,6 +18,7 @@ use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::StatusReason;
 use windlass_model::Recorder;
+use windlass_term::strip_controls;
 
 use super::interrupts::{Interrupt, Interrupts};
 use super::wait::{self, Waited};
@@ -26,7 +27,7 @@ use crate::args::{Headless, How, Printing, Resume, Until};
 use crate::config::{self, Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
 use crate::next_action;
-use crate::show::{Screen, note, out, pages, plain};
+use crate::show::{self, Screen, note, out};
 use crate::times;
 use crate::wiring::{self, Surroundings, mcp, models, skills};
 
@@ -180,7 +181,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), F
         let all = skills::now(&surroundings, &args.workspace);
         let found = mcp::found(&surroundings, &given, &args.workspace, &all, None);
         let told = found.notices.into_iter().chain(skills::notices(&surroundings, &all));
-        told.for_each(|notice| note(&format!("notice: {}", plain(&notice))));
+        told.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice))));
     }
     let draft = Draft {
         user_id: Some(setting.surroundings.user()),
@@ -251,7 +252,7 @@ fn budget(
 /// What the person should know before it starts. That modes share a model is for `windlass config`.
 fn tell(config: &Config) {
     let told = config.notices.iter().filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
-    told.for_each(|notice| note(&format!("notice: {}", plain(&notice.to_string()))));
+    told.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice.to_string()))));
 }
 
 /// The flags that are settings, so that an error names the flag.
@@ -332,7 +333,7 @@ pub(super) async fn drive(
     let task = setting.coordinator.root(task)?;
     let stop = CancellationToken::new();
     let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
-    let mut screen = Screen::new(printing, setting.look, task, &setting.coordinator.state(task)?);
+    let mut screen = Screen::new(printing, setting.style, task, &setting.coordinator.state(task)?);
     let mut typed = ask::Typed::default();
     loop {
         let segment = segment(setting, task, &mut screen, &stop, &mut interrupts);
@@ -349,7 +350,7 @@ pub(super) async fn drive(
         }
         let asked = result.hitl_request.as_ref().filter(|_| {
             let blocked = result.status == ResultStatus::BlockedUser;
-            blocked && setting.look.can_ask && !printing.json && !stop.is_cancelled()
+            blocked && setting.style.can_ask && !printing.json && !stop.is_cancelled()
         });
         let answered = match asked {
             Some(asked) => {
@@ -399,11 +400,11 @@ async fn segment(
 ) -> Result<Option<TaskResult>, Failure> {
     let coordinator = &setting.coordinator;
     let from = last_seq(setting, task)?;
-    let mut following = match screen.shows_all() {
+    let mut following = match screen.shows_sub_agents() {
         true => coordinator.follow_all(task, from)?,
         false => coordinator.follow(task, from),
     };
-    let mut frames = tokio::time::interval(pages::FRAME);
+    let mut frames = tokio::time::interval(show::FRAME);
     let live = screen.is_live();
     // On a worker, where what it waits for arrives: on this thread, which shows, each event would cost a
     // hop and wait for the showing of the one before.
@@ -415,7 +416,7 @@ async fn segment(
             Some(ended) = driving.join_next() => {
                 break ended.context("the task's job ended badly")??;
             }
-            update = following.next(), if screen.follows() => match update? {
+            update = following.next(), if screen.shows_events() => match update? {
                 Update::Event(record) => screen.event(&record),
                 Update::Preview(preview) => screen.preview(&preview),
             },

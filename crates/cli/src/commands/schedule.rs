@@ -9,11 +9,12 @@ use windlass_core::id::{CommandId, ScheduleId, SessionId, TaskId};
 use windlass_core::schedule::{Rhythm, Schedule, ScheduleAction, TimeoutAction, time_zone};
 use windlass_core::text::one_line;
 use windlass_store::ScheduleRow;
+use windlass_term::{Table, strip_controls};
 
 use super::Setting;
 use crate::args::{self, ScheduleAdd, ScheduleWhat};
 use crate::failure::Failure;
-use crate::show::{self, Table, out, plain};
+use crate::show::{self, out};
 use crate::times;
 
 /// How wide the words of a schedule get in a list.
@@ -222,7 +223,8 @@ pub(super) fn json(row: &ScheduleRow) -> serde_json::Value {
 pub(super) fn what(row: &ScheduleRow) -> String {
     let schedule = &row.schedule;
     let words = schedule.goal.as_ref().or(schedule.check_prompt.as_ref());
-    let words = words.map(|words| one_line(&plain(words), WORDS_WIDTH)).unwrap_or_default();
+    let words =
+        words.map(|words| one_line(&strip_controls(words), WORDS_WIDTH)).unwrap_or_default();
     match schedule.task_id {
         Some(task) => format!("{} {task}: {words}", schedule.action),
         None => format!("{}: {words}", schedule.action),

@@ -11,12 +11,13 @@ use tokio_util::sync::CancellationToken;
 use windlass_coordinator::bus::{Bus, Embedded, InStream, Redis};
 use windlass_coordinator::{Coordinator, Lease, Service};
 use windlass_core::id::CommandId;
+use windlass_term::strip_controls;
 
 use super::Setting;
 use crate::args::Serve;
 use crate::config::Config;
 use crate::failure::{self, Failure};
-use crate::show::{note, plain};
+use crate::show::note;
 use crate::wiring;
 
 /// What a service is there for.
@@ -67,7 +68,7 @@ pub(super) fn run(setting: &Setting, args: &Serve, part: Part) -> Result<u8, Fai
             claim_after: config.coordinator.claim_after_ms,
             drain: config.coordinator.drain_seconds,
         };
-        let (place, process) = (plain(&bus.place()), std::process::id());
+        let (place, process) = (strip_controls(&bus.place()), std::process::id());
         note(&format!("{}, up to {tasks} tasks at once; {place}; process {process}", part.name()));
         until_stopped(service, coordinator, bus).await
     })
@@ -114,7 +115,10 @@ async fn bus(config: &Config, coordinator: &Coordinator) -> Result<Arc<dyn Bus>,
         ..anyhow::Error::from(error).into()
     })?;
     if let Err(error) = redis.check().await {
-        note(&format!("notice: {}; it is tried again until it does", plain(&error.to_string())));
+        note(&format!(
+            "notice: {}; it is tried again until it does",
+            strip_controls(&error.to_string())
+        ));
     }
     Ok(Arc::new(redis))
 }

@@ -9,13 +9,14 @@ use windlass_core::axes::ModelMode;
 use windlass_core::message::{Message, Prelude};
 use windlass_model::Options;
 use windlass_skills::Scope;
+use windlass_term::{Table, TerminalStyle, numbers, strip_controls};
 
 use super::ask;
 use crate::args;
 use crate::config::{self, Config, File, Flag, ModelChoice, Trust};
 use crate::failure::Failure;
 use crate::next_action;
-use crate::show::{Look, Table, note, out, pages, plain};
+use crate::show::{note, out};
 use crate::wiring::{self, Surroundings, mcp, models, trust};
 
 /// Enough for one word, with room for a model that thinks first.
@@ -30,7 +31,9 @@ pub(super) fn config(surroundings: &Surroundings, args: &args::ConfigArgs) -> Re
         let mut table = Table::new(&["SETTING", "VALUE", "FROM"], &[]);
         rows.for_each(|row| {
             let value = row.value.unwrap_or_else(|| "-".to_owned());
-            table.row([row.key, value, row.source].iter().map(|cell| plain(cell)).collect());
+            table.row(
+                [row.key, value, row.source].iter().map(|cell| strip_controls(cell)).collect(),
+            );
         });
         print(&table);
     }
@@ -83,9 +86,9 @@ pub(super) fn models(surroundings: &Surroundings, args: &args::Models) -> Result
         if args.json {
             out(&json!({ "model": name, "works": works, "outcome": words }).to_string());
         } else {
-            let paint = Look::here().results;
+            let paint = TerminalStyle::detect().results;
             let mark = if works { paint.green("works") } else { paint.red("fails") };
-            out(&format!("{mark}  {name}: {}", plain(words)));
+            out(&format!("{mark}  {name}: {}", strip_controls(words)));
         }
     }
     Ok(code)
@@ -123,7 +126,7 @@ async fn tested(config: &Config, choice: &ModelChoice) -> Result<String, String>
     })?;
     let usage = reply.usage;
     let said = windlass_core::text::one_line(reply.text.trim(), 40);
-    let cost = usage.cost_usd.map_or("cost unknown".to_owned(), pages::dollars);
+    let cost = usage.cost_usd.map_or("cost unknown".to_owned(), numbers::dollars);
     let (tokens, latency) = (usage.input_tokens + usage.output_tokens, reply.latency.as_millis());
     Ok(format!("`{said}` in {latency} ms, {tokens} tokens, {cost}"))
 }
@@ -155,10 +158,10 @@ pub(super) fn trust(surroundings: &Surroundings, args: &args::Trust) -> Result<u
             show_settings(surroundings, &args.workspace, file)?;
         } else {
             out(&format!("{}:", file.path.display()));
-            out(&plain(&file.text));
+            out(&strip_controls(&file.text));
         }
     }
-    if !args.yes && !Look::here().can_ask {
+    if !args.yes && !TerminalStyle::detect().can_ask {
         return Err(Failure::usage(
             format!("{names} not approved: nobody is there to ask"),
             "read what it says, then run `windlass trust --yes`",
@@ -208,7 +211,7 @@ fn show_settings(
     let mut table = Table::new(&["SETTING", "VALUE", "FROM"], &[]);
     for row in config.rows().into_iter().filter(|row| row.source.contains(&place)) {
         let value = row.value.unwrap_or_default();
-        table.row([row.key, value, row.source].iter().map(|cell| plain(cell)).collect());
+        table.row([row.key, value, row.source].iter().map(|cell| strip_controls(cell)).collect());
     }
     print(&table);
     notices(&config);
@@ -218,12 +221,12 @@ fn show_settings(
 /// What the person should know about their configuration.
 pub(super) fn notices(config: &Config) {
     for notice in &config.notices {
-        note(&format!("notice: {}", plain(&notice.to_string())));
+        note(&format!("notice: {}", strip_controls(&notice.to_string())));
     }
 }
 
 pub(super) fn print(table: &Table) {
-    let paint = Look::here().results;
+    let paint = TerminalStyle::detect().results;
     for (number, line) in table.lines().iter().enumerate() {
         out(&if number == 0 { paint.dim(line) } else { line.clone() });
     }

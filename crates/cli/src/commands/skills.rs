@@ -6,13 +6,14 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use windlass_skills::{Scope, SideEffects, Skill, parse_markdown};
+use windlass_term::{Table, strip_controls};
 
 use super::eval;
 use super::setup::print;
 use crate::Hooks;
 use crate::args::{Skills, SkillsWhat};
 use crate::failure::Failure;
-use crate::show::{Table, note, out, plain};
+use crate::show::{note, out};
 use crate::wiring::{Surroundings, skills};
 
 /// How much of a description stands in a list.
@@ -51,8 +52,8 @@ fn list(surroundings: &Surroundings, workspace: &Path, json: bool) -> u8 {
             (false, false) => "nobody",
         };
         let about = windlass_core::text::one_line(&meta.description, SHOWN_CHARS);
-        let (name, from) = (plain(&meta.name), skill.scope.to_string());
-        table.row(vec![name, from, by.to_owned(), plain(&about)]);
+        let (name, from) = (strip_controls(&meta.name), skill.scope.to_string());
+        table.row(vec![name, from, by.to_owned(), strip_controls(&about)]);
     }
     if !json && found.list().next().is_some() {
         print(&table);
@@ -60,7 +61,7 @@ fn list(surroundings: &Surroundings, workspace: &Path, json: bool) -> u8 {
     if !json && found.list().next().is_none() {
         note("no skills; begin one with `windlass skills new NAME`");
     }
-    found.problems().iter().for_each(|problem| note(&plain(&problem.to_string())));
+    found.problems().iter().for_each(|problem| note(&strip_controls(&problem.to_string())));
     0
 }
 
@@ -99,7 +100,7 @@ fn show(
         whole["files"] = json!(files);
         out(&whole.to_string());
     } else {
-        out(plain(&skill.content).trim_end());
+        out(strip_controls(&skill.content).trim_end());
     }
     Ok(0)
 }
@@ -128,14 +129,14 @@ fn check(surroundings: &Surroundings, workspace: &Path, name: Option<&str>) -> R
         let skill = found.get(name).ok_or_else(|| unknown(&found, name))?;
         let about = |problem: &&windlass_skills::Problem| problem.path.starts_with(&skill.path);
         let problems: Vec<_> = found.problems().iter().filter(about).collect();
-        problems.iter().for_each(|problem| out(&plain(&problem.to_string())));
+        problems.iter().for_each(|problem| out(&strip_controls(&problem.to_string())));
         return Ok(u8::from(!problems.is_empty()));
     }
     for problem in found.problems() {
-        out(&plain(&problem.to_string()));
+        out(&strip_controls(&problem.to_string()));
     }
     for skill in found.overridden() {
-        note(&plain(&format!(
+        note(&strip_controls(&format!(
             "{}: another skill `{}` counts instead",
             skill.path.display(),
             skill.meta.name

@@ -9,11 +9,12 @@ use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::id::TaskId;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::TaskRow;
+use windlass_term::strip_controls;
 
 use super::Setting;
 use super::interrupts::Interrupts;
 use crate::failure::Failure;
-use crate::show::{Screen, plain};
+use crate::show::Screen;
 
 /// The longest sleep before the clock is looked at again.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
@@ -54,7 +55,9 @@ pub(super) async fn until(
     let (coordinator, store) = (&setting.coordinator, setting.coordinator.store());
     let clock = until.to_zoned(TimeZone::system()).strftime("%F %H:%M:%S").to_string();
     let detail = store.tasks().get(task)?.and_then(|row| row.detail).unwrap_or_default();
-    screen.say(&setting.look.prose(&format!("waiting until {clock}: {}", plain(&detail))));
+    screen.say(
+        &setting.style.wrap_note(&format!("waiting until {clock}: {}", strip_controls(&detail))),
+    );
     screen.say(&format!("Ctrl-C leaves it parked; go on earlier with: windlass resume {task}"));
     let mut changes = store.changes();
     loop {

@@ -1,29 +1,17 @@
 //! What a person reads: progress and notes on stderr, results on stdout.
-//!
-//! Invariant: text that comes from a model, a tool or a file is made [`plain`] before it is shown, so
-//! that nothing but windlass itself ever controls the terminal.
 
-mod plain;
-mod look;
-mod wrap;
-mod markdown;
-mod words;
-mod meter;
 mod ending;
 mod screen;
-mod table;
-mod story;
-pub mod pages;
+pub mod task_page;
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-pub use look::{Look, Paint};
-pub use markdown::render as markdown;
-pub use plain::plain;
-pub use screen::Screen;
-pub use table::Table;
+use windlass_term::{TerminalStyle, strip_controls};
+
+pub use ending::answer_with;
+pub use screen::{FRAME, Screen};
 
 use crate::failure::Failure;
 
@@ -74,13 +62,13 @@ pub fn note(text: &str) {
 
 /// Prints an error with its causes and what to do next.
 pub fn error(failure: &Failure) {
-    let look = Look::here();
-    let say = |text: String| note(&look.prose(&text));
-    say(format!("{} {}", look.notes.red("error:"), plain(&failure.error.to_string())));
+    let style = TerminalStyle::detect();
+    let say = |text: String| note(&style.wrap_note(&text));
+    say(format!("{} {}", style.notes.red("error:"), strip_controls(&failure.error.to_string())));
     for cause in failure.error.chain().skip(1) {
-        say(format!("  caused by: {}", plain(&cause.to_string())));
+        say(format!("  caused by: {}", strip_controls(&cause.to_string())));
     }
     if let Some(hint) = failure.hint.as_ref().filter(|hint| !hint.is_empty()) {
-        say(format!("\n{} {}", look.notes.bold("hint:"), plain(hint)));
+        say(format!("\n{} {}", style.notes.bold("hint:"), strip_controls(hint)));
     }
 }

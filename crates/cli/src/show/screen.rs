@@ -1,7 +1,6 @@
-//! A run as it goes on: lines of what happened, and on a terminal one line below them that says what
-//! is happening now and what it has taken so far.
+//! The output of `run`: the lines of its progress, and on a terminal one line below them that says what
+//! is happening now and what was used so far.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
@@ -9,95 +8,75 @@ use tokio::time::Instant;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use windlass_agent::Preview;
 use windlass_core::command::{ResultStatus, TaskResult};
-use windlass_core::event::{
-    AgentStart, BudgetKind, Event, LlmResponse, Record, SubAgentSpawn, ToolCall, ToolResult,
-};
-use windlass_core::id::{CallId, TaskId};
-use windlass_core::message::{Finish, ToolRequest};
-use windlass_core::plan::WorkingPlan;
-use windlass_core::state::{Stage, TaskState};
+use windlass_core::event::{Event, Record};
+use windlass_core::id::TaskId;
+use windlass_core::state::TaskState;
 use windlass_core::status::StatusReason;
 use windlass_core::text::{one_line, suffix};
 use windlass_model::Live;
+use windlass_term::{Paint, Progress, TerminalStyle, markdown, numbers, strip_controls};
 
 use super::ending::Retry;
-use super::meter::{Meter, clock, money};
-use super::{Look, Paint, ending, markdown, note, out, plain, words};
+use super::{ending, note, out};
 use crate::args::Printing;
 
-/// How wide a line of progress gets where nobody says how wide the screen is.
+/// Width of a line of progress where stderr is not a terminal.
 const PIPED_WIDTH: usize = 100;
-/// Lines of what the agent says between its calls.
-const SAID_LINES: usize = 4;
-/// Bytes of a reply that is on its way that are kept for its preview.
+/// Bytes of an incoming reply that are kept for its preview.
 const PREVIEW_BYTES: usize = 400;
-/// How often the line below is redrawn.
+/// How often the status line is redrawn.
 pub const FRAME: Duration = Duration::from_millis(100);
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// A run as it goes on.
+/// The output of one run of a task.
 pub struct Screen {
-    task: TaskId,
     printing: Printing,
-    look: Look,
-    meter: Meter,
+    style: TerminalStyle,
+    progress: Progress,
     began: Instant,
-    now: String,
-    heard: String,
-    replying: bool,
-    planned: bool,
-    introduced: bool,
+    /// The end of the reply that is on its way.
+    preview: String,
     frame: usize,
-    drawn: bool,
+    is_drawn: bool,
     retry: Retry,
-    /// Calls that were asked for and were not seen to begin; the result of one tells which it was.
-    asked: BTreeMap<CallId, String>,
-    /// Why it was last parked.
-    parked: Option<StatusReason>,
-    /// What the sub-agents at work are called.
-    below: BTreeMap<TaskId, String>,
+    /// Why the task was last paused.
+    pause_reason: Option<StatusReason>,
+    task: TaskId,
 }
 
 impl Screen {
-    /// A screen for one run of a task that stands here.
-    pub fn new(printing: &Printing, look: Look, task: TaskId, state: &TaskState) -> Self {
-        let below = state.sub_agents.values().map(|spawn| (spawn.task_id, spawn.label.clone()));
+    /// A screen for one run of a task that has this state.
+    pub fn new(printing: &Printing, style: TerminalStyle, task: TaskId, state: &TaskState) -> Self {
         Self {
-            task,
-            below: below.collect(),
             printing: printing.clone(),
-            look,
-            meter: Meter::of(state),
+            style,
+            progress: Progress::new(task, state, style.notes),
             began: Instant::now(),
-            now: at_hand(state).unwrap_or_else(|| "starting".to_owned()),
-            heard: String::new(),
-            replying: false,
-            planned: state.plan.is_some(),
-            introduced: false,
+            preview: String::new(),
             frame: 0,
-            drawn: false,
+            is_drawn: false,
             retry: match state.retries < state.created.max_retries {
                 true => Retry::Possible,
                 false => Retry::UsedUp,
             },
-            asked: open_calls(state),
-            parked: None,
+            pause_reason: None,
+            task,
         }
     }
 
-    /// Whether there is a line to be redrawn.
+    /// Whether there is a status line to redraw.
     pub fn is_live(&self) -> bool {
-        self.look.redraws && self.shows_progress()
+        self.style.can_redraw && self.shows_progress()
     }
 
-    /// Whether events are shown as they come; else it is enough to take them in at the end.
-    pub fn follows(&self) -> bool {
+    /// Whether events are shown as they come; if not, the screen may receive them all at the end.
+    pub fn shows_events(&self) -> bool {
         self.printing.json || self.shows_progress()
     }
 
-    /// Whether what sub-agents do is shown too.
-    pub fn shows_all(&self) -> bool {
+    /// Whether events of sub-agents are shown too.
+    pub fn shows_sub_agents(&self) -> bool {
         !self.printing.json && self.shows_progress()
     }
 
@@ -107,81 +86,51 @@ impl Screen {
             out(&windlass_agent::trace::entry(record));
             return;
         }
-        if let Event::SubAgentSpawn(spawn) = &record.event {
-            self.below.insert(spawn.task_id, spawn.label.clone());
+        if record.task == self.task {
+            match &record.event {
+                Event::LlmRequest(_) => self.preview.clear(),
+                Event::StatusChanged(change) => self.pause_reason = Some(change.reason),
+                _ => {}
+            }
         }
-        if record.task != self.task {
-            return self.event_below(record);
-        }
-        self.take_in(&record.event);
+        let lines = self.progress.lines(record, self.width());
         if self.shows_progress() {
-            for line in self.lines(&record.event) {
-                self.say(&line);
-            }
-        }
-        self.planned |= matches!(record.event, Event::PlanUpdated(_));
-        self.introduced |= matches!(record.event, Event::AgentStart(_));
-        if let Event::ToolCall(ToolCall { call, .. }) | Event::ToolResult(ToolResult { call, .. }) =
-            &record.event
-        {
-            self.asked.remove(call);
-        }
-        self.draw();
-    }
-
-    /// Shows what a sub-agent does: a line for each call, told from the task's own by whose it is.
-    fn event_below(&mut self, record: &Record) {
-        if !self.shows_progress() {
-            return;
-        }
-        let who = self.below.get(&record.task).map_or("sub-agent", String::as_str);
-        let width = self.width();
-        let line = |what: &str| one_line(&plain(&format!("{who}: {what}")), width);
-        match &record.event {
-            Event::LlmRequest(_) => self.now = line("thinking"),
-            // Has an event of its own.
-            Event::ToolCall(call) if call.tool == "spawn_agent" => return,
-            Event::ToolCall(call) => {
-                self.now = line(&words::call(&call.tool, &call.arguments, width));
-                self.say(&self.look.notes.dim(&format!("  {}", self.now)));
-            }
-            Event::SubAgentSpawn(spawn) => {
-                let line = line(&spawned(spawn));
-                self.say(&self.look.notes.dim(&format!("  {line}")));
-            }
-            _ => return,
+            lines.iter().for_each(|line| self.say(line));
         }
         self.draw();
     }
 
     /// Shows something that is not journaled yet.
     pub fn preview(&mut self, preview: &Preview) {
-        // What comes late belongs to a reply that is journaled, and shown, already.
-        if !self.shows_progress() || !self.replying {
+        // A late preview belongs to a reply that is already journaled and shown.
+        if !self.shows_progress() || !self.progress.is_replying() {
             return;
         }
         match &preview.live {
             Live::Text(more) => {
-                self.heard += more;
-                self.heard = suffix(&self.heard, PREVIEW_BYTES).to_owned();
-                let text = plain(&self.heard).split_whitespace().collect::<Vec<_>>().join(" ");
-                self.now = format!("“{text}");
+                self.preview += more;
+                self.preview = suffix(&self.preview, PREVIEW_BYTES).to_owned();
+                let text = strip_controls(&self.preview);
+                let words: Vec<_> = text.split_whitespace().collect();
+                self.progress.set_activity(format!("“{}", words.join(" ")));
             }
-            Live::CallStarted { name, .. } => self.now = format!("preparing {}", plain(name)),
+            Live::CallStarted { name, .. } => {
+                self.progress.set_activity(format!("preparing {}", strip_controls(name)));
+            }
             Live::Retrying { after, reason, .. } | Live::Waiting { after, reason, .. } => {
-                self.heard.clear();
-                let reason = one_line(&plain(reason), self.width());
+                self.preview.clear();
+                let reason = one_line(&strip_controls(reason), self.width());
                 let after = match after.as_secs() {
                     0..60 => format!("{:.1} s", after.as_secs_f64()),
-                    _ => clock(*after),
+                    _ => numbers::elapsed(*after),
                 };
                 let line = format!("  … {reason}; trying again in {after}");
-                self.say(&self.look.notes.yellow(&line));
-                self.now = "waiting for the model".to_owned();
+                self.say(&self.style.notes.yellow(&line));
+                self.progress.set_activity("waiting for the model".to_owned());
             }
             Live::CallArguments { .. } | Live::Bytes(_) => {}
         }
-        // Drawn with the next frame: a fast stream must not cost a redraw a word.
+        // The next frame draws it: a fast stream must not cost one redraw per word.
     }
 
     /// Moves the spinner and the clock.
@@ -190,37 +139,37 @@ impl Screen {
         self.draw();
     }
 
-    /// A remark in the middle of a run.
+    /// Prints a line in the middle of a run.
     pub fn say(&mut self, line: &str) {
         self.clear();
         note(line);
     }
 
-    /// Shows how it ended.
+    /// Shows how the run ended.
     pub fn end(&mut self, result: &TaskResult) {
         if self.printing.json {
             return;
         }
         self.clear();
         if let Some(text) = &result.final_message {
-            let text = plain(text);
-            if self.shows_progress() && self.look.redraws {
+            let text = strip_controls(text);
+            if self.is_live() {
                 note("");
             }
-            out(&match self.look.reads_results {
-                true => markdown(&text, self.look.results, self.look.results_width()),
+            out(&match self.style.is_stdout_terminal {
+                true => markdown::render(&text, self.style.results, self.style.results_width()),
                 false => text.trim_end().to_owned(),
             });
         }
         if self.printing.print && result.status == ResultStatus::Completed {
             return;
         }
-        for line in ending::lines(result, self.look, self.retry, self.parked) {
+        for line in ending::lines(result, self.style, self.retry, self.pause_reason) {
             note(&line);
         }
         if self.shows_progress() && result.status == ResultStatus::Completed {
-            let summary = ending::summary(result, self.meter.cost_words());
-            note(&self.look.notes.dim(&summary));
+            let summary = ending::summary(result, self.progress.cost());
+            note(&self.style.notes.dim(&summary));
         }
     }
 
@@ -229,157 +178,15 @@ impl Screen {
     }
 
     fn width(&self) -> usize {
-        let all = if self.look.redraws { self.look.notes_width() } else { PIPED_WIDTH };
+        let all = if self.style.can_redraw { self.style.notes_width() } else { PIPED_WIDTH };
         all.saturating_sub(4).max(20)
     }
 
-    fn take_in(&mut self, event: &Event) {
-        match event {
-            Event::AgentStart(start) => self.meter.started(start),
-            Event::LlmRequest(_) => {
-                self.replying = true;
-                self.heard.clear();
-                "thinking".clone_into(&mut self.now);
-            }
-            Event::LlmResponse(response) => {
-                self.replying = false;
-                self.meter.replied(response);
-                self.asked.extend(response.calls.iter().map(asked));
-            }
-            Event::ToolCall(call) => {
-                self.now = words::call(&call.tool, &call.arguments, self.width());
-            }
-            Event::PlanUpdated(plan) => self.meter.planned(plan),
-            Event::StatusChanged(moved) => self.parked = Some(moved.reason),
-            _ => {}
-        }
-    }
-
-    fn lines(&self, event: &Event) -> Vec<String> {
-        let (paint, width) = (self.look.notes, self.width());
-        let text = |text: &str| one_line(&plain(text), width);
-        match event {
-            // A segment that follows an answer given here needs no introduction.
-            Event::AgentStart(_) if self.introduced => Vec::new(),
-            Event::AgentStart(start) => {
-                let mut lines = vec![paint.dim(&about(start, self.look.notes_width()))];
-                if !start.footing.is_empty() {
-                    lines.push(paint.yellow(&text(&format!("sandbox: {}", start.footing))));
-                }
-                lines
-            }
-            Event::SandboxStarted(started) => {
-                vec![paint.dim(&text(&format!("sandbox {}: {}", started.kind, started.footing)))]
-            }
-            Event::SandboxLost(lost) => {
-                vec![paint.yellow(&text(&format!("sandbox lost: {}", lost.reason)))]
-            }
-            Event::LlmResponse(response) => self.reply_lines(response),
-            Event::ToolCall(call) => match call.tool.as_str() {
-                // What these do has an event of its own.
-                "update_plan" | "publish_deliverable" | "ask_user" | "spawn_agent" => Vec::new(),
-                "bash" => {
-                    vec![paint.bold(&words::call(&call.tool, &call.arguments, width))]
-                }
-                _ => {
-                    let line = words::call(&call.tool, &call.arguments, width);
-                    vec![format!("{} {line}", paint.cyan("•"))]
-                }
-            },
-            Event::ToolResult(result) => {
-                // What never began, or began before this screen did, has not been shown.
-                let unseen = self.asked.get(&result.call).map(|call| {
-                    let mark = if result.outcome.is_error() { "✗" } else { "•" };
-                    paint.dim(&format!("{mark} {}", one_line(call, width)))
-                });
-                let came = words::outcome(&result.tool, &result.outcome, paint, width);
-                unseen.filter(|_| !came.is_empty()).into_iter().chain(came).collect()
-            }
-            Event::PlanUpdated(plan) => self.plan_lines(plan),
-            Event::DeliverablePublished(file) => {
-                let line = text(&format!("{}: {}", file.filepath, file.description));
-                vec![format!("{} {line}", paint.green("published"))]
-            }
-            Event::InjectionReceived(injection) if injection.control.is_none() => {
-                vec![format!("{} {}", paint.cyan("←"), text(&injection.content))]
-            }
-            Event::DoomLoopDetected(detected) => {
-                vec![paint.yellow(&text(&format!("! repeating itself: {}", detected.pattern)))]
-            }
-            Event::CommandExited(exited) => {
-                vec![text(&format!("• {} ended: {}", exited.command, exited.exit))]
-            }
-            Event::MemoryFlush(_) => vec![paint.dim("context filling up: saving notes")],
-            // Nothing could be made shorter; what comes of that is said at the end.
-            Event::CompactionEnd(end) if end.summarized_turns == 0 => Vec::new(),
-            Event::CompactionEnd(end) => vec![paint.dim(&text(&format!(
-                "context made shorter: {} turns summarized, {} kept, {} → {} tokens",
-                end.summarized_turns, end.kept_turns, end.tokens_before, end.tokens_after
-            )))],
-            Event::SubAgentSpawn(spawn) => vec![text(&spawned(spawn))],
-            Event::SubAgentComplete(done) => {
-                let said = done.error.as_deref().filter(|_| done.output.is_empty());
-                let said = said.unwrap_or(&done.output);
-                vec![text(&format!("↲ {} {}: {said}", done.label, done.status))]
-            }
-            Event::BudgetHit(hit) => {
-                let [spent, limit] = [hit.spent, hit.limit].map(|amount| match hit.budget {
-                    BudgetKind::Cost => money(amount),
-                    BudgetKind::Tokens | BudgetKind::Turns | BudgetKind::Time => {
-                        format!("{amount:.0}")
-                    }
-                });
-                let used = format!("! {} budget: {spent} of {limit} used", hit.budget);
-                vec![paint.yellow(&text(&used))]
-            }
-            Event::InjectionReceived(_)
-            | Event::CompactionStart(_)
-            | Event::CompactionProgress(_)
-            | Event::TaskCreated(_)
-            | Event::StatusChanged(_)
-            | Event::LlmRequest(_)
-            | Event::RiskCheck(_)
-            | Event::QuestionAsked(_)
-            | Event::QuestionAnswered(_)
-            | Event::QuestionClosed(_)
-            | Event::ModeChanged(_)
-            | Event::SandboxEnded(_)
-            | Event::AgentEnd(_) => Vec::new(),
-        }
-    }
-
-    /// What it says on the way. Its last word is shown at the end, unless it did not come whole.
-    fn reply_lines(&self, response: &LlmResponse) -> Vec<String> {
-        let (paint, width) = (self.look.notes, self.width());
-        let why = match response.finish {
-            _ if !response.calls.is_empty() => None,
-            Finish::Stop | Finish::ToolCalls => return Vec::new(),
-            Finish::Length => Some("cut at the model's output limit"),
-            Finish::ContentFilter => Some("stopped by the provider's content filter"),
-        };
-        let why = why.map(|why| paint.yellow(&format!("  … {why}")));
-        said(&response.text, paint, width).into_iter().chain(why).collect()
-    }
-
-    /// The whole plan when it is made, one line whenever it changes.
-    fn plan_lines(&self, plan: &WorkingPlan) -> Vec<String> {
-        let (paint, width) = (self.look.notes, self.width());
-        let heading = self.meter.plan_words(width).unwrap_or_default();
-        if self.planned {
-            return vec![paint.bold(&heading)];
-        }
-        let heading = paint.bold(&format!("plan {}/{}", plan.done(), plan.steps.len()));
-        let steps = plan.steps.iter().map(|step| {
-            format!("  {} {}", step.status.icon(), one_line(&plain(&step.description), width))
-        });
-        [heading].into_iter().chain(steps).collect()
-    }
-
-    /// Removes the line below, so that something can be printed in its place.
+    /// Removes the status line, so that something can be printed in its place.
     pub fn clear(&mut self) {
-        if self.drawn {
+        if self.is_drawn {
             let _ = write!(io::stderr().lock(), "\r\u{1b}[2K");
-            self.drawn = false;
+            self.is_drawn = false;
         }
     }
 
@@ -387,21 +194,22 @@ impl Screen {
         if !self.is_live() {
             return;
         }
-        let width = self.look.notes_width();
+        let width = self.style.notes_width();
         let elapsed = self.began.elapsed();
-        let measured = self.meter.words(elapsed, Paint { on: false });
-        // The spinner, the spaces and the dot between; and `^C`, which the terminal puts behind it.
-        let room = width.saturating_sub(measured.width() + 8);
-        let spinner = self.look.notes.cyan(SPINNER[self.frame % SPINNER.len()]);
+        let usage = self.progress.usage(elapsed, Paint { on: false });
+        // The spinner, the spaces, the dot between, and the `^C` that a terminal adds.
+        let room = width.saturating_sub(usage.width() + 8);
+        let spinner = self.style.notes.cyan(SPINNER[self.frame % SPINNER.len()]);
         let line = if room >= 8 {
-            let now = tail_or_head(&self.now, room);
-            format!("{spinner} {now} · {}", self.meter.words(elapsed, self.look.notes))
+            let activity = fit_line(self.progress.activity(), room);
+            let usage = self.progress.usage(elapsed, self.style.notes);
+            format!("{spinner} {activity} · {usage}")
         } else {
-            one_line(&measured, width.saturating_sub(1))
+            one_line(&usage, width.saturating_sub(1))
         };
         let _ = write!(io::stderr().lock(), "\r\u{1b}[2K{line}");
         let _ = io::stderr().flush();
-        self.drawn = true;
+        self.is_drawn = true;
     }
 }
 
@@ -411,51 +219,8 @@ impl Drop for Screen {
     }
 }
 
-/// The calls that a task goes on with.
-fn open_calls(state: &TaskState) -> BTreeMap<CallId, String> {
-    state.open_calls.iter().map(|open| asked(&open.request)).collect()
-}
-
-fn asked(request: &ToolRequest) -> (CallId, String) {
-    let arguments = serde_json::from_str(&request.arguments).unwrap_or_default();
-    (request.id, words::call(&request.name, &arguments, PIPED_WIDTH))
-}
-
-/// The call that a task which was interrupted goes on with; no event says so again.
-fn at_hand(state: &TaskState) -> Option<String> {
-    let call = state.open_calls.first()?;
-    let Stage::Started(call) = &call.stage else { return None };
-    Some(words::call(&call.tool, &call.arguments, PIPED_WIDTH))
-}
-
-/// Who is sent off to do what, and the name to ask about it by.
-fn spawned(spawn: &SubAgentSpawn) -> String {
-    format!("↳ {} ({}): {}", spawn.label, spawn.task_id, spawn.task)
-}
-
-/// Who works, on what model, and where; why there is said where the line has room for it.
-fn about(start: &AgentStart, width: usize) -> String {
-    let model = match start.model.strip_prefix("script:") {
-        Some(path) => format!("script:{}", path.rsplit('/').next().unwrap_or(path)),
-        None => start.model.clone(),
-    };
-    let line = |place: &str| plain(&format!("{} · {model} · {place}", start.task_id));
-    let whole = line(&start.container);
-    let short = start.container.split(" (").next().unwrap_or(&start.container);
-    if whole.width() <= width { whole } else { line(short) }
-}
-
-/// What the agent says between its calls, indented.
-fn said(text: &str, paint: Paint, width: usize) -> Vec<String> {
-    let text = markdown(&plain(text), paint, width);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let more = (lines.len() > SAID_LINES).then(|| "  …".to_owned());
-    let shown = lines.iter().take(SAID_LINES).map(|line| format!("  {line}"));
-    shown.chain(more).collect()
-}
-
-/// A reply on its way is seen at its end, anything else from its beginning; in so many columns.
-fn tail_or_head(text: &str, columns: usize) -> String {
+/// Cuts a text to a number of columns: an incoming reply keeps its end, anything else its beginning.
+fn fit_line(text: &str, columns: usize) -> String {
     let room = columns.saturating_sub(1);
     let fits = |used: &mut usize, char: char| {
         *used += char.width().unwrap_or(0);
@@ -481,16 +246,16 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_reply_is_seen_at_its_end_and_a_call_from_its_beginning() {
-        assert_eq!(tail_or_head("“one two three", 8), "…o three");
-        assert_eq!(tail_or_head("“one", 8), "“one");
-        assert_eq!(tail_or_head("$ cargo test --all", 8), "$ cargo…");
+    fn a_reply_keeps_its_end_and_a_call_its_beginning() {
+        assert_eq!(fit_line("“one two three", 8), "…o three");
+        assert_eq!(fit_line("“one", 8), "“one");
+        assert_eq!(fit_line("$ cargo test --all", 8), "$ cargo…");
     }
 
     proptest! {
         #[test]
-        fn the_line_below_never_wraps(text in "“?[a-z 漢字é]{0,40}", columns in 8usize..30) {
-            prop_assert!(tail_or_head(&text, columns).width() <= columns);
+        fn the_status_line_never_wraps(text in "“?[a-z 漢字é]{0,40}", columns in 8usize..30) {
+            prop_assert!(fit_line(&text, columns).width() <= columns);
         }
     }
 }

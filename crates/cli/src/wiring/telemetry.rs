@@ -12,8 +12,9 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _, Registry};
 use windlass_agent::spans;
+use windlass_term::TerminalStyle;
 
-use crate::show::{self, Look};
+use crate::show;
 
 /// Where spans go; the last of them leave when it is dropped.
 pub struct Telemetry {
@@ -32,7 +33,7 @@ impl Telemetry {
                 .with_filter(filter::filter_fn(is_span))
         });
         let lines = wanted_lines().map(|filter| {
-            let ansi = Look::here().notes.on;
+            let ansi = TerminalStyle::detect().notes.on;
             let lines =
                 tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(ansi);
             let lines = match log_format {

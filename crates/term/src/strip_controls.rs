@@ -1,11 +1,11 @@
-//! Text of others made harmless for a terminal.
+//! Removes from text whatever would control a terminal.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The text without escape sequences, control characters and marks that reorder what is read.
-/// A lone carriage return becomes a line end: programs use it to write over a line.
-pub fn plain(text: &str) -> String {
+/// Returns the text without escape sequences, control characters and marks that reorder text.
+/// A lone carriage return becomes a line end, because programs use it to overwrite a line.
+pub fn strip_controls(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
     while let Some(char) = rest.next() {
@@ -71,21 +71,21 @@ mod tests {
 
     #[test]
     fn colours_titles_links_and_cursor_moves_are_gone() {
-        assert_eq!(plain("\u{1b}[1;31mred\u{1b}[0m"), "red");
-        assert_eq!(plain("\u{1b}]0;title\u{7}x"), "x");
-        assert_eq!(plain("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\"), "link");
-        assert_eq!(plain("\u{1b}(Ba\u{1b}7b\u{9b}2Jc\u{1b}Pq\u{1b}\\d"), "abcd");
-        assert_eq!(plain("10%\r20%\r\ndone\u{8}\u{7f}"), "10%\n20%\ndone");
-        assert_eq!(plain("\u{1b}]0;no end\nnext"), "\nnext");
-        assert_eq!(plain("a\u{202e}b"), "ab");
+        assert_eq!(strip_controls("\u{1b}[1;31mred\u{1b}[0m"), "red");
+        assert_eq!(strip_controls("\u{1b}]0;title\u{7}x"), "x");
+        assert_eq!(strip_controls("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\"), "link");
+        assert_eq!(strip_controls("\u{1b}(Ba\u{1b}7b\u{9b}2Jc\u{1b}Pq\u{1b}\\d"), "abcd");
+        assert_eq!(strip_controls("10%\r20%\r\ndone\u{8}\u{7f}"), "10%\n20%\ndone");
+        assert_eq!(strip_controls("\u{1b}]0;no end\nnext"), "\nnext");
+        assert_eq!(strip_controls("a\u{202e}b"), "ab");
     }
 
     proptest! {
         #[test]
         fn nothing_that_controls_a_terminal_remains(text in "[\\x1b\\[\\]P0-9;m\\\\a-z\\x07\\x9b\\x9d\\r\\n\\t é]{0,80}") {
-            let kept = plain(&text);
+            let kept = strip_controls(&text);
             prop_assert!(kept.chars().all(|char| char == '\n' || char == '\t' || !char.is_control()));
-            prop_assert_eq!(plain(&kept), kept);
+            prop_assert_eq!(strip_controls(&kept), kept);
         }
     }
 }

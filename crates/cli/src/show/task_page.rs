@@ -1,6 +1,5 @@
 //! Lists and pages: tasks, one task, events, questions.
 
-use jiff::{SpanRound, Timestamp, Unit};
 use serde_json::json;
 use windlass_core::command::HitlRequest;
 use windlass_core::compaction::{Gauge, Level};
@@ -10,13 +9,10 @@ use windlass_core::status::TaskStatus;
 use windlass_core::text::one_line;
 use windlass_store::{QuestionRow, TaskRow};
 
-use super::meter::{gauge_words, limits, money};
-use super::{Paint, ending, plain};
+use windlass_term::usage_line::{context_limits, gauge_text};
+use windlass_term::{Paint, numbers, question, strip_controls};
 
-pub use super::ending::{answer_with, question_lines};
-pub use super::meter::{clock, count as short_count, money as dollars};
-pub use super::screen::FRAME;
-pub use super::story::line as event_line;
+use super::answer_with;
 
 /// How wide a line of a page gets.
 const WIDTH: usize = 100;
@@ -29,19 +25,6 @@ pub fn status_words(status: TaskStatus, driven: Option<u32>) -> &'static str {
     match (status, driven) {
         (TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Retrying, None) => "interrupted",
         (status, _) => status.as_str(),
-    }
-}
-
-/// How long ago, in its largest unit.
-pub fn age(then: Timestamp, now: Timestamp) -> String {
-    let span = now - then;
-    let rounded = span.round(SpanRound::new().largest(Unit::Hour).smallest(Unit::Second));
-    let seconds = rounded.and_then(|span| span.total(Unit::Second)).unwrap_or(0.0).max(0.0) as u64;
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m", seconds / 60),
-        3600..86_400 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
     }
 }
 
@@ -67,7 +50,7 @@ pub fn task_json(row: &TaskRow, driven: Option<u32>, cost: Option<f64>) -> serde
 pub fn spent(dollars: Option<f64>, tokens: u64) -> String {
     match dollars {
         None if tokens > 0 => "-".to_owned(),
-        dollars => money(dollars.unwrap_or(0.0)),
+        dollars => numbers::dollars(dollars.unwrap_or(0.0)),
     }
 }
 
@@ -82,11 +65,11 @@ pub fn task_page(
     let mut page = format!(
         "{}\n  goal       {}\n  status     {}{}\n  axes       {}\n  workspace  {}\n",
         state.id(),
-        one_line(&plain(&state.command().goal), WIDTH),
+        one_line(&strip_controls(&state.command().goal), WIDTH),
         status_words(state.status, driven),
         why(state),
         state.axes,
-        plain(&state.created.workspace),
+        strip_controls(&state.created.workspace),
     );
     let usage = &state.usage;
     page += &format!(
@@ -94,7 +77,7 @@ pub fn task_page(
         usage.iterations, usage.tool_calls, usage.total_tokens,
     );
     if let Some(gauge) = gauge {
-        let words = gauge_words(&gauge, Paint { on: false });
+        let words = gauge_text(&gauge, Paint { on: false });
         let advice = match gauge.level {
             Level::Ok => String::new(),
             level @ (Level::Warning | Level::Critical) => {
@@ -104,10 +87,10 @@ pub fn task_page(
         page += &format!("  context    {}{advice}\n", &words["context ".len()..]);
     }
     if let Some(error) = &state.error {
-        page += &format!("  error      {}: {}\n", error.error_type, plain(&error.message));
+        page += &format!("  error      {}: {}\n", error.error_type, strip_controls(&error.message));
     }
     for row in open {
-        let text = one_line(&plain(&row.question.question), WIDTH);
+        let text = one_line(&strip_controls(&row.question.question), WIDTH);
         let by = match row.task == state.id() {
             true => String::new(),
             false => format!(", asked by sub-agent {}", row.task),
@@ -118,10 +101,10 @@ pub fn task_page(
         page += &format!("  next       {command}\n");
     }
     for file in state.deliverables.values() {
-        page += &plain(&format!("  delivers   {}: {}\n", file.filepath, file.description));
+        page += &strip_controls(&format!("  delivers   {}: {}\n", file.filepath, file.description));
     }
     if let Some(plan) = &state.plan {
-        page += &format!("\n{}", plain(&plan.markdown()));
+        page += &format!("\n{}", strip_controls(&plan.markdown()));
     }
     page.trim_end().to_owned()
 }
@@ -173,7 +156,7 @@ pub fn working_memory(state: &TaskState) -> serde_json::Value {
 /// How full the context of a task is, by its journal (PL-034).
 pub fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {
     let limits = records.iter().rev().find_map(|record| match &record.event {
-        Event::AgentStart(start) => limits(start),
+        Event::AgentStart(start) => context_limits(start),
         _ => None,
     })?;
     Some(limits.gauge(state.last_tokens))
@@ -181,31 +164,28 @@ pub fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {
 
 /// One open question, in `inbox`: what is asked, about what, and how to answer.
 pub fn question_page(row: &QuestionRow, asks: Option<&TaskRow>, age: &str) -> String {
-    let question = &row.question;
+    let asked = &row.question;
     let by = match asks {
         Some(task) if task.parent_id.is_some() => sub_agent(task),
-        Some(task) => format!("{} ({})", task.id, one_line(&plain(&task.goal), GOAL_WIDTH)),
+        Some(task) => {
+            format!("{} ({})", task.id, one_line(&strip_controls(&task.goal), GOAL_WIDTH))
+        }
         None => row.task.to_string(),
     };
-    let mut lines = vec![format!("{}  {}", question.id, plain(&question.question))];
-    lines.extend(ending::about(question.context.as_deref(), &question.options));
+    let mut lines = vec![format!("{}  {}", asked.id, strip_controls(&asked.question))];
+    lines.extend(question::details(asked.context.as_deref(), &asked.options));
     lines.push(format!("  asked {age} ago by {by}"));
-    lines.push(format!("  {}", answer_with(&HitlRequest::from(question))));
+    lines.push(format!("  {}", answer_with(&HitlRequest::from(asked))));
     lines.join("\n")
 }
 
 /// A sub-agent, and whom it works for.
 pub fn sub_agent(task: &TaskRow) -> String {
-    let goal = one_line(&plain(&task.goal), GOAL_WIDTH);
+    let goal = one_line(&strip_controls(&task.goal), GOAL_WIDTH);
     format!("sub-agent {} ({goal}) of {}", task.id, task.root_id)
 }
 
 /// One open question as JSON.
 pub fn question_json(row: &QuestionRow) -> String {
     json!({ "task_id": row.task, "question": row.question }).to_string()
-}
-
-/// A tool call as one line.
-pub fn call_words(tool: &str, arguments: &serde_json::Value) -> String {
-    super::words::call(tool, arguments, WIDTH)
 }

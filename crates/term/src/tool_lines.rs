@@ -1,13 +1,13 @@
 //! Tool calls and their results in words a person reads at a glance.
 
 use serde_json::Value;
+use windlass_core::event::ToolCall;
 use windlass_core::outcome::{Ending, Fact, Outcome};
 use windlass_core::text::one_line;
 
-use super::{Paint, plain};
+use crate::diff::{self, cut};
+use crate::{Paint, numbers, strip_controls};
 
-/// Lines of a change that are shown; the file has the rest.
-const DIFF_LINES: usize = 14;
 /// Lines of a command's output that are shown, from its end.
 const OUTPUT_LINES: usize = 6;
 
@@ -33,7 +33,17 @@ pub fn call(tool: &str, arguments: &Value, width: usize) -> String {
         "update_plan" => "planning".to_owned(),
         _ => format!("{tool} {arguments}"),
     };
-    one_line(plain(&line).trim_end(), width)
+    one_line(strip_controls(&line).trim_end(), width)
+}
+
+/// The line of a call that starts; none where an event of its own shows what the call does.
+pub fn start(call: &ToolCall, paint: Paint, width: usize) -> Option<String> {
+    let line = || self::call(&call.tool, &call.arguments, width);
+    match call.tool.as_str() {
+        "update_plan" | "publish_deliverable" | "ask_user" | "spawn_agent" => None,
+        "bash" => Some(paint.bold(&line())),
+        _ => Some(format!("{} {}", paint.cyan("•"), line())),
+    }
 }
 
 /// What a call came to, as indented lines; none where the call's own line says it all.
@@ -41,17 +51,17 @@ pub fn outcome(tool: &str, outcome: &Outcome, paint: Paint, width: usize) -> Vec
     let mut lines = Vec::new();
     if let Some(code) = outcome.exit_code {
         let exit = format!("exit {code}");
-        lines.extend(last_lines(&plain(outcome.display_text()), paint, width));
+        lines.extend(last_lines(&strip_controls(outcome.display_text()), paint, width));
         lines.push(format!("  {}", if code == 0 { paint.green(&exit) } else { paint.red(&exit) }));
     } else if outcome.ending != Ending::Ok {
         let text = one_line(&failure(outcome), width);
         lines.push(format!("  {} {text}", paint.red(&format!("{}:", outcome.ending))));
     } else if tool == "bash" {
-        lines.extend(last_lines(&plain(outcome.display_text()), paint, width));
+        lines.extend(last_lines(&strip_controls(outcome.display_text()), paint, width));
     }
     for fact in &outcome.facts {
         if let Fact::FileChanged { diff: Some(diff), .. } = fact {
-            lines.extend(diff_lines(diff, paint, width));
+            lines.extend(diff::lines(diff, paint, width));
         }
     }
     lines
@@ -59,49 +69,16 @@ pub fn outcome(tool: &str, outcome: &Outcome, paint: Paint, width: usize) -> Vec
 
 /// Why a call did not do what it should.
 pub fn failure(outcome: &Outcome) -> String {
-    plain(outcome.display_text())
-}
-
-/// A small coloured diff, cut with a count of what is left out.
-fn diff_lines(diff: &str, paint: Paint, width: usize) -> Vec<String> {
-    let diff = plain(diff);
-    let all: Vec<&str> =
-        diff.lines().filter(|line| !line.starts_with("---") && !line.starts_with("+++")).collect();
-    let mut lines: Vec<String> = all
-        .iter()
-        .take(DIFF_LINES)
-        .map(|line| {
-            let shown = cut(line, width);
-            let painted = match line.chars().next() {
-                Some('+') => paint.green(&shown),
-                Some('-') => paint.red(&shown),
-                Some('@') => paint.dim(&shown),
-                _ => shown,
-            };
-            format!("  {painted}").trim_end().to_owned()
-        })
-        .collect();
-    if all.len() > DIFF_LINES {
-        lines.push(paint.dim(&format!("  … {} more lines", all.len() - DIFF_LINES)));
-    }
-    lines
+    strip_controls(outcome.display_text())
 }
 
 fn last_lines(text: &str, paint: Paint, width: usize) -> Vec<String> {
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let hidden = all.len().saturating_sub(OUTPUT_LINES);
-    let more = (hidden > 0).then(|| paint.dim(&format!("  … {hidden} more lines")));
+    let more =
+        (hidden > 0).then(|| paint.dim(&format!("  … {}", numbers::plural(hidden, "more line"))));
     let shown = all[hidden..].iter().map(|line| paint.dim(&format!("  {}", cut(line, width))));
     more.into_iter().chain(shown).collect()
-}
-
-/// A line cut to a width, its indentation kept.
-fn cut(line: &str, width: usize) -> String {
-    let line = line.replace('\t', "    ");
-    if line.chars().count() <= width {
-        return line;
-    }
-    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -116,14 +93,5 @@ mod tests {
         assert_eq!(call("grep", &json!({"pattern": "fn", "path": "src"}), 60), "search fn in src");
         assert_eq!(call("mcp__x__y", &json!({"a": 1}), 60), r#"mcp__x__y {"a":1}"#);
         assert_eq!(call("read", &json!({"path": "\u{1b}[2Jx"}), 60), "read x");
-    }
-
-    #[test]
-    fn a_long_diff_is_cut_and_says_so() {
-        let diff: String = (0..20).map(|n| format!("+line {n}\n")).collect();
-        let lines = diff_lines(&format!("--- a\n+++ b\n{diff}"), Paint { on: false }, 80);
-        assert_eq!(lines.len(), DIFF_LINES + 1);
-        assert_eq!(lines[0], "  +line 0");
-        assert_eq!(lines[DIFF_LINES], "  … 6 more lines");
     }
 }

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::plain;
+use crate::strip_controls;
 
 /// Indentation of the lines that follow the first.
 const HANGING: &str = "  ";
@@ -16,7 +16,7 @@ pub fn wrap(text: &str, columns: usize) -> String {
 fn wrap_line(line: &str, columns: usize) -> String {
     let (mut wrapped, mut used) = (String::new(), 0);
     for (index, word) in line.split(' ').enumerate() {
-        let width = plain(word).width();
+        let width = strip_controls(word).width();
         if index > 0 && used + 1 + width > columns && used > HANGING.len() {
             wrapped.push('\n');
             wrapped.push_str(HANGING);

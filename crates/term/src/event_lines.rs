@@ -5,8 +5,8 @@ use windlass_core::event::{Event, LlmResponse, Record, StatusChanged};
 use windlass_core::outcome::Ending;
 use windlass_core::text::one_line;
 
-use super::meter::count;
-use super::{plain, words};
+use crate::numbers::count;
+use crate::{strip_controls, tool_lines};
 
 /// Columns before the words: number, time, kind.
 const BEFORE: usize = 38;
@@ -20,13 +20,14 @@ pub fn line(record: &Record, zone: &TimeZone, width: usize) -> String {
     let at = record.at.to_zoned(zone.clone()).strftime("%H:%M:%S");
     let (kind, data) = record.event.parts();
     let room = width.saturating_sub(BEFORE).max(LEAST);
-    let said = told(&record.event, room).unwrap_or(data);
-    let line = format!("{:>5}  {at}  {kind:<20} {}", record.seq, one_line(&plain(&said), room));
+    let said = summary(&record.event, room).unwrap_or(data);
+    let line =
+        format!("{:>5}  {at}  {kind:<20} {}", record.seq, one_line(&strip_controls(&said), room));
     line.trim_end().to_owned()
 }
 
 /// What an event says; none where its data says it best.
-fn told(event: &Event, room: usize) -> Option<String> {
+fn summary(event: &Event, room: usize) -> Option<String> {
     Some(match event {
         Event::TaskCreated(created) => created.command.goal.clone(),
         Event::StatusChanged(moved) => status(moved),
@@ -44,16 +45,16 @@ fn told(event: &Event, room: usize) -> Option<String> {
         Event::ToolCall(call) if room >= ROOM_FOR_ID => {
             let id = call.call.to_string();
             let room = room - id.len() - 2;
-            format!("{}  {id}", words::call(&call.tool, &call.arguments, room))
+            format!("{}  {id}", tool_lines::call(&call.tool, &call.arguments, room))
         }
-        Event::ToolCall(call) => words::call(&call.tool, &call.arguments, room),
+        Event::ToolCall(call) => tool_lines::call(&call.tool, &call.arguments, room),
         Event::ToolResult(result) => {
             let ending = match (result.outcome.exit_code, result.outcome.ending) {
                 (Some(code), _) => format!("exit {code}"),
                 (None, Ending::Ok) => "ok".to_owned(),
                 (None, ending) => ending.to_string(),
             };
-            let first = words::failure(&result.outcome);
+            let first = tool_lines::failure(&result.outcome);
             format!("{} {ending} in {} ms: {first}", result.tool, result.duration_ms)
         }
         Event::InjectionReceived(injection) => {

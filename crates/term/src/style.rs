@@ -1,75 +1,76 @@
-//! What each stream can show: colours, a line that is redrawn, how wide it is.
+//! What each stream of this process can show: colours, a line that is redrawn, its width.
 
 use std::io::{IsTerminal as _, stderr, stdin, stdout};
 
 use rustix::fd::AsFd;
 
-use super::wrap::wrap;
+use crate::wrap::wrap;
 
-/// Columns where nobody says how many there are.
-const USUAL_WIDTH: usize = 80;
+/// Columns of a terminal that does not report its size.
+const DEFAULT_WIDTH: usize = 80;
 /// Prose wider than this is hard to read.
-const WIDEST: usize = 100;
-/// How wide a line of a list gets where it is not shown on a terminal.
+const MAX_PROSE_WIDTH: usize = 100;
+/// How wide a line of a list gets where stdout is not a terminal.
 const FILE_WIDTH: usize = 160;
 
-/// How things are shown in this process.
+/// How this process shows things on its streams.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct TerminalStyle {
     /// Colours of stdout.
     pub results: Paint,
     /// Colours of stderr.
     pub notes: Paint,
-    /// Whether stdout is a terminal, so that results are for eyes.
-    pub reads_results: bool,
+    /// Whether stdout is a terminal, so that a person reads the results.
+    pub is_stdout_terminal: bool,
     /// Whether stderr is a terminal that can redraw a line.
-    pub redraws: bool,
+    pub can_redraw: bool,
     /// Whether a person can be asked.
     pub can_ask: bool,
 }
 
-impl Look {
-    /// What this process's streams and environment say. `NO_COLOR` and `TERM=dumb` are honoured.
-    pub fn here() -> Self {
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let colours = !set("NO_COLOR") && !dumb;
+impl TerminalStyle {
+    /// Reads this process's streams and environment. `NO_COLOR` and `TERM=dumb` turn colours off.
+    pub fn detect() -> Self {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let has_colours = !is_set("NO_COLOR") && !is_dumb;
         Self {
-            results: Paint { on: colours && stdout().is_terminal() },
-            notes: Paint { on: colours && stderr().is_terminal() },
-            reads_results: stdout().is_terminal(),
-            redraws: stderr().is_terminal() && !dumb,
+            results: Paint { on: has_colours && stdout().is_terminal() },
+            notes: Paint { on: has_colours && stderr().is_terminal() },
+            is_stdout_terminal: stdout().is_terminal(),
+            can_redraw: stderr().is_terminal() && !is_dumb,
             can_ask: stdin().is_terminal() && stderr().is_terminal(),
         }
     }
 
-    /// How wide results may be.
+    /// How wide prose on stdout may be.
     pub fn results_width(&self) -> usize {
-        width(stdout()).min(WIDEST)
+        width(stdout()).min(MAX_PROSE_WIDTH)
     }
 
     /// How wide a line of a list may be: as the terminal is, or as reads well in a file.
     pub fn line_width(&self) -> usize {
-        if self.reads_results { width(stdout()) } else { FILE_WIDTH }
+        if self.is_stdout_terminal { width(stdout()) } else { FILE_WIDTH }
     }
 
-    /// Prose for stderr: broken between words on a terminal, as it is elsewhere.
-    pub fn prose(&self, text: &str) -> String {
-        if self.redraws { wrap(text, self.notes_width()) } else { text.to_owned() }
-    }
-
-    /// How wide progress may be.
+    /// How wide a line of progress on stderr may be.
     pub fn notes_width(&self) -> usize {
         width(stderr())
+    }
+
+    /// Prose for stderr: on a terminal broken between words, elsewhere unchanged.
+    pub fn wrap_note(&self, text: &str) -> String {
+        if self.can_redraw { wrap(text, self.notes_width()) } else { text.to_owned() }
     }
 }
 
 fn width(stream: impl AsFd) -> usize {
     let size = rustix::termios::tcgetwinsize(stream).ok();
-    size.map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0).unwrap_or(USUAL_WIDTH)
+    let columns = size.map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0);
+    columns.unwrap_or(DEFAULT_WIDTH)
 }
 
-/// Colours, where they are wanted.
+/// Adds colours to text, or leaves it as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Paint {
     /// Whether anything is coloured at all.
@@ -84,14 +85,6 @@ impl Paint {
 
     pub fn dim(self, text: &str) -> String {
         self.with("2", text)
-    }
-
-    pub fn italic(self, text: &str) -> String {
-        self.with("3", text)
-    }
-
-    pub fn underlined(self, text: &str) -> String {
-        self.with("4", text)
     }
 
     pub fn red(self, text: &str) -> String {

@@ -5,10 +5,10 @@
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::wrap as prose;
-use super::{Paint, Table};
+use crate::wrap as prose;
+use crate::{Paint, Table};
 
-/// Text as it should look on a terminal of this width. The text must be plain.
+/// Text as it should look on a terminal of this width. The text has no control characters.
 pub fn render(text: &str, paint: Paint, width: usize) -> String {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;

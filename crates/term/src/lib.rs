@@ -1,0 +1,24 @@
+//! Rendering for terminals, shared by the plain output of `cli` and the interactive terminal: text in,
+//! lines out. Nothing here prints or waits.
+//!
+//! Invariant: text that comes from a model, a tool or a file passes [`strip_controls`] before it becomes
+//! part of a line, so that only windlass itself controls the terminal.
+
+mod strip_controls;
+pub mod style;
+pub mod wrap;
+mod table;
+pub mod markdown;
+pub mod diff;
+pub mod numbers;
+pub mod tool_lines;
+pub mod question;
+pub mod event_lines;
+pub mod usage_line;
+pub mod progress;
+
+pub use progress::Progress;
+pub use strip_controls::strip_controls;
+pub use style::{Paint, TerminalStyle};
+pub use table::Table;
+pub use usage_line::UsageLine;

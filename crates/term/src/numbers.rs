@@ -1,0 +1,78 @@
+//! Short forms of numbers: elapsed time, counts, dollars, ages, plurals.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// Elapsed time as `0:07`, `12:30` or `1:02:03`.
+pub fn elapsed(elapsed: Duration) -> String {
+    let seconds = elapsed.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+/// How long ago, in its largest unit: `40s`, `5m`, `3h`, `2d`.
+pub fn age(then: Timestamp, now: Timestamp) -> String {
+    match now.duration_since(then).as_secs().max(0) {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3600 => format!("{}m", seconds / 60),
+        seconds @ 3600..86_400 => format!("{}h", seconds / 3600),
+        seconds => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// A large count in short: `950`, `12.3k`, `4.5M`.
+pub fn count(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..1_000_000 => format!("{:.1}k", number as f64 / 1e3),
+        _ => format!("{:.1}M", number as f64 / 1e6),
+    }
+}
+
+/// A count with its noun: `1 line`, `2 lines`. The plural is the noun with an `s`.
+pub fn plural<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+    let ending = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {noun}{ending}")
+}
+
+/// US dollars; four decimals below one dollar, where two would say nothing.
+pub fn dollars(amount: f64) -> String {
+    // The sum of nothing is a negative zero.
+    let amount = amount + 0.0;
+    if amount > 0.0 && amount < 1.0 { format!("${amount:.4}") } else { format!("${amount:.2}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(elapsed(Duration::from_secs(67)), "1:07");
+        assert_eq!(elapsed(Duration::from_secs(3723)), "1:02:03");
+        assert_eq!([count(950), count(12_345), count(4_500_000)], ["950", "12.3k", "4.5M"]);
+        assert_eq!(dollars(std::iter::empty::<f64>().sum()), "$0.00");
+        let amounts = [dollars(0.0), dollars(0.0123), dollars(12.345)];
+        assert_eq!(amounts, ["$0.00", "$0.0123", "$12.35"]);
+    }
+
+    #[test]
+    fn an_age_is_in_its_largest_unit() {
+        let now: Timestamp = "2026-11-15T08:00:00Z".parse().unwrap();
+        let ages = [0, 59, 60, 7200, 200_000]
+            .map(|seconds| age(now - jiff::SignedDuration::from_secs(seconds), now));
+        assert_eq!(ages, ["0s", "59s", "1m", "2h", "2d"]);
+        assert_eq!(age(now + jiff::SignedDuration::from_secs(5), now), "0s");
+    }
+
+    #[test]
+    fn one_of_a_thing_is_singular() {
+        let counts = [plural(0u64, "line"), plural(1usize, "line"), plural(2u32, "line")];
+        assert_eq!(counts, ["0 lines", "1 line", "2 lines"]);
+    }
+}

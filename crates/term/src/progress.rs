@@ -1,0 +1,291 @@
+//! A run as it happens: the lines that each event adds, and what the task is doing now.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use unicode_width::UnicodeWidthStr as _;
+use windlass_core::event::{
+    AgentStart, BudgetKind, Event, LlmResponse, Record, SubAgentSpawn, ToolCall, ToolResult,
+};
+use windlass_core::id::{CallId, TaskId};
+use windlass_core::message::{Finish, ToolRequest};
+use windlass_core::plan::WorkingPlan;
+use windlass_core::state::{Stage, TaskState};
+use windlass_core::text::one_line;
+
+use crate::{Paint, UsageLine, markdown, numbers, strip_controls, tool_lines};
+
+/// Width of a call's text where the width of the screen is not known yet.
+const DEFAULT_WIDTH: usize = 100;
+/// Lines that are shown of what the agent says between its calls.
+const REPLY_LINES: usize = 4;
+
+/// Turns the events of a task and its sub-agents into lines.
+pub struct Progress {
+    task: TaskId,
+    paint: Paint,
+    usage: UsageLine,
+    activity: String,
+    is_replying: bool,
+    has_plan: bool,
+    has_introduction: bool,
+    /// Calls that the model requested and that have not started; a result alone does not say which it was.
+    requested: BTreeMap<CallId, String>,
+    /// Labels of the sub-agents.
+    sub_agents: BTreeMap<TaskId, String>,
+}
+
+impl Progress {
+    /// Starts from the state that the task has before this run.
+    pub fn new(task: TaskId, state: &TaskState, paint: Paint) -> Self {
+        let labels = state.sub_agents.values().map(|spawn| (spawn.task_id, spawn.label.clone()));
+        Self {
+            task,
+            paint,
+            usage: UsageLine::new(state),
+            activity: call_in_progress(state).unwrap_or_else(|| "starting".to_owned()),
+            is_replying: false,
+            has_plan: state.plan.is_some(),
+            has_introduction: false,
+            requested: state.open_calls.iter().map(|open| requested(&open.request)).collect(),
+            sub_agents: labels.collect(),
+        }
+    }
+
+    /// What the task is doing now.
+    pub fn activity(&self) -> &str {
+        &self.activity
+    }
+
+    /// Replaces what the task is doing now, for previews that are not journaled yet.
+    pub fn set_activity(&mut self, activity: String) {
+        self.activity = activity;
+    }
+
+    /// Whether a reply of the model is on its way.
+    pub fn is_replying(&self) -> bool {
+        self.is_replying
+    }
+
+    /// What the task has used, for the status line.
+    pub fn usage(&self, elapsed: Duration, paint: Paint) -> String {
+        self.usage.text(elapsed, paint)
+    }
+
+    /// The known cost.
+    pub fn cost(&self) -> Option<String> {
+        self.usage.cost()
+    }
+
+    /// Takes in one event and returns the lines that it adds.
+    pub fn lines(&mut self, record: &Record, width: usize) -> Vec<String> {
+        let event = &record.event;
+        if let Event::SubAgentSpawn(spawn) = event {
+            self.sub_agents.insert(spawn.task_id, spawn.label.clone());
+        }
+        if record.task != self.task {
+            return self.sub_agent_lines(record, width);
+        }
+        self.apply(event, width);
+        let lines = self.own_lines(event, width);
+        self.has_plan |= matches!(event, Event::PlanUpdated(_));
+        self.has_introduction |= matches!(event, Event::AgentStart(_));
+        if let Event::ToolCall(ToolCall { call, .. }) | Event::ToolResult(ToolResult { call, .. }) =
+            event
+        {
+            self.requested.remove(call);
+        }
+        lines
+    }
+
+    /// One line per call of a sub-agent, with its label in front.
+    fn sub_agent_lines(&mut self, record: &Record, width: usize) -> Vec<String> {
+        let label = self.sub_agents.get(&record.task).map_or("sub-agent", String::as_str);
+        let line = |text: &str| one_line(&strip_controls(&format!("{label}: {text}")), width);
+        let dimmed = |line: &str| vec![self.paint.dim(&format!("  {line}"))];
+        match &record.event {
+            Event::LlmRequest(_) => {
+                self.activity = line("thinking");
+                Vec::new()
+            }
+            // `SubAgentSpawn` shows it.
+            Event::ToolCall(call) if call.tool == "spawn_agent" => Vec::new(),
+            Event::ToolCall(call) => {
+                let line = line(&tool_lines::call(&call.tool, &call.arguments, width));
+                let lines = dimmed(&line);
+                self.activity = line;
+                lines
+            }
+            Event::SubAgentSpawn(spawn) => dimmed(&line(&spawn_text(spawn))),
+            _ => Vec::new(),
+        }
+    }
+
+    fn apply(&mut self, event: &Event, width: usize) {
+        match event {
+            Event::AgentStart(start) => self.usage.apply_start(start),
+            Event::LlmRequest(_) => {
+                self.is_replying = true;
+                "thinking".clone_into(&mut self.activity);
+            }
+            Event::LlmResponse(response) => {
+                self.is_replying = false;
+                self.usage.apply_reply(response);
+                self.requested.extend(response.calls.iter().map(requested));
+            }
+            Event::ToolCall(call) => {
+                self.activity = tool_lines::call(&call.tool, &call.arguments, width);
+            }
+            Event::PlanUpdated(plan) => self.usage.apply_plan(plan),
+            _ => {}
+        }
+    }
+
+    fn own_lines(&self, event: &Event, width: usize) -> Vec<String> {
+        let paint = self.paint;
+        let text = |text: &str| one_line(&strip_controls(text), width);
+        match event {
+            // A segment that follows an answer given here needs no introduction.
+            Event::AgentStart(_) if self.has_introduction => Vec::new(),
+            Event::AgentStart(start) => {
+                let mut lines = vec![paint.dim(&introduction(start, width))];
+                if !start.footing.is_empty() {
+                    lines.push(paint.yellow(&text(&format!("sandbox: {}", start.footing))));
+                }
+                lines
+            }
+            Event::SandboxStarted(started) => {
+                vec![paint.dim(&text(&format!("sandbox {}: {}", started.kind, started.footing)))]
+            }
+            Event::SandboxLost(lost) => {
+                vec![paint.yellow(&text(&format!("sandbox lost: {}", lost.reason)))]
+            }
+            Event::LlmResponse(response) => self.reply_lines(response, width),
+            Event::ToolCall(call) => tool_lines::start(call, paint, width).into_iter().collect(),
+            Event::ToolResult(result) => self.result_lines(result, width),
+            Event::PlanUpdated(plan) => self.plan_lines(plan, width),
+            Event::DeliverablePublished(file) => {
+                let line = text(&format!("{}: {}", file.filepath, file.description));
+                vec![format!("{} {line}", paint.green("published"))]
+            }
+            Event::InjectionReceived(injection) if injection.control.is_none() => {
+                vec![format!("{} {}", paint.cyan("←"), text(&injection.content))]
+            }
+            Event::DoomLoopDetected(detected) => {
+                vec![paint.yellow(&text(&format!("! repeating itself: {}", detected.pattern)))]
+            }
+            Event::CommandExited(exited) => {
+                vec![text(&format!("• {} ended: {}", exited.command, exited.exit))]
+            }
+            Event::MemoryFlush(_) => vec![paint.dim("context is filling up: saving notes")],
+            // Nothing could be summarized; the end of the run says what follows from that.
+            Event::CompactionEnd(end) if end.summarized_turns == 0 => Vec::new(),
+            Event::CompactionEnd(end) => vec![paint.dim(&text(&format!(
+                "context compacted: {} summarized, {} kept, {} → {} tokens",
+                numbers::plural(end.summarized_turns, "turn"),
+                end.kept_turns,
+                end.tokens_before,
+                end.tokens_after
+            )))],
+            Event::SubAgentSpawn(spawn) => vec![text(&spawn_text(spawn))],
+            Event::SubAgentComplete(done) => {
+                let error = done.error.as_deref().filter(|_| done.output.is_empty());
+                let output = error.unwrap_or(&done.output);
+                vec![text(&format!("↲ {} {}: {output}", done.label, done.status))]
+            }
+            Event::BudgetHit(hit) => {
+                let [spent, limit] = [hit.spent, hit.limit].map(|amount| match hit.budget {
+                    BudgetKind::Cost => numbers::dollars(amount),
+                    BudgetKind::Tokens | BudgetKind::Turns | BudgetKind::Time => {
+                        format!("{amount:.0}")
+                    }
+                });
+                let used = format!("! {} budget: {spent} of {limit} used", hit.budget);
+                vec![paint.yellow(&text(&used))]
+            }
+            Event::InjectionReceived(_)
+            | Event::CompactionStart(_)
+            | Event::CompactionProgress(_)
+            | Event::TaskCreated(_)
+            | Event::StatusChanged(_)
+            | Event::LlmRequest(_)
+            | Event::RiskCheck(_)
+            | Event::QuestionAsked(_)
+            | Event::QuestionAnswered(_)
+            | Event::QuestionClosed(_)
+            | Event::ModeChanged(_)
+            | Event::SandboxEnded(_)
+            | Event::AgentEnd(_) => Vec::new(),
+        }
+    }
+
+    /// What a call came to. A call that never started, or started before this run, has no line yet, so
+    /// its line comes first.
+    fn result_lines(&self, result: &ToolResult, width: usize) -> Vec<String> {
+        let outcome = tool_lines::outcome(&result.tool, &result.outcome, self.paint, width);
+        let call = self.requested.get(&result.call).filter(|_| !outcome.is_empty()).map(|call| {
+            let mark = if result.outcome.is_error() { "✗" } else { "•" };
+            self.paint.dim(&format!("{mark} {}", one_line(call, width)))
+        });
+        call.into_iter().chain(outcome).collect()
+    }
+
+    /// What the model says between its calls. Its final answer is shown at the end of the run, unless it
+    /// is incomplete.
+    fn reply_lines(&self, response: &LlmResponse, width: usize) -> Vec<String> {
+        let why = match response.finish {
+            _ if !response.calls.is_empty() => None,
+            Finish::Stop | Finish::ToolCalls => return Vec::new(),
+            Finish::Length => Some("cut at the model's output limit"),
+            Finish::ContentFilter => Some("stopped by the provider's content filter"),
+        };
+        let text = markdown::render(&strip_controls(&response.text), self.paint, width);
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let more = (lines.len() > REPLY_LINES).then(|| "  …".to_owned());
+        let shown = lines.iter().take(REPLY_LINES).map(|line| format!("  {line}"));
+        let why = why.map(|why| self.paint.yellow(&format!("  … {why}")));
+        shown.chain(more).chain(why).collect()
+    }
+
+    /// The whole plan when it is made, one line whenever it changes.
+    fn plan_lines(&self, plan: &WorkingPlan, width: usize) -> Vec<String> {
+        if self.has_plan {
+            return vec![self.paint.bold(&self.usage.plan(width).unwrap_or_default())];
+        }
+        let heading = self.paint.bold(&format!("plan {}/{}", plan.done(), plan.steps.len()));
+        let steps = plan.steps.iter().map(|step| {
+            let description = one_line(&strip_controls(&step.description), width);
+            format!("  {} {description}", step.status.icon())
+        });
+        [heading].into_iter().chain(steps).collect()
+    }
+}
+
+fn requested(request: &ToolRequest) -> (CallId, String) {
+    let arguments = serde_json::from_str(&request.arguments).unwrap_or_default();
+    (request.id, tool_lines::call(&request.name, &arguments, DEFAULT_WIDTH))
+}
+
+/// The call that an interrupted task continues with; no event announces it again.
+fn call_in_progress(state: &TaskState) -> Option<String> {
+    let call = state.open_calls.first()?;
+    let Stage::Started(call) = &call.stage else { return None };
+    Some(tool_lines::call(&call.tool, &call.arguments, DEFAULT_WIDTH))
+}
+
+/// A new sub-agent: its label, its id and its task.
+fn spawn_text(spawn: &SubAgentSpawn) -> String {
+    format!("↳ {} ({}): {}", spawn.label, spawn.task_id, spawn.task)
+}
+
+/// The task, its model and its sandbox; why this sandbox was chosen only where the line has room.
+fn introduction(start: &AgentStart, width: usize) -> String {
+    let model = match start.model.strip_prefix("script:") {
+        Some(path) => format!("script:{}", path.rsplit('/').next().unwrap_or(path)),
+        None => start.model.clone(),
+    };
+    let line = |sandbox: &str| strip_controls(&format!("{} · {model} · {sandbox}", start.task_id));
+    let whole = line(&start.container);
+    let short = start.container.split(" (").next().unwrap_or(&start.container);
+    if whole.width() <= width { whole } else { line(short) }
+}

@@ -1,0 +1,131 @@
+//! What a run has used so far, for the status line: time, plan, tokens, cost, how full the context is.
+
+use std::time::Duration;
+
+use windlass_core::command::CompactionOverrides;
+use windlass_core::compaction::{Gauge, Level, Limits};
+use windlass_core::event::{AgentStart, LlmResponse};
+use windlass_core::message::Usage;
+use windlass_core::plan::{StepStatus, WorkingPlan};
+use windlass_core::state::TaskState;
+use windlass_core::text::one_line;
+
+use crate::{Paint, numbers, strip_controls};
+
+/// The limits of a segment's context, as its start event reports them.
+pub fn context_limits(start: &AgentStart) -> Option<Limits> {
+    let given: CompactionOverrides =
+        serde_json::from_value(start.compaction_config.clone()).ok()?;
+    given.context_window_tokens?;
+    Some(Limits::from(&given))
+}
+
+/// How full the context is: `context 40 %`.
+pub fn gauge_text(gauge: &Gauge, paint: Paint) -> String {
+    let text = format!("context {:.0} %", gauge.percent.floor());
+    match gauge.level {
+        Level::Critical => paint.red(&text),
+        Level::Warning => paint.yellow(&text),
+        Level::Ok => text,
+    }
+}
+
+/// Running totals of a task.
+#[derive(Clone, Debug, Default)]
+pub struct UsageLine {
+    tokens: u64,
+    cost: f64,
+    has_price: bool,
+    has_unpriced_replies: bool,
+    context_tokens: u64,
+    limits: Option<Limits>,
+    plan: Option<PlanProgress>,
+}
+
+#[derive(Clone, Debug)]
+struct PlanProgress {
+    done: usize,
+    steps: usize,
+    current: Option<String>,
+}
+
+impl UsageLine {
+    /// Starts from what the task has used before this run.
+    pub fn new(state: &TaskState) -> Self {
+        let mut line = Self {
+            tokens: state.usage.total_tokens,
+            cost: state.cost_spent,
+            has_price: state.priced,
+            context_tokens: state.last_tokens,
+            ..Self::default()
+        };
+        if let Some(plan) = &state.plan {
+            line.apply_plan(plan);
+        }
+        line
+    }
+
+    /// A segment began.
+    pub fn apply_start(&mut self, start: &AgentStart) {
+        self.limits = context_limits(start);
+    }
+
+    /// The model answered.
+    pub fn apply_reply(&mut self, response: &LlmResponse) {
+        let Usage { input_tokens, output_tokens, cost_usd, .. } = response.usage;
+        self.tokens += input_tokens + output_tokens;
+        self.context_tokens = input_tokens + output_tokens;
+        match cost_usd {
+            Some(cost) => {
+                self.cost += cost;
+                self.has_price = true;
+            }
+            None => self.has_unpriced_replies = true,
+        }
+    }
+
+    /// The plan changed.
+    pub fn apply_plan(&mut self, plan: &WorkingPlan) {
+        let step = plan.steps.iter().find(|step| step.status == StepStatus::InProgress);
+        self.plan = Some(PlanProgress {
+            done: plan.done(),
+            steps: plan.steps.len(),
+            current: step.map(|step| strip_controls(&step.description)),
+        });
+    }
+
+    /// `plan 1/4` and the current step.
+    pub fn plan(&self, width: usize) -> Option<String> {
+        let plan = self.plan.as_ref()?;
+        Some(match &plan.current {
+            Some(step) => format!("{}  {}", plan.fraction(), one_line(step, width)),
+            None => plan.fraction(),
+        })
+    }
+
+    /// The whole line.
+    pub fn text(&self, elapsed: Duration, paint: Paint) -> String {
+        let mut parts = vec![numbers::elapsed(elapsed)];
+        parts.extend(self.plan.as_ref().map(PlanProgress::fraction));
+        if self.tokens > 0 {
+            parts.push(format!("{} tokens", numbers::count(self.tokens)));
+        }
+        parts.extend(self.cost());
+        if let Some(limits) = self.limits.filter(|_| self.context_tokens > 0) {
+            parts.push(gauge_text(&limits.gauge(self.context_tokens), paint));
+        }
+        parts.join(" · ")
+    }
+
+    /// The known cost; a `+` says that some replies had no price.
+    pub fn cost(&self) -> Option<String> {
+        let more = if self.has_unpriced_replies { "+" } else { "" };
+        self.has_price.then(|| format!("{}{more}", numbers::dollars(self.cost)))
+    }
+}
+
+impl PlanProgress {
+    fn fraction(&self) -> String {
+        format!("plan {}/{}", self.done, self.steps)
+    }
+}
