@@ -11,19 +11,19 @@ use std::sync::Arc;
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_skills::{Skill, When, followed};
 
+use crate::Agent;
 use crate::journal::Journal;
-use crate::run::Agent;
 
 impl Agent {
     /// The skills that are this agent's whole work, and that of those above it.
     pub(crate) fn followed_skills(&self, state: &TaskState) -> Vec<String> {
         let own = followed(&state.command().goal).map(str::to_owned);
-        self.settings.bound_by.iter().cloned().chain(own).collect()
+        self.parts.settings.bound_by.iter().cloned().chain(own).collect()
     }
 
     /// Why a tool is not one of the skill that this agent follows, if it is none.
     pub(crate) fn outside_its_skills(&self, state: &TaskState, tool: &str) -> Option<String> {
-        let skills = self.world.skills.current();
+        let skills = self.parts.world.skills.current();
         let followed = self.followed_skills(state);
         let mut followed = followed.iter().filter_map(|name| skills.get(name));
         let skill = followed.find(|skill| !skill.allows(tool))?;
@@ -37,7 +37,7 @@ impl Agent {
         task: &Journal,
         calls: impl IntoIterator<Item = &'a OpenCall>,
     ) -> Vec<Arc<Skill>> {
-        let skills = self.world.skills.current();
+        let skills = self.parts.world.skills.current();
         let followed = self.followed_skills(task.state());
         let names: BTreeSet<_> = followed.iter().chain(task.context().skills()).collect();
         let all = names.into_iter().filter_map(|name| skills.shared(name));
@@ -50,7 +50,7 @@ impl Agent {
             |skill: &Skill, when| tools.iter().any(|tool| !skill.hooks(when, tool).is_empty());
         bound.retain(|skill| {
             let any = concerned(skill, When::BeforeTool) || concerned(skill, When::AfterTool);
-            any && (self.trusted)(skill)
+            any && (self.parts.trusted)(skill)
         });
         bound
     }

@@ -15,8 +15,8 @@ use windlass_store::Level;
 
 use crate::journal::Journal;
 use crate::report;
-use crate::run::{Agent, Error};
 use crate::spend::stopped_at_budget;
+use crate::{Agent, Error};
 
 /// How a segment ends.
 #[derive(Debug)]
@@ -83,11 +83,11 @@ impl Agent {
             return Some(Ending::Failed(error));
         }
         let used = Duration::from_millis(state.attempt_ms(task.now()));
-        if self.settings.timeout.is_some_and(|limit| used >= limit) {
+        if self.parts.settings.timeout.is_some_and(|limit| used >= limit) {
             return Some(Ending::Failed(self.timed_out()));
         }
         let rounds = state.attempt_rounds();
-        if state.next() == Next::RunCalls && rounds >= self.settings.max_iterations {
+        if state.next() == Next::RunCalls && rounds >= self.parts.settings.max_iterations {
             let message = format!("the agent used up its {rounds} tool rounds");
             return Some(Ending::Failed(
                 ErrorDetails::new(ErrorType::MaxIterationsExceeded, message)
@@ -98,7 +98,7 @@ impl Agent {
     }
 
     pub(crate) fn timed_out(&self) -> ErrorDetails {
-        let limit = self.settings.timeout.unwrap_or_default().as_secs_f64();
+        let limit = self.parts.settings.timeout.unwrap_or_default().as_secs_f64();
         ErrorDetails::new(
             ErrorType::Timeout,
             format!("the task used up its {limit} s of active time"),
@@ -151,14 +151,13 @@ impl Agent {
             }));
         }
         let mut result = report::result(task, to, reason, error);
-        if let Some(tree) = &self.tree {
-            if to.is_terminal() && !task.state().sub_agents.is_empty() {
-                tree.cancel_below(task.task(), &format!("the agent above it is {to}")).await?;
-            }
-            if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
-                let below = tree.question_below(task.task())?;
-                result.hitl_request = below.as_ref().map(HitlRequest::from);
-            }
+        if to.is_terminal() && !task.state().sub_agents.is_empty() {
+            let why = format!("the agent above it is {to}");
+            self.tree.cancel_below(task.task(), &why).await?;
+        }
+        if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
+            let below = self.tree.question_below(task.task())?;
+            result.hitl_request = below.as_ref().map(HitlRequest::from);
         }
         if let Some(kind) = task.state().sandbox.clone().filter(|_| task.state().created.depth == 0)
         {

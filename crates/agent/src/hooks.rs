@@ -18,8 +18,8 @@ use windlass_core::text::one_line;
 use windlass_sandbox::{Command, Exit, Stdin};
 use windlass_skills::{Skill, When};
 
+use crate::Agent;
 use crate::calls::Plan;
-use crate::run::Agent;
 
 /// How long a hook may take; it stands between the agent and every call.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
@@ -75,7 +75,7 @@ impl Agent {
         open: &OpenCall,
         outcome: Option<&Outcome>,
     ) -> Result<(), String> {
-        let sandbox = self.world.shell.sandbox();
+        let sandbox = self.parts.world.shell.sandbox();
         let name = &skill.meta.name;
         let (tool, arguments) = (&open.request.name, &open.request.arguments);
         let mut told = serde_json::json!({

@@ -9,8 +9,8 @@ use windlass_core::injection::Control;
 use windlass_core::schedule::Expiry;
 use windlass_store::{MailChanges, Store};
 
+use crate::Error;
 use crate::journal::Journal;
-use crate::run::Error;
 
 /// Why a wait was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,9 +17,10 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Model, Transcript};
 use windlass_store::{Level, MailChanges, Store, Stream};
 
+use crate::Error;
 use crate::context::Context;
+use crate::history::History;
 use crate::log;
-use crate::run::Error;
 use crate::trace::Trace;
 
 /// A change of so many percent is told to surfaces; each telling is a write.
@@ -44,13 +45,15 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Reads the whole journal and folds it.
-    pub fn open(stream: Stream, model: Arc<dyn Model>, clock: Clock) -> Result<Self, Error> {
+    /// Goes on with a journal that was read.
+    pub fn open(
+        stream: Stream,
+        history: History,
+        model: Arc<dyn Model>,
+        clock: Clock,
+    ) -> Result<Self, Error> {
         let task = stream.task();
-        let records = stream.journal()?;
-        let state = TaskState::fold(records.iter().map(|record| (record.at, &record.event)))
-            .map_err(|source| Error::Corrupt { task, source })?
-            .ok_or(Error::Empty { task })?;
+        let (records, state) = history.into_parts();
         let mut context = Context::new(model);
         for record in &records {
             context.apply(&record.event);

@@ -1,6 +1,9 @@
 //! One task's loop: ask the model, run what it asks for, journal both, repeat.
 
 mod run;
+mod parts;
+mod error;
+mod history;
 mod ending;
 mod calls;
 mod bound;
@@ -22,8 +25,11 @@ mod prompt;
 pub mod report;
 
 pub use compaction::Summarizer;
+pub use error::Error;
+pub use history::History;
 pub use hooks::Trusted;
 pub use journal::Journal;
 pub use memory::Memory;
-pub use run::{Agent, Error, Preview, Settings};
+pub use parts::{Parts, Preview, Settings};
+pub use run::Agent;
 pub use tree::Tree;

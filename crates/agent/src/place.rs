@@ -8,13 +8,13 @@ use windlass_store::Level;
 
 use crate::ending::Ending;
 use crate::journal::Journal;
-use crate::run::{Agent, Error};
+use crate::{Agent, Error};
 
 impl Agent {
     /// Journals what became of the sandbox since the last look; how the task ends, if it has to (ES-381,
     /// ES-385).
     pub(crate) async fn report_place(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
-        let news = self.world.shell.sandbox().take_news();
+        let news = self.parts.world.shell.sandbox().take_news();
         if news.is_empty() {
             return Ok(None);
         }
@@ -30,7 +30,7 @@ impl Agent {
     fn event(&self, news: News) -> Event {
         match news {
             News::Started { what, container: container_id } => {
-                let kind = format!("{:?}", self.world.shell.sandbox().footing().kind);
+                let kind = format!("{:?}", self.parts.world.shell.sandbox().footing().kind);
                 let kind = kind.to_lowercase();
                 Event::SandboxStarted(SandboxStarted { kind, footing: what, container_id })
             }

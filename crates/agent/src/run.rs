@@ -6,44 +6,39 @@
 //! - Journal first: a reply is committed before any of its calls starts.
 //! - Bounded: it ends by a final reply, a limit, a question or a signal. (ES-104, ES-105)
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use windlass_core::command::{CompactionOverrides, TaskResult};
+use windlass_core::command::TaskResult;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{
     AgentStart, CommandExited, DoomLoopDetected, Event, LlmRequest, LlmResponse, SandboxLost,
 };
 use windlass_core::guard::{Intervention, Thresholds};
-use windlass_core::id::{CallId, InjectionId, TaskId};
+use windlass_core::id::{CallId, InjectionId};
 use windlass_core::injection::Injection;
 use windlass_core::message::{Prelude, ToolRequest};
-use windlass_core::policy::allow::DenyRule;
-use windlass_core::policy::pattern::Pattern;
-use windlass_core::state::{FoldError, Next, TaskState};
+use windlass_core::state::{Next, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_model::{Fault, Live, Model, Options, Price, Reply};
+use windlass_model::{Fault, Live, Options, Reply};
 use windlass_skills::{Viewer, news};
 use windlass_store::Level;
 use windlass_tools::shell::Exited;
-use windlass_tools::{Registry, World};
 
-use crate::budget::{self, Reservation};
-use crate::compaction::{Room, Summarizer};
+use crate::budget::Reservation;
+use crate::compaction::Room;
 use crate::ending::Ending;
-use crate::hooks::Trusted;
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
-use crate::memory::{Memory, Recalled};
+use crate::memory::Recalled;
 use crate::prompt::{self, Surroundings};
 use crate::report;
 use crate::spans;
-use crate::tree::{self, Tree};
+use crate::tree::Tree;
+use crate::{Error, Parts, Preview};
 
 /// The longest that a model's server may have a task wait; one that asks for more has failed it.
 const LONGEST_HOLD: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -57,109 +52,30 @@ const MAX_DOUBLINGS: u32 = 6;
 /// it.
 const MAX_HOLDS: u32 = 24;
 
-/// What one agent works with; chosen by the coordinator, fixed for the segment.
+/// One agent: its parts, and the tree it belongs to.
 pub struct Agent {
-    /// Who answers.
-    pub model: Arc<dyn Model>,
-    /// Who summarizes older turns.
-    pub summarizer: Summarizer,
-    /// What it can do.
-    pub registry: Arc<Registry>,
-    /// What its tools work with.
-    pub world: World,
-    /// Its limits and surroundings.
-    pub settings: Settings,
-    /// Where it learns what is remembered from earlier work.
-    pub memory: Option<Memory>,
-    /// Which skills' hooks may run.
-    pub trusted: Trusted,
-    /// Where previews go; they are not journaled.
-    pub previews: broadcast::Sender<Preview>,
-    /// The agents it belongs to; given by who drives the task. Without, it cannot start others.
-    pub tree: Option<Arc<Tree>>,
-}
-
-/// The limits and surroundings of one agent.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Limit of tool rounds.
-    pub max_iterations: u32,
-    /// Limit of active time.
-    pub timeout: Option<Duration>,
-    /// Largest tool result in the context, in tokens.
-    pub tool_output_max_tokens: u64,
-    /// What is never run, whatever else is allowed.
-    pub deny: Vec<DenyRule>,
-    /// What `restricted` allows besides.
-    pub allow: Vec<Pattern>,
-    /// Skills that the agents above it follow: it may do no more than they (C-12).
-    pub bound_by: Vec<String>,
-    /// Compaction settings in force.
-    pub compaction: CompactionOverrides,
-    /// When an agent that repeats itself is told.
-    pub guard: Thresholds,
-    /// Whether a finished plan step is a reason to compact a context that is filling up.
-    pub compact_at_plan_step: bool,
-    /// Where effects happen.
-    pub container: String,
-    /// What is missing that one would expect of such a place, in words.
-    pub footing: String,
-    /// The workspace as the agent sees it.
-    pub workspace: String,
-    /// What the project's own files tell agents.
-    pub instructions: Option<String>,
-    /// Limit of active time of a sub-agent whose call does not say (ES-366).
-    pub sub_agent_timeout: Duration,
-    /// How many agents there may be.
-    pub sub_agents: tree::Limits,
-    /// What the task and all agents below it may spend.
-    pub budget: budget::Limits,
-    /// What its model costs, where that is known.
-    pub price: Option<Price>,
-}
-
-/// Something seen before it is journaled; a retry makes it void.
-#[derive(Clone, Debug)]
-pub struct Preview {
-    /// Whose.
-    pub task: TaskId,
-    /// What.
-    pub live: Live,
-}
-
-/// Why a loop could not go on at all; the task is left as its journal says.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The journal could not be read or written.
-    #[error("the journal could not be read or written")]
-    Store(#[from] windlass_store::Error),
-    /// The trace could not be written.
-    #[error("the trace could not be written")]
-    Trace(#[from] io::Error),
-    /// The journal contradicts itself.
-    #[error("the journal of `{task}` contradicts itself")]
-    Corrupt {
-        /// The task.
-        task: TaskId,
-        /// How.
-        source: FoldError,
-    },
-    /// There is no such journal.
-    #[error("`{task}` has no journal")]
-    Empty {
-        /// The task.
-        task: TaskId,
-    },
+    pub(crate) parts: Parts,
+    pub(crate) tree: Arc<Tree>,
 }
 
 impl Agent {
+    /// Puts an agent together.
+    pub fn new(parts: Parts, tree: Arc<Tree>) -> Self {
+        Self { parts, tree }
+    }
+
+    /// Ends what its commands left running, and its sandbox.
+    pub async fn close(&self) {
+        self.parts.world.shell.close().await;
+    }
+
     /// Works on the task until the segment ends, and journals how.
     pub async fn run(
         &self,
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<TaskResult, Error> {
-        let span = spans::agent(task.task(), &self.model.name().to_string());
+        let span = spans::agent(task.task(), &self.parts.model.name().to_string());
         let result = self.segment(task, stop).instrument(span.clone()).await?;
         span.record("windlass.status", result.status.to_string());
         Ok(result)
@@ -171,10 +87,8 @@ impl Agent {
         stop: &CancellationToken,
     ) -> Result<TaskResult, Error> {
         task.drain().await?;
-        if let Some(tree) = &self.tree {
-            // Sub-agents may spend what a person has just granted, before this agent asks again.
-            tree.budget().heard(task.task(), &task.state().spending);
-        }
+        // Sub-agents may spend what a person has just granted, before this agent asks again.
+        self.tree.budget().heard(task.task(), &task.state().spending);
         let ending = match self.reason_not_to_start(task) {
             Some(ending) => ending,
             None => self.start_and_work(task, stop).await?,
@@ -257,9 +171,9 @@ impl Agent {
     async fn start(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
         let state = task.state();
         let command = state.command();
-        let tools = self.registry.specs(self.offered(state));
+        let tools = self.parts.registry.specs(self.offered(state));
         let first = task.transcript().is_none();
-        let (shelf, viewer) = (self.world.skills.current(), Viewer::of(&state.axes));
+        let (shelf, viewer) = (self.parts.world.skills.current(), Viewer::of(&state.axes));
         let skills = shelf.listing(viewer);
         // Tools that came or went since the last segment are told: a new epoch, with the same messages.
         let anew = first || task.context().tools() != Some(tools.as_slice());
@@ -267,9 +181,9 @@ impl Agent {
             let about = Surroundings {
                 tools: &tools,
                 axes: state.axes,
-                workspace: &self.settings.workspace,
+                workspace: &self.parts.settings.workspace,
                 skills: &skills,
-                instructions: self.settings.instructions.as_deref(),
+                instructions: self.parts.settings.instructions.as_deref(),
             };
             let system = match state.created.parent {
                 None => prompt::system(&about),
@@ -277,7 +191,7 @@ impl Agent {
             };
             Prelude { system, tools: tools.clone() }
         });
-        let recalled = match &self.memory {
+        let recalled = match &self.parts.memory {
             Some(memory) if first => memory.recall(command).await,
             Some(_) | None => Ok(Recalled::default()),
         };
@@ -293,15 +207,16 @@ impl Agent {
         let start = AgentStart {
             task_id: command.task_id,
             goal: command.goal.clone(),
-            model: self.model.name().to_string(),
-            container: self.settings.container.clone(),
-            footing: self.settings.footing.clone(),
+            model: self.parts.model.name().to_string(),
+            container: self.parts.settings.container.clone(),
+            footing: self.parts.settings.footing.clone(),
             tools: tools.iter().map(|tool| tool.name.clone()).collect(),
             risk_policy: state.axes.permission_profile.to_string(),
-            max_iterations: self.settings.max_iterations,
-            timeout_ms: self.settings.timeout.map(|limit| limit.as_millis() as u64),
-            compaction_config: serde_json::to_value(&self.settings.compaction).unwrap_or_default(),
-            guard: Some(self.settings.guard).filter(|guard| *guard != Thresholds::default()),
+            max_iterations: self.parts.settings.max_iterations,
+            timeout_ms: self.parts.settings.timeout.map(|limit| limit.as_millis() as u64),
+            compaction_config: serde_json::to_value(&self.parts.settings.compaction)
+                .unwrap_or_default(),
+            guard: Some(self.parts.settings.guard).filter(|guard| *guard != Thresholds::default()),
             prelude,
             skills: told.unwrap_or_default(),
             context,
@@ -319,7 +234,7 @@ impl Agent {
         if task.state().final_text.is_some() {
             return Ok(());
         }
-        let events: Vec<_> = self.world.shell.exited().into_iter().map(exited).collect();
+        let events: Vec<_> = self.parts.world.shell.exited().into_iter().map(exited).collect();
         if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await }
     }
 
@@ -330,8 +245,8 @@ impl Agent {
             return Ok(());
         }
         let viewer = Viewer::of(&state.axes);
-        let skills = news(&state.told_skills, &self.world.skills.current(), viewer);
-        let others = self.world.news.take().into_iter().map(|text| (text, None));
+        let skills = news(&state.told_skills, &self.parts.world.skills.current(), viewer);
+        let others = self.parts.world.news.take().into_iter().map(|text| (text, None));
         let told = others.chain(skills.map(|(text, told)| (text, Some(told))));
         let event = |(text, told): (String, Option<_>)| {
             let id = InjectionId::new(task.now());
@@ -350,17 +265,17 @@ impl Agent {
         let (messages, hash) =
             task.transcript().map_or((0, String::new()), |sent| (sent.len(), sent.hash()));
         let tokens = task.estimated_tokens();
-        if self.tree.as_ref().is_some_and(|tree| tree.budget().may_wait()) {
+        if self.tree.budget().may_wait() {
             // Others of the tree may have to settle first, and nothing noted waits that long.
             task.commit(Vec::new(), Level::Written).await?;
         }
-        let reserved = match self.afford(task, self.settings.price, tokens).await {
+        let reserved = match self.afford(task, self.parts.settings.price, tokens).await {
             Ok(reserved) => reserved,
             Err(_) => return Ok(Some(Ending::OverBudget)),
         };
         let gauge = self.limits().gauge(tokens);
         let request = LlmRequest {
-            model: self.model.name().to_string(),
+            model: self.parts.model.name().to_string(),
             messages,
             estimated_tokens: tokens,
             hash,
@@ -370,19 +285,19 @@ impl Agent {
         task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
         task.show_usage(gauge.percent).await?;
 
-        let watch = Watch::over(task, self.settings.timeout, stop);
+        let watch = Watch::over(task, self.parts.settings.timeout, stop);
         let Some(transcript) = task.transcript() else {
             return Err(Error::Empty { task: task.task() });
         };
-        let (id, previews) = (task.task(), &self.previews);
+        let (id, previews) = (task.task(), &self.parts.previews);
         let mut live = |live: Live| {
             // Nobody listening is fine: previews are for surfaces that happen to be there.
             let _ = previews.send(Preview { task: id, live });
         };
         let options = Options::default();
-        let span = spans::chat(id, &self.model.name().to_string());
+        let span = spans::chat(id, &self.parts.model.name().to_string());
         let reply = tokio::select! {
-            reply = self.model.reply(transcript, &options, &mut live).instrument(span.clone()) => reply,
+            reply = self.parts.model.reply(transcript, &options, &mut live).instrument(span.clone()) => reply,
             interrupt = watch.interrupted() => return self.interrupted(interrupt?),
         };
         match reply {

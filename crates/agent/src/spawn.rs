@@ -9,7 +9,6 @@
 
 mod attend;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -26,14 +25,14 @@ use windlass_skills::{Viewer, fork};
 use windlass_store::Level;
 use windlass_tools::registry::reachable_under;
 use windlass_tools::workspace::{Purpose, Replacement, content_hash};
-use windlass_tools::{Spawned, Tool, World, output};
+use windlass_tools::{Spawned, Tool, output};
 
 use self::attend::Stand;
 use crate::calls::{Plan, result};
 use crate::ending::Ending;
 use crate::journal::Journal;
-use crate::run::{Agent, Error, Settings};
 use crate::tree::Tree;
+use crate::{Agent, Error};
 
 /// The tool that this module carries out.
 pub(crate) const SPAWN_AGENT: &str = "spawn_agent";
@@ -51,7 +50,7 @@ struct Member {
 impl Agent {
     /// Whether this agent may start others (ES-241, O-16).
     pub(crate) fn may_spawn(&self, state: &TaskState) -> bool {
-        self.tree.as_ref().is_some_and(|tree| state.created.depth < tree.limits().max_depth)
+        state.created.depth < self.tree.limits().max_depth
     }
 
     /// Which tools this agent is shown.
@@ -71,16 +70,17 @@ impl Agent {
             }
         };
         let state = task.state();
-        let timeout =
-            given.timeout_seconds.map_or(self.settings.sub_agent_timeout, Duration::from_secs);
+        let timeout = given
+            .timeout_seconds
+            .map_or(self.parts.settings.sub_agent_timeout, Duration::from_secs);
         let spawn = SubAgentSpawn {
             call: call.call,
             task_id: TaskId::new(task.now()),
             label: one_line(given.label.as_deref().unwrap_or(&given.task), LABEL),
-            task: fork(&given.task, &self.world.skills.current(), Viewer::of(&state.axes))
+            task: fork(&given.task, &self.parts.world.skills.current(), Viewer::of(&state.axes))
                 .unwrap_or(given.task),
             timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-            model: self.model.name().to_string(),
+            model: self.parts.model.name().to_string(),
             axes: state.axes,
             depth: state.created.depth + 1,
             write_output_to: given.write_output_to,
@@ -96,7 +96,7 @@ impl Agent {
         stop: &CancellationToken,
         batch: Vec<(OpenCall, Plan)>,
     ) -> Result<Option<Ending>, Error> {
-        let Some(tree) = self.tree.clone() else { return Ok(None) };
+        let tree = self.tree.clone();
         let members = self.start_members(task, &tree, batch).await?;
         for member in members.iter().filter(|member| member.refused.is_none()) {
             tree.create(created(task.state(), member)).await?;
@@ -162,27 +162,6 @@ impl Agent {
         Ok(members)
     }
 
-    /// The agent that a sub-agent is run by.
-    fn below(&self, spawn: &SubAgentSpawn, bound_by: &[String]) -> Self {
-        let shell = Arc::new(self.world.shell.for_task(spawn.task_id));
-        Self {
-            model: self.model.clone(),
-            summarizer: self.summarizer.clone(),
-            registry: self.registry.clone(),
-            world: World { shell, ..self.world.clone() },
-            settings: Settings {
-                timeout: Some(Duration::from_millis(spawn.timeout_ms)),
-                instructions: None,
-                bound_by: bound_by.to_vec(),
-                ..self.settings.clone()
-            },
-            memory: None,
-            trusted: self.trusted.clone(),
-            previews: self.previews.clone(),
-            tree: self.tree.clone(),
-        }
-    }
-
     /// What a sub-agent that has ended hands back: the event, and the result of its call.
     fn ended(&self, tree: &Tree, member: Member) -> Result<Vec<Event>, Error> {
         let Member { open, spawn, refused } = member;
@@ -190,7 +169,7 @@ impl Agent {
             return Ok(result(&open, outcome, 0));
         }
         let child = spawn.task_id;
-        let Some(state) = tree.state(child)? else { return Err(Error::Empty { task: child }) };
+        let state = tree.state(child)?;
         let why = tree.store().tasks().get(child)?.and_then(|row| row.detail);
         let complete = complete(&spawn, &state, why);
         let mut outcome = match complete.status {
@@ -206,10 +185,10 @@ impl Agent {
             }
             Some((path, Err(error))) => format!("\n\nOutput not written to {path}: {error}"),
         };
-        let (id, limit) = (open.request.id, self.settings.tool_output_max_tokens);
+        let (id, limit) = (open.request.id, self.parts.settings.tool_output_max_tokens);
         let said = complete.error.as_deref().filter(|_| complete.output.is_empty());
         let text = said.unwrap_or(&complete.output).to_owned();
-        let (text, truncated) = output::fit(text, id, limit, &self.world.workspace);
+        let (text, truncated) = output::fit(text, id, limit, &self.parts.world.workspace);
         // The headline has times and tokens, which differ although nothing else does.
         let body = format!("Result:\n{text}{note}");
         outcome.fingerprint = Some(content_hash(body.as_bytes()));
@@ -226,7 +205,7 @@ impl Agent {
         path: &str,
         complete: &SubAgentComplete,
     ) -> Result<Fact, windlass_tools::workspace::Error> {
-        let workspace = &self.world.workspace;
+        let workspace = &self.parts.world.workspace;
         let current = workspace.look(path, Purpose::Agent)?;
         let content = complete.output.as_bytes();
         let hash = content_hash(content);

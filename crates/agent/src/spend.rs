@@ -11,7 +11,7 @@ use windlass_store::Level;
 
 use crate::budget::{self, Reservation};
 use crate::journal::Journal;
-use crate::run::{Agent, Error};
+use crate::{Agent, Error};
 
 impl Agent {
     /// Reserves what a call may cost. Nothing is reserved where nothing is bounded.
@@ -21,19 +21,20 @@ impl Agent {
         price: Option<Price>,
         tokens: u64,
     ) -> Result<Option<Reservation<'_>>, BudgetHit> {
-        let Some(tree) = self.tree.as_ref().filter(|tree| tree.budget().is_bounded()) else {
+        let budget = self.tree.budget();
+        if !budget.is_bounded() {
             return Ok(None);
-        };
-        tree.budget().heard(task.task(), &task.state().spending);
+        }
+        budget.heard(task.task(), &task.state().spending);
         let expected = Usage {
             input_tokens: tokens,
             output_tokens: self.limits().reserve,
             ..Usage::default()
         };
         // Where money is not bounded, none is set aside.
-        let price = price.filter(|_| tree.budget().may_wait());
+        let price = price.filter(|_| budget.may_wait());
         let usd = price.map_or(0.0, |price| price.cost(&expected, 0));
-        tree.budget().reserve(usd).await.map(Some)
+        budget.reserve(usd).await.map(Some)
     }
 
     /// Settles what a call took, and tells when a budget is nearly used up.
@@ -46,7 +47,7 @@ impl Agent {
     ) -> Result<(), Error> {
         let Some(reserved) = reserved else { return Ok(()) };
         reserved.settle(usage, turns);
-        match self.tree.as_ref().and_then(|tree| tree.budget().warning()) {
+        match self.tree.budget().warning() {
             Some(hit) => task.commit(vec![Event::BudgetHit(hit)], Level::Written).await,
             None => Ok(()),
         }
@@ -54,7 +55,7 @@ impl Agent {
 
     /// Asks a person whether the work may go on; for the whole tree, at its root.
     pub(crate) async fn ask_about_budget(&self, task: &mut Journal) -> Result<(), Error> {
-        let hit = self.tree.as_ref().and_then(|tree| tree.budget().hit());
+        let hit = self.tree.budget().hit();
         let Some(hit) = hit.filter(|_| task.state().created.parent.is_none()) else {
             return Ok(());
         };

@@ -10,9 +10,10 @@ use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{Filter, Level, Owner, QuestionState, Store, Stream, TaskRow};
 
+use crate::Error;
 use crate::budget::{self, Budget};
+use crate::history::History;
 use crate::journal::Clock;
-use crate::run::Error;
 
 /// How many agents there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,19 +35,20 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Looks at what the tree has done and spent so far.
+    /// Looks at what the tree has done and spent so far; `top` is the state of its root.
     pub fn open(
         owner: Owner,
         store: &Store,
         clock: Clock,
         limits: Limits,
         budgets: budget::Limits,
+        top: &TaskState,
     ) -> Result<Self, Error> {
         let root = owner.root();
         let rows = store.tasks().list(&Filter { root: Some(root), ..Filter::default() })?;
-        let mut states = Vec::new();
-        for row in &rows {
-            states.extend(fold(store, row.id)?);
+        let mut states = vec![top.clone()];
+        for row in rows.iter().filter(|row| row.id != root) {
+            states.push(History::read(store, row.id)?.into_state());
         }
         let started = u32::try_from(rows.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let budget = Budget::new(budgets, root, &states);
@@ -92,8 +94,8 @@ impl Tree {
     }
 
     /// The state of a task of the tree, as its journal says.
-    pub(crate) fn state(&self, task: TaskId) -> Result<Option<TaskState>, Error> {
-        fold(&self.store, task)
+    pub(crate) fn state(&self, task: TaskId) -> Result<TaskState, Error> {
+        Ok(History::read(&self.store, task)?.into_state())
     }
 
     /// The store, for reading.
@@ -157,10 +159,4 @@ fn below(store: &Store, root: TaskId, task: TaskId) -> Result<Vec<TaskRow>, wind
     };
     let live = rows.iter().filter(|row| !row.status.is_terminal()).filter(is_below);
     Ok(live.cloned().collect())
-}
-
-fn fold(store: &Store, task: TaskId) -> Result<Option<TaskState>, Error> {
-    let records = store.journal().of(task)?;
-    TaskState::fold(records.iter().map(|record| (record.at, &record.event)))
-        .map_err(|source| Error::Corrupt { task, source })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use windlass_agent::{Agent, Journal, Preview, Tree, report, tree};
+use windlass_agent::{Agent, History, Journal, Parts, Preview, Tree, report, tree};
 use windlass_core::command::TaskResult;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{Event, StatusChanged};
@@ -23,12 +23,12 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Says what an agent gets to work with; the wiring at the top implements it.
 pub trait Equip: Send + Sync {
-    /// An agent for this task, or why there is none.
+    /// The parts of an agent for this task, or why there is none.
     fn equip<'a>(
         &'a self,
         task: &'a TaskState,
         previews: broadcast::Sender<Preview>,
-    ) -> BoxFuture<'a, Result<Agent, ErrorDetails>>;
+    ) -> BoxFuture<'a, Result<Parts, ErrorDetails>>;
 
     /// The model that routes messages; without one the fallback decides.
     fn router(&self) -> BoxFuture<'_, Result<Arc<dyn Model>, ErrorDetails>> {
@@ -43,23 +43,26 @@ impl Coordinator {
     pub async fn drive(&self, task: TaskId, stop: &CancellationToken) -> Result<TaskResult, Error> {
         let owner = self.store.own(task).await?;
         let task = owner.root();
-        let state = self.state(task)?;
+        let history = History::read(&self.store, task)?;
+        let state = history.state().clone();
         self.check_startable(&state)?;
         self.taken(&state).await?;
-        let mut agent = self
+        let parts = self
             .equip
             .equip(&state, self.previews.clone())
             .await
             .map_err(|details| Error::Equipment { task, details: Box::new(details) })?;
-        let model = agent.model.clone();
-        let (agents, budget) = (agent.settings.sub_agents, agent.settings.budget);
-        let tree = Tree::open(owner, &self.store, self.clock.clone(), agents, budget)?;
-        let mut journal = Journal::open(tree.stream(task)?, model, self.clock.clone())?;
-        agent.tree = Some(Arc::new(tree));
+        let model = parts.model.clone();
+        let (agents, budget) = (parts.settings.sub_agents, parts.settings.budget);
+        let tree = Tree::open(owner, &self.store, self.clock.clone(), agents, budget, &state)?;
+        let stream = tree.stream(task)?;
+        let current_model = Some(model.name().to_string());
+        let mut journal = Journal::open(stream, history, model, self.clock.clone())?;
+        let agent = Agent::new(parts, Arc::new(tree));
         let runtime = RuntimeRow {
             process_pid: std::process::id(),
             worktree_path: None,
-            current_model: Some(agent.model.name().to_string()),
+            current_model,
             context_usage_percent: None,
             last_heartbeat_at: self.now(),
         };
@@ -72,7 +75,7 @@ impl Coordinator {
             () = evicted.token.cancelled() => None,
             () = self.mind_deadline(&state) => None,
         };
-        agent.world.shell.close().await;
+        agent.close().await;
         let Some(result) = result else {
             return Err(windlass_store::Error::Superseded { task }.into());
         };
@@ -179,11 +182,7 @@ impl Coordinator {
 
     /// A task's state, as its journal says.
     pub fn state(&self, task: TaskId) -> Result<TaskState, Error> {
-        let records = self.store.journal().of(task)?;
-        let events = records.iter().map(|record| (record.at, &record.event));
-        let state = TaskState::fold(events)
-            .map_err(|source| windlass_agent::Error::Corrupt { task, source })?;
-        Ok(state.ok_or(windlass_agent::Error::Empty { task })?)
+        Ok(History::read(&self.store, task)?.into_state())
     }
 
     fn check_startable(&self, state: &TaskState) -> Result<(), Error> {

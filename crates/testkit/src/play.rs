@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use windlass_agent::{Agent, Preview, Settings, Summarizer, budget, tree};
+use windlass_agent::{Parts, Preview, Settings, Summarizer, budget, tree};
 use windlass_coordinator::{BoxFuture, Coordinator, Draft, Equip, Share};
 use windlass_core::axes::Axes;
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, TaskResult};
@@ -214,7 +214,7 @@ impl Props {
         &self,
         task: &TaskState,
         previews: broadcast::Sender<Preview>,
-    ) -> Result<Agent, ErrorDetails> {
+    ) -> Result<Parts, ErrorDetails> {
         let broken = |error: &dyn std::fmt::Display| {
             ErrorDetails::new(ErrorType::Internal, error.to_string())
         };
@@ -250,9 +250,9 @@ impl Props {
         };
         let summarizer = Summarizer { model: model.clone(), window: 128_000, price: None };
         let registry = Arc::new(Registry::builtin());
-        let (memory, tree) = (None, None);
+        let memory = None;
         let trusted = Arc::new(|_: &Skill| true);
-        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
+        Ok(Parts { model, summarizer, registry, world, settings, memory, trusted, previews })
     }
 
     fn model(&self, name: &str, retry: Retry) -> Result<Arc<dyn Model>, ErrorDetails> {
@@ -286,7 +286,7 @@ impl Equip for Props {
         &'a self,
         task: &'a TaskState,
         previews: broadcast::Sender<Preview>,
-    ) -> BoxFuture<'a, Result<Agent, ErrorDetails>> {
+    ) -> BoxFuture<'a, Result<Parts, ErrorDetails>> {
         Box::pin(std::future::ready(self.agent(task, previews)))
     }
 

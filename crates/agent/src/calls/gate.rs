@@ -12,8 +12,8 @@ use windlass_core::state::{OpenCall, Stage};
 use windlass_tools::{Kind, Prepared};
 
 use super::Plan;
+use crate::Agent;
 use crate::journal::Journal;
-use crate::run::Agent;
 use crate::spawn::SPAWN_AGENT;
 
 /// What an agent can use while it saves its notes.
@@ -83,9 +83,9 @@ impl Agent {
             None => rule.covers_tool(tool, class),
         };
         Rules {
-            denylisted: allow::denied(&self.settings.deny, tool, analysis),
+            denylisted: allow::denied(&self.parts.settings.deny, tool, analysis),
             allowlisted: analysis
-                .is_some_and(|analysis| allow::allowlisted(&self.settings.allow, analysis)),
+                .is_some_and(|analysis| allow::allowlisted(&self.parts.settings.allow, analysis)),
             filtered: self.not_offered(task, tool),
             auditor: false,
             session_rule: task.state().allow_rules.iter().any(covered),
@@ -112,7 +112,7 @@ impl Agent {
         }
         let profile = state.axes.permission_profile;
         let offered = self.offered(state);
-        (!self.registry.get(name).is_some_and(|tool| offered(tool.as_ref())))
+        (!self.parts.registry.get(name).is_some_and(|tool| offered(tool.as_ref())))
             .then(|| format!("`{name}` is not available under profile `{profile}`"))
     }
 

@@ -29,7 +29,7 @@ use crate::hooks::refused;
 use crate::interrupt::Watch;
 use crate::journal::Journal;
 use crate::prompt::ANSWERED;
-use crate::run::{Agent, Error};
+use crate::{Agent, Error};
 
 /// The most calls of one reply that run side by side.
 const MAX_CONCURRENT_CALLS: usize = 16;
@@ -74,7 +74,7 @@ impl Agent {
             && let Plan::Run { check: Some(check), .. } | Plan::Spawn { check: Some(check), .. } =
                 plan
         {
-            let watch = Watch::over(task, self.settings.timeout, stop);
+            let watch = Watch::over(task, self.parts.settings.timeout, stop);
             let refusal = tokio::select! {
                 refusal = self.refusal(&hooked, task.task(), open) => refusal,
                 // The loop finds out what it was; the call has not begun.
@@ -100,7 +100,7 @@ impl Agent {
             return self.recover(task, open, call, stop).await;
         }
         let (name, arguments) = (&open.request.name, &open.request.arguments);
-        let arguments = match self.registry.check(name, arguments) {
+        let arguments = match self.parts.registry.check(name, arguments) {
             Ok(arguments) => arguments,
             Err(outcome) => return Plan::Settled { check: None, outcome },
         };
@@ -156,7 +156,7 @@ impl Agent {
         arguments: serde_json::Value,
         stop: &CancellationToken,
     ) -> Result<Prepared, Outcome> {
-        let Some(tool) = self.registry.get(&open.request.name) else {
+        let Some(tool) = self.parts.registry.get(&open.request.name) else {
             return Err(Outcome::error(format!("There is no tool `{}`.", open.request.name)));
         };
         let state = task.state();
@@ -170,17 +170,18 @@ impl Agent {
             id: open.request.id,
             arguments,
             facts: Arc::new(facts),
-            limit_tokens: self.settings.tool_output_max_tokens,
+            limit_tokens: self.parts.settings.tool_output_max_tokens,
             stop: stop.clone(),
         };
-        tool.prepare(&self.world, call).await
+        tool.prepare(&self.parts.world, call).await
     }
 
     fn company(&self, plan: &Plan) -> Company {
         match plan {
             Plan::Run { call, prepared, .. } => {
                 let looks = prepared.assessment.class == Class::Read;
-                let alone = self.registry.get(&call.tool).is_none_or(|tool| tool.runs_alone());
+                let alone =
+                    self.parts.registry.get(&call.tool).is_none_or(|tool| tool.runs_alone());
                 let harmless = looks && !prepared.recovery.has_effects() && !alone;
                 if harmless { Company::Readers } else { Company::Alone }
             }
@@ -190,7 +191,7 @@ impl Agent {
     }
 
     fn kind(&self, name: &str) -> Kind {
-        self.registry.get(name).map_or(Kind::Plain, |tool| tool.kind())
+        self.parts.registry.get(name).map_or(Kind::Plain, |tool| tool.kind())
     }
 }
 

@@ -7,9 +7,9 @@ use windlass_core::state::OpenCall;
 use windlass_tools::workspace::Happened;
 
 use super::Plan;
+use crate::Agent;
 use crate::journal::Journal;
 use crate::prompt::UNKNOWN_OUTCOME;
-use crate::run::Agent;
 
 impl Agent {
     /// After a crash: a started call is brought to its result by its declared recovery (§15.6).
@@ -27,7 +27,7 @@ impl Agent {
         match &started.recovery {
             Recovery::Rerun => {}
             Recovery::Verify { change, outcome } => {
-                match self.world.workspace.recover(open.request.id, change) {
+                match self.parts.world.workspace.recover(open.request.id, change) {
                     Ok(Happened::Yes) => {
                         return Plan::Settled { check: None, outcome: outcome.as_ref().clone() };
                     }

@@ -18,8 +18,8 @@ use super::{Plan, result};
 use crate::ending::Ending;
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
-use crate::run::{Agent, Error};
 use crate::spans;
+use crate::{Agent, Error};
 
 /// Who is told how calls went, and what ends the telling.
 struct Hooks<'a> {
@@ -58,7 +58,7 @@ impl Agent {
             running.push((open, prepared));
         }
         task.commit(started, level).await?;
-        let watch = Watch::over(task, self.settings.timeout, stop);
+        let watch = Watch::over(task, self.parts.settings.timeout, stop);
         let hooked = self.hooked(task, running.iter().map(|(open, _)| open));
         let hooks = Hooks { skills: &hooked, task: task.task(), end_calls };
         let calls = join_all(
@@ -100,9 +100,9 @@ impl Agent {
             outcome.add_note(&remark);
         }
         if outcome.truncated.is_none() {
-            let (id, limit) = (open.request.id, self.settings.tool_output_max_tokens);
+            let (id, limit) = (open.request.id, self.parts.settings.tool_output_max_tokens);
             (outcome.text, outcome.truncated) =
-                output::fit(outcome.text, id, limit, &self.world.workspace);
+                output::fit(outcome.text, id, limit, &self.parts.world.workspace);
         }
         let duration_ms = begun.elapsed().as_millis() as u64;
         (open, outcome, duration_ms)

@@ -26,7 +26,7 @@ use windlass_tools::workspace::{Purpose, Replacement, SCRATCH_DIRECTORY};
 use crate::ending::Ending;
 use crate::journal::Journal;
 use crate::prompt;
-use crate::run::{Agent, Error};
+use crate::{Agent, Error};
 use summarize::{Material, Summarized};
 
 /// Who summarizes, and how much it can read at once.
@@ -54,7 +54,7 @@ pub(crate) enum Room {
 impl Agent {
     /// The limits of its context.
     pub(crate) fn limits(&self) -> Limits {
-        Limits::from(&self.settings.compaction)
+        Limits::from(&self.parts.settings.compaction)
     }
 
     /// Whether there is room to ask the model (ES-041, ES-166, C-22).
@@ -67,7 +67,7 @@ impl Agent {
             let trigger = refused.unwrap_or(Trigger::Tokens);
             return if fits { Room::Enough } else { Room::Needed(trigger) };
         }
-        let early = self.settings.compact_at_plan_step && cycle.step_finished && !cycle.fresh;
+        let early = self.parts.settings.compact_at_plan_step && cycle.step_finished && !cycle.fresh;
         let needed = match () {
             () if refused.is_some() => refused,
             () if limits.should_compact(used) => Some(Trigger::Tokens),
@@ -144,7 +144,7 @@ impl Agent {
             Err(error) => return Ok(Some(Ending::Failed(error))),
         };
         let (dropped, _) = task.context().parted(fit.kept);
-        let material = Material::of(task.context(), &dropped, &limits, &self.summarizer);
+        let material = Material::of(task.context(), &dropped, &limits, &self.parts.summarizer);
         let cycle = &task.state().cycle;
         let start = CompactionStart {
             number: cycle.compactions + 1,
@@ -156,7 +156,7 @@ impl Agent {
             shrink_bytes: fit.shrink,
             chunks: count(material.chunks.len()),
             summary_tokens: fit.summary_tokens,
-            model: self.summarizer.model.name().to_string(),
+            model: self.parts.summarizer.model.name().to_string(),
             flushed: cycle.flush != Flush::NotYet,
         };
         task.commit(vec![Event::CompactionStart(start)], Level::Written).await?;
@@ -173,7 +173,8 @@ impl Agent {
             return Ok(None);
         };
         let (dropped, _) = task.context().parted(start.kept_turns as usize);
-        let material = Material::of(task.context(), &dropped, &self.limits(), &self.summarizer);
+        let material =
+            Material::of(task.context(), &dropped, &self.limits(), &self.parts.summarizer);
         let made = self.summarize(task, stop, &start, progress, material).await?;
         let (summary, source) = match made {
             Summarized::Made(summary, source) => (summary, source),
@@ -202,7 +203,7 @@ impl Agent {
         let path = format!("{SCRATCH_DIRECTORY}/compaction-{number}.md");
         let (dropped, kept) = task.context().parted(start.kept_turns as usize);
         let text = record::file(number, &dropped, &kept, start.shrink_bytes);
-        let workspace = &self.world.workspace;
+        let workspace = &self.parts.world.workspace;
         let written = workspace.hash(&path).and_then(|before| {
             workspace.replace(Replacement {
                 call: CallId::derived(&task.task().to_string(), &path),

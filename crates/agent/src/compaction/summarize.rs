@@ -17,7 +17,7 @@ use crate::ending::Ending;
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
 use crate::prompt;
-use crate::run::{Agent, Error};
+use crate::{Agent, Error};
 
 /// What every summary must have (ES-171).
 const SECTIONS: [&str; 6] =
@@ -212,13 +212,13 @@ impl Agent {
         record: &str,
         words: u64,
     ) -> Result<Attempt, Error> {
-        let model = &self.summarizer.model;
+        let model = &self.parts.summarizer.model;
         let prelude = Prelude { system: prompt::summarize(words), tools: Vec::new() };
         let mut transcript: Transcript = model.transcript(&prelude);
         transcript.push(&Message::user(record));
         let tokens = task.context().tokens(transcript.bytes());
         // Where nothing is left to spend, the journal says it for nothing.
-        let reserved = match self.afford(task, self.summarizer.price, tokens).await {
+        let reserved = match self.afford(task, self.parts.summarizer.price, tokens).await {
             Ok(reserved) => reserved,
             Err(hit) => {
                 return Ok(Attempt::Failed(format!("the {} budget is used up", hit.budget)));
@@ -233,7 +233,7 @@ impl Agent {
             reserved_usd: reserved.as_ref().map(Reservation::usd),
         };
         task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
-        let watch = Watch::over(task, self.settings.timeout, stop);
+        let watch = Watch::over(task, self.parts.settings.timeout, stop);
         let options = Options::default();
         let mut unheard = |_| {};
         let reply = tokio::select! {

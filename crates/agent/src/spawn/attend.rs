@@ -18,10 +18,11 @@ use windlass_core::status::{StatusReason, TaskStatus};
 
 use super::Member;
 use crate::calls::interrupting;
+use crate::history::History;
 use crate::interrupt::{Interrupt, Watch};
 use crate::journal::Journal;
-use crate::run::{Agent, Error};
 use crate::tree::Tree;
+use crate::{Agent, Error};
 
 /// Where a sub-agent stands when its segment is over.
 pub(super) enum Stand {
@@ -48,7 +49,7 @@ impl Agent {
         tree: &Arc<Tree>,
         members: &[Member],
     ) -> Result<(Vec<Stand>, bool), Error> {
-        let watch = Watch::over(task, self.settings.timeout, stop);
+        let watch = Watch::over(task, self.parts.settings.timeout, stop);
         let live: Vec<_> = members.iter().filter(|member| member.refused.is_none()).collect();
         let bound_by = self.followed_skills(task.state());
         let running = self.run_members(tree, &live, &bound_by, halt);
@@ -136,12 +137,15 @@ impl Agent {
     ) -> Result<Stand, Error> {
         let child = member.spawn.task_id;
         let stream = tree.stream(child)?;
-        let mut journal = Journal::open(stream, self.model.clone(), tree.clock())?;
+        let history = History::read(tree.store(), child)?;
+        let model = self.parts.model.clone();
+        let mut journal = Journal::open(stream, history, model, tree.clock())?;
         if !journal.state().status.is_terminal() {
-            let agent = self.below(&member.spawn, bound_by);
+            let parts = self.parts.for_child(&member.spawn, bound_by.to_vec());
+            let agent = Self::new(parts, tree.clone());
             // Boxed: an agent's run contains its sub-agents' runs.
             let ran = Box::pin(agent.run(&mut journal, halt)).await;
-            agent.world.shell.end_background().await;
+            agent.parts.world.shell.end_background().await;
             ran?;
         }
         let state = journal.state();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::broadcast;
-use windlass_agent::{Agent, Memory, Preview, Settings, Summarizer, budget, tree};
+use windlass_agent::{Memory, Parts, Preview, Settings, Summarizer, budget, tree};
 use windlass_coordinator::{BoxFuture, Equip};
 use windlass_core::axes::{ModelMode, RunControl};
 use windlass_core::command::CompactionOverrides;
@@ -43,7 +43,7 @@ impl Workbench {
         &self,
         task: &TaskState,
         previews: broadcast::Sender<Preview>,
-    ) -> Result<Agent, ErrorDetails> {
+    ) -> Result<Parts, ErrorDetails> {
         let directory = Path::new(&task.created.workspace);
         let config = self.surroundings.config(directory).map_err(misconfigured)?;
         let config = config
@@ -87,10 +87,9 @@ impl Workbench {
         };
         let registry = Arc::new(registry);
         let memory = Some(memory(&config, &self.store)?);
-        let tree = None;
         let trusted = super::skills::hooks_trusted(self.surroundings.data.clone());
         resident::give_back();
-        Ok(Agent { model, summarizer, registry, world, settings, memory, trusted, previews, tree })
+        Ok(Parts { model, summarizer, registry, world, settings, memory, trusted, previews })
     }
 
     /// The model that routes messages: its own, else the fast one.
@@ -151,7 +150,7 @@ impl Equip for Workbench {
         &'a self,
         task: &'a TaskState,
         previews: broadcast::Sender<Preview>,
-    ) -> BoxFuture<'a, Result<Agent, ErrorDetails>> {
+    ) -> BoxFuture<'a, Result<Parts, ErrorDetails>> {
         Box::pin(self.agent(task, previews))
     }
 

@@ -1,0 +1,107 @@
+//! What one agent is made from: chosen by the factory, fixed for the segment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+use windlass_core::command::CompactionOverrides;
+use windlass_core::event::SubAgentSpawn;
+use windlass_core::guard::Thresholds;
+use windlass_core::id::TaskId;
+use windlass_core::policy::allow::DenyRule;
+use windlass_core::policy::pattern::Pattern;
+use windlass_model::{Live, Model, Price};
+use windlass_tools::{Registry, World};
+
+use crate::budget;
+use crate::compaction::Summarizer;
+use crate::hooks::Trusted;
+use crate::memory::Memory;
+use crate::tree;
+
+/// What one agent is made from.
+#[derive(Clone)]
+pub struct Parts {
+    /// Who answers.
+    pub model: Arc<dyn Model>,
+    /// Who summarizes older turns.
+    pub summarizer: Summarizer,
+    /// What it can do.
+    pub registry: Arc<Registry>,
+    /// What its tools work with.
+    pub world: World,
+    /// Its limits and surroundings.
+    pub settings: Settings,
+    /// Where it learns what is remembered from earlier work.
+    pub memory: Option<Memory>,
+    /// Which skills' hooks may run.
+    pub trusted: Trusted,
+    /// Where previews go; they are not journaled.
+    pub previews: broadcast::Sender<Preview>,
+}
+
+impl Parts {
+    /// The parts of a sub-agent: the same model, tools, workspace and sandbox, with limits of its own.
+    pub(crate) fn for_child(&self, spawn: &SubAgentSpawn, bound_by: Vec<String>) -> Self {
+        let shell = Arc::new(self.world.shell.for_task(spawn.task_id));
+        Self {
+            world: World { shell, ..self.world.clone() },
+            settings: Settings {
+                timeout: Some(Duration::from_millis(spawn.timeout_ms)),
+                instructions: None,
+                bound_by,
+                ..self.settings.clone()
+            },
+            memory: None,
+            ..self.clone()
+        }
+    }
+}
+
+/// The limits and surroundings of one agent.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Limit of tool rounds.
+    pub max_iterations: u32,
+    /// Limit of active time.
+    pub timeout: Option<Duration>,
+    /// Largest tool result in the context, in tokens.
+    pub tool_output_max_tokens: u64,
+    /// What is never run, whatever else is allowed.
+    pub deny: Vec<DenyRule>,
+    /// What `restricted` allows besides.
+    pub allow: Vec<Pattern>,
+    /// Skills that the agents above it follow: it may do no more than they (C-12).
+    pub bound_by: Vec<String>,
+    /// Compaction settings in force.
+    pub compaction: CompactionOverrides,
+    /// When an agent that repeats itself is told.
+    pub guard: Thresholds,
+    /// Whether a finished plan step is a reason to compact a context that is filling up.
+    pub compact_at_plan_step: bool,
+    /// Where effects happen.
+    pub container: String,
+    /// What is missing that one would expect of such a place, in words.
+    pub footing: String,
+    /// The workspace as the agent sees it.
+    pub workspace: String,
+    /// What the project's own files tell agents.
+    pub instructions: Option<String>,
+    /// Limit of active time of a sub-agent whose call does not say (ES-366).
+    pub sub_agent_timeout: Duration,
+    /// How many agents there may be.
+    pub sub_agents: tree::Limits,
+    /// What the task and all agents below it may spend.
+    pub budget: budget::Limits,
+    /// What its model costs, where that is known.
+    pub price: Option<Price>,
+}
+
+/// Something seen before it is journaled; a retry makes it void.
+#[derive(Clone, Debug)]
+pub struct Preview {
+    /// Whose.
+    pub task: TaskId,
+    /// What.
+    pub live: Live,
+}
