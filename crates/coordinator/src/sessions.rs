@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_core::words;
+use windlass_core::string_enum;
 use windlass_store::{Filter, TaskRow};
 
 use crate::{Coordinator, Error};
@@ -18,7 +18,7 @@ const GOAL_WIDTH: usize = 120;
 /// Tasks of a session that are listed, the newest.
 const MAX_TASKS: usize = 1000;
 
-words! {
+string_enum! {
     /// Where a task stands, on the wire (ES-082).
     EntryStatus ("task entry status") {
         /// It has not ended, and is not parked.

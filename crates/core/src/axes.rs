@@ -19,7 +19,7 @@ pub struct UnknownValue {
 
 /// Declares a closed set of words: the enum, its texts and the parser that names what is allowed.
 #[macro_export]
-macro_rules! words {
+macro_rules! string_enum {
     ($(#[$doc:meta])* $name:ident ($what:literal) { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -58,7 +58,7 @@ macro_rules! words {
     };
 }
 
-words! {
+string_enum! {
     /// What kind of work the agent is doing.
     WorkMode ("work mode") {
         /// Talking; nothing is built unless asked.
@@ -76,7 +76,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// How far the agent goes before a person looks.
     RunControl ("run control") {
         /// Everything above reading and notes is asked.
@@ -88,7 +88,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// How much may happen without asking; ordered from least to most.
     PermissionProfile ("permission profile") {
         /// Reading and notes.
@@ -102,7 +102,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Which of the configured models is used.
     ModelMode ("model mode") {
         /// The quick one.
@@ -114,7 +114,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Where a person meets the session.
     Surface ("surface") {
         /// The terminal interface.

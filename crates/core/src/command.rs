@@ -8,7 +8,7 @@ use crate::id::{CommandId, QuestionId, SessionId, TaskId};
 use crate::injection::Injection;
 use crate::question::Question;
 use crate::status::{StatusReason, TaskStatus};
-use crate::words;
+use crate::string_enum;
 
 /// A text deliverable up to this size is put into the result itself.
 pub const INLINE_DELIVERABLE_BYTES: u64 = 32 * 1024;
@@ -91,7 +91,7 @@ pub struct ResumeContext {
     pub injection: Injection,
 }
 
-words! {
+string_enum! {
     /// What became of a task, on the wire (ES-299).
     ResultStatus ("result status") {
         /// Finished.
@@ -156,7 +156,7 @@ pub struct TaskResult {
     pub hitl_request: Option<HitlRequest>,
 }
 
-words! {
+string_enum! {
     /// What a deliverable is (ES-225).
     DeliverableType ("deliverable type") {
         /// Prose.
@@ -190,7 +190,7 @@ pub struct Deliverable {
     pub size_bytes: Option<u64>,
 }
 
-words! {
+string_enum! {
     /// What an evidence reference points to (ES-305).
     EvidenceType ("evidence type") {
         /// A picture.

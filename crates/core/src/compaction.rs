@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::command::CompactionOverrides;
-use crate::words;
+use crate::string_enum;
 
 /// Kept free for the reply, unless configured (ES-152).
 const RESPONSE_RESERVE_TOKENS: u64 = 4_096;
@@ -129,7 +129,7 @@ impl Limits {
     }
 }
 
-words! {
+string_enum! {
     /// How full a context is, in one word.
     Level ("gauge level") {
         /// There is room.
@@ -141,7 +141,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// What the gauge advises.
     Recommendation ("recommendation") {
         /// Go on.
@@ -164,7 +164,7 @@ pub struct Gauge {
     pub recommendation: Recommendation,
 }
 
-words! {
+string_enum! {
     /// Why a compaction happens.
     Trigger ("compaction trigger") {
         /// The context is too full.
@@ -176,7 +176,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Where a summary comes from.
     Source ("summary source") {
         /// From the summarizing model.

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::words;
+use crate::string_enum;
 
-words! {
+string_enum! {
     /// Who could do something about an error.
     ErrorCategory ("error category") {
         /// Passes by itself; worth another try.
@@ -18,7 +18,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Every way a task can fail.
     ErrorType ("error type") {
         /// Ran out of active time (ES-111).
@@ -94,7 +94,7 @@ impl ErrorType {
     }
 }
 
-words! {
+string_enum! {
     /// What a person can do about an error, in no surface's words. A surface says it in its own: with
     /// flags, with buttons.
     Remedy ("remedy") {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{InjectionId, QuestionId, ScheduleId};
 use crate::policy::allow::AllowRule;
 use crate::schedule::Expiry;
-use crate::words;
+use crate::string_enum;
 
 /// An injection's text is cut here; a larger one is refused at the door.
 pub const MAX_INJECTION_BYTES: usize = 256 * 1024;
@@ -16,7 +16,7 @@ pub const MAX_INJECTION_BYTES: usize = 256 * 1024;
 /// Where a notice keeps what the agent was told of.
 const TOLD_SKILLS: &str = "told_skills";
 
-words! {
+string_enum! {
     /// What kind of message it is (ES-071).
     InjectionType ("injection type") {
         /// A person says something.

@@ -6,9 +6,9 @@ use crate::command::Deliverable;
 use crate::id::CallId;
 use crate::plan::WorkingPlan;
 use crate::policy::denial::Denial;
-use crate::words;
+use crate::string_enum;
 
-words! {
+string_enum! {
     /// How a call ended.
     Ending ("ending") {
         /// It did what it says.

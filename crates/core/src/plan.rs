@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::words;
+use crate::string_enum;
 
-words! {
+string_enum! {
     /// How far one step is.
     StepStatus ("step status") {
         /// Not begun.

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{CallId, QuestionId};
 use crate::policy::allow::AllowRule;
-use crate::words;
+use crate::string_enum;
 
-words! {
+string_enum! {
     /// Who asks.
     QuestionKind ("question kind") {
         /// The agent, by `ask_user`.

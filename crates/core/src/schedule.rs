@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp, Zoned, civil};
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ScheduleId, SessionId, TaskId};
-use crate::words;
+use crate::string_enum;
 
 /// The shortest interval of a schedule; what must be quicker than that is a command that polls.
 pub const MIN_INTERVAL: u64 = 1;
@@ -18,7 +18,7 @@ pub const GRACE: SignedDuration = SignedDuration::from_secs(60);
 /// schedule speaks again. A monitor that goes on by mistake is seen; one that stops by mistake is not.
 pub const MONITORING_COMPLETE: &str = "MONITORING COMPLETE";
 
-words! {
+string_enum! {
     /// What happens when a task's deadline passes (ES-079…081).
     DeadlineAction ("deadline action") {
         /// It fails.
@@ -30,7 +30,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// What happens when a monitor has waited long enough (ES-286).
     TimeoutAction ("timeout action") {
         /// The task ends with what it has.
@@ -40,7 +40,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// How a task ends, or is parked, when its time is up.
     Expiry ("expiry") {
         /// It fails.
@@ -71,7 +71,7 @@ impl From<TimeoutAction> for Expiry {
     }
 }
 
-words! {
+string_enum! {
     /// Where a task stands with the scheduler, apart from its own status (MS-139, MS-142).
     SchedulerStatus ("scheduler status") {
         /// Waiting for its time or its place.
@@ -89,7 +89,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// What a schedule does when its time comes.
     ScheduleAction ("schedule action") {
         /// Tells a task to look whether what it waits for has happened.
@@ -101,7 +101,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// What happens with runs that nobody was there to start.
     Missed ("policy for missed runs") {
         /// They are left out.
@@ -111,7 +111,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Where a schedule stands.
     ScheduleState ("schedule state") {
         /// It runs.

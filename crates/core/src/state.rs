@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::axes::Axes;
 use crate::command::{Deliverable, HitlRequest, TaskCommand, UsageMetrics};
-use crate::cycle::Cycle;
+use crate::compaction_state::CompactionState;
 use crate::error::ErrorDetails;
 use crate::event::{Event, SubAgentSpawn, TaskCreated, ToolCall};
 use crate::guard::Guard;
@@ -178,7 +178,7 @@ pub struct TaskState {
     /// The doom-loop guard.
     pub guard: Guard,
     /// Where it stands between two compactions.
-    pub cycle: Cycle,
+    pub cycle: CompactionState,
     /// What it has spent.
     pub spending: Spending,
     /// Sub-agents that were started and have not ended, by the call that asked for each.
@@ -229,7 +229,7 @@ impl TaskState {
             retries: 0,
             before_attempt: (0, 0),
             guard: Guard::default(),
-            cycle: Cycle::default(),
+            cycle: CompactionState::default(),
             spending: Spending::default(),
             sub_agents: BTreeMap::new(),
             schedules: BTreeSet::new(),
@@ -291,7 +291,7 @@ impl TaskState {
             }
             Event::AgentEnd(_) => self.end_segment(),
             Event::LlmRequest(request) => self.spending.requested(request.reserved_usd),
-            Event::LlmResponse(response) => self.replied(response),
+            Event::LlmResponse(response) => self.on_reply(response),
             Event::RiskCheck(check) => {
                 self.open_call("risk_check", check.call)?;
             }
@@ -303,7 +303,7 @@ impl TaskState {
             }
             Event::QuestionAnswered(answered) => {
                 if let Some(question) = self.open_questions.remove(&answered.question) {
-                    self.answered(question, &answered.answer)?;
+                    self.on_answer(question, &answered.answer)?;
                 }
             }
             Event::QuestionClosed(closed) => {
@@ -313,23 +313,23 @@ impl TaskState {
                 self.open_call("tool_call", call.call)?.stage =
                     Stage::Started(Box::new(call.clone()));
             }
-            Event::ToolResult(result) => self.called(result)?,
-            Event::InjectionReceived(injection) => self.injected(injection),
+            Event::ToolResult(result) => self.on_tool_result(result)?,
+            Event::InjectionReceived(injection) => self.on_injection(injection),
             Event::DoomLoopDetected(_) => self.guard.intervened(),
             Event::PlanUpdated(plan) => {
                 let before = self.plan.as_ref().map_or(0, WorkingPlan::done);
                 self.cycle.step_finished |= plan.done() > before;
                 self.plan = Some(plan.clone());
             }
-            Event::MemoryFlush(flush) => self.cycle.flush_begun(flush),
-            Event::CompactionStart(start) => self.cycle.begun(start),
+            Event::MemoryFlush(flush) => self.cycle.on_flush(flush),
+            Event::CompactionStart(start) => self.cycle.on_start(start),
             Event::CompactionProgress(progress) => {
                 self.spent(&progress.usage);
-                self.cycle.progressed(progress);
+                self.cycle.on_progress(progress);
             }
             Event::CompactionEnd(end) => {
                 self.usage.compactions = end.number;
-                self.cycle.ended(end);
+                self.cycle.on_end(end);
                 // What it was told since may be summarized away, so it is told again.
                 self.told_skills = self.prelude_skills.clone();
             }
@@ -337,7 +337,7 @@ impl TaskState {
                 self.usage.sub_agents_spawned += 1;
                 self.sub_agents.insert(spawn.call, spawn.clone());
             }
-            Event::SubAgentComplete(complete) => self.completed(complete),
+            Event::SubAgentComplete(complete) => self.on_sub_agent_end(complete),
             Event::BudgetHit(hit) => self.spending.hit(hit),
             Event::DeliverablePublished(deliverable) => {
                 self.deliverables.insert(deliverable.filepath.clone(), deliverable.clone());

@@ -1,8 +1,8 @@
 //! A task's status, why it has it, and which moves are legal.
 
-use crate::words;
+use crate::string_enum;
 
-words! {
+string_enum! {
     /// Where a task stands (MS-130). `done`, `failed` and `cancelled` are final.
     TaskStatus ("task status") {
         /// Not started.
@@ -28,7 +28,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Why a task has its status.
     StatusReason ("status reason") {
         /// A person said so.

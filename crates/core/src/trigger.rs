@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::command::TaskResult;
 use crate::id::{QuestionId, ScheduleId, SessionId, TaskId};
 use crate::schedule::DeadlineAction;
-use crate::words;
+use crate::string_enum;
 
-words! {
+string_enum! {
     /// Where a trigger arrives; one stream and one coordinator method each.
     TriggerStream ("trigger stream") {
         /// A person says something.
@@ -83,7 +83,7 @@ pub struct HitlResponseReceived {
     pub session_id: Option<SessionId>,
 }
 
-words! {
+string_enum! {
     /// What is due (ES-056).
     Due ("scheduled trigger type") {
         /// The next run of a schedule.
@@ -139,7 +139,7 @@ pub struct ExternalEventReceived {
     pub payload: serde_json::Value,
 }
 
-words! {
+string_enum! {
     /// What a person wants of a task.
     TaskAction ("task action") {
         /// Park it at its next boundary.

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
-use windlass_core::words;
+use windlass_core::string_enum;
 
-words! {
+string_enum! {
     /// Where a skill comes from.
     Scope ("skill scope") {
         /// With the program or its image.
@@ -17,7 +17,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Where a skill's instructions are followed (AX-032).
     Context ("skill context") {
         /// In the conversation that asked for it.
@@ -27,7 +27,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Whom a skill is for (AX-031).
     Role ("skill author type") {
         /// Plans.

@@ -14,13 +14,13 @@ use windlass_core::event::{Driver, Event, Record, StatusChanged};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::question::Question;
 use windlass_core::status::StatusReason;
+use windlass_core::string_enum;
 use windlass_core::trigger::UserMessageCommand;
-use windlass_core::words;
 
 use crate::error::Fault;
 use crate::{Error, Level, Store, row, tasks};
 
-words! {
+string_enum! {
     /// A stream that others read (ES-387, ES-388, ES-389).
     OutStream ("stream") {
         /// Results of tasks.

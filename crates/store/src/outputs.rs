@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 use windlass_core::id::TaskId;
-use windlass_core::{text, words};
+use windlass_core::{string_enum, text};
 
 use crate::error::Fault;
 use crate::{Error, Level, Store, row};
@@ -36,7 +36,7 @@ const CLEANED: &str = ".cleaned";
 /// Ids of ours have 31 characters; other programs' may be a little longer.
 const MAX_ID_BYTES: usize = 128;
 
-words! {
+string_enum! {
     /// Which of a command's two streams.
     Stream ("stream") {
         /// What it prints.

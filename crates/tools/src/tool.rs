@@ -13,7 +13,7 @@ use windlass_core::id::CallId;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::CommandAnalysis;
 use windlass_core::policy::{Assessment, Class, Risk};
-use windlass_core::words;
+use windlass_core::string_enum;
 
 use crate::shell::Shell;
 use crate::workspace::Workspace;
@@ -111,7 +111,7 @@ impl Prepared {
     }
 }
 
-words! {
+string_enum! {
     /// What a tool is for, as lists of tools group it.
     Category ("tool category") {
         /// Files of the workspace.

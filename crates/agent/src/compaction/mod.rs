@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
 use windlass_core::compaction::{Limits, Trigger};
-use windlass_core::cycle::{Compacting, Flush};
+use windlass_core::compaction_state::{Compacting, Flush};
 use windlass_core::event::{CompactionEnd, CompactionStart, Event, Excerpt, MemoryFlush};
 use windlass_core::id::CallId;
 use windlass_model::{Model, Price};

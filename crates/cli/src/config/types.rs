@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use url::Url;
 use windlass_core::policy::Class;
-use windlass_core::words;
+use windlass_core::string_enum;
 use windlass_model::Price;
 
-words! {
+string_enum! {
     /// Who serves a model.
     Provider ("provider") {
         /// A LiteLLM proxy, or any server that speaks Chat Completions.
@@ -193,7 +193,7 @@ impl fmt::Display for ByteSize {
     }
 }
 
-words! {
+string_enum! {
     /// Where effects happen.
     SandboxMode ("sandbox") {
         /// A container per task.
@@ -205,7 +205,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// What a sandbox reaches.
     Network ("network") {
         /// Public addresses, through our proxy.
@@ -217,7 +217,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Where a program that we start ourselves runs.
     Placement ("placement") {
         /// In the task's sandbox.
@@ -227,7 +227,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// What happens when health checks find damage (MS-044).
     AutoRepair ("auto-repair policy") {
         /// Repair starts by itself.
@@ -239,7 +239,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// Who answers `web_search`.
     SearchProvider ("search provider") {
         /// An own SearXNG server.

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::injection::Injection;
+use windlass_core::string_enum;
 use windlass_core::trigger::TriggerStream;
-use windlass_core::words;
 use windlass_store::Outgoing;
 
 use crate::{BoxFuture, Lease};
@@ -28,7 +28,7 @@ pub const INJECTIONS_AT_ONCE: usize = 100;
 /// The consumer group of every stream that we read.
 pub const GROUP: &str = "windlass";
 
-words! {
+string_enum! {
     /// A stream that we read (ES-095…102, ES-386).
     InStream ("stream") {
         /// Goals, each a whole `TaskCommand`.
@@ -72,7 +72,7 @@ impl InStream {
     }
 }
 
-words! {
+string_enum! {
     /// What a task's control key says (ES-391).
     Flag ("control flag") {
         /// It is not to run for now.

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::words;
+use crate::string_enum;
 
-words! {
+string_enum! {
     /// What a tool call would do, from harmless to catastrophic.
     Class ("class") {
         /// Looks at things, here or on the web.
@@ -36,7 +36,7 @@ words! {
     }
 }
 
-words! {
+string_enum! {
     /// How bad it could be.
     Risk ("risk") {
         /// Nothing to worry about.

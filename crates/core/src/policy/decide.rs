@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::class::{Assessment, Class, Risk};
 use crate::axes::{Axes, PermissionProfile, RunControl};
-use crate::words;
+use crate::string_enum;
 
-words! {
+string_enum! {
     /// What happens to a tool call.
     Decision ("decision") {
         /// It runs.
@@ -34,7 +34,7 @@ pub struct Verdict {
     pub by: Layer,
 }
 
-words! {
+string_enum! {
     /// What decided a call: the table or one of the layers over it.
     Layer ("layer") {
         /// The class under the profile.

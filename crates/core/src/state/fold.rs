@@ -13,14 +13,14 @@ use crate::schedule::Expiry;
 use crate::status::TaskStatus;
 
 impl TaskState {
-    pub(super) fn replied(&mut self, response: &LlmResponse) {
+    pub(super) fn on_reply(&mut self, response: &LlmResponse) {
         let usage = &response.usage;
         self.spent(usage);
         self.spending.own_turns += 1;
         self.holds = 0;
         self.last_tokens = usage.input_tokens + usage.output_tokens;
         // What an agent says when it has saved its notes is not its last word.
-        let flushing = self.cycle.replied(!response.calls.is_empty());
+        let flushing = self.cycle.on_reply(!response.calls.is_empty());
         let last = response.calls.is_empty() && !flushing;
         let (so_far, times) = match self.unfinished.take() {
             Some(Unfinished::Cut { text, times }) => (text, times),
@@ -52,7 +52,7 @@ impl TaskState {
     }
 
     /// What a sub-agent took is part of what its parent took; its rounds and calls are its own.
-    pub(super) fn completed(&mut self, complete: &SubAgentComplete) {
+    pub(super) fn on_sub_agent_end(&mut self, complete: &SubAgentComplete) {
         self.sub_agents.remove(&complete.call);
         self.changed_files.extend(complete.files_changed.iter().cloned());
         self.usage.input_tokens += complete.usage.input_tokens;
@@ -63,7 +63,7 @@ impl TaskState {
         self.priced |= complete.cost_usd.is_some();
     }
 
-    pub(super) fn answered(
+    pub(super) fn on_answer(
         &mut self,
         question: Question,
         answer: &Answer,
@@ -84,7 +84,7 @@ impl TaskState {
         Ok(())
     }
 
-    pub(super) fn called(&mut self, result: &ToolResult) -> Result<(), FoldError> {
+    pub(super) fn on_tool_result(&mut self, result: &ToolResult) -> Result<(), FoldError> {
         let place = self.place("tool_result", result.call)?;
         let call = self.open_calls.remove(place);
         let ran = matches!(call.stage, Stage::Started(_) | Stage::Answered(..));
@@ -93,10 +93,10 @@ impl TaskState {
         let flushing = self.cycle.is_flushing();
         if self.open_calls.is_empty() {
             self.usage.iterations += 1;
-            self.cycle.round_ended();
+            self.cycle.on_round_end();
         }
         for fact in &result.outcome.facts {
-            self.learned(fact);
+            self.on_fact(fact);
         }
         if let Some(cut) = &result.outcome.truncated {
             self.outputs.push(cut.full_output_path.clone());
@@ -111,7 +111,7 @@ impl TaskState {
         Ok(())
     }
 
-    pub(super) fn learned(&mut self, fact: &Fact) {
+    pub(super) fn on_fact(&mut self, fact: &Fact) {
         match fact {
             Fact::FileRead { path, hash } => {
                 self.known_files.insert(path.clone(), hash.clone());
@@ -129,7 +129,7 @@ impl TaskState {
         }
     }
 
-    pub(super) fn injected(&mut self, injection: &Injection) {
+    pub(super) fn on_injection(&mut self, injection: &Injection) {
         match &injection.control {
             Some(Control::Cancel { reason }) => self.signal = Some(Signal::Cancel(reason.clone())),
             // A cancel that waits is not softened by a pause that follows it.

@@ -28,9 +28,9 @@ pub struct Compacting {
     pub progress: Vec<CompactionProgress>,
 }
 
-/// The time between two compactions.
+/// Where a task stands between two compactions.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cycle {
+pub struct CompactionState {
     /// Compactions that have ended.
     pub compactions: u32,
     /// Whether notes are saved.
@@ -49,20 +49,20 @@ pub struct Cycle {
     pub yielded: bool,
 }
 
-impl Cycle {
+impl CompactionState {
     /// Whether the agent is asked to save notes and do nothing else.
     pub const fn is_flushing(&self) -> bool {
         matches!(self.flush, Flush::Running(_))
     }
 
-    /// Takes in that the agent is asked to save notes.
-    pub fn flush_begun(&mut self, flush: &MemoryFlush) {
+    /// The agent is asked to save notes.
+    pub fn on_flush(&mut self, flush: &MemoryFlush) {
         self.flush = Flush::Running(0);
         self.refused_tokens = flush.excerpt.map(|_| flush.estimated_tokens);
     }
 
-    /// Takes in a reply; says whether it was one of the flush.
-    pub fn replied(&mut self, has_calls: bool) -> bool {
+    /// The model replied. Returns whether the reply was part of saving notes.
+    pub fn on_reply(&mut self, has_calls: bool) -> bool {
         self.fresh = false;
         self.forced = false;
         let Flush::Running(turns) = self.flush else {
@@ -73,29 +73,29 @@ impl Cycle {
         true
     }
 
-    /// Takes in that all calls of a reply have their results.
-    pub fn round_ended(&mut self) {
+    /// All calls of a reply have their results.
+    pub fn on_round_end(&mut self) {
         if matches!(self.flush, Flush::Running(turns) if turns >= MAX_FLUSH_TURNS) {
             self.flush = Flush::Done;
         }
     }
 
-    /// Takes in that a compaction began.
-    pub fn begun(&mut self, start: &CompactionStart) {
+    /// A compaction began.
+    pub fn on_start(&mut self, start: &CompactionStart) {
         self.flush = Flush::Done;
         self.forced |= start.trigger == Trigger::ContextLength;
         self.compacting = Some(Compacting { start: start.clone(), progress: Vec::new() });
     }
 
-    /// Takes in an answer of the summarizer.
-    pub fn progressed(&mut self, progress: &CompactionProgress) {
+    /// The summarizer answered.
+    pub fn on_progress(&mut self, progress: &CompactionProgress) {
         if let Some(current) = &mut self.compacting {
             current.progress.push(progress.clone());
         }
     }
 
-    /// Takes in that the context was made anew.
-    pub fn ended(&mut self, end: &CompactionEnd) {
+    /// The context was rebuilt from the summary.
+    pub fn on_end(&mut self, end: &CompactionEnd) {
         let forced = self.forced;
         let compactions = end.number;
         *self = Self { compactions, fresh: true, forced, ..Self::default() };

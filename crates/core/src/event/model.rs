@@ -1,0 +1,43 @@
+//! The bodies of the events about requests to the model.
+
+use serde::{Deserialize, Serialize};
+
+use crate::compaction::Gauge;
+use crate::message::{Finish, ToolRequest, Usage};
+
+/// The model was asked. The body is not stored: it is the fold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LlmRequest {
+    /// The model.
+    pub model: String,
+    /// How many messages were sent.
+    pub messages: usize,
+    /// How large the prompt is, by estimate.
+    pub estimated_tokens: u64,
+    /// Hash of what was sent.
+    pub hash: String,
+    /// How full the context is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Gauge>,
+    /// What the call is expected to cost at most; it counts as spent if no reply is ever journaled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_usd: Option<f64>,
+}
+
+/// The model answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LlmResponse {
+    /// What it said.
+    pub text: String,
+    /// What it asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolRequest>,
+    /// Why it stopped.
+    pub finish: Finish,
+    /// Tokens and cost.
+    pub usage: Usage,
+    /// The model that answered.
+    pub model: String,
+    /// How long it took.
+    pub latency_ms: u64,
+}

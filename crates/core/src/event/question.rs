@@ -1,0 +1,24 @@
+//! The bodies of the events that end a question. The question itself is the body of `question_asked`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::QuestionId;
+use crate::question::Answer;
+
+/// A person answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuestionAnswered {
+    /// The question.
+    pub question: QuestionId,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// A question is no longer open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuestionClosed {
+    /// The question.
+    pub question: QuestionId,
+    /// Why it closed without an answer.
+    pub reason: String,
+}

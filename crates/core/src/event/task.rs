@@ -1,0 +1,148 @@
+//! The bodies of the events about a task as a whole: its creation, its status, its segments.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::axes::Axes;
+use crate::command::TaskCommand;
+use crate::error::ErrorDetails;
+use crate::guard::Thresholds;
+use crate::id::TaskId;
+use crate::message::{Message, Prelude};
+use crate::schedule::DeadlineAction;
+use crate::status::{StatusReason, TaskStatus};
+use crate::string_enum;
+
+string_enum! {
+    /// Who drives a task.
+    Driver ("driver") {
+        /// The command that a person started; nobody else resumes it by itself.
+        Foreground = "foreground",
+        /// A service, which resumes it after a restart.
+        Service = "service",
+    }
+}
+
+/// The task exists.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskCreated {
+    /// What was handed in.
+    pub command: TaskCommand,
+    /// The task that started this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TaskId>,
+    /// The task that owns the whole tree; itself for a task without parent.
+    pub root: TaskId,
+    /// How many agents stand above it.
+    #[serde(default)]
+    pub depth: u32,
+    /// The axes it starts with.
+    pub axes: Axes,
+    /// The directory it works in, on the host.
+    pub workspace: String,
+    /// Who drives it.
+    pub driver: Driver,
+    /// Tasks that must be done before it starts (MS-131).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependency_blockers: Vec<TaskId>,
+    /// How often it may be retried after a failure (MS-132).
+    pub max_retries: u32,
+    /// What it may cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_budget: Option<f64>,
+    /// Whose it is, when somebody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    /// When it must be finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
+}
+
+/// When a task must be finished, and what happens if it is not (ES-078).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadline {
+    /// When.
+    pub at: Timestamp,
+    /// What happens then.
+    pub action: DeadlineAction,
+}
+
+/// The status moved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatusChanged {
+    /// From this.
+    pub from: TaskStatus,
+    /// To this.
+    pub to: TaskStatus,
+    /// Why.
+    pub reason: StatusReason,
+    /// Why, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What went wrong, when it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorDetails>,
+    /// When it goes on by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl StatusChanged {
+    /// A move of which the reason says all.
+    pub fn new(from: TaskStatus, to: TaskStatus, reason: StatusReason) -> Self {
+        Self { from, to, reason, detail: None, error: None, until: None }
+    }
+}
+
+/// A run segment began (ES-103).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentStart {
+    /// The task.
+    pub task_id: TaskId,
+    /// Its goal.
+    pub goal: String,
+    /// The model it talks to.
+    pub model: String,
+    /// Where its effects happen.
+    pub container: String,
+    /// What is missing that one would expect of such a place; empty when nothing is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub footing: String,
+    /// The names of the tools it is offered.
+    pub tools: Vec<String>,
+    /// The profile that the gate decides by.
+    pub risk_policy: String,
+    /// Limit of tool rounds.
+    pub max_iterations: u32,
+    /// Limit of active time; `None` when there is none.
+    pub timeout_ms: Option<u64>,
+    /// Compaction settings in force.
+    pub compaction_config: serde_json::Value,
+    /// When the doom-loop guard speaks, where that is not as usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<Thresholds>,
+    /// The system prompt and tools; present when an epoch begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prelude: Option<Prelude>,
+    /// The version of each skill that the prelude names, so that later changes can be told.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skills: BTreeMap<String, String>,
+    /// The messages the conversation opens with; present when it begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<Message>,
+}
+
+/// The axes changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModeChanged {
+    /// From these.
+    pub from: Axes,
+    /// To these.
+    pub to: Axes,
+    /// Why.
+    pub reason: String,
+    /// When it takes effect.
+    pub scope: String,
+}

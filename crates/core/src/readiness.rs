@@ -1,0 +1,247 @@
+//! Which task of a service could run now, if a process took it: the rule that workers go by.
+//!
+//! Invariants:
+//! - Pure: facts about one task in, yes or no out. Whoever keeps the facts may search with a coarser
+//!   filter, but asks this function in the end.
+//! - Total: every status and every reason has its answer written down.
+
+use jiff::Timestamp;
+
+use crate::injection::{Control, Injection, InjectionType};
+use crate::status::{StatusReason, TaskStatus};
+
+/// What is known of a task that has no parent.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// Why it stands there.
+    pub reason: StatusReason,
+    /// When it resumes automatically, where it does.
+    pub resume_at: Option<Timestamp>,
+    /// Whether a task that must be done first is not done.
+    pub has_unfinished_blockers: bool,
+    /// Whether its session may start one more task; older new tasks come first. (ES-090)
+    pub has_session_slot: bool,
+    /// Whether a question of it or of a task below it is open.
+    pub has_open_questions: bool,
+    /// Mail for it and for tasks below it: what waits in the mailbox, and the last event where that is
+    /// mail. A process may have died right after it journaled the mail.
+    pub mail: &'a [MailKind],
+}
+
+impl Facts<'_> {
+    /// Whether nothing but a process is missing for the task to run.
+    pub fn is_ready(&self, now: Timestamp) -> bool {
+        match self.status {
+            TaskStatus::Todo => !self.has_unfinished_blockers && self.has_session_slot,
+            TaskStatus::Retrying => true,
+            TaskStatus::Blocked => self.is_answered() || self.is_woken(),
+            TaskStatus::Paused => self.resumes_automatically(now) || self.is_woken(),
+            // A task that says it runs may have lost its process. Its lock tells, not these facts.
+            TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Reviewing => false,
+            TaskStatus::Done | TaskStatus::Failed | TaskStatus::Cancelled => false,
+        }
+    }
+
+    /// Whether the questions that it waits for are all answered.
+    fn is_answered(&self) -> bool {
+        let waits_for_answer = matches!(self.reason, StatusReason::Question | StatusReason::Budget);
+        waits_for_answer && !self.has_open_questions
+    }
+
+    /// Whether a pause is over. Whole seconds are enough.
+    fn resumes_automatically(&self, now: Timestamp) -> bool {
+        match self.reason {
+            StatusReason::Shutdown => true,
+            StatusReason::RateLimited => {
+                self.resume_at.is_some_and(|at| at.as_second() <= now.as_second())
+            }
+            StatusReason::User
+            | StatusReason::Finished
+            | StatusReason::Question
+            | StatusReason::Budget
+            | StatusReason::Timeout
+            | StatusReason::Deadline
+            | StatusReason::Error
+            | StatusReason::Dependency
+            | StatusReason::Schedule
+            | StatusReason::MergeConflict
+            | StatusReason::AwaitingMessage
+            | StatusReason::ContextFull
+            | StatusReason::Storage => false,
+        }
+    }
+
+    fn is_woken(&self) -> bool {
+        self.mail.iter().any(|mail| mail.wakes(self.reason))
+    }
+}
+
+/// What a message is for a parked task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailKind {
+    /// A person says something, or something happened elsewhere.
+    News,
+    /// A person answers a question.
+    Answer,
+    /// A person, a deadline or a schedule decides whether it runs: resume, cancel, expire.
+    Decision,
+    /// A schedule speaks, or the harness says what changed.
+    Notice,
+    /// Control that waits until the task runs for another reason: pause, revoke, unwatch.
+    Passive,
+}
+
+impl MailKind {
+    /// Every kind, for tests and tables.
+    pub const ALL: &'static [Self] =
+        &[Self::News, Self::Answer, Self::Decision, Self::Notice, Self::Passive];
+
+    /// Whether a task that is parked for `reason` runs because of it. Mail alone is not always enough: a
+    /// task that a person paused stays paused when somebody writes to it. (ES-076)
+    pub const fn wakes(self, reason: StatusReason) -> bool {
+        match self {
+            Self::Answer | Self::Decision => true,
+            Self::News => {
+                matches!(reason, StatusReason::Schedule | StatusReason::AwaitingMessage)
+            }
+            Self::Notice => matches!(reason, StatusReason::Schedule),
+            Self::Passive => false,
+        }
+    }
+}
+
+impl From<&Injection> for MailKind {
+    fn from(injection: &Injection) -> Self {
+        match (injection.injection_type, &injection.control) {
+            (InjectionType::HitlResponse, _) => Self::Answer,
+            (_, Some(Control::Resume | Control::Cancel { .. } | Control::Expire { .. })) => {
+                Self::Decision
+            }
+            (InjectionType::UserMessage | InjectionType::ExternalEvent, _) => Self::News,
+            (InjectionType::SystemControl, None | Some(Control::Watch { .. })) => Self::Notice,
+            (
+                InjectionType::SystemControl,
+                Some(Control::Pause | Control::Revoke { .. } | Control::Unwatch { .. }),
+            ) => Self::Passive,
+        }
+    }
+}
+
+impl TaskStatus {
+    /// Whether a process should be driving the task.
+    pub const fn is_running(self) -> bool {
+        matches!(self, Self::Running | Self::Verifying | Self::Reviewing)
+    }
+
+    /// Whether the task, once started, holds one of its session's slots. (ES-090)
+    pub const fn holds_session_slot(self) -> bool {
+        self.is_running() || matches!(self, Self::Blocked | Self::Retrying)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{InjectionId, QuestionId, ScheduleId};
+    use crate::schedule::Expiry;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    /// A task for which everything else is in favour of running.
+    fn facts(status: TaskStatus, reason: StatusReason, mail: &[MailKind]) -> Facts<'_> {
+        Facts {
+            status,
+            reason,
+            resume_at: None,
+            has_unfinished_blockers: false,
+            has_session_slot: true,
+            has_open_questions: true,
+            mail,
+        }
+    }
+
+    #[test]
+    fn every_status_and_reason_has_its_answer() {
+        let mut table = String::new();
+        for &status in TaskStatus::ALL {
+            for &reason in StatusReason::ALL {
+                let is_ready = |mail: &[MailKind]| facts(status, reason, mail).is_ready(NOW);
+                let woken_by: Vec<_> = MailKind::ALL
+                    .iter()
+                    .filter(|mail| is_ready(&[**mail]) && !is_ready(&[]))
+                    .map(|mail| format!("{mail:?}").to_lowercase())
+                    .collect();
+                let line = match (is_ready(&[]), &*woken_by) {
+                    (true, _) => "ready".to_owned(),
+                    (false, []) => continue,
+                    (false, woken_by) => format!("by {}", woken_by.join(", ")),
+                };
+                table.push_str(&format!("{status} {reason}: {line}\n"));
+            }
+        }
+        insta::assert_snapshot!(table);
+    }
+
+    #[test]
+    fn a_new_task_waits_for_other_tasks_and_for_a_slot() {
+        let new = facts(TaskStatus::Todo, StatusReason::User, &[]);
+        assert!(new.is_ready(NOW));
+        assert!(!Facts { has_unfinished_blockers: true, ..new }.is_ready(NOW));
+        assert!(!Facts { has_session_slot: false, ..new }.is_ready(NOW));
+    }
+
+    #[test]
+    fn a_blocked_task_runs_when_all_its_questions_are_answered() {
+        for reason in [StatusReason::Question, StatusReason::Budget] {
+            let blocked = facts(TaskStatus::Blocked, reason, &[]);
+            assert!(!blocked.is_ready(NOW));
+            assert!(Facts { has_open_questions: false, ..blocked }.is_ready(NOW));
+        }
+        let dependent = facts(TaskStatus::Blocked, StatusReason::Dependency, &[]);
+        assert!(!Facts { has_open_questions: false, ..dependent }.is_ready(NOW));
+    }
+
+    /// ES-378
+    #[test]
+    fn a_rate_limited_task_runs_when_its_time_has_come() {
+        let limited = facts(TaskStatus::Paused, StatusReason::RateLimited, &[]);
+        let at = |second| Facts { resume_at: Timestamp::from_second(second).ok(), ..limited };
+        assert!(!limited.is_ready(NOW));
+        assert!(at(-1).is_ready(NOW) && at(0).is_ready(NOW));
+        assert!(!at(1).is_ready(NOW));
+    }
+
+    #[test]
+    fn injections_are_told_apart_by_what_they_do() {
+        let id = InjectionId::new(NOW);
+        let (question, schedule) = (QuestionId::new(NOW), ScheduleId::new(NOW));
+        let control = |control| Injection::control(id, control);
+        for (injection, kind) in [
+            (Injection::message(id, "x"), MailKind::News),
+            (Injection::event(id, "x"), MailKind::News),
+            (Injection::answer(id, question, "x"), MailKind::Answer),
+            (Injection::notice(id, "x", None), MailKind::Notice),
+            (control(Control::Watch { schedule, next: None }), MailKind::Notice),
+            (control(Control::Unwatch { schedule }), MailKind::Passive),
+            (control(Control::Pause), MailKind::Passive),
+            (control(Control::Resume), MailKind::Decision),
+            (control(Control::Cancel { reason: None }), MailKind::Decision),
+            (control(Control::Expire { action: Expiry::Fail }), MailKind::Decision),
+        ] {
+            assert_eq!(MailKind::from(&injection), kind, "{injection:?}");
+        }
+    }
+
+    /// ES-090
+    #[test]
+    fn a_session_counts_what_was_begun_and_not_parked() {
+        let holding: Vec<_> =
+            TaskStatus::ALL.iter().filter(|status| status.holds_session_slot()).collect();
+        assert_eq!(
+            holding.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(" "),
+            "running verifying reviewing blocked retrying"
+        );
+    }
+}
