@@ -18,14 +18,16 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use windlass_helper::wire;
+
 use crate::network::Egress;
-use crate::protocol::{
+use crate::running::{Input, Killer, OnDrop, Running};
+use crate::seam::{Chunk, Command, Ended, Exit, KILL_GRACE, Stdin, Stream};
+use crate::{Error, proxy};
+use windlass_helper::protocol::{
     Cause, MAX_CHUNK_BYTES, MAX_CONNECTIONS, Order, Ready, Report, Setup, Start, VERSION, WINDOW,
     cost,
 };
-use crate::running::{Input, Killer, OnDrop, Running};
-use crate::seam::{Chunk, Command, Ended, Exit, KILL_GRACE, Stdin, Stream};
-use crate::{Error, proxy, wire};
 
 /// Commands at once in one sandbox: far more than agents use, few enough for one process to carry.
 const MAX_COMMANDS: usize = 256;
@@ -48,7 +50,7 @@ pub(crate) enum Request {
         id: u32,
         grace: Duration,
     },
-    Taken {
+    OutputCredit {
         id: u32,
         credit: i64,
     },
@@ -60,7 +62,7 @@ pub(crate) enum Request {
         connection: u32,
         bytes: Vec<u8>,
     },
-    Passed {
+    ConnectionCredit {
         connection: u32,
         credit: i64,
     },
@@ -226,7 +228,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
         self.to.write_all(&self.out).await.map_err(broken)?;
         self.out.clear();
         loop {
-            match wire::cut(&self.received).map_err(broken)? {
+            match wire::next_frame(&self.received).map_err(broken)? {
                 Some((frame, length)) => {
                     let report = Report::read(frame).map_err(broken)?;
                     self.received.drain(..length);
@@ -287,7 +289,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                     self.order(&Order::Kill { id, grace_ms: grace.as_millis() as u64 });
                 }
             }
-            Request::Taken { id, credit } => self.taken(id, credit),
+            Request::OutputCredit { id, credit } => self.taken(id, credit),
             Request::Input { id, bytes } => {
                 if self.commands.contains_key(&id) {
                     self.order(&Order::Input { id, bytes });
@@ -298,12 +300,12 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                     self.order(&Order::Reply { connection, bytes });
                 }
             }
-            Request::Passed { connection, credit } => {
+            Request::ConnectionCredit { connection, credit } => {
                 if let Some(tunnel) = self.connections.get_mut(&connection)
                     && tunnel.is_open()
                 {
                     tunnel.under_way -= credit;
-                    self.order(&Order::Passed { connection, credit });
+                    self.order(&Order::ConnectionCredit { connection, credit });
                 }
             }
             Request::Hangup { connection } => {
@@ -365,7 +367,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
     fn taken(&mut self, id: u32, credit: i64) {
         if let Some(known) = self.commands.get_mut(&id) {
             known.under_way -= credit;
-            self.order(&Order::Taken { id, credit });
+            self.order(&Order::OutputCredit { id, credit });
         }
     }
 
@@ -373,7 +375,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
     fn hear(&mut self) -> io::Result<()> {
         let received = std::mem::take(&mut self.received);
         let mut rest = received.as_slice();
-        while let Some((frame, length)) = wire::cut(rest)? {
+        while let Some((frame, length)) = wire::next_frame(rest)? {
             self.note(Report::read(frame)?)?;
             rest = &rest[length..];
         }
@@ -401,7 +403,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                 }
             }
             Report::Output { id, stream, bytes } => self.output(id, stream, bytes)?,
-            Report::Eaten { id, credit } => {
+            Report::InputCredit { id, credit } => {
                 if let Some(known) = self.commands.get(&id) {
                     known.input.add_permits(credit.clamp(0, WINDOW) as usize);
                 }
@@ -425,7 +427,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                     let _ = requests.send(bytes);
                 }
             }
-            Report::Passed { connection, credit } => {
+            Report::ConnectionCredit { connection, credit } => {
                 if let Some(tunnel) = self.connections.get(&connection) {
                     tunnel.credit.add_permits(credit.clamp(0, WINDOW) as usize);
                 }

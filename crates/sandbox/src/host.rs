@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use crate::channel::Refused;
 use crate::local::environment;
 use crate::process::{self, Helper, Lazy};
-use crate::protocol::{Isolation, Reach, Setup};
 use crate::seam::{BoxFuture, Command, Footing, Kind, Sandbox};
 use crate::{Error, Running};
+use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
 
 /// The host, unguarded.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Host {
     async fn helper(&self) -> Result<Helper, Error> {
         let setup = Setup {
             isolation: Isolation::Host,
-            reach: Reach::Everything,
+            network: NetworkMode::Everything,
             uid: 0,
             gid: 0,
             workspace: self.workspace.to_string_lossy().into_owned(),

@@ -15,12 +15,6 @@ pub mod local;
 mod host;
 mod process;
 mod channel;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the helper compiles the same file and uses the other half")
-)]
-mod protocol;
-mod wire;
 
 pub use docker::Docker;
 pub use error::Error;

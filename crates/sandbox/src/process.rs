@@ -19,8 +19,8 @@ use tokio::time::timeout;
 
 use crate::channel::{Channel, Refused, Starter};
 use crate::network::Egress;
-use crate::protocol::{Ready, Setup};
 use crate::{Command, Error, Running};
+use windlass_helper::protocol::{Ready, Setup};
 
 /// The helper's program, compiled by the build script.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/helper"));

@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::channel::Request;
 use crate::network::{Connection, Egress, Verdict};
-use crate::protocol::{MAX_CHUNK_BYTES, cost};
+use windlass_helper::protocol::{MAX_CHUNK_BYTES, cost};
 
 /// The longest request head taken; servers commonly take half of it.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
@@ -56,7 +56,8 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
             if bytes.is_empty() || to.write_all(&bytes).await.is_err() {
                 break;
             }
-            let _ = requests.send(Request::Passed { connection, credit: cost(bytes.len()) });
+            let _ =
+                requests.send(Request::ConnectionCredit { connection, credit: cost(bytes.len()) });
         }
         let _ = to.shutdown().await;
         while inbox.recv().await.is_some() {}
@@ -114,7 +115,7 @@ enum NoWay {
     Unreachable(String),
 }
 
-async fn reach(host: &str, port: u16, egress: &Egress) -> Result<TcpStream, NoWay> {
+async fn connect(host: &str, port: u16, egress: &Egress) -> Result<TcpStream, NoWay> {
     let (verdict, outcome) = judge_and_connect(host, port, egress).await;
     (egress.observer)(&Connection { host: host.to_owned(), port, verdict });
     outcome
@@ -175,7 +176,7 @@ async fn http(mut client: DuplexStream, first: u8, egress: &Egress) -> io::Resul
         return say(&mut client, "400 Bad Request", "this is a proxy; ask it for a whole URL")
             .await;
     };
-    let mut server = match reach(&request.host, request.port, egress).await {
+    let mut server = match connect(&request.host, request.port, egress).await {
         Ok(server) => server,
         Err(NoWay::Refused(why)) => return say(&mut client, "403 Forbidden", &why).await,
         Err(NoWay::Unreachable(why)) => return say(&mut client, "502 Bad Gateway", &why).await,
@@ -304,7 +305,7 @@ async fn socks(mut client: DuplexStream, egress: &Egress) -> io::Result<()> {
     if command != CONNECT {
         return client.write_all(&reply(7)).await;
     }
-    match reach(&host, port, egress).await {
+    match connect(&host, port, egress).await {
         Ok(mut server) => {
             client.write_all(&reply(0)).await?;
             copy_bidirectional(&mut client, &mut server).await.map(drop)

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::channel::Request;
-use crate::protocol::{MAX_CHUNK_BYTES, cost};
 use crate::seam::{Chunk, Ended, Exit};
+use windlass_helper::protocol::{MAX_CHUNK_BYTES, cost};
 
 /// A started command: read its output with [`next`](Self::next), then [`wait`](Self::wait).
 #[derive(Debug)]
@@ -34,7 +34,8 @@ impl Running {
     /// The next stretch of output in written order; `None` once the command and all it started are gone.
     pub async fn next(&mut self) -> Option<Chunk> {
         let chunk = self.output.recv().await?;
-        self.killer.tell(Request::Taken { id: self.killer.id, credit: cost(chunk.bytes.len()) });
+        self.killer
+            .tell(Request::OutputCredit { id: self.killer.id, credit: cost(chunk.bytes.len()) });
         Some(chunk)
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Lower crates first; crates on one line do not know each other.
 const LAYERS: &[&[&str]] = &[
-    &["core"],
+    &["core", "helper"],
     &["model", "sandbox", "skills", "shell", "store"],
     &["tools"],
     &["agent"],

@@ -1,12 +1,12 @@
 use tokio::io::{DuplexStream, duplex, split};
 
 use super::*;
-use crate::protocol::{Isolation, Reach};
+use windlass_helper::protocol::{Isolation, NetworkMode};
 
 fn setup() -> Setup {
     Setup {
         isolation: Isolation::Host,
-        reach: Reach::Everything,
+        network: NetworkMode::Everything,
         uid: 0,
         gid: 0,
         workspace: String::new(),

@@ -10,11 +10,11 @@ use super::spec::{self, HELPER, HOME, Main, Wanted};
 use super::{Docker, Link, State};
 use crate::Error;
 use crate::channel::{Channel, Refused};
-use crate::local::{WORKSPACE, reach};
+use crate::local::{WORKSPACE, network_mode};
 use crate::network::Network;
 use crate::process;
-use crate::protocol::{Isolation, Setup};
 use crate::seam::News;
+use windlass_helper::protocol::{Isolation, Setup};
 
 /// How often a container is tried to be brought up: once, and twice again (ES-380).
 const ATTEMPTS: usize = 3;
@@ -186,7 +186,7 @@ impl Docker {
         let (uid, gid) = spec::inside(&self.engine.about, self.owner);
         Setup {
             isolation: Isolation::Container,
-            reach: reach(&self.config.network),
+            network: network_mode(&self.config.network),
             uid,
             gid,
             workspace: WORKSPACE.to_owned(),

@@ -18,9 +18,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::engine::{Engine, Output, To};
 use crate::Error;
 use crate::channel::Request;
-use crate::protocol::{WINDOW, cost};
 use crate::running::{Input, Killer, OnDrop, Running};
 use crate::seam::{Chunk, Command, Ended, Exit, Stdin, Stream};
+use windlass_helper::protocol::{WINDOW, cost};
 
 /// What a person is told.
 pub(super) const WARNING: &str = "the helper does not run in this container: commands go through the \
@@ -190,7 +190,7 @@ impl Job {
     async fn obey(&mut self, request: Option<Request>, to: &mut Option<To>) {
         match request {
             Some(Request::Kill { grace, .. }) => self.end(Exit::Killed, grace).await,
-            Some(Request::Taken { credit, .. }) => self.under_way -= credit,
+            Some(Request::OutputCredit { credit, .. }) => self.under_way -= credit,
             Some(Request::Input { bytes, .. }) if bytes.is_empty() => {
                 if let Some(mut to) = to.take() {
                     let _ = to.shutdown().await;
@@ -207,7 +207,7 @@ impl Job {
             Some(
                 Request::Start { .. }
                 | Request::Reply { .. }
-                | Request::Passed { .. }
+                | Request::ConnectionCredit { .. }
                 | Request::Hangup { .. },
             ) => {}
             None => tokio::time::sleep(LOOK).await,

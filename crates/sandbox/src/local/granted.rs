@@ -12,8 +12,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
 use crate::process;
-use crate::protocol::{Reach, Ready, Report};
-use crate::wire;
+use windlass_helper::protocol::{NetworkMode, Ready, Report};
+use windlass_helper::wire;
 
 /// What decides whether namespaces are granted, beside the kernel itself. Most kernels lack some.
 const CIRCUMSTANCES: [&str; 6] = [
@@ -36,7 +36,7 @@ pub(super) struct Granted {
 }
 
 impl Granted {
-    pub(super) fn here(data: &Path, reach: Reach) -> Self {
+    pub(super) fn here(data: &Path, network: NetworkMode) -> Self {
         let mut hash = DefaultHasher::new();
         process::HASH.hash(&mut hash);
         rustix::process::geteuid().as_raw().hash(&mut hash);
@@ -51,10 +51,10 @@ impl Granted {
         for namespace in ["user", "mnt", "pid"] {
             fs::read_link(format!("/proc/self/ns/{namespace}")).ok().hash(&mut hash);
         }
-        let name = match reach {
-            Reach::Nothing => "granted-nothing",
-            Reach::Proxy => "granted-proxy",
-            Reach::Everything => "granted-everything",
+        let name = match network {
+            NetworkMode::Nothing => "granted-nothing",
+            NetworkMode::Proxy => "granted-proxy",
+            NetworkMode::Everything => "granted-everything",
         };
         let path = data.join("helper").join(name);
         Self { path, circumstances: hash.finish().to_le_bytes() }
@@ -67,7 +67,7 @@ impl Granted {
         if *circumstances != self.circumstances {
             return None;
         }
-        let (frame, _) = wire::cut(frame).ok()??;
+        let (frame, _) = wire::next_frame(frame).ok()??;
         match Report::read(frame).ok()? {
             Report::Ready(ready) => Some(ready),
             _ => None,

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use crate::channel::Refused;
 use crate::network::Network;
 use crate::process::{self, Helper, Lazy};
-use crate::protocol::{Bind, Isolation, Reach, Ready, Setup};
 use crate::seam::{BoxFuture, Command, Footing, Kind, Sandbox};
 use crate::{Error, Running};
+use windlass_helper::protocol::{Bind, Isolation, NetworkMode, Ready, Setup};
 
 pub use shown::TOOLCHAINS;
 
@@ -123,7 +123,7 @@ impl Local {
         config.home = fs::canonicalize(&config.home).unwrap_or(config.home);
         let program = process::install(&config.data)?;
         let environment = environment::allowed(&config.environment, &config.environment_names);
-        let granted = Granted::here(&config.data, reach(&config.network));
+        let granted = Granted::here(&config.data, network_mode(&config.network));
         let mut local = Self {
             footing: Footing {
                 kind: Kind::Local,
@@ -244,7 +244,7 @@ impl Local {
         };
         Ok(Setup {
             isolation: self.isolation,
-            reach: reach(&config.network),
+            network: network_mode(&config.network),
             uid: owner.0,
             gid: owner.1,
             workspace: text(&config.workspace),
@@ -406,11 +406,11 @@ pub(crate) fn prepare_workspace(
     Ok(())
 }
 
-pub(crate) fn reach(network: &Network) -> Reach {
+pub(crate) fn network_mode(network: &Network) -> NetworkMode {
     match network {
-        Network::Restricted(_) => Reach::Proxy,
-        Network::None => Reach::Nothing,
-        Network::Open => Reach::Everything,
+        Network::Restricted(_) => NetworkMode::Proxy,
+        Network::None => NetworkMode::Nothing,
+        Network::Open => NetworkMode::Everything,
     }
 }
 

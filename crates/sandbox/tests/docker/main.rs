@@ -11,8 +11,8 @@
 mod support;
 #[path = "../it/commands.rs"]
 mod commands;
-#[path = "../it/ahead.rs"]
-mod ahead;
+#[path = "../it/isolation.rs"]
+mod isolation;
 #[path = "../it/confinement.rs"]
 mod confinement;
 #[path = "../it/trees.rs"]

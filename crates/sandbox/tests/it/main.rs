@@ -8,7 +8,7 @@
 
 mod support;
 mod commands;
-mod ahead;
+mod isolation;
 mod confinement;
 mod landlock;
 mod refused;

@@ -1,0 +1,64 @@
+//! What a supervisor and the init say to each other, in packets.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::sys;
+
+/// The longest packet: a text in one is a path, or the start of a longer text.
+pub const MAX_PACKET_BYTES: usize = 8192;
+
+/// From a supervisor to the init.
+pub enum SupervisorEvent {
+    Started,
+    Refused { stage: String, errno: i32 },
+    Ended { status: i32, cwd: String },
+}
+
+impl SupervisorEvent {
+    pub fn send(&self, to: &OwnedFd) {
+        let packet = match self {
+            Self::Started => vec![b'S'],
+            Self::Refused { stage, errno } => {
+                let stage: String = stage.chars().take(1000).collect();
+                [b"R", errno.to_le_bytes().as_slice(), stage.as_bytes()].concat()
+            }
+            Self::Ended { status, cwd } => {
+                [b"E", status.to_le_bytes().as_slice(), cwd.as_bytes()].concat()
+            }
+        };
+        let _ = sys::write(to, &packet);
+    }
+
+    pub fn parse(packet: &[u8]) -> Option<Self> {
+        let (kind, rest) = packet.split_first()?;
+        if *kind == b'S' {
+            return Some(Self::Started);
+        }
+        let (number, text) = rest.split_first_chunk()?;
+        let (number, text) = (i32::from_le_bytes(*number), String::from_utf8(text.to_vec()).ok()?);
+        match kind {
+            b'R' => Some(Self::Refused { stage: text, errno: number }),
+            b'E' => Some(Self::Ended { status: number, cwd: text }),
+            _ => None,
+        }
+    }
+}
+
+/// From the init to a supervisor: end the whole tree, after so many milliseconds by force.
+pub struct Terminate {
+    pub grace_ms: u64,
+}
+
+impl Terminate {
+    pub fn send(&self, to: &OwnedFd) {
+        let _ = sys::write(to, &self.grace_ms.to_le_bytes());
+    }
+
+    /// `Ok(None)` when the init is gone, or said something else.
+    pub fn receive(from: impl AsFd) -> std::io::Result<Option<Self>> {
+        let mut packet = [0; size_of::<u64>()];
+        let count = sys::read(from, &mut packet)?;
+        let whole = count == packet.len();
+        Ok(whole.then(|| Self { grace_ms: u64::from_le_bytes(packet) }))
+    }
+}

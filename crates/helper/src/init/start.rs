@@ -1,0 +1,91 @@
+//! Starting a command: its pipes, its supervisor, and what is kept of both.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Gid, Uid};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::pipe::PipeFlags;
+use rustix::process::Pid;
+use windlass_helper::protocol::{Isolation, Start};
+
+use super::Init;
+use crate::command::{Command, Parts};
+use crate::output::{Output, Owner};
+use crate::supervisor::{self, SpawnContext};
+use crate::sys;
+
+impl Init<'_> {
+    pub(super) fn start(&mut self, start: &Start) -> io::Result<()> {
+        let (output, [out, err]) = Output::open(self.writes_are_signalled, self.pipe_owner())?;
+        let (stdin, input) = match start.stdin {
+            true => {
+                let (from, to) = self.input_pipe()?;
+                (from, Some(to))
+            }
+            false => (self.null.try_clone()?.into(), None),
+        };
+        let (control, theirs) = rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        let supervisor = self.fork_supervisor(start, [stdin, out, err], theirs)?;
+        sys::set_nonblocking(&control)?;
+        let parts = Parts {
+            supervisor,
+            control,
+            output,
+            input,
+            is_reachable: self.setup.isolation != Isolation::Namespaces,
+            out_of_memory_kills: self.out_of_memory_kills(),
+        };
+        self.commands.insert(start.id, Command::new(start, parts));
+        Ok(())
+    }
+
+    /// Whom the ends of pipes belong to: root makes them for the owner of the workspace.
+    fn pipe_owner(&self) -> Option<Owner> {
+        let for_another = self.confinement.is_some() && rustix::process::geteuid().is_root();
+        for_another.then(|| (Uid::from_raw(self.setup.uid), Gid::from_raw(self.setup.gid)))
+    }
+
+    /// A pipe that a command reads from, and may open by name.
+    fn input_pipe(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+        let (from, to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        sys::set_nonblocking(&to)?;
+        if let Some((uid, gid)) = self.pipe_owner() {
+            rustix::fs::fchown(&from, Some(uid), Some(gid))?;
+        }
+        Ok((from, to))
+    }
+
+    fn fork_supervisor(
+        &self,
+        start: &Start,
+        streams: [OwnedFd; 3],
+        control: OwnedFd,
+    ) -> io::Result<Pid> {
+        let namespaces = match self.setup.isolation {
+            Isolation::Namespaces => libc::CLONE_NEWPID | libc::CLONE_NEWNS,
+            Isolation::Host | Isolation::Landlock | Isolation::Container => 0,
+        };
+        if let Some(supervisor) = sys::fork(namespaces)? {
+            return Ok(supervisor);
+        }
+        // The supervisor has no use for the connection to windlass.
+        let _ = rustix::stdio::dup2_stdin(&self.null);
+        let _ = rustix::stdio::dup2_stdout(&self.null);
+        let _ = rustix::stdio::dup2_stderr(&self.null);
+        supervisor::supervise(SpawnContext {
+            start,
+            shell: &self.shell,
+            isolation: self.setup.isolation,
+            confinement: self.confinement.as_ref(),
+            open_files: self.open_files,
+            streams,
+            control,
+        })
+    }
+}

@@ -1,0 +1,496 @@
+//! The messages that windlass and its helper exchange, each with its bytes.
+//!
+//! Invariants:
+//! - The first frame of each side carries [`VERSION`]; anything else first, or another version, ends it.
+//! - Bytes flow only against credit ([`WINDOW`]), so neither side ever holds more than a window per flow.
+
+use std::io;
+
+use crate::wire::{Frame, Reader, bad, frame};
+
+/// Changes whenever a message changes its bytes or meaning.
+pub const VERSION: u32 = 2;
+
+/// Unacknowledged bytes one flow (a command's output, its input, one direction of a connection) may
+/// have under way: enough to keep a pipe busy, small enough for hundreds of flows.
+pub const WINDOW: i64 = 256 * 1024;
+
+/// What a chunk costs beyond its bytes, so that a million one-byte writes are bounded too.
+pub const CHUNK_OVERHEAD: i64 = 256;
+
+/// The largest chunk put into one frame.
+pub const MAX_CHUNK_BYTES: usize = 32 * 1024;
+
+/// Proxy connections open at once in one sandbox; more wait in the listener's queue.
+pub const MAX_CONNECTIONS: usize = 128;
+
+/// What a chunk of `length` bytes takes from a flow's window.
+pub fn cost(length: usize) -> i64 {
+    length as i64 + CHUNK_OVERHEAD
+}
+
+/// How far the helper shuts its commands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Isolation {
+    /// Not at all.
+    Host = 0,
+    /// Namespaces with a root of their own, and everything `Landlock` does.
+    Namespaces = 1,
+    /// File rules, system-call filter and limits on the real root.
+    Landlock = 2,
+    /// A container stands around the helper already; everything `Landlock` does, as far as it can be had.
+    Container = 3,
+}
+
+/// What commands may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum NetworkMode {
+    /// Loopback of their own with the proxy on it.
+    Proxy = 0,
+    /// Nothing.
+    Nothing = 1,
+    /// Whatever the host reaches.
+    Everything = 2,
+}
+
+/// A directory or file of the host shown inside, where nothing done to it reaches the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bind {
+    /// Where it is on the host.
+    pub source: String,
+    /// Where it is seen.
+    pub target: String,
+    /// Whether commands may write to a layer of their own over it, gone with the sandbox.
+    pub layered: bool,
+}
+
+/// Everything the helper needs to know before the first command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// How far commands are shut in.
+    pub isolation: Isolation,
+    /// What they may reach.
+    pub network: NetworkMode,
+    /// Whom commands run as when the helper is root.
+    pub uid: u32,
+    /// The group of the same.
+    pub gid: u32,
+    /// The workspace on the host.
+    pub workspace: String,
+    /// The home directory as commands see it.
+    pub home: String,
+    /// Shown.
+    pub binds: Vec<Bind>,
+    /// Covered by something empty, as commands would name it.
+    pub hidden: Vec<String>,
+    /// Bytes of memory for the whole task (per process without a control group).
+    pub memory_bytes: u64,
+    /// Processes at once.
+    pub processes: u64,
+    /// Open files per process.
+    pub open_files: u64,
+    /// The largest file a command may write.
+    pub file_bytes: u64,
+    /// What all temporary directories hold together.
+    pub scratch_bytes: u64,
+    /// The name of the control group to make, empty for none.
+    pub control_group: String,
+}
+
+/// One command to start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// The number this command has on the channel.
+    pub id: u32,
+    /// Program and arguments; empty for a script.
+    pub argv: Vec<String>,
+    /// Run by the shell when `argv` is empty.
+    pub script: String,
+    /// Where it starts.
+    pub cwd: String,
+    /// Its whole environment as `NAME=value`.
+    pub env: Vec<String>,
+    /// Whether input will be sent.
+    pub stdin: bool,
+    /// Whether what it leaves behind may go on.
+    pub background: bool,
+    /// Milliseconds until it is ended, 0 for never.
+    pub timeout_ms: u64,
+    /// Milliseconds between asking and forcing.
+    pub grace_ms: u64,
+}
+
+/// From windlass to the helper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// First, once.
+    Setup(Setup),
+    /// Starts a command.
+    Start(Start),
+    /// Ends a command's whole tree.
+    Kill {
+        /// Which.
+        id: u32,
+        /// Milliseconds between asking and forcing.
+        grace_ms: u64,
+    },
+    /// Bytes for a command's standard input; empty bytes close it.
+    Input {
+        /// Which.
+        id: u32,
+        /// What to write.
+        bytes: Vec<u8>,
+    },
+    /// Output was read: so much of the window is free again.
+    OutputCredit {
+        /// Which command.
+        id: u32,
+        /// How much, as [`cost`] counts.
+        credit: i64,
+    },
+    /// Bytes for a connection; empty bytes mean that no more will come.
+    Reply {
+        /// Which connection.
+        connection: u32,
+        /// What to write.
+        bytes: Vec<u8>,
+    },
+    /// Bytes of a connection were read: so much of its window is free again.
+    ConnectionCredit {
+        /// Which connection.
+        connection: u32,
+        /// How much, as [`cost`] counts.
+        credit: i64,
+    },
+    /// Ends a connection once the replies sent so far are written.
+    Hangup {
+        /// Which.
+        connection: u32,
+    },
+}
+
+/// How a command's main process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cause {
+    /// It ended by itself with this code.
+    Code = 0,
+    /// A signal nobody here sent ended it.
+    Signal = 1,
+    /// Its time was up.
+    TimedOut = 2,
+    /// It was asked to end.
+    Killed = 3,
+    /// The kernel ended it for memory.
+    OutOfMemory = 4,
+}
+
+/// What the helper could arrange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// Where the proxy listens on loopback inside, 0 for no proxy.
+    pub proxy_port: u16,
+    /// Landlock's version as enforced, 0 for none.
+    pub landlock: u32,
+    /// Whether the whole task shares one bound on memory.
+    pub memory_bounded: bool,
+    /// Whether the whole task shares one bound on processes.
+    pub processes_bounded: bool,
+    /// Whether the system-call filter is in force.
+    pub filtered: bool,
+    /// The shell scripts are run by.
+    pub shell: String,
+}
+
+/// From the helper to windlass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// The sandbox stands.
+    Ready(Ready),
+    /// The sandbox cannot be made; the helper ends.
+    Failed {
+        /// What was being done.
+        stage: String,
+        /// The system's error number.
+        errno: i32,
+    },
+    /// A command runs.
+    Started {
+        /// Which.
+        id: u32,
+    },
+    /// A command could not be started.
+    Refused {
+        /// Which.
+        id: u32,
+        /// What was being done.
+        stage: String,
+        /// The system's error number.
+        errno: i32,
+    },
+    /// A command wrote something.
+    Output {
+        /// Which.
+        id: u32,
+        /// 1 or 2, as descriptors are numbered.
+        stream: u8,
+        /// What it wrote.
+        bytes: Vec<u8>,
+    },
+    /// Input was written: so much of its window is free again.
+    InputCredit {
+        /// Which command.
+        id: u32,
+        /// How much, as [`cost`] counts.
+        credit: i64,
+    },
+    /// A command ended, its tree with it, and all its output was sent before this.
+    Ended {
+        /// Which.
+        id: u32,
+        /// Why.
+        cause: Cause,
+        /// Exit code or signal number.
+        value: i32,
+        /// The main process's last working directory, empty when unknown.
+        cwd: String,
+    },
+    /// Someone inside connected to the proxy.
+    Connected {
+        /// The connection's number.
+        connection: u32,
+    },
+    /// Bytes from a connection; empty bytes mean that no more will come.
+    Request {
+        /// Which connection.
+        connection: u32,
+        /// What was read.
+        bytes: Vec<u8>,
+    },
+    /// Bytes for a connection were written: so much of its window is free again.
+    ConnectionCredit {
+        /// Which connection.
+        connection: u32,
+        /// How much, as [`cost`] counts.
+        credit: i64,
+    },
+    /// A connection is gone.
+    Closed {
+        /// Which.
+        connection: u32,
+    },
+}
+
+impl Order {
+    /// Appends the frame of this message.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Setup(setup) => frame(out, 1, |w| {
+                w.u32(VERSION);
+                w.u8(setup.isolation as u8);
+                w.u8(setup.network as u8);
+                w.u32(setup.uid);
+                w.u32(setup.gid);
+                w.text(&setup.workspace);
+                w.text(&setup.home);
+                w.u32(setup.binds.len() as u32);
+                for bind in &setup.binds {
+                    w.text(&bind.source);
+                    w.text(&bind.target);
+                    w.u8(bind.layered.into());
+                }
+                w.texts(&setup.hidden);
+                w.u64(setup.memory_bytes);
+                w.u64(setup.processes);
+                w.u64(setup.open_files);
+                w.u64(setup.file_bytes);
+                w.u64(setup.scratch_bytes);
+                w.text(&setup.control_group);
+            }),
+            Self::Start(start) => frame(out, 2, |w| {
+                w.u32(start.id);
+                w.texts(&start.argv);
+                w.text(&start.script);
+                w.text(&start.cwd);
+                w.texts(&start.env);
+                w.u8(start.stdin.into());
+                w.u8(start.background.into());
+                w.u64(start.timeout_ms);
+                w.u64(start.grace_ms);
+            }),
+            Self::Kill { id, grace_ms } => frame(out, 3, |w| {
+                w.u32(*id);
+                w.u64(*grace_ms);
+            }),
+            Self::Input { id, bytes } => frame(out, 4, |w| w.flow(*id, bytes)),
+            Self::OutputCredit { id, credit } => frame(out, 5, |w| w.credit(*id, *credit)),
+            Self::Reply { connection, bytes } => frame(out, 6, |w| w.flow(*connection, bytes)),
+            Self::ConnectionCredit { connection, credit } => {
+                frame(out, 7, |w| w.credit(*connection, *credit));
+            }
+            Self::Hangup { connection } => frame(out, 8, |w| w.u32(*connection)),
+        }
+    }
+
+    /// Reads the message of a frame.
+    pub fn read((kind, body): Frame<'_>) -> io::Result<Self> {
+        let mut r = Reader::new(body);
+        let order = match kind {
+            1 => {
+                let version = r.u32()?;
+                if version != VERSION {
+                    return Err(bad("protocol version"));
+                }
+                Self::Setup(Setup {
+                    isolation: match r.u8()? {
+                        0 => Isolation::Host,
+                        1 => Isolation::Namespaces,
+                        2 => Isolation::Landlock,
+                        3 => Isolation::Container,
+                        _ => return Err(bad("isolation")),
+                    },
+                    network: match r.u8()? {
+                        0 => NetworkMode::Proxy,
+                        1 => NetworkMode::Nothing,
+                        2 => NetworkMode::Everything,
+                        _ => return Err(bad("network mode")),
+                    },
+                    uid: r.u32()?,
+                    gid: r.u32()?,
+                    workspace: r.text()?,
+                    home: r.text()?,
+                    binds: r.list(|r| {
+                        Ok(Bind { source: r.text()?, target: r.text()?, layered: r.u8()? != 0 })
+                    })?,
+                    hidden: r.list(Reader::text)?,
+                    memory_bytes: r.u64()?,
+                    processes: r.u64()?,
+                    open_files: r.u64()?,
+                    file_bytes: r.u64()?,
+                    scratch_bytes: r.u64()?,
+                    control_group: r.text()?,
+                })
+            }
+            2 => Self::Start(Start {
+                id: r.u32()?,
+                argv: r.list(Reader::text)?,
+                script: r.text()?,
+                cwd: r.text()?,
+                env: r.list(Reader::text)?,
+                stdin: r.u8()? != 0,
+                background: r.u8()? != 0,
+                timeout_ms: r.u64()?,
+                grace_ms: r.u64()?,
+            }),
+            3 => Self::Kill { id: r.u32()?, grace_ms: r.u64()? },
+            4 => Self::Input { id: r.u32()?, bytes: r.remaining() },
+            5 => Self::OutputCredit { id: r.u32()?, credit: r.u64()? as i64 },
+            6 => Self::Reply { connection: r.u32()?, bytes: r.remaining() },
+            7 => Self::ConnectionCredit { connection: r.u32()?, credit: r.u64()? as i64 },
+            8 => Self::Hangup { connection: r.u32()? },
+            _ => return Err(bad("kind of order")),
+        };
+        r.end(order)
+    }
+}
+
+impl Report {
+    /// Appends the frame of this message.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Ready(ready) => frame(out, 1, |w| {
+                w.u32(VERSION);
+                w.u32(ready.proxy_port.into());
+                w.u32(ready.landlock);
+                w.u8(ready.memory_bounded.into());
+                w.u8(ready.processes_bounded.into());
+                w.u8(ready.filtered.into());
+                w.text(&ready.shell);
+            }),
+            Self::Failed { stage, errno } => frame(out, 2, |w| {
+                w.text(stage);
+                w.u32(*errno as u32);
+            }),
+            Self::Started { id } => frame(out, 3, |w| w.u32(*id)),
+            Self::Refused { id, stage, errno } => frame(out, 4, |w| {
+                w.u32(*id);
+                w.text(stage);
+                w.u32(*errno as u32);
+            }),
+            Self::Output { id, stream, bytes } => frame(out, 5, |w| {
+                w.u8(*stream);
+                w.flow(*id, bytes);
+            }),
+            Self::InputCredit { id, credit } => frame(out, 6, |w| w.credit(*id, *credit)),
+            Self::Ended { id, cause, value, cwd } => frame(out, 7, |w| {
+                w.u32(*id);
+                w.u8(*cause as u8);
+                w.u32(*value as u32);
+                w.text(cwd);
+            }),
+            Self::Connected { connection } => frame(out, 8, |w| w.u32(*connection)),
+            Self::Request { connection, bytes } => frame(out, 9, |w| w.flow(*connection, bytes)),
+            Self::ConnectionCredit { connection, credit } => {
+                frame(out, 10, |w| w.credit(*connection, *credit));
+            }
+            Self::Closed { connection } => frame(out, 11, |w| w.u32(*connection)),
+        }
+    }
+
+    /// Reads the message of a frame.
+    pub fn read((kind, body): Frame<'_>) -> io::Result<Self> {
+        let mut r = Reader::new(body);
+        let report = match kind {
+            1 => {
+                let version = r.u32()?;
+                if version != VERSION {
+                    return Err(bad("protocol version"));
+                }
+                Self::Ready(Ready {
+                    proxy_port: r.u32()? as u16,
+                    landlock: r.u32()?,
+                    memory_bounded: r.u8()? != 0,
+                    processes_bounded: r.u8()? != 0,
+                    filtered: r.u8()? != 0,
+                    shell: r.text()?,
+                })
+            }
+            2 => Self::Failed { stage: r.text()?, errno: r.u32()? as i32 },
+            3 => Self::Started { id: r.u32()? },
+            4 => Self::Refused { id: r.u32()?, stage: r.text()?, errno: r.u32()? as i32 },
+            5 => {
+                let stream = r.u8()?;
+                if stream != 1 && stream != 2 {
+                    return Err(bad("stream"));
+                }
+                Self::Output { stream, id: r.u32()?, bytes: r.remaining() }
+            }
+            6 => Self::InputCredit { id: r.u32()?, credit: r.u64()? as i64 },
+            7 => Self::Ended {
+                id: r.u32()?,
+                cause: match r.u8()? {
+                    0 => Cause::Code,
+                    1 => Cause::Signal,
+                    2 => Cause::TimedOut,
+                    3 => Cause::Killed,
+                    4 => Cause::OutOfMemory,
+                    _ => return Err(bad("cause")),
+                },
+                value: r.u32()? as i32,
+                cwd: r.text()?,
+            },
+            8 => Self::Connected { connection: r.u32()? },
+            9 => Self::Request { connection: r.u32()?, bytes: r.remaining() },
+            10 => Self::ConnectionCredit { connection: r.u32()?, credit: r.u64()? as i64 },
+            11 => Self::Closed { connection: r.u32()? },
+            _ => return Err(bad("kind of report")),
+        };
+        r.end(report)
+    }
+}
+
+#[cfg(test)]
+#[path = "protocol/tests.rs"]
+mod tests;

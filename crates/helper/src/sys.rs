@@ -1,0 +1,210 @@
+//! System calls that rustix does not offer, and short forms of those that several modules use.
+
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::time::Duration;
+
+use libc::{c_int, c_uint, signalfd_siginfo};
+use rustix::event::{PollFd, Timespec};
+use rustix::fs::OFlags;
+use rustix::path::Arg;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+
+/// `fork` into new namespaces (`CLONE_NEW…`). `None` in the child.
+pub fn fork(namespaces: c_int) -> io::Result<Option<Pid>> {
+    let flags = namespaces | libc::SIGCHLD;
+    // SAFETY: this process has one thread, and the child gets a copy of the memory with its own stack.
+    match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
+        pid if pid < 0 => Err(io::Error::last_os_error()),
+        pid => Ok(Pid::from_raw(pid as i32)),
+    }
+}
+
+/// The system's number of an error, for the other side of a connection.
+pub fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EPERM)
+}
+
+pub fn would_block(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}
+
+pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::read(fd, buffer)?)
+}
+
+pub fn write(fd: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    Ok(rustix::io::write(fd, bytes)?)
+}
+
+pub fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(&fd)?;
+    Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
+}
+
+/// Waits for any of `fds`, at most `timeout` (`None`: for ever). A failed wait reports no events.
+pub fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) {
+    let timeout = timeout.map(|timeout| Timespec {
+        tv_sec: timeout.as_secs() as _,
+        tv_nsec: timeout.subsec_nanos() as _,
+    });
+    if rustix::event::poll(fds, timeout.as_ref()).is_err() {
+        fds.iter_mut().for_each(PollFd::clear_revents);
+    }
+}
+
+/// One look for a child that has ended.
+pub enum Reaped {
+    Child(Pid, WaitStatus),
+    NoneEnded,
+    NoChildren,
+}
+
+/// Collects one ended child without waiting.
+pub fn reap() -> Reaped {
+    match rustix::process::wait(WaitOptions::NOHANG) {
+        Ok(Some((pid, status))) => Reaped::Child(pid, status),
+        Ok(None) => Reaped::NoneEnded,
+        Err(_) => Reaped::NoChildren,
+    }
+}
+
+/// Sends a signal; returns whether it could be sent.
+pub fn kill(pid: Pid, signal: Signal) -> bool {
+    rustix::process::kill_process(pid, signal).is_ok()
+}
+
+/// Sends a signal to every process that this one may signal, except itself.
+pub fn kill_all_others(signal: Signal) {
+    let _ = rustix::process::kill_process_group(Pid::INIT, signal);
+}
+
+/// Signals that are read from a descriptor instead of interrupting the process.
+pub struct Signals(OwnedFd);
+
+/// One signal: its number, and the descriptor it is about if the kernel names one.
+pub struct Received {
+    pub number: c_int,
+    pub fd: RawFd,
+}
+
+impl Signals {
+    /// Blocks exactly these signals and opens the descriptor that they are read from.
+    pub fn open(numbers: &[c_int]) -> io::Result<Self> {
+        let set = block_only(numbers);
+        // SAFETY: the set lives through the call; a new descriptor belongs to nobody else.
+        unsafe {
+            match libc::signalfd(-1, &raw const set, libc::SFD_NONBLOCK | libc::SFD_CLOEXEC) {
+                -1 => Err(io::Error::last_os_error()),
+                fd => Ok(Self(OwnedFd::from_raw_fd(fd))),
+            }
+        }
+    }
+
+    /// Takes everything that has arrived.
+    pub fn drain(&self) -> Vec<Received> {
+        const RECORD: usize = size_of::<signalfd_siginfo>();
+        let mut buffer = [0u8; RECORD * 32];
+        let mut received = Vec::new();
+        while let Ok(count) = read(&self.0, &mut buffer) {
+            received.extend(buffer[..count].chunks_exact(RECORD).map(|record| {
+                let field = |at: usize| {
+                    record[at..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes))
+                };
+                Received {
+                    number: field(offset_of!(signalfd_siginfo, ssi_signo)),
+                    fd: field(offset_of!(signalfd_siginfo, ssi_fd)),
+                }
+            }));
+            if count < buffer.len() {
+                break;
+            }
+        }
+        received
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Blocks exactly these signals.
+pub fn block_only(numbers: &[c_int]) -> libc::sigset_t {
+    // SAFETY: `sigemptyset` initializes the set, which lives through all calls.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for &number in numbers {
+            libc::sigaddset(&raw mut set, number);
+        }
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
+        set
+    }
+}
+
+/// Gives signals their default effect. Programs inherit what is ignored.
+pub fn reset_signals(numbers: impl IntoIterator<Item = c_int>) {
+    numbers.into_iter().for_each(|number| set_effect(number, libc::SIG_DFL));
+}
+
+pub fn ignore_signal(number: c_int) {
+    set_effect(number, libc::SIG_IGN);
+}
+
+fn set_effect(number: c_int, effect: libc::sighandler_t) {
+    // SAFETY: only the two effects that run no code of ours.
+    unsafe { libc::signal(number, effect) };
+}
+
+/// Closes the descriptors from `first` to `last`.
+pub fn close_range(first: RawFd, last: RawFd) {
+    if first <= last {
+        for_range(first, last, 0);
+    }
+}
+
+/// Has every descriptor from `first` on close with the next program. Allocates nothing.
+pub fn close_on_exec_from(first: RawFd) {
+    for_range(first, RawFd::MAX, libc::CLOSE_RANGE_CLOEXEC);
+}
+
+fn for_range(first: RawFd, last: RawFd, flags: c_uint) {
+    /// Older kernels lack the call; there, descriptors are few and low.
+    const MOST_WITHOUT_THE_CALL: RawFd = 1023;
+    // SAFETY: callers own nothing in the range that they use afterwards.
+    unsafe {
+        if libc::syscall(libc::SYS_close_range, first, last, flags) == 0 {
+            return;
+        }
+        for fd in first..=last.min(MOST_WITHOUT_THE_CALL) {
+            match flags {
+                0 => libc::close(fd),
+                _ => libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC),
+            };
+        }
+    }
+}
+
+/// Sets attributes (`MOUNT_ATTR_…`) on a mount and on everything mounted below it.
+pub fn restrict_mounts(target: &Path, attributes: u64) -> io::Result<()> {
+    let request =
+        libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let done = target.into_with_c_str(|target| {
+        // SAFETY: path and request live through the call, and the size is the request's.
+        Ok(unsafe {
+            libc::syscall(
+                libc::SYS_mount_setattr,
+                libc::AT_FDCWD,
+                target.as_ptr(),
+                libc::AT_RECURSIVE,
+                &raw const request,
+                size_of_val(&request),
+            )
+        })
+    })?;
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
