@@ -10,8 +10,8 @@ use windlass_core::guard::Thresholds;
 use windlass_core::id::TaskId;
 use windlass_core::policy::allow::DenyRule;
 use windlass_core::policy::pattern::Pattern;
-use windlass_model::{Live, Model, Price};
-use windlass_tools::{Registry, World};
+use windlass_model::{Model, Price, StreamEvent};
+use windlass_tools::{Registry, ToolContext};
 
 use crate::budget;
 use crate::compaction::Summarizer;
@@ -29,7 +29,7 @@ pub struct Parts {
     /// What it can do.
     pub registry: Arc<Registry>,
     /// What its tools work with.
-    pub world: World,
+    pub world: ToolContext,
     /// Its limits and surroundings.
     pub settings: Settings,
     /// Where it learns what is remembered from earlier work.
@@ -45,7 +45,7 @@ impl Parts {
     pub(crate) fn for_child(&self, spawn: &SubAgentSpawn, bound_by: Vec<String>) -> Self {
         let shell = Arc::new(self.world.shell.for_task(spawn.task_id));
         Self {
-            world: World { shell, ..self.world.clone() },
+            world: ToolContext { shell, ..self.world.clone() },
             settings: Settings {
                 timeout: Some(Duration::from_millis(spawn.timeout_ms)),
                 instructions: None,
@@ -103,5 +103,5 @@ pub struct Preview {
     /// Whose.
     pub task: TaskId,
     /// What.
-    pub live: Live,
+    pub live: StreamEvent,
 }

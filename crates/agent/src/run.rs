@@ -23,8 +23,8 @@ use windlass_core::injection::Injection;
 use windlass_core::message::{Prelude, ToolRequest};
 use windlass_core::state::{Next, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_model::{Fault, Live, Options, Reply};
-use windlass_skills::{Viewer, news};
+use windlass_model::{Fault, Options, Reply, StreamEvent};
+use windlass_skills::{Viewer, change_notice};
 use windlass_store::Level;
 use windlass_tools::shell::Exited;
 
@@ -202,7 +202,7 @@ impl Agent {
         // A task that fails before it begins is begun when it is tried again.
         let begins = first && unable.is_none();
         let prelude = prelude.filter(|_| begins || !first);
-        let told = prelude.is_some().then(|| shelf.told(viewer));
+        let told = prelude.is_some().then(|| shelf.versions(viewer));
         let context = if begins { prompt::opening(command, &recalled) } else { Vec::new() };
         let start = AgentStart {
             task_id: command.task_id,
@@ -245,8 +245,8 @@ impl Agent {
             return Ok(());
         }
         let viewer = Viewer::of(&state.axes);
-        let skills = news(&state.told_skills, &self.parts.world.skills.current(), viewer);
-        let others = self.parts.world.news.take().into_iter().map(|text| (text, None));
+        let skills = change_notice(&state.told_skills, &self.parts.world.skills.current(), viewer);
+        let others = self.parts.world.notices.take().into_iter().map(|text| (text, None));
         let told = others.chain(skills.map(|(text, told)| (text, Some(told))));
         let event = |(text, told): (String, Option<_>)| {
             let id = InjectionId::new(task.now());
@@ -290,7 +290,7 @@ impl Agent {
             return Err(Error::Empty { task: task.task() });
         };
         let (id, previews) = (task.task(), &self.parts.previews);
-        let mut live = |live: Live| {
+        let mut live = |live: StreamEvent| {
             // Nobody listening is fine: previews are for surfaces that happen to be there.
             let _ = previews.send(Preview { task: id, live });
         };
@@ -379,7 +379,7 @@ impl Agent {
 
 /// Who is told to stay away, for long or once more, parks until then; nothing is held meanwhile (ES-378).
 fn held(now: Timestamp, before: u32, error: &windlass_model::Error) -> Option<Ending> {
-    let asked = error.stay_away().filter(|wait| *wait <= LONGEST_HOLD && before < MAX_HOLDS)?;
+    let asked = error.retry_delay().filter(|wait| *wait <= LONGEST_HOLD && before < MAX_HOLDS)?;
     let wait = asked.max(SHORTEST_HOLD * 2_u32.pow(before.min(MAX_DOUBLINGS)));
     // Whole seconds, and never too early.
     let seconds = i64::try_from(wait.as_secs()).ok()?.checked_add(1)?;

@@ -5,8 +5,8 @@ use secrecy::{ExposeSecret, SecretString};
 use windlass_core::message::{Finish, Prelude};
 
 use crate::{
-    BoxFuture, Error, Live, Model, ModelName, Options, Reply, Transcript, http::Endpoint,
-    transcript::Wire,
+    BoxFuture, Dialect, Error, Model, ModelName, Options, Reply, StreamEvent, Transcript,
+    http::Endpoint,
 };
 
 mod stream;
@@ -26,16 +26,16 @@ impl Model for Anthropic {
     }
 
     fn transcript(&self, prelude: &Prelude) -> Transcript {
-        Transcript::new(Wire::Anthropic, prelude)
+        Transcript::new(Dialect::Anthropic, prelude)
     }
 
     fn reply<'a>(
         &'a self,
         transcript: &'a Transcript,
         options: &'a Options,
-        live: &'a mut (dyn FnMut(Live) + Send),
+        live: &'a mut (dyn FnMut(StreamEvent) + Send),
     ) -> BoxFuture<'a, Result<Reply, Error>> {
-        transcript.must_be(Wire::Anthropic);
+        transcript.must_be(Dialect::Anthropic);
         let body = wire::body(self.0.name.model(), transcript, options);
         Box::pin(async move {
             let reply = self.0.ask(body, transcript, Events::default, live).await?;

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use windlass_core::message::{Finish, Usage};
 
-use crate::{Call, Fault, Live, MAX_CALLS, MAX_REPLY_BYTES, Transcript};
+use crate::{Call, Fault, MAX_CALLS, MAX_REPLY_BYTES, StreamEvent, Transcript};
 
 /// Longer ids are not ids; they are replaced. Providers take 64 characters, of which a number that
 /// makes an id unique needs some.
@@ -20,7 +20,7 @@ pub(crate) trait Reader: Send {
         &mut self,
         data: &str,
         into: &mut Assembly,
-        live: &mut (dyn FnMut(Live) + Send),
+        live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Progress, Fault>;
 }
 
@@ -48,14 +48,14 @@ impl Assembly {
     pub fn add_text(
         &mut self,
         delta: String,
-        live: &mut (dyn FnMut(Live) + Send),
+        live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<(), Fault> {
         if delta.is_empty() {
             return Ok(());
         }
         self.grow(delta.len())?;
         self.text.push_str(&delta);
-        live(Live::Text(delta));
+        live(StreamEvent::Text(delta));
         Ok(())
     }
 
@@ -64,14 +64,14 @@ impl Assembly {
         &mut self,
         provider_id: String,
         name: String,
-        live: &mut (dyn FnMut(Live) + Send),
+        live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<usize, Fault> {
         let index = self.calls.len();
         if index == MAX_CALLS {
             return Err(Fault::TooLarge { what: "tool calls", limit: MAX_CALLS });
         }
         self.grow(provider_id.len() + name.len())?;
-        live(Live::CallStarted { index, name: name.clone() });
+        live(StreamEvent::CallStarted { index, name: name.clone() });
         self.calls.push(Call { provider_id, name, arguments: String::new() });
         Ok(index)
     }
@@ -80,14 +80,14 @@ impl Assembly {
         &mut self,
         index: usize,
         delta: String,
-        live: &mut (dyn FnMut(Live) + Send),
+        live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<(), Fault> {
         if delta.is_empty() {
             return Ok(());
         }
         self.grow(delta.len())?;
         self.calls[index].arguments.push_str(&delta);
-        live(Live::CallArguments { index, delta });
+        live(StreamEvent::CallArguments { index, delta });
         Ok(())
     }
 
@@ -143,7 +143,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{anthropic::Events, openai::Chunks, transcript::Wire};
+    use crate::{Dialect, anthropic::Events, openai::Chunks};
 
     /// Pieces of real events, so that what is put together from them is nearly right.
     fn event() -> impl Strategy<Value = String> {
@@ -182,7 +182,7 @@ mod tests {
             events in proptest::collection::vec(prop_oneof![4 => event(), 1 => any::<String>()], 0..12),
         ) {
             let prelude = windlass_core::message::Prelude { system: String::new(), tools: Vec::new() };
-            let transcript = Transcript::new(Wire::OpenAi, &prelude);
+            let transcript = Transcript::new(Dialect::OpenAi, &prelude);
             let readers: [Box<dyn Reader>; 2] =
                 [Box::new(Chunks::default()), Box::new(Events::default())];
             for mut reader in readers {

@@ -185,7 +185,7 @@ impl Error {
     }
 
     /// How long the server wants to be left alone; it was waited for as often, or as long, as it is here.
-    pub fn stay_away(&self) -> Option<Duration> {
+    pub fn retry_delay(&self) -> Option<Duration> {
         self.fault.retry_after().filter(|_| self.retryable())
     }
 

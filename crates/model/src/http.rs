@@ -22,7 +22,7 @@ mod refusal;
 pub(crate) use refusal::classify_event;
 
 use crate::{
-    Error, Fault, Live, MAX_REPLY_BYTES, ModelName, Price, Reply, Retry, Transcript,
+    Error, Fault, MAX_REPLY_BYTES, ModelName, Price, Reply, Retry, StreamEvent, Transcript,
     assemble::{Assembly, Progress, Reader},
     redact, retry,
 };
@@ -60,7 +60,7 @@ impl Endpoint {
         body: Vec<u8>,
         transcript: &Transcript,
         reader: impl Fn() -> R + Send + Sync,
-        live: &mut (dyn FnMut(Live) + Send),
+        live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Reply, Error> {
         let body = Bytes::from(body);
         let mut attempts = 1;
@@ -74,8 +74,8 @@ impl Endpoint {
             };
             let (attempt, reason) = (attempts, fault.to_string());
             live(match fault.retry_after() {
-                Some(_) => Live::Waiting { attempt, after, reason },
-                None => Live::Retrying { attempt, after, reason },
+                Some(_) => StreamEvent::Waiting { attempt, after, reason },
+                None => StreamEvent::Retrying { attempt, after, reason },
             });
             tokio::time::sleep(after).await;
             attempts += 1;
@@ -91,7 +91,7 @@ impl Endpoint {
         body: Bytes,
         transcript: &Transcript,
         mut reader: R,
-        live: &mut (dyn FnMut(Live) + Send),
+        live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Reply, Fault> {
         let sent = Instant::now();
         let response = self.send(body).await?;
@@ -147,14 +147,14 @@ impl Endpoint {
         response: Response,
         reader: &mut impl Reader,
         assembly: &mut Assembly,
-        live: &mut (dyn FnMut(Live) + Send),
+        live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Progress, Fault> {
         let seen = AtomicU64::new(0);
         let bytes = std::pin::pin!(lines(response, self.stall, &seen));
         let mut events = SseStream::from_bytes_stream(bytes);
         while let Some(event) = events.next().await {
             let event = event.map_err(|error| self.cleaned(unreadable(error)))?;
-            live(Live::Bytes(seen.load(Ordering::Relaxed)));
+            live(StreamEvent::Bytes(seen.load(Ordering::Relaxed)));
             let Some(data) = event.data else { continue };
             let progress =
                 reader.read(&data, assembly, live).map_err(|fault| self.cleaned(fault))?;
@@ -174,7 +174,7 @@ impl Endpoint {
         let mut bytes = std::pin::pin!(lines(response, self.stall, &seen));
         let mut body = Vec::new();
         while let Some(more) = bytes.next().await {
-            body.extend_from_slice(&more.map_err(|Broken(fault)| self.cleaned(fault))?);
+            body.extend_from_slice(&more.map_err(|StreamFault(fault)| self.cleaned(fault))?);
             if body.len() > limit {
                 body.truncate(limit);
                 break;
@@ -240,10 +240,10 @@ fn lines<'a>(
     response: Response,
     stall: Duration,
     seen: &'a AtomicU64,
-) -> impl Stream<Item = Result<Bytes, Broken>> + Send + 'a {
+) -> impl Stream<Item = Result<Bytes, StreamFault>> + Send + 'a {
     stream::try_unfold((response, 0_usize), move |(mut response, mut line)| async move {
         let Ok(chunk) = timeout(stall, response.chunk()).await else {
-            return Err(Broken(Fault::Stalled { after: stall }));
+            return Err(StreamFault(Fault::Stalled { after: stall }));
         };
         let Some(chunk) = chunk.map_err(broken_off)? else { return Ok(None) };
         line = match chunk.iter().rposition(|byte| *byte == b'\n') {
@@ -252,12 +252,12 @@ fn lines<'a>(
         };
         if line > MAX_LINE_BYTES {
             let what = "bytes in one line";
-            return Err(Broken(Fault::TooLarge { what, limit: MAX_LINE_BYTES }));
+            return Err(StreamFault(Fault::TooLarge { what, limit: MAX_LINE_BYTES }));
         }
         let before = seen.fetch_add(chunk.len() as u64, Ordering::Relaxed);
         if before > MAX_STREAM_BYTES {
             let limit = MAX_STREAM_BYTES as usize;
-            return Err(Broken(Fault::TooLarge { what: "bytes in its stream", limit }));
+            return Err(StreamFault(Fault::TooLarge { what: "bytes in its stream", limit }));
         }
         Ok(Some((chunk, (response, line))))
     })
@@ -266,15 +266,15 @@ fn lines<'a>(
 /// Carries a fault through the event parser.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Broken(Fault);
+struct StreamFault(Fault);
 
-fn broken_off(error: reqwest::Error) -> Broken {
-    Broken(Fault::Truncated { detail: innermost(&error.without_url()) })
+fn broken_off(error: reqwest::Error) -> StreamFault {
+    StreamFault(Fault::Truncated { detail: innermost(&error.without_url()) })
 }
 
 fn unreadable(error: sse_stream::Error) -> Fault {
     match error {
-        sse_stream::Error::Body(source) => match source.downcast::<Broken>() {
+        sse_stream::Error::Body(source) => match source.downcast::<StreamFault>() {
             Ok(broken) => broken.0,
             Err(other) => Fault::Truncated { detail: other.to_string() },
         },

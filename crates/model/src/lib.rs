@@ -10,10 +10,10 @@
 //! Dropping the future of [`Model::reply`] cancels the request and closes its connection.
 
 mod name;
-mod seam;
+mod api;
 mod error;
 mod transcript;
-mod sendable;
+mod sanitize;
 mod price;
 mod retry;
 mod open;
@@ -24,19 +24,17 @@ mod openai;
 mod anthropic;
 pub mod script;
 mod record;
-mod context_service;
-mod embeddings;
+mod memory;
 
-pub use context_service::{ContextService, ContextServiceError, Fetched};
-pub use embeddings::{Embeddings, EmbeddingsError};
+pub use api::{BoxFuture, Call, Model, Options, Reply, StreamEvent};
 pub use error::{Category, Error, Fault};
+pub use memory::{ContextService, ContextServiceError, Embeddings, EmbeddingsError, Fetched};
 pub use name::{ModelName, NameError};
 pub use open::{Dialect, Models, Provider, Settings, SetupError};
 pub use price::{Price, Prices};
 pub use record::Recorder;
 pub use retry::{LONGEST_WAIT, Retry};
 pub use script::Script;
-pub use seam::{BoxFuture, Call, Live, Model, Options, Reply};
 pub use transcript::Transcript;
 
 /// The most text and arguments one reply may hold; a model that goes on is stuck, not thorough.

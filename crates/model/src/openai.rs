@@ -5,8 +5,8 @@ use secrecy::{ExposeSecret, SecretString};
 use windlass_core::message::Prelude;
 
 use crate::{
-    BoxFuture, Error, Live, Model, ModelName, Options, Reply, Transcript, http::Endpoint,
-    transcript::Wire,
+    BoxFuture, Dialect, Error, Model, ModelName, Options, Reply, StreamEvent, Transcript,
+    http::Endpoint,
 };
 
 mod stream;
@@ -23,16 +23,16 @@ impl Model for OpenAi {
     }
 
     fn transcript(&self, prelude: &Prelude) -> Transcript {
-        Transcript::new(Wire::OpenAi, prelude)
+        Transcript::new(Dialect::OpenAi, prelude)
     }
 
     fn reply<'a>(
         &'a self,
         transcript: &'a Transcript,
         options: &'a Options,
-        live: &'a mut (dyn FnMut(Live) + Send),
+        live: &'a mut (dyn FnMut(StreamEvent) + Send),
     ) -> BoxFuture<'a, Result<Reply, Error>> {
-        transcript.must_be(Wire::OpenAi);
+        transcript.must_be(Dialect::OpenAi);
         let limit = match self.0.url.host_str() {
             // OpenAI's newer models refuse the old name; most other servers know only that.
             Some("api.openai.com") => "max_completion_tokens",

@@ -11,7 +11,7 @@ use serde_json::Value;
 use windlass_core::message::{Finish, Prelude};
 
 use crate::{
-    BoxFuture, Call, Error, Fault, Live, Model, ModelName, Options, Reply, Transcript,
+    BoxFuture, Call, Error, Fault, Model, ModelName, Options, Reply, StreamEvent, Transcript,
     script::main_argument,
 };
 
@@ -105,7 +105,7 @@ impl Model for Recorder {
         &'a self,
         transcript: &'a Transcript,
         options: &'a Options,
-        live: &'a mut (dyn FnMut(Live) + Send),
+        live: &'a mut (dyn FnMut(StreamEvent) + Send),
     ) -> BoxFuture<'a, Result<Reply, Error>> {
         Box::pin(async move {
             let reply = self.model.reply(transcript, options, live).await?;

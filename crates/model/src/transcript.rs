@@ -9,19 +9,12 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use windlass_core::message::{Message, Prelude};
 
-use crate::{anthropic, openai};
-
-/// The protocol a transcript is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wire {
-    OpenAi,
-    Anthropic,
-}
+use crate::{Dialect, anthropic, openai};
 
 /// A conversation, kept as the bytes of its messages. Made by [`crate::Model::transcript`].
 #[derive(Clone, Debug)]
 pub struct Transcript {
-    wire: Wire,
+    dialect: Dialect,
     /// What precedes the messages in a body and never changes: the tools and, where the dialect
     /// keeps it apart, the system prompt. Complete JSON members, each with a comma after it.
     pub(crate) prelude: Vec<u8>,
@@ -44,9 +37,9 @@ pub struct Transcript {
 const MARKS: usize = 2;
 
 impl Transcript {
-    pub(crate) fn new(wire: Wire, prelude: &Prelude) -> Self {
+    pub(crate) fn new(dialect: Dialect, prelude: &Prelude) -> Self {
         let mut transcript = Self {
-            wire,
+            dialect,
             prelude: Vec::new(),
             messages: Vec::new(),
             open: false,
@@ -58,9 +51,9 @@ impl Transcript {
             hash: Sha256::new(),
             call_ids: HashSet::new(),
         };
-        match wire {
-            Wire::OpenAi => openai::wire::begin(&mut transcript, prelude),
-            Wire::Anthropic => anthropic::wire::begin(&mut transcript, prelude),
+        match dialect {
+            Dialect::OpenAi => openai::wire::begin(&mut transcript, prelude),
+            Dialect::Anthropic => anthropic::wire::begin(&mut transcript, prelude),
         }
         transcript.after_last_assistant = transcript.messages.len();
         transcript.hash.update(&transcript.prelude);
@@ -70,7 +63,7 @@ impl Transcript {
 
     /// Says how many replies came before this epoch, so that scripts go on where they were.
     #[must_use]
-    pub fn after(mut self, replies: usize) -> Self {
+    pub fn with_prior_replies(mut self, replies: usize) -> Self {
         self.before = replies;
         self
     }
@@ -80,9 +73,9 @@ impl Transcript {
     /// The results of a reply's calls come right after it, before anything else: servers insist.
     pub fn push(&mut self, message: &Message) {
         let from = self.messages.len();
-        match self.wire {
-            Wire::OpenAi => openai::wire::push(self, message),
-            Wire::Anthropic => anthropic::wire::push(self, message),
+        match self.dialect {
+            Dialect::OpenAi => openai::wire::push(self, message),
+            Dialect::Anthropic => anthropic::wire::push(self, message),
         }
         self.hash.update(&self.messages[from..]);
         self.count += 1;
@@ -133,8 +126,8 @@ impl Transcript {
     }
 
     /// Panics unless this was made by a model of that dialect.
-    pub(crate) fn must_be(&self, wire: Wire) {
-        assert_eq!(self.wire, wire, "a transcript is for the model that made it");
+    pub(crate) fn must_be(&self, dialect: Dialect) {
+        assert_eq!(self.dialect, dialect, "a transcript is for the model that made it");
     }
 
     /// Remembers where a message that is not the model's ends just now.

@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 use sha2::{Digest as _, Sha256};
 
 use crate::Problem;
-use crate::below::{self, Links};
+use crate::beneath::{self, Links};
 use crate::parse::{ParseError, parse_markdown, parse_yaml};
 use crate::skill::{Resource, Scope, Skill};
 
@@ -143,8 +143,8 @@ fn read_text(directory: &Path, file: &Path, scope: Scope) -> Result<String, Stri
     let opened = match (scope, project_of(directory)) {
         (Scope::Project, Some(project)) => {
             let name = file.strip_prefix(project).unwrap_or(file);
-            let project = below::directory(project).map_err(said)?;
-            match below::file(project, name, Links::Inside) {
+            let project = beneath::directory(project).map_err(said)?;
+            match beneath::file(project, name, Links::Inside) {
                 Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                     return Err(
                         "is a link to outside the project, which is not followed".to_owned()

@@ -9,13 +9,13 @@
 
 mod skill;
 mod parse;
-mod below;
+mod beneath;
 mod find;
 mod places;
-mod shelf;
+mod registry;
 mod watch;
-mod merged;
-mod news;
+mod mirror;
+mod changes;
 mod hooks;
 mod invoke;
 pub mod eval;
@@ -25,13 +25,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use changes::{SkillVersions, change_notice};
 pub use hooks::When;
 pub use invoke::{Invocation, InvocationError, followed, fork, invoke};
-pub use merged::Merged;
-pub use news::{Told, news};
+pub use mirror::SkillMirror;
 pub use parse::{MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, ParseError, parse_markdown, parse_yaml};
 pub use places::{IMAGE_DIRECTORY, places};
-pub use shelf::Shelf;
+pub use registry::SkillRegistry;
 pub use skill::{Context, Meta, Resource, Role, Scope, SideEffects, Skill, Viewer};
 
 /// How much of a system prompt the list of skills may take; what is over is cut, then left out.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use notify::event::{Event, EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use crate::shelf::Shelf;
+use crate::registry::SkillRegistry;
 use crate::skill::Scope;
 
 /// How long files must be quiet before they are read.
@@ -33,7 +33,7 @@ const WATCH_ATTEMPTS: usize = 3;
 /// Events on their way to the reader; when more come at once, everything is read anyway.
 const QUEUE: usize = 4096;
 
-/// Follows the files of a [`Shelf`] for as long as it lives.
+/// Follows the files of a [`SkillRegistry`] for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Watch {
     signals: SyncSender<Signal>,
@@ -56,16 +56,16 @@ impl Drop for Watch {
     }
 }
 
-/// Starts to follow a shelf.
-pub(crate) fn over(shelf: Shelf) -> Watch {
+/// Starts to follow a registry.
+pub(crate) fn over(registry: SkillRegistry) -> Watch {
     let (signals, received) = mpsc::sync_channel(QUEUE);
     let overflowed = Arc::new(AtomicBool::new(false));
     let (watcher, wanted) = (None, Arc::default());
     let mut follower =
-        Follower { shelf, signals: signals.clone(), received, overflowed, watcher, wanted };
+        Follower { registry, signals: signals.clone(), received, overflowed, watcher, wanted };
     // Set here, not in the thread: a change right after this call is seen.
     follower.set_watches();
-    follower.shelf.reload();
+    follower.registry.reload();
     let spawned =
         std::thread::Builder::new().name("skills".to_owned()).spawn(move || follower.follow());
     if let Err(error) = &spawned {
@@ -75,7 +75,7 @@ pub(crate) fn over(shelf: Shelf) -> Watch {
 }
 
 struct Follower {
-    shelf: Shelf,
+    registry: SkillRegistry,
     signals: SyncSender<Signal>,
     received: Receiver<Signal>,
     overflowed: Arc<AtomicBool>,
@@ -105,10 +105,10 @@ impl Follower {
                 tracing::info!("Detected change: {}", path.display());
             }
             let moved = batch.moved || self.overflowed.swap(false, Ordering::Relaxed);
-            if moved || self.watcher.is_none() || *self.wanted != Wanted::by(&self.shelf) {
+            if moved || self.watcher.is_none() || *self.wanted != Wanted::by(&self.registry) {
                 self.set_watches();
             }
-            self.shelf.reload();
+            self.registry.reload();
         }
     }
 
@@ -145,7 +145,7 @@ impl Follower {
 
     /// Says whether things stood still long enough to be watched, or cannot be watched at all.
     fn try_watches(&mut self) -> bool {
-        self.wanted = Arc::new(Wanted::by(&self.shelf));
+        self.wanted = Arc::new(Wanted::by(&self.registry));
         let wanted = Arc::clone(&self.wanted);
         let (signals, overflowed) = (self.signals.clone(), Arc::clone(&self.overflowed));
         let handler = move |event: notify::Result<Event>| {
@@ -203,9 +203,9 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn by(shelf: &Shelf) -> Self {
+    fn by(registry: &SkillRegistry) -> Self {
         let mut wanted = Self::default();
-        for (place, scope) in shelf.places() {
+        for (place, scope) in registry.places() {
             wanted.point(place);
             for target in links_in(place, *scope) {
                 wanted.point(&target);
@@ -297,11 +297,11 @@ mod tests {
         assert_eq!(DEBOUNCE, Duration::from_millis(100));
         let (signals, received) = mpsc::sync_channel(QUEUE);
         let place = PathBuf::from("/skills");
-        let shelf = Shelf::fixed(crate::Skills::empty());
+        let registry = SkillRegistry::fixed(crate::Skills::empty());
         let wanted = Arc::new(Wanted { trees: [place.clone()].into(), ..Wanted::default() });
         let overflowed = Arc::new(AtomicBool::new(false));
         let follower = Follower {
-            shelf,
+            registry,
             signals: signals.clone(),
             received,
             overflowed,

@@ -22,11 +22,11 @@ use windlass_core::text::one_line;
 use windlass_model::{Dialect, Model, Models, Provider, Retry};
 use windlass_sandbox::Host;
 use windlass_shell::Context;
-use windlass_skills::{Shelf, Skill, Skills};
+use windlass_skills::{Skill, SkillRegistry, Skills};
 use windlass_store::{Options, Store};
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{News, Registry, Shell, World};
+use windlass_tools::{Notices, Registry, Shell, ToolContext};
 
 use crate::ModelServer;
 
@@ -222,10 +222,10 @@ impl Props {
         let directory = Path::new(&task.created.workspace);
         let workspace =
             Workspace::open(directory, Places::default()).map_err(|error| broken(&error))?;
-        let world = World {
+        let world = ToolContext {
             workspace: Arc::new(workspace),
-            skills: Shelf::fixed(Skills::empty()),
-            news: News::default(),
+            skills: SkillRegistry::fixed(Skills::empty()),
+            notices: Notices::default(),
             embeddings: None,
             shell: Arc::new(self.shell(directory, task.id()).map_err(|error| broken(&error))?),
         };

@@ -153,7 +153,7 @@ impl Registry {
 
 /// Admits the tools of which `profile` allows at least the most harmless call.
 pub fn reachable_under(profile: PermissionProfile) -> impl Fn(&dyn Tool) -> bool {
-    move |tool| by_profile(tool.least().0, profile) != Decision::Deny
+    move |tool| by_profile(tool.min_class().0, profile) != Decision::Deny
 }
 
 fn parse(name: &str, arguments: &str) -> Result<Value, Outcome> {

@@ -1,4 +1,4 @@
-//! The seam every tool stands behind.
+//! The interface of every tool.
 //!
 //! Invariant: `prepare` changes nothing. Everything a call changes, it changes in its `Act`, which the
 //! loop runs at most once and only after the gate has allowed it and the journal has it.
@@ -18,37 +18,37 @@ use windlass_core::string_enum;
 use crate::shell::Shell;
 use crate::workspace::Workspace;
 use windlass_model::Embeddings;
-use windlass_skills::{Shelf, Viewer};
+use windlass_skills::{SkillRegistry, Viewer};
 
-/// How much news waits for an agent that asks for none.
-const MAX_NEWS: usize = 32;
+/// How many notices wait for an agent that does not ask for them.
+const MAX_NOTICES: usize = 32;
 
 /// What one agent's tools work with; the same for all its calls.
 #[derive(Clone)]
-pub struct World {
+pub struct ToolContext {
     /// The files it may touch.
     pub workspace: Arc<Workspace>,
     /// The skills, as they are now.
-    pub skills: Shelf,
+    pub skills: SkillRegistry,
     /// Where its commands run.
     pub shell: Arc<Shell>,
-    /// Who tells how near two texts are in meaning; notes are searched by words alone without.
+    /// Tells how near two texts are in meaning. Without it, notes are searched by words alone.
     pub embeddings: Option<Embeddings>,
-    /// What it should hear before its next turn.
-    pub news: News,
+    /// What it should read before its next turn.
+    pub notices: Notices,
 }
 
-/// What changed around an agent and nobody has told it yet, such as another description of a tool.
+/// What changed around an agent and the agent does not know yet, such as a new description of a tool.
 #[derive(Clone, Debug, Default)]
-pub struct News {
+pub struct Notices {
     texts: Arc<Mutex<VecDeque<String>>>,
 }
 
-impl News {
+impl Notices {
     /// Adds a text; the oldest goes when too many wait.
-    pub fn tell(&self, text: impl Into<String>) {
+    pub fn add(&self, text: impl Into<String>) {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        if texts.len() == MAX_NEWS {
+        if texts.len() == MAX_NOTICES {
             texts.pop_front();
         }
         texts.push_back(text.into());
@@ -162,7 +162,7 @@ pub trait Tool: Send + Sync {
 
     /// The most harmless thing a call of it can be; a profile that denies even this is not offered
     /// the tool (ES-203).
-    fn least(&self) -> (Class, Risk) {
+    fn min_class(&self) -> (Class, Risk) {
         (Class::Read, Risk::Low)
     }
 
@@ -171,13 +171,17 @@ pub trait Tool: Send + Sync {
         Kind::Plain
     }
 
-    /// Whether its calls run one at a time even where they only look: one leaves something behind for the
-    /// next, such as the directory in which it begins.
-    fn runs_alone(&self) -> bool {
+    /// Whether its calls run one at a time even where they only read: one leaves something for the next,
+    /// such as the directory in which it begins.
+    fn is_exclusive(&self) -> bool {
         false
     }
 
-    /// Looks before it leaps: gathers what policy and recovery need and changes nothing. An `Err` is
+    /// Gathers what policy and recovery need, and changes nothing. An `Err` is
     /// an outcome the model can act on; the call then never starts.
-    fn prepare(&self, world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>>;
+    fn prepare(
+        &self,
+        context: &ToolContext,
+        call: Call,
+    ) -> BoxFuture<'_, Result<Prepared, Outcome>>;
 }

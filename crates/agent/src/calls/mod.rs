@@ -181,7 +181,7 @@ impl Agent {
             Plan::Run { call, prepared, .. } => {
                 let looks = prepared.assessment.class == Class::Read;
                 let alone =
-                    self.parts.registry.get(&call.tool).is_none_or(|tool| tool.runs_alone());
+                    self.parts.registry.get(&call.tool).is_none_or(|tool| tool.is_exclusive());
                 let harmless = looks && !prepared.recovery.has_effects() && !alone;
                 if harmless { Company::Readers } else { Company::Alone }
             }

@@ -16,7 +16,7 @@ impl Context {
         let (dropped, kept) = self.parted(end.kept_turns as usize);
         let header = self.header.after(end, &dropped);
         let replies = self.replies - kept.len();
-        let mut transcript = self.model.transcript(prelude).after(replies);
+        let mut transcript = self.model.transcript(prelude).with_prior_replies(replies);
         for message in &self.opening {
             transcript.push(message);
         }
@@ -30,7 +30,7 @@ impl Context {
     /// The conversation so far behind another prelude.
     pub(super) fn behind(&self, prelude: &Prelude) -> Transcript {
         let earlier = self.replies - self.turns.len();
-        let mut transcript = self.model.transcript(prelude).after(earlier);
+        let mut transcript = self.model.transcript(prelude).with_prior_replies(earlier);
         for message in &self.opening {
             transcript.push(message);
         }

@@ -17,7 +17,7 @@ use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
 use windlass_skills::eval::{Case, cases};
-use windlass_skills::{Merged, Scope, Skill, Skills, Viewer, invoke};
+use windlass_skills::{Scope, Skill, SkillMirror, Skills, Viewer, invoke};
 use windlass_term::{Table, strip_controls};
 
 use super::setup::print;
@@ -226,7 +226,7 @@ impl Examiner<'_> {
             return Ok(Vec::new());
         }
         let merged =
-            Merged::open(directory.join("skills")).context("the skill cannot be copied")?;
+            SkillMirror::open(directory.join("skills")).context("the skill cannot be copied")?;
         let problems = merged.sync(&self.found.only(&self.skill.meta.name));
         match problems.first() {
             Some(problem) => Err(anyhow::anyhow!("{problem}").into()),

@@ -8,9 +8,9 @@ use windlass_core::id::TaskId;
 use windlass_sandbox::Sandbox;
 use windlass_term::{Table, strip_controls};
 use windlass_tools::mcp::{
-    Change, Ground, How, Listing, McpTool, PRESETS, Server, Servers, shown_name,
+    Change, How, Listing, McpHost, McpTool, PRESETS, Server, Servers, shown_name,
 };
-use windlass_tools::{News, Tool as _};
+use windlass_tools::{Notices, Tool as _};
 
 use super::setup::print;
 use crate::args::{Mcp, McpWhat};
@@ -89,8 +89,8 @@ fn test(
     std::fs::create_dir_all(&trace).map_err(anyhow::Error::from)?;
     let runtime = wiring::runtime(wiring::Load::One)?;
     let outcome = runtime.block_on(async {
-        let (ground, sandbox) = ground(surroundings, &config, workspace, root).await?;
-        let servers = Servers::new(vec![definition], &ground);
+        let (host, sandbox) = host(surroundings, &config, workspace, root).await?;
+        let servers = Servers::new(vec![definition], &host);
         let outcome = tested(&servers, pin, json).await;
         servers.close().await;
         sandbox.stop().await;
@@ -100,17 +100,17 @@ fn test(
     outcome
 }
 
-async fn ground(
+async fn host(
     surroundings: &Surroundings,
     config: &Config,
     workspace: &Path,
     root: TaskId,
-) -> Result<(Ground, Arc<dyn Sandbox>), Failure> {
+) -> Result<(McpHost, Arc<dyn Sandbox>), Failure> {
     let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
     let opened = sandbox::open(surroundings, config, &workspace, root).await;
     let opened = opened.map_err(|details| Failure::of_details(&details))?;
-    let ground = mcp::ground(surroundings, config, &workspace, &opened, News::default());
-    Ok((ground.map_err(anyhow::Error::from)?, opened))
+    let host = mcp::host(surroundings, config, &workspace, &opened, Notices::default());
+    Ok((host.map_err(anyhow::Error::from)?, opened))
 }
 
 async fn tested(servers: &Servers, pin: bool, json: bool) -> Result<u8, Failure> {
@@ -153,7 +153,7 @@ fn show(server: &Arc<Server>, listing: &Listing, json: bool) {
     let mut table = Table::new(&["TOOL", "CLASS", "ABOUT"], &[]);
     for info in &listing.tools {
         let tool = McpTool::new(Arc::clone(server), info.clone());
-        let class = tool.least().0;
+        let class = tool.min_class().0;
         if json {
             out(&json!({ "tool": tool.shown_name(), "wire": tool.name(), "class": class.to_string(),
                 "description": info.description, "parameters": info.parameters })

@@ -13,7 +13,7 @@ use windlass_core::id::TaskId;
 use windlass_core::state::TaskState;
 use windlass_core::status::StatusReason;
 use windlass_core::text::{one_line, suffix};
-use windlass_model::Live;
+use windlass_model::StreamEvent;
 use windlass_term::{Paint, Progress, TerminalStyle, markdown, numbers, strip_controls};
 
 use super::ending::Retry;
@@ -107,17 +107,18 @@ impl Screen {
             return;
         }
         match &preview.live {
-            Live::Text(more) => {
+            StreamEvent::Text(more) => {
                 self.preview += more;
                 self.preview = suffix(&self.preview, PREVIEW_BYTES).to_owned();
                 let text = strip_controls(&self.preview);
                 let words: Vec<_> = text.split_whitespace().collect();
                 self.progress.set_activity(format!("“{}", words.join(" ")));
             }
-            Live::CallStarted { name, .. } => {
+            StreamEvent::CallStarted { name, .. } => {
                 self.progress.set_activity(format!("preparing {}", strip_controls(name)));
             }
-            Live::Retrying { after, reason, .. } | Live::Waiting { after, reason, .. } => {
+            StreamEvent::Retrying { after, reason, .. }
+            | StreamEvent::Waiting { after, reason, .. } => {
                 self.preview.clear();
                 let reason = one_line(&strip_controls(reason), self.width());
                 let after = match after.as_secs() {
@@ -128,7 +129,7 @@ impl Screen {
                 self.say(&self.style.notes.yellow(&line));
                 self.progress.set_activity("waiting for the model".to_owned());
             }
-            Live::CallArguments { .. } | Live::Bytes(_) => {}
+            StreamEvent::CallArguments { .. } | StreamEvent::Bytes(_) => {}
         }
         // The next frame draws it: a fast stream must not cost one redraw per word.
     }

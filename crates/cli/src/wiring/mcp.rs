@@ -11,8 +11,8 @@ use std::sync::Arc;
 use windlass_core::id::TaskId;
 use windlass_sandbox::{Host, Sandbox};
 use windlass_skills::{Scope, Skills};
-use windlass_tools::mcp::{Definition, Ground, Servers, joined, parse_file, parse_server};
-use windlass_tools::{News, Registry};
+use windlass_tools::mcp::{Definition, McpHost, Servers, joined, parse_file, parse_server};
+use windlass_tools::{Notices, Registry};
 
 use super::{Surroundings, trust};
 use crate::config::read::MAX_FILE_BYTES;
@@ -168,13 +168,13 @@ pub fn missing(definition: &Definition, env: &BTreeMap<String, String>) -> Optio
 }
 
 /// Where servers over stdio run: in the task's sandbox, or beside us where the user says so.
-pub fn ground(
+pub fn host(
     surroundings: &Surroundings,
     config: &Config,
     workspace: &Path,
     sandbox: &Arc<dyn Sandbox>,
-    news: News,
-) -> Result<Ground, windlass_sandbox::Error> {
+    notices: Notices,
+) -> Result<McpHost, windlass_sandbox::Error> {
     let sandbox: Arc<dyn Sandbox> = match config.mcp.placement {
         Placement::Sandbox => Arc::clone(sandbox),
         Placement::Host => {
@@ -183,15 +183,15 @@ pub fn ground(
             Arc::new(Host::new(data, workspace, &env, &[])?)
         }
     };
-    Ok(Ground { sandbox, pins: pins(surroundings), news })
+    Ok(McpHost { sandbox, pins: pins(surroundings), notices })
 }
 
 /// Adds every server's tools to a task's. What cannot be had is told, and costs nothing else (WF-035).
-pub async fn equip(registry: &mut Registry, found: Found, ground: &Ground) {
+pub async fn equip(registry: &mut Registry, found: Found, host: &McpHost) {
     for notice in &found.notices {
         tracing::warn!("{notice}");
     }
-    let servers = Servers::new(found.definitions, ground);
+    let servers = Servers::new(found.definitions, host);
     let (tools, mut missing) = servers.tools().await;
     for tool in tools {
         if let Err(error) = registry.add(tool) {
@@ -200,6 +200,6 @@ pub async fn equip(registry: &mut Registry, found: Found, ground: &Ground) {
     }
     for why in missing {
         tracing::warn!("{why}");
-        ground.news.tell(why);
+        host.notices.add(why);
     }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 use windlass_agent::Trusted;
 use windlass_core::axes::Axes;
-use windlass_skills::{Invocation, Merged, Scope, Shelf, Skill, Skills, Viewer, invoke, places};
+use windlass_skills::{
+    Invocation, Scope, Skill, SkillMirror, SkillRegistry, Skills, Viewer, invoke, places,
+};
 
 use super::{Surroundings, trust};
 use crate::config::{File, Trust};
@@ -23,7 +25,7 @@ pub fn directories(surroundings: &Surroundings, workspace: &Path) -> Vec<(PathBu
 }
 
 /// The skills for work in a directory, followed while they change.
-pub fn shelf(surroundings: &Surroundings, workspace: &Path) -> io::Result<Shelf> {
+pub fn registry(surroundings: &Surroundings, workspace: &Path) -> io::Result<SkillRegistry> {
     let places = directories(surroundings, workspace);
     let all = surroundings.data.join("skills");
     forget_gone(&all);
@@ -35,9 +37,9 @@ pub fn shelf(surroundings: &Surroundings, workspace: &Path) -> io::Result<Shelf>
     }
     let key: String = key.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let root = all.join(key);
-    let merged = Merged::open(root.clone())?;
+    let mirror = SkillMirror::open(root.clone())?;
     name_project(&root, &real(workspace))?;
-    Ok(Shelf::open(places, Some(merged)).watched())
+    Ok(SkillRegistry::open(places, Some(mirror)).watched())
 }
 
 /// Names the project that a merged directory is for.

@@ -14,11 +14,11 @@ use windlass_core::guard::Thresholds;
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{ContextService, Embeddings, Model, Recorder};
-use windlass_skills::Shelf;
+use windlass_skills::SkillRegistry;
 use windlass_store::Store;
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{News, Registry, Shell, World};
+use windlass_tools::{Notices, Registry, Shell, ToolContext};
 
 use super::{Surroundings, gate, mcp, models, resident, sandbox, skills, web};
 use crate::config::types::Origin;
@@ -53,10 +53,10 @@ impl Workbench {
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
         let model = self.recorded(models::open(&config, &choice)?, task.started)?;
         let summarizer = summarizer(&config, &choice)?;
-        let shelf = skills::shelf(&self.surroundings, directory)
+        let skills = skills::registry(&self.surroundings, directory)
             .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
-        let workspace = self.workspace(directory, task, &shelf)?;
-        let shown = shelf.shown().map(Path::to_owned);
+        let workspace = self.workspace(directory, task, &skills)?;
+        let shown = skills.shown().map(Path::to_owned);
         let root = task.created.root;
         let opened =
             sandbox::open_for_task(&self.surroundings, &config, directory, root, shown).await?;
@@ -67,21 +67,20 @@ impl Workbench {
             max_timeout: config.agent.bash_max_timeout_seconds,
             shown_bytes: shown_bytes(settings.tool_output_max_tokens),
         };
-        let news = News::default();
+        let notices = Notices::default();
         let mut registry = registry(&config);
         let found =
-            mcp::found(&self.surroundings, &config, directory, &shelf.current(), Some(root));
+            mcp::found(&self.surroundings, &config, directory, &skills.current(), Some(root));
         if !found.definitions.is_empty() || !found.notices.is_empty() {
-            let ground =
-                mcp::ground(&self.surroundings, &config, directory, &sandbox, news.clone());
-            mcp::equip(&mut registry, found, &ground.map_err(|error| unequipped(&error))?).await;
+            let host = mcp::host(&self.surroundings, &config, directory, &sandbox, notices.clone());
+            mcp::equip(&mut registry, found, &host.map_err(|error| unequipped(&error))?).await;
         }
         let gate = gate::context(&self.surroundings, &config, &sandbox.footing());
         let (store, clock) = (self.store.clone(), Arc::new(Timestamp::now));
-        let world = World {
+        let world = ToolContext {
             workspace: Arc::new(workspace),
-            skills: shelf,
-            news,
+            skills,
+            notices,
             embeddings: embeddings(&config)?,
             shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits, gate)),
         };
@@ -129,7 +128,7 @@ impl Workbench {
         &self,
         directory: &Path,
         task: &TaskState,
-        shelf: &Shelf,
+        skills: &SkillRegistry,
     ) -> Result<Workspace, ErrorDetails> {
         let dir = self.store.dir();
         let unusable = |error: &dyn std::fmt::Display| {
@@ -137,7 +136,7 @@ impl Workbench {
         };
         let traces = dir.traces().join(task.created.root.to_string());
         std::fs::create_dir_all(&traces).map_err(|error| unusable(&error))?;
-        let skills = shelf.shown().map(Path::to_owned);
+        let skills = skills.shown().map(Path::to_owned);
         let places = Places { skills, trace: Some(traces), data: Some(dir.root().to_owned()) };
         let workspace = Workspace::open(directory, places).map_err(|error| unusable(&error))?;
         link_trace(directory, &dir.traces(), task);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use windlass_core::message::Finish;
 
 use crate::{
-    Fault, Live,
+    Fault, StreamEvent,
     assemble::{Assembly, Progress, Reader},
     http::classify_event,
 };
@@ -25,7 +25,7 @@ impl Reader for Events {
         &mut self,
         data: &str,
         into: &mut Assembly,
-        live: &mut (dyn FnMut(Live) + Send),
+        live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Progress, Fault> {
         let event: Event = serde_json::from_str(data).map_err(|error| Fault::Garbled {
             detail: format!("an event is no valid JSON of its kind: {error}"),
@@ -90,7 +90,7 @@ impl Events {
         index: u64,
         block: Block,
         into: &mut Assembly,
-        live: &mut (dyn FnMut(Live) + Send),
+        live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<(), Fault> {
         match block {
             Block::Text { text } => into.add_text(text, live)?,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{json, value::RawValue};
 use windlass_core::message::{Message, Prelude};
 
-use crate::{Options, Transcript, sendable};
+use crate::{Options, Transcript, sanitize};
 
 /// The tool a reply bound to a schema comes as.
 pub(crate) const SCHEMA_TOOL: &str = "reply";
@@ -53,7 +53,7 @@ pub(crate) fn push(transcript: &mut Transcript, message: &Message) {
     match message {
         Message::User { text } => push_block(transcript, &Block::text(text)),
         Message::Tool { provider_id, text, is_error, .. } => {
-            let tool_use_id = sendable::id(provider_id);
+            let tool_use_id = sanitize::id(provider_id);
             let content = (!text.is_empty()).then_some(text.as_str());
             push_block(
                 transcript,
@@ -71,9 +71,9 @@ pub(crate) fn push(transcript: &mut Transcript, message: &Message) {
                 blocks.push(Block::text(text));
             }
             blocks.extend(calls.iter().map(|call| Block::ToolUse {
-                id: sendable::id(&call.provider_id),
-                name: sendable::name(&call.name),
-                input: raw(&sendable::arguments(&call.arguments)),
+                id: sanitize::id(&call.provider_id),
+                name: sanitize::name(&call.name),
+                input: raw(&sanitize::arguments(&call.arguments)),
             }));
             write(&mut transcript.messages, &Turn { role: "assistant", content: blocks });
         }
@@ -150,7 +150,7 @@ fn extend_with_schema(body: &mut Vec<u8>, prelude: &[u8], schema: &serde_json::V
 }
 
 fn raw(json: &str) -> Box<RawValue> {
-    RawValue::from_string(json.trim().to_owned()).expect("`sendable::arguments` gives valid JSON")
+    RawValue::from_string(json.trim().to_owned()).expect("`sanitize::arguments` gives valid JSON")
 }
 
 fn write(bytes: &mut Vec<u8>, value: &impl Serialize) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use windlass_core::message::{Finish, Usage};
 
 use crate::{
-    Fault, Live,
+    Fault, StreamEvent,
     assemble::{Assembly, Progress, Reader},
     http::classify_event,
 };
@@ -24,7 +24,7 @@ impl Reader for Chunks {
         &mut self,
         data: &str,
         into: &mut Assembly,
-        live: &mut (dyn FnMut(Live) + Send),
+        live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Progress, Fault> {
         if data.trim() == "[DONE]" {
             return Ok(Progress::Done);
@@ -62,7 +62,7 @@ impl Chunks {
         &mut self,
         delta: CallDelta,
         into: &mut Assembly,
-        live: &mut (dyn FnMut(Live) + Send),
+        live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<(), Fault> {
         let function = delta.function.unwrap_or_default();
         let id = delta.id.unwrap_or_default();

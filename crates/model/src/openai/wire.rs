@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 use windlass_core::message::{Message, Prelude};
 
-use crate::{Options, Transcript, sendable};
+use crate::{Options, Transcript, sanitize};
 
 /// Writes what an epoch begins with: the tools, and the system prompt as first message.
 pub(crate) fn begin(transcript: &mut Transcript, prelude: &Prelude) {
@@ -43,8 +43,8 @@ pub(crate) fn push(transcript: &mut Transcript, message: &Message) {
                     id: &call.provider_id,
                     kind: "function",
                     function: Function {
-                        name: sendable::name(&call.name),
-                        arguments: sendable::arguments(&call.arguments),
+                        name: sanitize::name(&call.name),
+                        arguments: sanitize::arguments(&call.arguments),
                     },
                 })
                 .collect();

@@ -6,8 +6,8 @@ use windlass_core::message::Prelude;
 
 use super::{Rule, RuleAnswer, Script, Scripted};
 use crate::{
-    BoxFuture, Call, Error, Fault, Live, Model, ModelName, Options, Reply, Transcript,
-    assemble::identify, transcript::Wire,
+    BoxFuture, Call, Dialect, Error, Fault, Model, ModelName, Options, Reply, StreamEvent,
+    Transcript, assemble::identify,
 };
 
 /// A conversation a script can answer.
@@ -120,14 +120,14 @@ impl Model for ScriptModel {
     }
 
     fn transcript(&self, prelude: &Prelude) -> Transcript {
-        Transcript::new(Wire::OpenAi, prelude)
+        Transcript::new(Dialect::OpenAi, prelude)
     }
 
     fn reply<'a>(
         &'a self,
         transcript: &'a Transcript,
         _options: &'a Options,
-        live: &'a mut (dyn FnMut(Live) + Send),
+        live: &'a mut (dyn FnMut(StreamEvent) + Send),
     ) -> BoxFuture<'a, Result<Reply, Error>> {
         Box::pin(async move {
             let scripted = self.script.answer(transcript).map_err(|detail| Error {
@@ -162,12 +162,12 @@ impl Model for ScriptModel {
 }
 
 /// Previews a reply as a stream would.
-fn show(text: &str, calls: &[Call], live: &mut (dyn FnMut(Live) + Send)) {
+fn show(text: &str, calls: &[Call], live: &mut (dyn FnMut(StreamEvent) + Send)) {
     for word in text.split_inclusive(' ') {
-        live(Live::Text(word.to_owned()));
+        live(StreamEvent::Text(word.to_owned()));
     }
     for (index, call) in calls.iter().enumerate() {
-        live(Live::CallStarted { index, name: call.name.clone() });
-        live(Live::CallArguments { index, delta: call.arguments.clone() });
+        live(StreamEvent::CallStarted { index, name: call.name.clone() });
+        live(StreamEvent::CallArguments { index, delta: call.arguments.clone() });
     }
 }

@@ -1,7 +1,7 @@
 //! Conversations that go well, in both dialects.
 
 use windlass_core::message::{Finish, Message, Usage};
-use windlass_model::{Dialect, Live, Model};
+use windlass_model::{Dialect, Model, StreamEvent};
 use windlass_testkit::{Answer, ModelServer};
 
 use crate::support::{ask, begun, hello, message, model, result};
@@ -80,11 +80,11 @@ async fn parts_of_a_reply_are_shown_as_they_come() {
     let reply = reply.unwrap();
     let shown: String = seen
         .iter()
-        .filter_map(|live| if let Live::Text(t) = live { Some(&**t) } else { None })
+        .filter_map(|live| if let StreamEvent::Text(t) = live { Some(&**t) } else { None })
         .collect();
     assert_eq!(shown, reply.text);
-    assert!(seen.contains(&Live::CallStarted { index: 0, name: "bash".to_owned() }));
-    assert!(seen.iter().any(|live| matches!(live, Live::Bytes(bytes) if *bytes > 100)));
+    assert!(seen.contains(&StreamEvent::CallStarted { index: 0, name: "bash".to_owned() }));
+    assert!(seen.iter().any(|live| matches!(live, StreamEvent::Bytes(bytes) if *bytes > 100)));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use windlass_core::message::Message;
 use windlass_model::{
-    Category, Dialect, Fault, Live, Model, ModelName, Models, Recorder, Reply, Settings,
+    Category, Dialect, Fault, Model, ModelName, Models, Recorder, Reply, Settings, StreamEvent,
 };
 use windlass_testkit::{Answer, ModelServer};
 
@@ -57,10 +57,10 @@ async fn a_script_answers_by_the_replies_so_far_so_a_resumed_task_goes_on() {
     transcript.push(&result(&replies[0].calls[0], "result of bash"));
     let (reply, seen) = ask(&*again, &transcript).await;
     assert_eq!(reply.unwrap(), replies[1]);
-    assert_eq!(seen, [Live::Text("done".to_owned())]);
+    assert_eq!(seen, [StreamEvent::Text("done".to_owned())]);
 
     // An epoch that began with a summary of that one reply.
-    let mut later = again.transcript(&prelude()).after(1);
+    let mut later = again.transcript(&prelude()).with_prior_replies(1);
     later.push(&Message::user("summary: result of bash"));
     assert_eq!(ask(&*again, &later).await.0.unwrap().text, "done");
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use windlass_core::message::Finish;
-use windlass_model::{Dialect, Fault, Live, MAX_CALLS, MAX_REPLY_BYTES, Models, Retry, Settings};
+use windlass_model::{
+    Dialect, Fault, MAX_CALLS, MAX_REPLY_BYTES, Models, Retry, Settings, StreamEvent,
+};
 use windlass_testkit::{Answer, Gate, ModelServer};
 
 use crate::support::{ask, begun, hello, model, settings};
@@ -40,7 +42,8 @@ async fn a_stream_that_breaks_off_is_asked_for_again() {
         let model = model(dialect, &server);
         let (whole, seen) = ask(&*model, &begun(&*model, "go")).await;
         assert_eq!(whole.unwrap().text, "one two three ünïcödé ✓");
-        let retries = seen.iter().filter(|live| matches!(live, Live::Retrying { .. })).count();
+        let retries =
+            seen.iter().filter(|live| matches!(live, StreamEvent::Retrying { .. })).count();
         assert_eq!((retries, server.request_count()), (3, 4));
 
         server.answer_with(move |_| Some(ends[3].clone()));

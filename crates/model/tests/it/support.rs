@@ -7,7 +7,8 @@ use windlass_core::{
     message::{Message, Prelude, ToolRequest, ToolSpec},
 };
 use windlass_model::{
-    Dialect, Error, Live, Model, Models, Options, Provider, Reply, Retry, Settings, Transcript,
+    Dialect, Error, Model, Models, Options, Provider, Reply, Retry, Settings, StreamEvent,
+    Transcript,
 };
 use windlass_testkit::ModelServer;
 
@@ -78,7 +79,10 @@ pub fn result(call: &windlass_model::Call, text: &str) -> Message {
 }
 
 /// Asks once and keeps what happened on the way.
-pub async fn ask(model: &dyn Model, transcript: &Transcript) -> (Result<Reply, Error>, Vec<Live>) {
+pub async fn ask(
+    model: &dyn Model,
+    transcript: &Transcript,
+) -> (Result<Reply, Error>, Vec<StreamEvent>) {
     let mut seen = Vec::new();
     let options = Options::default();
     let reply = model.reply(transcript, &options, &mut |live| seen.push(live)).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use windlass_model::{Dialect, Fault, Live, Models, Retry, Settings};
+use windlass_model::{Dialect, Fault, Models, Retry, Settings, StreamEvent};
 use windlass_testkit::{Answer, ModelServer};
 
 use crate::support::{ask, begun, hello, model, settings};
@@ -11,9 +11,9 @@ fn busy() -> Answer {
     Answer::error_of(429, "rate_limit_error", "rate_limit_exceeded", "slow down")
 }
 
-fn retrying(attempt: u32, live: &Live) -> Duration {
+fn retrying(attempt: u32, live: &StreamEvent) -> Duration {
     match live {
-        Live::Retrying { attempt: a, after, reason } => {
+        StreamEvent::Retrying { attempt: a, after, reason } => {
             assert_eq!((*a, reason.as_str()), (attempt, "rate limited: slow down"));
             *after
         }
@@ -54,7 +54,7 @@ async fn a_server_that_says_how_long_is_obeyed() {
         let (reply, seen) = ask(&*model, &begun(&*model, "go")).await;
         reply.unwrap();
         let reason = "rate limited: slow down".to_owned();
-        assert_eq!(seen[0], Live::Waiting { attempt: 1, after: wait, reason });
+        assert_eq!(seen[0], StreamEvent::Waiting { attempt: 1, after: wait, reason });
     }
 }
 

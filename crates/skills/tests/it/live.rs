@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use windlass_skills::{Merged, Shelf, Skills, places};
+use windlass_skills::{SkillMirror, SkillRegistry, Skills, places};
 
 /// How long a test may wait for anything before it is a failure.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A home, a project, and a shelf over both that is watched.
 struct Desk {
-    shelf: Shelf,
+    shelf: SkillRegistry,
     room: TempDir,
 }
 
@@ -34,10 +34,10 @@ impl Desk {
         fs::create_dir_all(&home).unwrap();
         fs::create_dir_all(&project).unwrap();
         prepare(room.path());
-        let merged = Merged::open(room.path().join("merged")).unwrap();
+        let merged = SkillMirror::open(room.path().join("merged")).unwrap();
         // Without the image's own, which this machine may have.
         let places = places(Some(&home), &project).split_off(1);
-        let shelf = Shelf::open(places, Some(merged)).watched();
+        let shelf = SkillRegistry::open(places, Some(merged)).watched();
         Self { shelf, room }
     }
 
@@ -263,14 +263,14 @@ fn a_projects_files_cannot_be_swapped_for_links_to_outside_while_they_are_copied
     let scripts = desk.path("project/.windlass/skills/x/scripts");
     fs::rename(&scripts, desk.path("project/away")).unwrap();
     symlink(desk.path("secrets"), &scripts).unwrap();
-    let merged = Merged::open(desk.path("other")).unwrap();
+    let merged = SkillMirror::open(desk.path("other")).unwrap();
     merged.sync(&skills);
     assert!(!merged.shown().join("x/scripts/run.sh").exists(), "nothing from outside");
     let folder = desk.path("project/.windlass/skills/x");
     fs::rename(&folder, desk.path("project/gone")).unwrap();
     put(&desk.path("secrets/scripts/run.sh"), "outside");
     symlink(desk.path("secrets"), &folder).unwrap();
-    let merged = Merged::open(desk.path("third")).unwrap();
+    let merged = SkillMirror::open(desk.path("third")).unwrap();
     assert_eq!(merged.sync(&skills).len(), 1);
     assert!(!merged.shown().join("x").exists());
 }

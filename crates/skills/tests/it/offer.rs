@@ -1,7 +1,9 @@
 //! Who is offered which skill, and how a person calls for one.
 
 use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
-use windlass_skills::{InvocationError, Scope, Skills, Viewer, followed, fork, invoke, news};
+use windlass_skills::{
+    InvocationError, Scope, Skills, Viewer, change_notice, followed, fork, invoke,
+};
 
 use crate::{load, put};
 
@@ -101,8 +103,8 @@ fn arguments_are_filled_in_within_bounds() {
 fn a_running_agent_hears_what_is_new_changed_and_gone_and_only_that() {
     let (directory, before) = skills();
     let viewer = viewer(PermissionProfile::Restricted, WorkMode::Build);
-    let told = before.told(viewer);
-    assert!(news(&told, &before, viewer).is_none());
+    let told = before.versions(viewer);
+    assert!(change_notice(&told, &before, viewer).is_none());
     put(&directory, "s/anyone.md", "---\ndescription: Another\n---\nDo it well.\n");
     put(&directory, "s/fresh.md", "---\ndescription: Fresh\n---\nx\n");
     put(
@@ -112,7 +114,7 @@ fn a_running_agent_hears_what_is_new_changed_and_gone_and_only_that() {
     );
     std::fs::remove_file(directory.path().join("s/narrow.md")).unwrap();
     let after = load(&directory, &[("s", Scope::User)]);
-    let (text, now) = news(&told, &after, viewer).unwrap();
+    let (text, now) = change_notice(&told, &after, viewer).unwrap();
     insta::assert_snapshot!(text, @r"
     The skills have changed.
     - changed: `anyone`: Another (if you have read it, read it again)
@@ -120,7 +122,7 @@ fn a_running_agent_hears_what_is_new_changed_and_gone_and_only_that() {
     - gone: `narrow`
     Read one with `read_skill` when it fits what you are doing.
     ");
-    assert!(news(&now, &after, viewer).is_none());
+    assert!(change_notice(&now, &after, viewer).is_none());
 }
 
 /// AX-032, AX-034

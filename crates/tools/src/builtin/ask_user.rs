@@ -6,7 +6,7 @@ use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 
 use super::{Builtin, act};
-use crate::tool::{Call, Category, Kind, Prepared, World};
+use crate::tool::{Call, Category, Kind, Prepared, ToolContext};
 
 pub(super) struct AskUser;
 
@@ -28,10 +28,10 @@ impl Builtin for AskUser {
     const NAME: &'static str = "ask_user";
     const DESCRIPTION: &'static str = include_str!("descriptions/ask_user.md");
     const CATEGORY: Category = Category::Communication;
-    const LEAST: (Class, Risk) = (Class::Note, Risk::Low);
+    const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);
     const KIND: Kind = Kind::Loop;
 
-    fn prepare(_world: World, call: Call, _given: Asked) -> Result<Prepared, Outcome> {
+    fn prepare(_world: ToolContext, call: Call, _given: Asked) -> Result<Prepared, Outcome> {
         Ok(Prepared {
             analysis: None,
             assessment: Assessment::of(Class::Note, "asks the user"),

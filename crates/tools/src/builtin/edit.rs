@@ -8,8 +8,8 @@ use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::text::prefix;
 
 use super::rewrite::Rewrite;
-use super::{Builtin, counted, failed};
-use crate::tool::{Call, Category, Prepared, World};
+use super::{Builtin, counted, path_error};
+use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{Current, Purpose, content_hash};
 
 /// The largest file that is edited; larger ones are data, not text someone edits.
@@ -42,12 +42,12 @@ impl Builtin for Edit {
     const NAME: &'static str = "edit";
     const DESCRIPTION: &'static str = include_str!("descriptions/edit.md");
     const CATEGORY: Category = Category::FileSystem;
-    const LEAST: (Class, Risk) = (Class::Edit, Risk::Low);
+    const MIN_CLASS: (Class, Risk) = (Class::Edit, Risk::Low);
 
-    fn prepare(world: World, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let workspace = world.workspace;
-        let path = workspace.look(&given.path, Purpose::Agent).map_err(failed)?.path;
-        let bytes = workspace.read_all(&given.path, MAX_EDITED_BYTES).map_err(failed)?;
+    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        let workspace = context.workspace;
+        let path = workspace.look(&given.path, Purpose::Agent).map_err(path_error)?.path;
+        let bytes = workspace.read_all(&given.path, MAX_EDITED_BYTES).map_err(path_error)?;
         let before = content_hash(&bytes);
         refuse_unseen(&path, call.facts.known_files.get(&path), &before)?;
         let old = String::from_utf8(bytes).map_err(|_| {

@@ -8,8 +8,8 @@ use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 
-use super::{Builtin, counted, failed, looks, scanning, unseen};
-use crate::tool::{Call, Category, Prepared, World};
+use super::{Builtin, counted, path_error, read_only, scanning, unseen};
+use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{Shown, Stop, Workspace};
 
 /// Paths in one result: a screenful for a model, and a reason to narrow the pattern.
@@ -38,13 +38,13 @@ impl Builtin for Glob {
     const NAME: &'static str = "glob";
     const DESCRIPTION: &'static str = include_str!("descriptions/glob.md");
     const CATEGORY: Category = Category::FileSystem;
-    const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
+    const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
-    fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let matcher = matcher(&given.pattern)?;
         let reason = format!("lists files that match `{}`", given.pattern);
-        let act = scanning(move |stop| list(&world.workspace, &given, &matcher, stop));
-        Ok(looks(reason, act))
+        let act = scanning(move |stop| list(&context.workspace, &given, &matcher, stop));
+        Ok(read_only(reason, act))
     }
 }
 
@@ -86,7 +86,7 @@ fn list(workspace: &Workspace, given: &Arguments, matcher: &GlobMatcher, stop: &
     });
     let scanned = match scanned {
         Ok(scanned) => scanned,
-        Err(error) => return failed(error),
+        Err(error) => return path_error(error),
     };
     let mut text = match total {
         0 => format!("No file matches `{}`.", given.pattern),

@@ -17,9 +17,9 @@ use windlass_core::policy::{Class, Risk};
 use windlass_core::text::prefix;
 
 use super::glob::matcher;
-use super::{Builtin, counted, failed, looks, scanning, unseen};
+use super::{Builtin, counted, path_error, read_only, scanning, unseen};
 use crate::output::readable;
-use crate::tool::{Call, Category, Prepared, World};
+use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{Entry, Shown, Stop, Workspace};
 
 /// Matches shown where no limit is asked for.
@@ -80,16 +80,16 @@ impl Builtin for Grep {
     const NAME: &'static str = "grep";
     const DESCRIPTION: &'static str = include_str!("descriptions/grep.md");
     const CATEGORY: Category = Category::FileSystem;
-    const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
+    const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
-    fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(tools: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let regex = regex(&given)?;
         let files = given.glob.as_deref().map(matcher).transpose()?;
         let reason = format!("searches files for `{}`", given.pattern);
         let act = scanning(move |stop| {
-            Search::new(&given, regex, files).run(&world.workspace, &given, stop)
+            Search::new(&given, regex, files).run(&tools.workspace, &given, stop)
         });
-        Ok(looks(reason, act))
+        Ok(read_only(reason, act))
     }
 }
 
@@ -163,7 +163,7 @@ impl Search {
         let scanned = workspace.scan(start, shown, stop, &mut |entry| self.file(entry));
         let scanned = match scanned {
             Ok(scanned) => scanned,
-            Err(error) => return failed(error),
+            Err(error) => return path_error(error),
         };
         let mut text = self.text;
         if self.matching_files == 0 {

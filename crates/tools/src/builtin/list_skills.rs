@@ -7,8 +7,8 @@ use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 
-use super::{Builtin, act, looks};
-use crate::tool::{Call, Category, Prepared, World};
+use super::{Builtin, act, read_only};
+use crate::tool::{Call, Category, Prepared, ToolContext};
 
 pub(super) struct ListSkills;
 
@@ -21,17 +21,17 @@ impl Builtin for ListSkills {
     const NAME: &'static str = "list_skills";
     const DESCRIPTION: &'static str = include_str!("descriptions/list_skills.md");
     const CATEGORY: Category = Category::Skills;
-    const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
+    const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
-    fn prepare(world: World, call: Call, _given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(context: ToolContext, call: Call, _given: Arguments) -> Result<Prepared, Outcome> {
         let act = act(move || {
             let mut text = String::new();
-            for skill in world.skills.current().offered(call.facts.viewer) {
+            for skill in context.skills.current().offered(call.facts.viewer) {
                 let _ = writeln!(text, "- {}: {}", skill.meta.name, skill.meta.description);
             }
             let none = "There are no skills.".to_owned();
             Outcome::ok(if text.is_empty() { none } else { text })
         });
-        Ok(looks("lists the skills".to_owned(), act))
+        Ok(read_only("lists the skills".to_owned(), act))
     }
 }

@@ -34,7 +34,7 @@ use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 
 use crate::schema;
-use crate::tool::{Act, Call, Category, Kind, Prepared, Tool, World};
+use crate::tool::{Act, Call, Category, Kind, Prepared, Tool, ToolContext};
 use crate::workspace::{self, Scanned, Stop};
 
 /// All of them, in the order the model is shown them.
@@ -69,10 +69,14 @@ trait Builtin: Send + Sync + 'static {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
     const CATEGORY: Category;
-    const LEAST: (Class, Risk);
+    const MIN_CLASS: (Class, Risk);
     const KIND: Kind = Kind::Plain;
 
-    fn prepare(world: World, call: Call, given: Self::Arguments) -> Result<Prepared, Outcome>;
+    fn prepare(
+        context: ToolContext,
+        call: Call,
+        given: Self::Arguments,
+    ) -> Result<Prepared, Outcome>;
 }
 
 impl<B: Builtin> Tool for B {
@@ -92,21 +96,25 @@ impl<B: Builtin> Tool for B {
         B::CATEGORY
     }
 
-    fn least(&self) -> (Class, Risk) {
-        B::LEAST
+    fn min_class(&self) -> (Class, Risk) {
+        B::MIN_CLASS
     }
 
     fn kind(&self) -> Kind {
         B::KIND
     }
 
-    fn prepare(&self, world: &World, mut call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let world = world.clone();
+    fn prepare(
+        &self,
+        context: &ToolContext,
+        mut call: Call,
+    ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
+        let context = context.clone();
         Box::pin(blocking(move || {
             let given = serde_json::from_value(call.arguments.take()).map_err(|error| {
                 Outcome::error(format!("The arguments of `{}` do not fit: {error}", B::NAME))
             })?;
-            B::prepare(world, call, given)
+            B::prepare(context, call, given)
         }))
     }
 }
@@ -146,7 +154,7 @@ fn scanning(work: impl FnOnce(&Stop) -> Outcome + Send + 'static) -> Act {
 }
 
 /// A call that only looks.
-fn looks(reason: String, act: Act) -> Prepared {
+fn read_only(reason: String, act: Act) -> Prepared {
     Prepared::new(Assessment::of(Class::Read, reason), Recovery::Rerun, act)
 }
 
@@ -168,7 +176,7 @@ fn unseen(scanned: Scanned) -> String {
 }
 
 /// What the model reads about a path that cannot be used, and what to do about it where that is clear.
-fn failed(error: workspace::Error) -> Outcome {
+fn path_error(error: workspace::Error) -> Outcome {
     let hint = match &error {
         workspace::Error::NotFound { .. } => " Use glob to find the file.",
         workspace::Error::IsDirectory { .. } => " Use glob to list the files in it.",

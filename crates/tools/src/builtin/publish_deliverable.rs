@@ -8,8 +8,8 @@ use windlass_core::command::{Deliverable, DeliverableType, INLINE_DELIVERABLE_BY
 use windlass_core::outcome::{Fact, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 
-use super::{Builtin, act, counted, failed};
-use crate::tool::{Call, Category, Prepared, World};
+use super::{Builtin, act, counted, path_error};
+use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{Error, Opened, Place, Workspace};
 
 pub(super) struct PublishDeliverable;
@@ -38,16 +38,16 @@ impl Builtin for PublishDeliverable {
     const NAME: &'static str = "publish_deliverable";
     const DESCRIPTION: &'static str = include_str!("descriptions/publish_deliverable.md");
     const CATEGORY: Category = Category::Output;
-    const LEAST: (Class, Risk) = (Class::Note, Risk::Low);
+    const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);
 
-    fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         // What cannot be published is said before anything is decided.
-        open(&world.workspace, &given.filepath)?;
+        open(&context.workspace, &given.filepath)?;
         Ok(Prepared {
             analysis: None,
             assessment: Assessment::of(Class::Note, format!("publishes `{}`", given.filepath)),
             recovery: Recovery::Rerun,
-            act: act(move || publish(&world.workspace, given)),
+            act: act(move || publish(&context.workspace, given)),
         })
     }
 }
@@ -55,11 +55,11 @@ impl Builtin for PublishDeliverable {
 fn open(workspace: &Workspace, path: &str) -> Result<Opened, Outcome> {
     match workspace.read(path) {
         Ok(opened) if opened.place == Place::Workspace => Ok(opened),
-        Ok(_) => Err(failed(Error::Outside { path: path.to_owned() })),
+        Ok(_) => Err(path_error(Error::Outside { path: path.to_owned() })),
         Err(error @ Error::NotFound { .. }) => {
             Err(Outcome::failure(format!("{error}. Write the file first, then publish it.")))
         }
-        Err(error) => Err(failed(error)),
+        Err(error) => Err(path_error(error)),
     }
 }
 
@@ -73,7 +73,7 @@ fn publish(workspace: &Workspace, given: Arguments) -> Outcome {
     if size <= INLINE_DELIVERABLE_BYTES
         && let Err(source) = file.take(INLINE_DELIVERABLE_BYTES + 1).read_to_end(&mut bytes)
     {
-        return failed(Error::Io { path, source });
+        return path_error(Error::Io { path, source });
     }
     // It may have grown since; what is inline is whole or not there.
     let size = size.max(bytes.len() as u64);

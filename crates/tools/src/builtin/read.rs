@@ -8,9 +8,9 @@ use sha2::{Digest as _, Sha256};
 use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::policy::{Class, Risk};
 
-use super::{Builtin, act, failed, looks};
+use super::{Builtin, act, path_error, read_only};
 use crate::output::readable;
-use crate::tool::{Call, Category, Prepared, World};
+use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Place, Workspace, hex};
 
 /// Lines shown where no limit is asked for.
@@ -42,18 +42,18 @@ impl Builtin for Read {
     const NAME: &'static str = "read";
     const DESCRIPTION: &'static str = include_str!("descriptions/read.md");
     const CATEGORY: Category = Category::FileSystem;
-    const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
+    const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
-    fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let reason = format!("reads `{}`", given.path);
-        Ok(looks(reason, act(move || read(&world.workspace, &given))))
+        Ok(read_only(reason, act(move || read(&context.workspace, &given))))
     }
 }
 
 fn read(workspace: &Workspace, given: &Arguments) -> Outcome {
     let opened = match workspace.read(&given.path) {
         Ok(opened) => opened,
-        Err(error) => return failed(error),
+        Err(error) => return path_error(error),
     };
     if opened.size > MAX_HASHED_BYTES {
         return Outcome::failure(format!(
@@ -76,7 +76,7 @@ fn read(workspace: &Workspace, given: &Arguments) -> Outcome {
                 outcome
             }
         }
-        Err(source) => failed(workspace::Error::Io { path, source }),
+        Err(source) => path_error(workspace::Error::Io { path, source }),
     }
 }
 

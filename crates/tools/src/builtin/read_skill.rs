@@ -6,9 +6,9 @@ use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::policy::{Class, Risk};
 use windlass_skills::{Context, Skill, Skills};
 
-use super::{Builtin, act, looks};
+use super::{Builtin, act, read_only};
 use crate::output::neutralize;
-use crate::tool::{Call, Category, Facts, Prepared, World};
+use crate::tool::{Call, Category, Facts, Prepared, ToolContext};
 
 /// How many other files of a skill are named; the rest can be listed.
 const MAX_NAMED: usize = 50;
@@ -27,11 +27,14 @@ impl Builtin for ReadSkill {
     const NAME: &'static str = "read_skill";
     const DESCRIPTION: &'static str = include_str!("descriptions/read_skill.md");
     const CATEGORY: Category = Category::Skills;
-    const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
+    const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
-    fn prepare(world: World, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let reason = format!("reads skill `{}`", given.name);
-        Ok(looks(reason, act(move || read(&world.skills.current(), &given.name, &call.facts))))
+        Ok(read_only(
+            reason,
+            act(move || read(&context.skills.current(), &given.name, &call.facts)),
+        ))
     }
 }
 

@@ -7,7 +7,7 @@ use windlass_core::id::CallId;
 use windlass_core::outcome::{Fact, FileChange, Outcome, Recovery};
 use windlass_core::policy::Assessment;
 
-use super::{act, failed};
+use super::{act, path_error};
 use crate::tool::Prepared;
 use crate::workspace::{Current, Purpose, Replacement, Workspace, content_hash};
 
@@ -41,7 +41,7 @@ impl Rewrite {
         let act = act(move || {
             let (path, before) = (path.as_str(), before.as_deref());
             let new = Replacement { call, path, before, content: &content, purpose };
-            workspace.replace(new).map_or_else(failed, |()| outcome)
+            workspace.replace(new).map_or_else(path_error, |()| outcome)
         });
         Prepared::new(assessment, recovery, act)
     }

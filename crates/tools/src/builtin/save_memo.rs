@@ -6,8 +6,8 @@ use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
 
 use super::rewrite::Rewrite;
-use super::{Builtin, counted, failed};
-use crate::tool::{Call, Category, Prepared, World};
+use super::{Builtin, counted, path_error};
+use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{MEMO_DIRECTORY, Purpose, content_hash};
 
 /// The largest memo; a note that is longer belongs into a file of its own.
@@ -32,12 +32,12 @@ impl Builtin for SaveMemo {
     const NAME: &'static str = "save_memo";
     const DESCRIPTION: &'static str = include_str!("descriptions/save_memo.md");
     const CATEGORY: Category = Category::ContextEngineering;
-    const LEAST: (Class, Risk) = (Class::Note, Risk::Low);
+    const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);
 
-    fn prepare(world: World, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let workspace = world.workspace;
+    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        let workspace = context.workspace;
         let asked = memo_path(&given.filename);
-        let mut current = workspace.look(&asked, Purpose::Agent).map_err(failed)?;
+        let mut current = workspace.look(&asked, Purpose::Agent).map_err(path_error)?;
         if !current.path.starts_with(&format!("{MEMO_DIRECTORY}/")) {
             return Err(Outcome::failure(format!(
                 "`{}` is not under {MEMO_DIRECTORY}/. Give a plain name such as findings.md.",
@@ -47,7 +47,7 @@ impl Builtin for SaveMemo {
         let append = given.append.unwrap_or(false);
         let mut content = Vec::new();
         if append && current.hash.is_some() {
-            content = workspace.read_all(&asked, MAX_MEMO_BYTES).map_err(failed)?;
+            content = workspace.read_all(&asked, MAX_MEMO_BYTES).map_err(path_error)?;
             // What was read may be newer than what was looked at.
             current.hash = Some(content_hash(&content));
         }

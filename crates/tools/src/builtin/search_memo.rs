@@ -12,9 +12,9 @@ use windlass_model::Embeddings;
 
 use super::ranking::{Passage, fused, nearest, passages, rank};
 use super::save_memo::MAX_MEMO_BYTES;
-use super::{Builtin, blocking, counted, failed, looks, scanning, unseen};
+use super::{Builtin, blocking, counted, path_error, read_only, scanning, unseen};
 use crate::output::readable;
-use crate::tool::{Act, Call, Category, Prepared, World};
+use crate::tool::{Act, Call, Category, Prepared, ToolContext};
 use crate::workspace::{Error, MEMO_DIRECTORY, Scanned, Shown, Stop, Workspace, read_bounded};
 
 /// Passages in one result.
@@ -43,25 +43,25 @@ impl Builtin for SearchMemo {
     const NAME: &'static str = "search_memo";
     const DESCRIPTION: &'static str = include_str!("descriptions/search_memo.md");
     const CATEGORY: Category = Category::ContextEngineering;
-    const LEAST: (Class, Risk) = (Class::Read, Risk::Low);
+    const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
-    fn prepare(world: World, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let act: Act = match world.embeddings.clone() {
-            None => scanning(move |stop| match gather(&world.workspace, stop) {
+    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        let act: Act = match context.embeddings.clone() {
+            None => scanning(move |stop| match gather(&context.workspace, stop) {
                 Ok(notes) => found(&notes, &given.query, rank(&notes.passages, &given.query)),
                 Err(outcome) => outcome,
             }),
             Some(embeddings) => Box::new(move || {
-                Box::pin(async move { by_meaning_too(world, embeddings, given.query).await })
+                Box::pin(async move { by_meaning_too(context, embeddings, given.query).await })
             }),
         };
-        Ok(looks("searches the memos".to_owned(), act))
+        Ok(read_only("searches the memos".to_owned(), act))
     }
 }
 
 /// Words and meaning together: a passage that either finds first comes first (O-20).
-async fn by_meaning_too(world: World, embeddings: Embeddings, query: String) -> Outcome {
-    let gathered = blocking(move || gather(&world.workspace, &Stop::default())).await;
+async fn by_meaning_too(context: ToolContext, embeddings: Embeddings, query: String) -> Outcome {
+    let gathered = blocking(move || gather(&context.workspace, &Stop::default())).await;
     let notes = match gathered {
         Ok(notes) => notes,
         Err(outcome) => return outcome,
@@ -107,7 +107,7 @@ fn gather(workspace: &Workspace, stop: &Stop) -> Result<Notes, Outcome> {
     let scanned = match scanned {
         Ok(scanned) => scanned,
         Err(Error::NotFound { .. }) => Scanned::default(),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(path_error(error)),
     };
     Ok(Notes { passages: all, names, bytes, scanned })
 }

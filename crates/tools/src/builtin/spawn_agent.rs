@@ -6,8 +6,8 @@ use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::text::one_line;
 
-use super::{Builtin, act, failed};
-use crate::tool::{Call, Category, Kind, Prepared, World};
+use super::{Builtin, act, path_error};
+use crate::tool::{Call, Category, Kind, Prepared, ToolContext};
 use crate::workspace::Purpose;
 
 /// The longest that a sub-agent may be given.
@@ -36,10 +36,10 @@ impl Builtin for SpawnAgent {
     const NAME: &'static str = "spawn_agent";
     const DESCRIPTION: &'static str = include_str!("descriptions/spawn_agent.md");
     const CATEGORY: Category = Category::Orchestration;
-    const LEAST: (Class, Risk) = (Class::Delegate, Risk::Medium);
+    const MIN_CLASS: (Class, Risk) = (Class::Delegate, Risk::Medium);
     const KIND: Kind = Kind::Loop;
 
-    fn prepare(world: World, call: Call, given: Spawned) -> Result<Prepared, Outcome> {
+    fn prepare(context: ToolContext, call: Call, given: Spawned) -> Result<Prepared, Outcome> {
         if given.timeout_seconds.is_some_and(|seconds| seconds > MAX_TIMEOUT_SECONDS) {
             return Err(Outcome::failure(format!(
                 "a sub-agent gets at most {MAX_TIMEOUT_SECONDS} seconds."
@@ -49,7 +49,7 @@ impl Builtin for SpawnAgent {
         let assessment = match &given.write_output_to {
             None => Assessment::of(Class::Delegate, format!("starts a sub-agent: {what}")),
             Some(path) => {
-                let current = world.workspace.look(path, Purpose::Agent).map_err(failed)?;
+                let current = context.workspace.look(path, Purpose::Agent).map_err(path_error)?;
                 let (path, known) = (&current.path, call.facts.known_files.get(&current.path));
                 let (class, verb) = match &current.hash {
                     Some(now) if known != Some(now) => (Class::Opaque, "replaces unread"),

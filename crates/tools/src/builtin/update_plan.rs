@@ -7,8 +7,8 @@ use windlass_core::plan::{Step, StepStatus, WorkingPlan};
 use windlass_core::policy::{Assessment, Class, Risk};
 
 use super::rewrite::Rewrite;
-use super::{Builtin, failed};
-use crate::tool::{Call, Category, Prepared, World};
+use super::{Builtin, path_error};
+use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{PLAN_FILE, Purpose};
 
 pub(super) struct UpdatePlan;
@@ -61,12 +61,12 @@ impl Builtin for UpdatePlan {
     const NAME: &'static str = "update_plan";
     const DESCRIPTION: &'static str = include_str!("descriptions/update_plan.md");
     const CATEGORY: Category = Category::ContextEngineering;
-    const LEAST: (Class, Risk) = (Class::Note, Risk::Low);
+    const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);
 
-    fn prepare(world: World, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let plan = WorkingPlan::from(given);
         // A link in its place that leads elsewhere is refused here: a note must not become an edit.
-        let current = world.workspace.look(PLAN_FILE, Purpose::Plan).map_err(failed)?;
+        let current = context.workspace.look(PLAN_FILE, Purpose::Plan).map_err(path_error)?;
         let rewrite = Rewrite {
             current,
             content: plan.markdown().into_bytes(),
@@ -76,6 +76,6 @@ impl Builtin for UpdatePlan {
             diff: None,
             fact: Some(Fact::Plan(plan)),
         };
-        Ok(rewrite.prepared(world.workspace, call.id))
+        Ok(rewrite.prepared(context.workspace, call.id))
     }
 }

@@ -6,8 +6,8 @@ use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
 
 use super::rewrite::Rewrite;
-use super::{Builtin, counted, failed};
-use crate::tool::{Call, Category, Prepared, World};
+use super::{Builtin, counted, path_error};
+use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{Purpose, content_hash};
 
 pub(super) struct Write;
@@ -26,11 +26,11 @@ impl Builtin for Write {
     const NAME: &'static str = "write";
     const DESCRIPTION: &'static str = include_str!("descriptions/write.md");
     const CATEGORY: Category = Category::FileSystem;
-    const LEAST: (Class, Risk) = (Class::Edit, Risk::Medium);
+    const MIN_CLASS: (Class, Risk) = (Class::Edit, Risk::Medium);
 
-    fn prepare(world: World, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+    fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let Arguments { path: asked, content } = given;
-        let current = world.workspace.look(&asked, Purpose::Agent).map_err(failed)?;
+        let current = context.workspace.look(&asked, Purpose::Agent).map_err(path_error)?;
         let (path, known) = (&current.path, call.facts.known_files.get(&current.path));
         let assessment = match &current.hash {
             None => edits(format!("creates `{path}`")),
@@ -56,7 +56,7 @@ impl Builtin for Write {
             diff: None,
             fact: None,
         };
-        Ok(rewrite.prepared(world.workspace, call.id))
+        Ok(rewrite.prepared(context.workspace, call.id))
     }
 }
 

@@ -28,20 +28,20 @@ pub use presets::{PRESETS, Preset};
 pub use server::{CallError, Effects, Server};
 pub use tool::McpTool;
 
-use crate::tool::{News, Tool};
+use crate::tool::{Notices, Tool};
 
 /// How many tools of one server are offered; more would crowd out the conversation.
 pub const MAX_TOOLS: usize = 128;
 
 /// What servers need from us.
 #[derive(Clone)]
-pub struct Ground {
+pub struct McpHost {
     /// Where servers that speak over stdio run.
     pub sandbox: Arc<dyn Sandbox>,
     /// Where what they said of themselves is kept.
     pub pins: PathBuf,
     /// How the agent hears that they changed.
-    pub news: News,
+    pub notices: Notices,
 }
 
 /// The servers of one task.
@@ -51,8 +51,8 @@ pub struct Servers {
 
 impl Servers {
     /// Servers by their definitions; nothing starts yet.
-    pub fn new(definitions: Vec<Definition>, ground: &Ground) -> Self {
-        let server = |definition| Arc::new(Server::new(definition, ground.clone()));
+    pub fn new(definitions: Vec<Definition>, host: &McpHost) -> Self {
+        let server = |definition| Arc::new(Server::new(definition, host.clone()));
         Self { servers: definitions.into_iter().map(server).collect() }
     }
 

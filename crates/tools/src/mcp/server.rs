@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use super::connection::{Connection, chain};
 use super::definition::Definition;
 use super::pin::{self, Change, Listing, ToolInfo};
-use super::{Ground, MAX_TOOLS};
+use super::{MAX_TOOLS, McpHost};
 
 /// Starts that may fail in a row, or end before a call does: the first, and one more.
 const MAX_FAILURES: u32 = 2;
@@ -19,7 +19,7 @@ const MAX_PAGES: usize = 32;
 /// One server.
 pub struct Server {
     definition: Definition,
-    ground: Ground,
+    host: McpHost,
     state: Mutex<State>,
 }
 
@@ -47,8 +47,8 @@ pub enum CallError {
 }
 
 impl Server {
-    pub(super) fn new(definition: Definition, ground: Ground) -> Self {
-        Self { definition, ground, state: Mutex::default() }
+    pub(super) fn new(definition: Definition, host: McpHost) -> Self {
+        Self { definition, host, state: Mutex::default() }
     }
 
     /// Its name.
@@ -63,7 +63,7 @@ impl Server {
 
     /// What it offers: as pinned, or as it says now when it is met for the first time.
     pub async fn listing(&self) -> Result<Listing, String> {
-        match pin::read(&self.ground.pins, &self.definition) {
+        match pin::read(&self.host.pins, &self.definition) {
             Some(pinned) => Ok(pinned),
             None => self.meet().await,
         }
@@ -73,7 +73,7 @@ impl Server {
     pub async fn meet(&self) -> Result<Listing, String> {
         let connection = self.connected().await?;
         let listing = list(&connection, &self.definition).await?;
-        if let Err(error) = pin::write(&self.ground.pins, &self.definition, &listing) {
+        if let Err(error) = pin::write(&self.host.pins, &self.definition, &listing) {
             tracing::warn!(
                 server = self.name(),
                 "What the server offers cannot be pinned: {error}"
@@ -86,7 +86,7 @@ impl Server {
     pub async fn compare(&self) -> Result<(Listing, Vec<Change>), String> {
         let connection = self.connected().await?;
         let now = list(&connection, &self.definition).await?;
-        let pinned = pin::read(&self.ground.pins, &self.definition);
+        let pinned = pin::read(&self.host.pins, &self.definition);
         let changes = pinned.map(|pinned| pinned.changes(&now)).unwrap_or_default();
         Ok((now, changes))
     }
@@ -153,7 +153,7 @@ impl Server {
         if state.failures >= MAX_FAILURES {
             return Err(format!("{} (it is not started again in this task)", state.last_error));
         }
-        match Connection::open(&self.definition, self.ground.sandbox.as_ref()).await {
+        match Connection::open(&self.definition, self.host.sandbox.as_ref()).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 state.connection = Some(Arc::clone(&connection));
@@ -181,7 +181,7 @@ impl Server {
 
     /// Compares what a server that was just started says with what is pinned, and tells of changes.
     async fn tell_changes(&self, connection: &Connection, state: &mut State) {
-        let Some(pinned) = pin::read(&self.ground.pins, &self.definition) else { return };
+        let Some(pinned) = pin::read(&self.host.pins, &self.definition) else { return };
         let Ok(now) = list(connection, &self.definition).await else { return };
         let changes = pinned.changes(&now);
         if changes.is_empty() || changes == state.told {
@@ -189,7 +189,7 @@ impl Server {
         }
         let text = changed(self.name(), &changes);
         tracing::warn!(server = self.name(), "{text}");
-        self.ground.news.tell(text);
+        self.host.notices.add(text);
         state.told = changes;
     }
 

@@ -12,7 +12,7 @@ use super::name::{shown_name, wire_name};
 use super::pin::ToolInfo;
 use super::server::{CallError, Effects, Server};
 use crate::output::neutralize;
-use crate::tool::{Call, Category, Prepared, Tool, World};
+use crate::tool::{Call, Category, Prepared, Tool, ToolContext};
 
 /// The longest result that is kept at all; what the model sees is cut further.
 const MAX_RESULT_BYTES: usize = 4 << 20;
@@ -72,12 +72,16 @@ impl Tool for McpTool {
         Category::Other
     }
 
-    fn least(&self) -> (Class, Risk) {
+    fn min_class(&self) -> (Class, Risk) {
         let class = self.class();
         (class, class.base_risk().max(Risk::Medium))
     }
 
-    fn prepare(&self, _world: &World, mut call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
+    fn prepare(
+        &self,
+        _world: &ToolContext,
+        mut call: Call,
+    ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
         let class = self.class();
         let reason = format!("calls {}", self.shown_name());
         let assessment = Assessment::of(class, reason).at_least(Risk::Medium);

@@ -61,7 +61,7 @@ enum State {
 }
 
 /// What there is to read of one.
-pub(super) struct News {
+pub(super) struct Unread {
     pub text: String,
     pub exit: Option<Exit>,
 }
@@ -98,7 +98,7 @@ impl Shell {
     }
 
     /// What a background command printed since the last look.
-    pub(super) fn news(&self, call: CallId) -> Option<News> {
+    pub(super) fn take_unread(&self, call: CallId) -> Option<Unread> {
         let mut table = self.background.lock();
         let entry = table.get_mut(&call)?;
         let mut text = output::readable(&std::mem::take(&mut entry.unread));
@@ -113,7 +113,7 @@ impl Shell {
                 Some(*exit)
             }
         };
-        Some(News { text, exit })
+        Some(Unread { text, exit })
     }
 
     /// Ends a background command; `false` when there is none of that name.

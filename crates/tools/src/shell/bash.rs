@@ -15,7 +15,7 @@ use windlass_sandbox::{Command, Ended, Error, Exit, KILL_GRACE, Running};
 use super::collect::{Collector, Printed};
 use super::{Shell, exit_words, out_of_memory};
 use crate::schema;
-use crate::tool::{Call, Category, Prepared, Tool, World};
+use crate::tool::{Call, Category, Prepared, Tool, ToolContext};
 
 /// How bash ends when it is given text that is no command.
 const SYNTAX_CODE: i32 = 2;
@@ -58,22 +58,26 @@ impl Tool for Bash {
         Category::Environment
     }
 
-    fn runs_alone(&self) -> bool {
+    fn is_exclusive(&self) -> bool {
         true
     }
 
-    fn prepare(&self, world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        Box::pin(prepare(world.clone(), call))
+    fn prepare(
+        &self,
+        context: &ToolContext,
+        call: Call,
+    ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
+        Box::pin(prepare(context.clone(), call))
     }
 }
 
-async fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
+async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outcome> {
     let given: Arguments = serde_json::from_value(call.arguments.take())
         .map_err(|error| Outcome::error(format!("The arguments of `bash` do not fit: {error}")))?;
-    let analysis = world.shell.analyze(&given.command, &directory(&world, &call));
+    let analysis = context.shell.analyze(&given.command, &directory(&context, &call));
     // Nobody need be asked about what no shell would take.
     if !analysis.parsed
-        && let Some(error) = world.shell.syntax_error(&given.command).await
+        && let Some(error) = context.shell.syntax_error(&given.command).await
     {
         return Err(error);
     }
@@ -85,12 +89,12 @@ async fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
     let act = Box::new(move || -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             if background {
-                world
+                context
                     .shell
-                    .start_background(call.id, &given.command, directory(&world, &call))
+                    .start_background(call.id, &given.command, directory(&context, &call))
                     .await
             } else {
-                run(&world, &call, given).await
+                run(&context, &call, given).await
             }
         })
     });
@@ -98,20 +102,20 @@ async fn prepare(world: World, mut call: Call) -> Result<Prepared, Outcome> {
 }
 
 /// Where the last command of this agent ended.
-fn directory(world: &World, call: &Call) -> PathBuf {
+fn directory(context: &ToolContext, call: &Call) -> PathBuf {
     match &call.facts.working_directory {
         Some(path) => PathBuf::from(path),
-        None => world.shell.start_directory(),
+        None => context.shell.start_directory(),
     }
 }
 
-async fn run(world: &World, call: &Call, given: Arguments) -> Outcome {
-    let shell = &world.shell;
+async fn run(context: &ToolContext, call: &Call, given: Arguments) -> Outcome {
+    let shell = &context.shell;
     let asked = given.timeout.map_or(shell.limits.default_timeout, Duration::from_secs);
     let timeout = asked.min(shell.limits.max_timeout);
     let command = Command {
         timeout: Some(timeout),
-        ..Command::script(call.id.to_string(), given.command, directory(world, call))
+        ..Command::script(call.id.to_string(), given.command, directory(context, call))
     };
     // Before it starts: a command whose output has no place does not run.
     let collector = match Collector::new(shell, call.id) {
@@ -123,7 +127,7 @@ async fn run(world: &World, call: &Call, given: Arguments) -> Outcome {
         Err(outcome) => return outcome,
     };
     let (ended, collector) = follow(running, collector, call).await;
-    let finished = collector.finish(shell.now(), call.limit_tokens, &world.workspace).await;
+    let finished = collector.finish(shell.now(), call.limit_tokens, &context.workspace).await;
     let printed = match finished {
         Ok(printed) => printed,
         Err(error) => Printed::instead(format!("Its output could not be kept: {error}.")),

@@ -7,7 +7,7 @@
 mod bash;
 mod background;
 mod collect;
-mod watching;
+mod background_tools;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -111,7 +111,11 @@ impl Shell {
 
 /// The tools of this module, in the order the model is shown them.
 pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
-    vec![Arc::new(bash::Bash), Arc::new(watching::BashOutput), Arc::new(watching::BashKill)]
+    vec![
+        Arc::new(bash::Bash),
+        Arc::new(background_tools::BashOutput),
+        Arc::new(background_tools::BashKill),
+    ]
 }
 
 /// The end of a command for want of memory, with the limit where it is known (ES-381).

@@ -6,7 +6,7 @@ use windlass_core::outcome::Outcome;
 
 use super::client::Fetcher;
 use super::page::{self, Part};
-use super::{Looks, Reach, Web};
+use super::{Reach, Web, WebTool};
 
 /// Fetches a page.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl WebFetch {
     }
 }
 
-impl Looks for WebFetch {
+impl WebTool for WebFetch {
     type Arguments = Arguments;
     const NAME: &'static str = "web_fetch";
     const DESCRIPTION: &'static str = include_str!("descriptions/web_fetch.md");
@@ -40,7 +40,7 @@ impl Looks for WebFetch {
         format!("reads {}", windlass_core::text::one_line(&given.url, 200))
     }
 
-    async fn look(self, given: Arguments) -> Outcome {
+    async fn run(self, given: Arguments) -> Outcome {
         let part = if given.full == Some(true) { Part::Full } else { Part::Main };
         let fetched = match self.fetcher.fetch(given.url.trim()).await {
             Ok(fetched) => fetched,

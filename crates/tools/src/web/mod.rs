@@ -23,7 +23,7 @@ use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_sandbox::network::{AddressRules, HostRules};
 
 use crate::schema;
-use crate::tool::{Call, Category, Prepared, Tool, World};
+use crate::tool::{Call, Category, Prepared, Tool, ToolContext};
 pub(crate) use client::install_tls;
 pub use fetch::WebFetch;
 pub use search::{Provider, Search, WebSearch};
@@ -51,7 +51,7 @@ impl Reach {
 }
 
 /// What one of the web's tools consists of. All of them only look.
-trait Looks: Clone + Send + Sync + 'static {
+trait WebTool: Clone + Send + Sync + 'static {
     type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
 
     const NAME: &'static str;
@@ -60,14 +60,14 @@ trait Looks: Clone + Send + Sync + 'static {
     /// What a call does, for the gate.
     fn reason(given: &Self::Arguments) -> String;
 
-    fn look(self, given: Self::Arguments) -> impl Future<Output = Outcome> + Send;
+    fn run(self, given: Self::Arguments) -> impl Future<Output = Outcome> + Send;
 }
 
 /// One of the web's tools.
 #[derive(Debug)]
 pub struct Web<T>(T);
 
-impl<T: Looks> Tool for Web<T> {
+impl<T: WebTool> Tool for Web<T> {
     fn name(&self) -> &str {
         T::NAME
     }
@@ -84,17 +84,21 @@ impl<T: Looks> Tool for Web<T> {
         Category::Information
     }
 
-    fn least(&self) -> (Class, Risk) {
+    fn min_class(&self) -> (Class, Risk) {
         (Class::Read, Risk::Medium)
     }
 
-    fn prepare(&self, _world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        Box::pin(std::future::ready(looking(self.0.clone(), call)))
+    fn prepare(
+        &self,
+        _world: &ToolContext,
+        call: Call,
+    ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
+        Box::pin(std::future::ready(prepared(self.0.clone(), call)))
     }
 }
 
 /// A call, its arguments read, what it does said for the gate, ended with the task.
-fn looking<T: Looks>(tool: T, mut call: Call) -> Result<Prepared, Outcome> {
+fn prepared<T: WebTool>(tool: T, mut call: Call) -> Result<Prepared, Outcome> {
     let given = serde_json::from_value(call.arguments.take()).map_err(|error| {
         Outcome::error(format!("The arguments of `{}` do not fit: {error}", T::NAME))
     })?;
@@ -102,7 +106,7 @@ fn looking<T: Looks>(tool: T, mut call: Call) -> Result<Prepared, Outcome> {
     let act = Box::new(move || -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let stopped = Outcome::ended(Ending::Cancelled, "Stopped with the task.");
-            call.stop.run_until_cancelled(tool.look(given)).await.unwrap_or(stopped)
+            call.stop.run_until_cancelled(tool.run(given)).await.unwrap_or(stopped)
         })
     });
     Ok(Prepared::new(assessment, Recovery::Rerun, act))

@@ -11,7 +11,7 @@ use url::Url;
 use windlass_core::outcome::Outcome;
 
 use super::client::{AGENT, install_tls, unreachable};
-use super::{Looks, Web};
+use super::{Web, WebTool};
 use crate::output::neutralize;
 
 /// How long a search may take.
@@ -183,7 +183,7 @@ impl Fault {
     }
 }
 
-impl Looks for WebSearch {
+impl WebTool for WebSearch {
     type Arguments = Arguments;
     const NAME: &'static str = "web_search";
     const DESCRIPTION: &'static str = include_str!("descriptions/web_search.md");
@@ -193,7 +193,7 @@ impl Looks for WebSearch {
         format!("searches the web for \"{query}\"")
     }
 
-    async fn look(self, given: Arguments) -> Outcome {
+    async fn run(self, given: Arguments) -> Outcome {
         let count = given.count.unwrap_or(DEFAULT_COUNT).min(MAX_COUNT);
         match self.ask(&given.query, count).await {
             Err(why) => Outcome::failure(format!("{why}.")),

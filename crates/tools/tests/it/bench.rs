@@ -12,11 +12,11 @@ use windlass_core::id::{CallId, TaskId};
 use windlass_core::outcome::{Ending, Fact, Outcome};
 use windlass_sandbox::Host;
 use windlass_shell::Context;
-use windlass_skills::{Shelf, Skills};
+use windlass_skills::{SkillRegistry, Skills};
 use windlass_store::{Options, Store};
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Call, Facts, News, Prepared, Registry, Shell, World};
+use windlass_tools::{Call, Facts, Notices, Prepared, Registry, Shell, ToolContext};
 
 /// Commands on the host: what isolates them has tests of its own.
 fn shell(workspace: &Path, store: Store) -> Shell {
@@ -36,7 +36,7 @@ fn shell(workspace: &Path, store: Store) -> Shell {
 /// A directory with a workspace `ws` in it and room beside it.
 pub struct Bench {
     pub outside: TempDir,
-    pub world: World,
+    pub world: ToolContext,
     pub registry: Registry,
     pub facts: Facts,
     pub stop: CancellationToken,
@@ -58,12 +58,12 @@ impl Bench {
             Workspace::open(&outside.path().join("ws"), places(outside.path())).unwrap();
         let data = tempfile::tempdir().unwrap();
         let store = Store::open(data.path(), Options::default()).unwrap();
-        let world = World {
+        let world = ToolContext {
             workspace: Arc::new(workspace),
-            skills: Shelf::fixed(Skills::empty()),
+            skills: SkillRegistry::fixed(Skills::empty()),
             embeddings: None,
             shell: Arc::new(shell(&outside.path().join("ws"), store.clone())),
-            news: News::default(),
+            notices: Notices::default(),
         };
         Self {
             outside,
@@ -79,7 +79,7 @@ impl Bench {
 
     /// With these skills.
     pub fn with_skills(mut self, skills: Skills) -> Self {
-        self.world.skills = Shelf::fixed(skills);
+        self.world.skills = SkillRegistry::fixed(skills);
         self
     }
 

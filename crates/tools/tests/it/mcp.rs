@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use windlass_core::axes::PermissionProfile;
 use windlass_core::outcome::Ending;
 use windlass_core::policy::{Class, Risk};
-use windlass_tools::mcp::{Change, Definition, Ground, Servers, parse_server};
+use windlass_tools::mcp::{Change, Definition, McpHost, Servers, parse_server};
 use windlass_tools::registry::reachable_under;
 
 use crate::bench::Bench;
@@ -38,11 +38,11 @@ fn script(bench: &Bench) -> Value {
     json!({ "command": "sh", "args": ["-c", script], "trusted": true })
 }
 
-fn ground(bench: &Bench) -> Ground {
-    Ground {
+fn host(bench: &Bench) -> McpHost {
+    McpHost {
         sandbox: Arc::clone(bench.world.shell.sandbox()),
         pins: pins(bench),
-        news: bench.world.news.clone(),
+        notices: bench.world.notices.clone(),
     }
 }
 
@@ -51,7 +51,7 @@ fn pins(bench: &Bench) -> PathBuf {
 }
 
 async fn with_server(bench: &mut Bench, value: Value) -> Servers {
-    let servers = Servers::new(vec![definition(value)], &ground(bench));
+    let servers = Servers::new(vec![definition(value)], &host(bench));
     let (tools, missing) = servers.tools().await;
     assert!(missing.is_empty(), "{missing:?}");
     for tool in tools {
@@ -213,7 +213,7 @@ async fn a_server_that_was_met_before_is_started_only_when_it_is_called() {
     assert!(!bench.path("pid").exists(), "not started to be listed");
     let note = bench.path("note.txt");
     assert_eq!(bench.ok("mcp__files__read_text_file", json!({ "path": note })).await, "hello");
-    assert!(bench.path("pid").exists() && bench.world.news.take().is_empty());
+    assert!(bench.path("pid").exists() && bench.world.notices.take().is_empty());
 }
 
 /// Descriptions are pinned by hash: a server that says something else later is reported.
@@ -239,10 +239,10 @@ async fn a_server_that_describes_itself_differently_is_reported_and_the_pinned_w
     assert_eq!(tool.description(), "[mcp:files:read_text_file] Words of yesterday.");
     let note = bench.path("note.txt");
     bench.ok("mcp__files__read_text_file", json!({ "path": note })).await;
-    let news = bench.world.news.take();
-    assert_eq!(news.len(), 1, "told once");
-    assert!(news[0].contains("- new, not offered: `list_directory`"), "{}", news[0]);
-    assert!(news[0].contains("first met: `read_text_file`"), "{}", news[0]);
+    let notices = bench.world.notices.take();
+    assert_eq!(notices.len(), 1, "told once");
+    assert!(notices[0].contains("- new, not offered: `list_directory`"), "{}", notices[0]);
+    assert!(notices[0].contains("first met: `read_text_file`"), "{}", notices[0]);
     let server = servers.iter().next().unwrap();
     let (_, changes) = server.compare().await.unwrap();
     assert!(changes.contains(&Change::Changed("read_text_file".to_owned())));
@@ -258,7 +258,7 @@ async fn a_servers_word_on_what_it_does_counts_only_when_it_is_trusted() {
         let mut value = script(&bench);
         value["trusted"] = json!(trusted);
         let _servers = with_server(&mut bench, value).await;
-        let least = |name: &str| bench.registry.get(name).unwrap().least();
+        let least = |name: &str| bench.registry.get(name).unwrap().min_class();
         let read = if trusted { Class::Read } else { Class::Build };
         assert_eq!(least("mcp__files__read_text_file"), (read, Risk::Medium));
         let write = least("mcp__files__write_file");
@@ -278,7 +278,7 @@ async fn a_server_that_does_not_start_is_named_with_its_own_last_words() {
     let broken = json!({ "command": "sh", "args": ["-c", "echo no such module >&2; exit 3"] });
     let missing = json!({ "command": "no-such-program-here" });
     for (value, said) in [(broken, "no such module"), (missing, "no-such-program-here")] {
-        let servers = Servers::new(vec![definition(value)], &ground(&bench));
+        let servers = Servers::new(vec![definition(value)], &host(&bench));
         let (tools, missing) = servers.tools().await;
         assert!(tools.is_empty());
         assert!(missing[0].starts_with("MCP server `files` is not available: "), "{missing:?}");

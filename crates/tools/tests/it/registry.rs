@@ -21,7 +21,7 @@ fn every_schema_of_ours_compiles_and_no_two_names_are_alike() {
 fn the_tools_stand_in_a_stable_order_with_their_risk_and_category() {
     let mut table = String::new();
     for tool in Registry::builtin().iter() {
-        let (class, risk) = tool.least();
+        let (class, risk) = tool.min_class();
         let by = if tool.kind() == Kind::Loop { "loop" } else { "" };
         let row = format!("{:20} {risk:7} {class:5} {:20} {by}", tool.name(), tool.category());
         writeln!(table, "{}", row.trim_end()).unwrap();

@@ -101,7 +101,7 @@ async fn a_page_is_given_as_markdown_and_other_text_as_it_is() {
     );
     let tool = bench.registry.get("web_fetch").unwrap();
     assert_eq!(
-        (tool.category().to_string().as_str(), tool.least().1),
+        (tool.category().to_string().as_str(), tool.min_class().1),
         ("Information", Risk::Medium)
     );
     let assessed = bench.assessed("web_fetch", json!({ "url": "https://example.org" })).await;

@@ -39,7 +39,7 @@ pub(super) struct Page<'a> {
 static NO_RESOURCES: Dictionary = Dictionary::new();
 
 impl<'a> File<'a> {
-    /// Looks through the whole file. Of two objects with one number the later counts.
+    /// WebTool through the whole file. Of two objects with one number the later counts.
     pub fn scan(bytes: &'a [u8]) -> Self {
         let room = Cell::new(MAX_UNPACKED_BYTES);
         let mut file = Self { bytes, objects: BTreeMap::new(), trailers: Vec::new(), room };

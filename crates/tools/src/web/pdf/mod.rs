@@ -3,7 +3,7 @@
 //!
 //! Invariants:
 //! - Any bytes at all give text or a reason; nothing panics, recurses without bound or grows without bound.
-//! - Objects are found by looking through the file, not by its table of contents, which is often broken.
+//! - Objects are found by prepared through the file, not by its table of contents, which is often broken.
 
 mod object;
 mod file;
@@ -83,7 +83,7 @@ mod tests {
             T* <63 61 66 e9> Tj ET BI /W 1 ID xx(not text) Tj EI BT (\\223quoted\\224) ' ET";
         let file = one_page(content.to_vec(), "<< >>", "<< /Type /Font /Subtype /Type1 >>", "");
         insta::assert_snapshot!(read(&file).unwrap(), @"
-        Hello, (wide) world
+        Hello, (wide) context
         second line
         café
         “quoted”

@@ -10,10 +10,10 @@ use windlass_core::id::CallId;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 
-use super::background::News;
+use super::background::Unread;
 use super::{Shell, exit_words};
 use crate::schema;
-use crate::tool::{Act, Call, Category, Prepared, Tool, World};
+use crate::tool::{Act, Call, Category, Prepared, Tool, ToolContext};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,8 +42,12 @@ impl Tool for BashOutput {
         Category::Environment
     }
 
-    fn prepare(&self, world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let shell = Arc::clone(&world.shell);
+    fn prepare(
+        &self,
+        context: &ToolContext,
+        call: Call,
+    ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
+        let shell = Arc::clone(&context.shell);
         Box::pin(std::future::ready(named(call).map(|id| {
             let assessment = Assessment::of(Class::Read, format!("reads the output of `{id}`"));
             let act: Act = Box::new(move || Box::pin(async move { read(&shell, id) }));
@@ -69,12 +73,16 @@ impl Tool for BashKill {
         Category::Environment
     }
 
-    fn least(&self) -> (Class, Risk) {
+    fn min_class(&self) -> (Class, Risk) {
         (Class::LocalCommand, Risk::Medium)
     }
 
-    fn prepare(&self, world: &World, call: Call) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let shell = Arc::clone(&world.shell);
+    fn prepare(
+        &self,
+        context: &ToolContext,
+        call: Call,
+    ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
+        let shell = Arc::clone(&context.shell);
         Box::pin(std::future::ready(named(call).map(|id| {
             let assessment = Assessment::of(Class::LocalCommand, format!("ends `{id}`"));
             let act: Act = Box::new(move || {
@@ -101,7 +109,7 @@ fn named(mut call: Call) -> Result<CallId, Outcome> {
 }
 
 fn read(shell: &Shell, id: CallId) -> Outcome {
-    let Some(News { text, exit }) = shell.news(id) else { return unknown(id) };
+    let Some(Unread { text, exit }) = shell.take_unread(id) else { return unknown(id) };
     let state = match exit {
         None => "still running".to_owned(),
         Some(exit) => exit_words(exit, None).unwrap_or_else(|| "exit code 0".to_owned()),

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::merged::Merged;
+use crate::mirror::SkillMirror;
 use crate::skill::Scope;
 use crate::watch::{self, Watch};
 use crate::{Problem, Skills};
 
-/// The skills as they are now. Cheap to clone; all clones are one shelf.
+/// The skills as they are now. Cheap to clone; all clones are one registry.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub struct SkillRegistry {
     inner: Arc<Inner>,
     /// Ends with the last clone that has it.
     watch: Option<Arc<Watch>>,
@@ -24,33 +24,33 @@ pub struct Shelf {
 #[derive(Debug)]
 struct Inner {
     places: Vec<(PathBuf, Scope)>,
-    merged: Option<Merged>,
+    mirror: Option<SkillMirror>,
     current: Mutex<Arc<Skills>>,
     replaced: Condvar,
     /// One reload at a time.
     reloading: Mutex<()>,
 }
 
-impl Shelf {
-    /// Reads these directories, later ones winning, and keeps `merged` as agents are to see them.
-    pub fn open(places: Vec<(PathBuf, Scope)>, merged: Option<Merged>) -> Self {
+impl SkillRegistry {
+    /// Reads these directories, later ones winning, and keeps `mirror` as agents are to see them.
+    pub fn open(places: Vec<(PathBuf, Scope)>, mirror: Option<SkillMirror>) -> Self {
         let skills = Skills::load(&places);
         skills.problems().iter().for_each(report);
-        if let Some(merged) = &merged {
-            merged.sync(&skills).iter().for_each(report);
+        if let Some(mirror) = &mirror {
+            mirror.sync(&skills).iter().for_each(report);
         }
-        Self::holding(skills, places, merged)
+        Self::holding(skills, places, mirror)
     }
 
-    /// A shelf that never changes.
+    /// A registry that never changes.
     pub fn fixed(skills: Skills) -> Self {
         Self::holding(skills, Vec::new(), None)
     }
 
-    fn holding(skills: Skills, places: Vec<(PathBuf, Scope)>, merged: Option<Merged>) -> Self {
+    fn holding(skills: Skills, places: Vec<(PathBuf, Scope)>, mirror: Option<SkillMirror>) -> Self {
         let (current, replaced) = (Mutex::new(Arc::new(skills)), Condvar::new());
         let reloading = Mutex::new(());
-        let inner = Inner { places, merged, current, replaced, reloading };
+        let inner = Inner { places, mirror, current, replaced, reloading };
         Self { inner: Arc::new(inner), watch: None }
     }
 
@@ -78,7 +78,7 @@ impl Shelf {
 
     /// What agents see as `/skills`.
     pub fn shown(&self) -> Option<&Path> {
-        self.inner.merged.as_ref().map(Merged::shown)
+        self.inner.mirror.as_ref().map(SkillMirror::shown)
     }
 
     /// Reads everything anew and says in the log what changed (AX-045, AX-046).
@@ -89,8 +89,8 @@ impl Shelf {
         for problem in after.problems().iter().filter(|one| !before.problems().contains(one)) {
             report(problem);
         }
-        if let Some(merged) = &self.inner.merged {
-            merged.sync(&after).iter().for_each(report);
+        if let Some(mirror) = &self.inner.mirror {
+            mirror.sync(&after).iter().for_each(report);
         }
         let after = Arc::new(after);
         *self.inner.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&after);
@@ -109,7 +109,7 @@ impl Shelf {
         }
     }
 
-    /// The same shelf, following its files for as long as a clone of it lives.
+    /// The same registry, following its files for as long as a clone of it lives.
     pub fn watched(mut self) -> Self {
         self.watch = Some(Arc::new(watch::over(self.clone())));
         self

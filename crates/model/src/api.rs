@@ -25,7 +25,7 @@ pub trait Model: Send + Sync {
         &'a self,
         transcript: &'a Transcript,
         options: &'a Options,
-        live: &'a mut (dyn FnMut(Live) + Send),
+        live: &'a mut (dyn FnMut(StreamEvent) + Send),
     ) -> BoxFuture<'a, Result<Reply, Error>>;
 }
 
@@ -70,7 +70,7 @@ pub struct Call {
 
 /// What happens while a reply is on its way. Previews: a retry starts the reply anew.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Live {
+pub enum StreamEvent {
     /// More of the text.
     Text(String),
     /// A tool call has begun.

@@ -7,6 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::{BodyError, read_body};
 use crate::open::{build_client, loopback, parse_base, shown};
 
 /// How long one request may take; a search waits for it.
@@ -89,19 +90,16 @@ impl Embeddings {
         if let Some(key) = &self.key {
             request = request.bearer_auth(key.expose_secret());
         }
-        let mut response = request.send().await.map_err(unreachable)?;
+        let response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
             return Err(failed(format!("answered with status {}", response.status().as_u16())));
         }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > MAX_BYTES {
-                return Err(failed(format!("answered with more than {MAX_BYTES} bytes")));
-            }
-        }
+        let bytes = read_body(response, MAX_BYTES).await.map_err(|error| match error {
+            BodyError::Broken(error) => unreachable(error),
+            BodyError::TooLarge => failed(format!("answered with more than {MAX_BYTES} bytes")),
+        })?;
         let answer: Answer = serde_json::from_slice(&bytes)
-            .map_err(|_| failed("answered with something that is no embeddings".to_owned()))?;
+            .map_err(|_| failed("answered with something that is not embeddings".to_owned()))?;
         let mut items = answer.data;
         items.sort_by_key(|item| item.index);
         if items.len() != texts.len() {

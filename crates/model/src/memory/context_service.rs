@@ -8,6 +8,7 @@ use std::time::Duration;
 use reqwest::{Client, Url};
 use serde::Deserialize;
 
+use super::{BodyError, read_body};
 use crate::open::{build_client, parse_base, shown};
 
 /// How long it may take; a task waits for it before its first turn.
@@ -93,18 +94,14 @@ impl ContextService {
         };
         let refused =
             |detail: String| ContextServiceError::Refused { base: self.base.clone(), detail };
-        let mut response =
-            self.client.get(url).timeout(TIMEOUT).send().await.map_err(unreachable)?;
+        let response = self.client.get(url).timeout(TIMEOUT).send().await.map_err(unreachable)?;
         if !response.status().is_success() {
             return Err(refused(format!("with status {}", response.status().as_u16())));
         }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-            body.extend_from_slice(&chunk);
-            if body.len() > MAX_BYTES {
-                return Err(refused(format!("with more than {MAX_BYTES} bytes")));
-            }
-        }
+        let body = read_body(response, MAX_BYTES).await.map_err(|error| match error {
+            BodyError::Broken(error) => unreachable(error),
+            BodyError::TooLarge => refused(format!("with more than {MAX_BYTES} bytes")),
+        })?;
         let answer: Answer = serde_json::from_slice(&body)
             .map_err(|error| refused(format!("with something that is no context: {error}")))?;
         let memories = answer.memories.into_iter().map(|memory| match memory {

@@ -6,30 +6,34 @@ use std::fmt::Write as _;
 use crate::Skills;
 use crate::skill::{Skill, Viewer};
 
-/// What an agent was told of: the version of each skill it knows, by name.
-pub type Told = BTreeMap<String, String>;
+/// What an agent was known of: the version of each skill it knows, by name.
+pub type SkillVersions = BTreeMap<String, String>;
 
-/// How many changes are told one by one.
+/// How many changes are known one by one.
 const MAX_LINES: usize = 40;
 
 impl Skills {
     /// What an agent knows that was shown all it is offered.
-    pub fn told(&self, viewer: Viewer) -> Told {
+    pub fn versions(&self, viewer: Viewer) -> SkillVersions {
         let one = |skill: &Skill| (skill.meta.name.clone(), skill.version.clone());
         self.offered(viewer).map(one).collect()
     }
 }
 
-/// What an agent should hear that knows `told`, and what it knows then; `None` when nothing changed.
-pub fn news(told: &Told, skills: &Skills, viewer: Viewer) -> Option<(String, Told)> {
-    let now = skills.told(viewer);
-    if *told == now {
+/// What an agent should hear that knows `known`, and what it knows then; `None` when nothing changed.
+pub fn change_notice(
+    known: &SkillVersions,
+    skills: &Skills,
+    viewer: Viewer,
+) -> Option<(String, SkillVersions)> {
+    let now = skills.versions(viewer);
+    if *known == now {
         return None;
     }
     let mut lines = Vec::new();
     for skill in skills.offered(viewer) {
         let (name, what) = (&skill.meta.name, &skill.meta.description);
-        match told.get(name) {
+        match known.get(name) {
             None => lines.push(format!("- new: `{name}`: {what}")),
             Some(version) if *version != skill.version => {
                 lines.push(format!(
@@ -39,7 +43,7 @@ pub fn news(told: &Told, skills: &Skills, viewer: Viewer) -> Option<(String, Tol
             Some(_) => {}
         }
     }
-    let gone = told.keys().filter(|name| !now.contains_key(*name));
+    let gone = known.keys().filter(|name| !now.contains_key(*name));
     lines.extend(gone.map(|name| format!("- gone: `{name}`")));
     let mut text = String::from("The skills have changed.\n");
     for line in lines.iter().take(MAX_LINES) {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 
-use crate::below::{self, Links};
+use crate::beneath::{self, Links};
 use crate::find::project_of;
 use crate::skill::{Scope, Skill};
 use crate::{Problem, Skills};
@@ -22,15 +22,15 @@ use crate::{Problem, Skills};
 /// How much of one skill agents are given; more is data, not instructions.
 const MAX_SKILL_BYTES: u64 = 32 << 20;
 
-/// A directory that holds the merged skills.
+/// A directory that holds the mirror skills.
 #[derive(Debug)]
-pub struct Merged {
+pub struct SkillMirror {
     /// Holds `shown`, which agents see, and what only we need.
     root: PathBuf,
     shown: PathBuf,
 }
 
-impl Merged {
+impl SkillMirror {
     /// Makes the directory below `root`, which is ours alone.
     pub fn open(root: PathBuf) -> io::Result<Self> {
         let shown = root.join("shown");
@@ -158,9 +158,9 @@ fn copy_resources(skill: &Skill, from: &Path, to: &Path) -> io::Result<()> {
         // What a project's links lead to must lie in the project.
         (Scope::Project, Some(project)) => {
             let name = from.strip_prefix(project).unwrap_or(from);
-            below::inner(below::directory(project)?, name, Links::Inside)?
+            beneath::inner(beneath::directory(project)?, name, Links::Inside)?
         }
-        _ => below::directory(from)?,
+        _ => beneath::directory(from)?,
     };
     let mut room = MAX_SKILL_BYTES;
     for resource in &skill.resources {
@@ -168,7 +168,7 @@ fn copy_resources(skill: &Skill, from: &Path, to: &Path) -> io::Result<()> {
         if let Some(directory) = target.parent() {
             fs::create_dir_all(directory)?;
         }
-        let opened = below::file(&folder, Path::new(&resource.name), Links::Refused);
+        let opened = beneath::file(&folder, Path::new(&resource.name), Links::Refused);
         let mut bytes = Vec::new();
         match opened {
             Ok(file) if file.metadata()?.is_file() => {
