@@ -29,6 +29,11 @@ impl History {
         &self.state
     }
 
+    /// The events.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
     /// The state alone.
     pub fn into_state(self) -> TaskState {
         self.state

@@ -60,9 +60,9 @@ pub fn run(tasks: &Tasks) -> Result<()> {
             std::fs::write(workspace.join("notes.txt"), "a short note\n")?;
             let coordinator = coordinator.clone();
             running.spawn(async move {
-                let task = coordinator.submit(draft(workspace)).await?;
+                let task = coordinator.tasks().submit(draft(workspace)).await?;
                 let stop = CancellationToken::new();
-                anyhow::Ok(coordinator.drive(task, &stop).await?.status)
+                anyhow::Ok(coordinator.tasks().drive(task, &stop).await?.status)
             });
         }
         while let Some(ended) = running.join_next().await {

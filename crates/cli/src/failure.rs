@@ -38,10 +38,7 @@ impl Failure {
 
     /// The process that drives the task, where that is why nothing was done.
     pub fn driver(&self) -> Option<u32> {
-        match self.error.downcast_ref::<Coordinated>()? {
-            Coordinated::Store(windlass_store::Error::Driven { pid, .. }) => Some(*pid),
-            _ => None,
-        }
+        self.error.downcast_ref::<Coordinated>()?.driving_process()
     }
 }
 
@@ -100,6 +97,11 @@ fn hint(error: &Coordinated) -> String {
             format!("see `windlass result {task}`; start anew with `windlass run`")
         }
         Coordinated::QuestionClosed { .. } => "see what is open with `windlass inbox`".into(),
+        Coordinated::NothingAsked { .. } => "see `windlass inbox`".into(),
+        Coordinated::SeveralQuestions { questions, .. } => {
+            let ids: Vec<_> = questions.iter().map(|id| format!("`{id}`")).collect();
+            format!("name the question: {}", ids.join(", "))
+        }
         Coordinated::NotAnOption { options, .. }
             if options.iter().any(|option| option.starts_with("Raise by")) =>
         {

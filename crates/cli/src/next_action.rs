@@ -1,7 +1,53 @@
 //! What a person can do next, in the words of the command line. Other surfaces have their own words for
 //! the same types.
 
+use jiff::tz::TimeZone;
+use windlass_coordinator::views::NextAction;
 use windlass_core::error::{ErrorDetails, Remedy};
+use windlass_core::id::{QuestionId, TaskId};
+
+/// What comes next for a task, in the width of a list's column.
+pub fn list_words(action: &NextAction) -> String {
+    match action {
+        NextAction::Answer { .. } | NextAction::RaiseBudget { .. } => "answer".to_owned(),
+        NextAction::WaitForTasks { count } => format!("after {count} others"),
+        NextAction::WaitForService => "start".to_owned(),
+        NextAction::WaitForCheck { at } => format!("check {}", at.strftime("%H:%M:%S")),
+        NextAction::WaitForModel { at } => {
+            let at = at.with_time_zone(TimeZone::system());
+            format!("waits until {}", at.strftime("%F %H:%M"))
+        }
+        NextAction::SendMessage => "send".to_owned(),
+        NextAction::Resume => "resume".to_owned(),
+        NextAction::Retry { .. } => "retry".to_owned(),
+        NextAction::Review => "review".to_owned(),
+        NextAction::Follow { deadline: Some(deadline) } => format!("due {deadline:.0}"),
+        NextAction::Follow { deadline: None } => "works".to_owned(),
+        NextAction::Nothing => String::new(),
+    }
+}
+
+/// The command that a person types next; `None` where there is nothing to do.
+pub fn command(action: &NextAction, task: TaskId) -> Option<String> {
+    match action {
+        NextAction::Answer { question } | NextAction::RaiseBudget { question } => {
+            Some(answer_command(*question))
+        }
+        NextAction::Follow { .. } => Some(format!("windlass events {task} --follow")),
+        NextAction::Retry { .. } => Some(format!("windlass retry {task}")),
+        NextAction::WaitForCheck { .. }
+        | NextAction::WaitForModel { .. }
+        | NextAction::SendMessage
+        | NextAction::Resume
+        | NextAction::Review => Some(format!("windlass resume {task}")),
+        NextAction::WaitForTasks { .. } | NextAction::WaitForService | NextAction::Nothing => None,
+    }
+}
+
+/// The command that answers a question and resumes its task.
+pub fn answer_command(question: QuestionId) -> String {
+    format!("windlass answer {question} \"…\" --resume")
+}
 
 /// What to do about an error. Errors without a remedy bring their own words.
 pub fn hint(error: &ErrorDetails) -> Option<String> {

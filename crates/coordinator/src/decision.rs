@@ -14,7 +14,7 @@ use windlass_core::text::one_line;
 use windlass_model::{Model, Options};
 use windlass_store::TaskRow;
 
-use crate::Coordinator;
+use crate::router::Router;
 
 const PROMPT: &str = include_str!("prompts/router.md");
 
@@ -24,7 +24,7 @@ const TEMPERATURE: f64 = 0.1;
 /// Tokens of a decision; the longest is a goal in the person's own words.
 const MAX_OUTPUT_TOKENS: u32 = 2_000;
 
-/// Tasks that the router is told of, the newest; a session has three at work.
+/// Tasks that the router sees, the newest; a session has three at work.
 const MAX_LISTED: usize = 20;
 
 /// Characters of a goal in that list.
@@ -55,12 +55,12 @@ pub enum Decision {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A task rests (ES-061).
+    /// A task is paused (ES-061).
     PauseTask {
         /// The task.
         task_id: TaskId,
     },
-    /// A task goes on (ES-062).
+    /// A task is resumed (ES-062).
     ResumeTask {
         /// The task.
         task_id: TaskId,
@@ -73,14 +73,14 @@ pub enum Decision {
 }
 
 /// What the router knows of a session.
-pub(crate) struct Standing<'a> {
+pub(crate) struct SessionTasks<'a> {
     /// Its live tasks, oldest first.
     pub(crate) tasks: &'a [TaskRow],
-    /// The one a message goes to without further ado.
+    /// The one that a message goes to by default.
     pub(crate) active: Option<TaskId>,
 }
 
-impl Standing<'_> {
+impl SessionTasks<'_> {
     /// What is done without a router: a message goes to the active task, else it is one (ES-064).
     pub(crate) fn fallback(&self, message: &str) -> Decision {
         match self.active {
@@ -93,7 +93,7 @@ impl Standing<'_> {
     fn check(&self, decision: Decision) -> Result<Decision, String> {
         let find = |id: TaskId| {
             let found = self.tasks.iter().find(|task| task.id == id);
-            found.ok_or_else(|| format!("`{id}` is no live task of the session"))
+            found.ok_or_else(|| format!("`{id}` is not a live task of the session"))
         };
         match &decision {
             Decision::NewTask { goal } if goal.trim().is_empty() => {
@@ -116,7 +116,7 @@ impl Standing<'_> {
     }
 
     /// The session and the message, as the router reads them.
-    fn told(&self, message: &str) -> String {
+    fn prompt(&self, message: &str) -> String {
         let mut text = String::from("Tasks of this session:\n");
         if self.tasks.is_empty() {
             text.push_str("(none)\n");
@@ -132,19 +132,22 @@ impl Standing<'_> {
     }
 }
 
-impl Coordinator {
+impl Router<'_> {
     /// Asks the router once; what fails or makes no sense is replaced by the fallback.
-    pub(crate) async fn decide(&self, standing: &Standing<'_>, message: &str) -> Decision {
+    pub(crate) async fn decide(self, known: &SessionTasks<'_>, message: &str) -> Decision {
         let asked = async {
-            let model = self.equip.router().await.map_err(|details| details.message)?;
-            ask(&*model, standing, message).await
+            let model =
+                self.coordinator.agents.router().await.map_err(|details| details.message)?;
+            ask(&*model, known, message).await
         };
-        let decided = match tokio::time::timeout(self.limits.router, asked).await {
+        let decided = match tokio::time::timeout(self.coordinator.limits.router, asked).await {
             Ok(decided) => decided,
-            Err(_) => Err(format!("no answer within {} s", self.limits.router.as_secs())),
+            Err(_) => {
+                Err(format!("no answer within {} s", self.coordinator.limits.router.as_secs()))
+            }
         };
         decided.unwrap_or_else(|problem| {
-            let fallback = standing.fallback(message);
+            let fallback = known.fallback(message);
             tracing::warn!(problem, ?fallback, "router not usable");
             fallback
         })
@@ -153,12 +156,12 @@ impl Coordinator {
 
 async fn ask(
     model: &dyn Model,
-    standing: &Standing<'_>,
+    known: &SessionTasks<'_>,
     message: &str,
 ) -> Result<Decision, String> {
     let prelude = Prelude { system: PROMPT.to_owned(), tools: Vec::new() };
     let mut transcript = model.transcript(&prelude);
-    transcript.push(&Message::user(standing.told(message)));
+    transcript.push(&Message::user(known.prompt(message)));
     let options = Options {
         temperature: Some(TEMPERATURE),
         max_output_tokens: Some(MAX_OUTPUT_TOKENS),
@@ -166,14 +169,14 @@ async fn ask(
     };
     let reply = model.reply(&transcript, &options, &mut |_| {}).await;
     let reply = reply.map_err(|error| error.to_string())?;
-    standing.check(read(&reply.text)?)
+    known.check(read(&reply.text)?)
 }
 
 /// The object in a reply; some servers put a fence or a word around it.
 fn read(text: &str) -> Result<Decision, String> {
     let object = match (text.find('{'), text.rfind('}')) {
         (Some(from), Some(to)) if from < to => &text[from..=to],
-        _ => return Err("the reply is no JSON object".to_owned()),
+        _ => return Err("the reply is not a JSON object".to_owned()),
     };
     serde_json::from_str(object).map_err(|error| format!("the reply cannot be read: {error}"))
 }

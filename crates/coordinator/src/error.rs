@@ -45,7 +45,7 @@ pub enum Error {
         /// How it ended.
         status: TaskStatus,
     },
-    /// Only a failed task is tried again.
+    /// Only a failed task can be retried.
     #[error("`{task}` is {status}, not failed")]
     NotFailed {
         /// The task.
@@ -53,8 +53,8 @@ pub enum Error {
         /// Where it stands.
         status: TaskStatus,
     },
-    /// The task has failed as often as it may be tried.
-    #[error("`{task}` was tried again as often as it may be ({times})")]
+    /// The task was retried as often as it may be.
+    #[error("`{task}` was already retried {times} times, which is the limit")]
     TriedEnough {
         /// The task.
         task: TaskId,
@@ -66,6 +66,20 @@ pub enum Error {
     QuestionClosed {
         /// The question.
         question: QuestionId,
+    },
+    /// A task was named where a question was meant, and it asks nothing.
+    #[error("`{task}` asks nothing")]
+    NothingAsked {
+        /// The task.
+        task: TaskId,
+    },
+    /// A task was named where a question was meant, and it asks several.
+    #[error("`{task}` waits for {} answers", questions.len())]
+    SeveralQuestions {
+        /// The task.
+        task: TaskId,
+        /// What it and the agents below it ask.
+        questions: Vec<QuestionId>,
     },
     /// The answer is not one of those offered.
     #[error("`{given}` is not an answer to `{question}`; choose one of: {}", options.join(", "))]
@@ -85,7 +99,7 @@ pub enum Error {
         /// What it waits for.
         blockers: Vec<TaskId>,
     },
-    /// What the agent needs could not be had.
+    /// The agent could not be made.
     #[error("`{task}` cannot be run: {}", details.message)]
     Equipment {
         /// The task.
@@ -94,7 +108,7 @@ pub enum Error {
         details: Box<ErrorDetails>,
     },
     /// A user has as many sessions with live tasks as one may have (ES-091).
-    #[error("`{user}` has {limit} sessions with live tasks already")]
+    #[error("`{user}` already has {limit} sessions with live tasks")]
     TooManySessions {
         /// The user.
         user: String,
@@ -102,12 +116,12 @@ pub enum Error {
         limit: usize,
     },
     /// As many tasks wait to be started as may wait.
-    #[error("{limit} tasks wait to be started already")]
+    #[error("{limit} tasks already wait to be started")]
     TooManyWaiting {
         /// How many may.
         limit: usize,
     },
-    /// Somebody else serves the session, and goes on doing so.
+    /// Another process holds the session's lease.
     #[error("`{session}` is being served elsewhere")]
     SessionBusy {
         /// The session.
@@ -119,8 +133,8 @@ pub enum Error {
         /// The session.
         session: SessionId,
     },
-    /// A trigger that makes no sense; it will not make more sense later.
-    #[error("`{stream}` makes no sense: {problem}")]
+    /// A trigger that is not valid; another delivery would not be either.
+    #[error("`{stream}` is not valid: {problem}")]
     BadTrigger {
         /// Where it arrived.
         stream: TriggerStream,
@@ -142,18 +156,32 @@ pub enum Error {
     /// The bus does not answer.
     #[error("the bus does not answer")]
     Bus(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A part of the service failed in a way that nobody foresaw.
+    /// A part of the service panicked.
     #[error("a job of the service failed: {0}")]
     Job(String),
     /// The journal could not be read or written.
     #[error(transparent)]
     Store(#[from] windlass_store::Error),
-    /// The loop could not go on.
+    /// The loop could not continue.
     #[error(transparent)]
     Agent(#[from] windlass_agent::Error),
 }
 
 impl Error {
+    /// Whether somebody else has answered the question or ended its task meanwhile.
+    pub fn is_settled_elsewhere(&self) -> bool {
+        use windlass_store::Error as Stored;
+        matches!(self, Self::Store(Stored::AlreadyAnswered { .. } | Stored::TaskEnded { .. }))
+    }
+
+    /// The process that drives the task, where that is why nothing was done.
+    pub fn driving_process(&self) -> Option<u32> {
+        match self {
+            Self::Store(windlass_store::Error::Driven { pid, .. }) => Some(*pid),
+            _ => None,
+        }
+    }
+
     /// Whether the same again may work later. What may not is answered once and not delivered again.
     pub fn is_transient(&self) -> bool {
         use windlass_store::Error as Stored;
@@ -181,6 +209,8 @@ impl Error {
             | Self::NotFailed { .. }
             | Self::TriedEnough { .. }
             | Self::QuestionClosed { .. }
+            | Self::NothingAsked { .. }
+            | Self::SeveralQuestions { .. }
             | Self::NotAnOption { .. }
             | Self::TooManySessions { .. }
             | Self::TooManyWaiting { .. }

@@ -3,9 +3,8 @@
 //! Invariants:
 //! - A lease is taken before routing and given back after the injection (ES-093); each taking has its own
 //!   token, and only its holder gives it back (compare and delete).
-//! - A lease ends by itself: a holder that died delays a session by one lease, and no longer (ES-092).
+//! - A lease expires: a holder that died delays a session by one lease, and no longer (ES-092).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -76,29 +75,23 @@ impl Lease for Rows {
 }
 
 impl Coordinator {
-    /// The same, with leases kept elsewhere.
-    pub fn with_leases(mut self, leases: Arc<dyn Lease>) -> Self {
-        self.leases = leases;
-        self
-    }
-
     /// Does something for a session while nobody else does.
-    pub(crate) async fn serving<T>(
+    pub(crate) async fn with_lease<T>(
         &self,
         session: SessionId,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let owner = token();
-        self.take(session, &owner).await?;
+        self.take_lease(session, &owner).await?;
         let done = work.await;
-        // What was done stands; a lease that cannot be given back ends by itself.
+        // What was done counts; a lease that cannot be given back expires.
         if let Err(error) = self.leases.give_back(session, &owner).await {
             tracing::warn!(%session, %error, "lease not given back");
         }
         done
     }
 
-    async fn take(&self, session: SessionId, owner: &str) -> Result<(), Error> {
+    async fn take_lease(&self, session: SessionId, owner: &str) -> Result<(), Error> {
         let ttl = self.limits.session_lease;
         let attempts = (ttl * PATIENCE).as_millis() / RETRY.as_millis() + 1;
         for _ in 0..attempts {

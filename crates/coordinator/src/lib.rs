@@ -1,33 +1,42 @@
-//! The control plane: takes goals in, says who drives them, passes messages, answers and signals on.
+//! The control plane: accepts goals, decides who drives them, passes messages, answers and signals on, and
+//! computes what surfaces show.
 //!
 //! It is a router, not an agent: it decides nothing about the work (ES-050, ES-051). Every surface
-//! holds a `Coordinator` and nothing below it, so what one can do, all can.
+//! holds a `Coordinator` and nothing below it, so what one can do, all can. Each noun has a handle of its
+//! own: `coordinator.tasks().submit(..)`, `coordinator.inbox().answer(..)`.
 
+mod tasks;
 mod submit;
-mod triggers;
-mod route;
-mod decision;
-mod slash;
+mod drive;
+mod conclude;
+mod inbox;
+mod messages;
+mod control;
 mod sessions;
-mod schedule;
-mod due;
-mod deadline;
-mod hang;
-mod scheduler;
+mod schedules;
+mod timer;
+mod schedule_runs;
+mod deadlines;
+mod stall_monitor;
+mod queue;
+mod feed;
+mod triggers;
+mod router;
+mod decision;
+mod slash_commands;
 mod lease;
 mod limits;
-mod ready;
-mod drive;
-mod mailbox;
-mod watch;
-mod compactions;
-mod memory;
+mod memories;
+pub mod outputs;
+mod costs;
+mod storage;
+pub mod explain;
+pub mod metrics;
+pub mod views;
 pub mod bus;
 mod service;
 mod worker;
 mod outbox;
-pub mod explain;
-pub mod metrics;
 mod error;
 
 use std::sync::Arc;
@@ -37,19 +46,31 @@ use windlass_agent::Preview;
 use windlass_agent::journal::Clock;
 use windlass_store::Store;
 
-pub use compactions::Compaction;
+pub use control::{Controls, Steered};
+pub use costs::Costs;
 pub use decision::Decision;
-pub use drive::{BoxFuture, Equip};
+pub use drive::{AgentFactory, BoxFuture};
 pub use error::Error;
+pub use feed::{Feed, TaskFeed, Update};
+pub use inbox::{Inbox, Settled};
 pub use lease::Lease;
 pub use limits::Limits;
-pub use mailbox::Steered;
-pub use schedule::Ticked;
+pub use memories::Memories;
+pub use messages::{Messages, Uptake};
+pub use outputs::Outputs;
+pub use queue::Queue;
+pub use schedules::Schedules;
 pub use service::Service;
-pub use sessions::{EntryStatus, SessionState, TaskEntry};
-pub use submit::{Draft, Manner, Share, Submitted};
-pub use triggers::Handled;
-pub use watch::Update;
+pub use sessions::Sessions;
+pub use storage::Storage;
+pub use submit::{Draft, Share, SubmitOptions, Submitted};
+pub use tasks::{RateLimitWait, Tasks};
+pub use timer::{Ticked, Timer};
+pub use triggers::{Handled, Triggers};
+
+use deadlines::Deadlines;
+use router::Router;
+use stall_monitor::StallMonitor;
 
 /// Previews a slow surface may fall behind by before it misses some; they are only previews.
 const PREVIEW_BACKLOG: usize = 1024;
@@ -58,49 +79,139 @@ const PREVIEW_BACKLOG: usize = 1024;
 #[derive(Clone)]
 pub struct Coordinator {
     store: Store,
-    equip: Arc<dyn Equip>,
+    agents: Arc<dyn AgentFactory>,
     clock: Clock,
     previews: broadcast::Sender<Preview>,
     leases: Arc<dyn Lease>,
     limits: Limits,
-    woken: Arc<Notify>,
-    watched: hang::Watched,
+    work: Arc<Notify>,
+    stalls: StallMonitor,
 }
 
 impl Coordinator {
-    /// A coordinator over a store; `equip` says what an agent gets to work with.
-    pub fn new(store: Store, equip: Arc<dyn Equip>, clock: Clock) -> Self {
+    /// A coordinator on a store; `agents` makes an agent for each task that is driven.
+    pub fn new(store: Store, agents: Arc<dyn AgentFactory>, clock: Clock) -> Self {
         let leases = lease::Rows { store: store.clone(), clock: clock.clone() };
         Self {
             store,
-            equip,
+            agents,
             clock,
             previews: broadcast::channel(PREVIEW_BACKLOG).0,
             leases: Arc::new(leases),
             limits: Limits::default(),
-            woken: Arc::default(),
-            watched: hang::Watched::default(),
+            work: Arc::default(),
+            stalls: StallMonitor::default(),
         }
     }
 
-    /// Says that something may be ready to be driven now.
-    pub fn wake(&self) {
-        self.woken.notify_waiters();
+    /// The same, with other limits.
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
-    /// Resolves when this process has something new to drive. Other processes' doings are seen through
-    /// the store's changes.
-    pub async fn woken(&self) {
-        self.woken.notified().await;
+    /// The same, with leases kept elsewhere.
+    pub fn with_leases(mut self, leases: Arc<dyn Lease>) -> Self {
+        self.leases = leases;
+        self
     }
 
-    /// The store, for reading. Everything that changes a task goes through methods here.
-    pub fn store(&self) -> &Store {
-        &self.store
+    /// The limits in force.
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// The present.
     pub fn now(&self) -> jiff::Timestamp {
         (self.clock)()
+    }
+
+    /// Says that something may be ready to be driven now.
+    pub fn wake(&self) {
+        self.work.notify_waiters();
+    }
+
+    /// Resolves when this process has something new to drive. What other processes do is seen through the
+    /// store's changes.
+    pub async fn wait_for_work(&self) {
+        self.work.notified().await;
+    }
+
+    /// Goals and what became of them.
+    pub fn tasks(&self) -> Tasks<'_> {
+        Tasks { coordinator: self }
+    }
+
+    /// What people are asked.
+    pub fn inbox(&self) -> Inbox<'_> {
+        Inbox { coordinator: self }
+    }
+
+    /// Messages to tasks.
+    pub fn messages(&self) -> Messages<'_> {
+        Messages { coordinator: self }
+    }
+
+    /// Pausing, resuming and cancelling.
+    pub fn control(&self) -> Controls<'_> {
+        Controls { coordinator: self }
+    }
+
+    /// Conversations.
+    pub fn sessions(&self) -> Sessions<'_> {
+        Sessions { coordinator: self }
+    }
+
+    /// What happens automatically, and when.
+    pub fn schedules(&self) -> Schedules<'_> {
+        Schedules { coordinator: self }
+    }
+
+    /// Carries out what is due.
+    pub fn timer(&self) -> Timer<'_> {
+        Timer { coordinator: self }
+    }
+
+    /// Which tasks of the service wait for a process.
+    pub fn queue(&self) -> Queue<'_> {
+        Queue { coordinator: self }
+    }
+
+    /// Events as they are committed.
+    pub fn feed(&self) -> Feed<'_> {
+        Feed { coordinator: self }
+    }
+
+    /// What comes from outside.
+    pub fn triggers(&self) -> Triggers<'_> {
+        Triggers { coordinator: self }
+    }
+
+    /// What is worth knowing beyond one task.
+    pub fn memories(&self) -> Memories<'_> {
+        Memories { coordinator: self }
+    }
+
+    /// What commands printed.
+    pub fn outputs(&self) -> Outputs<'_> {
+        Outputs { coordinator: self }
+    }
+
+    /// Tokens and money.
+    pub fn costs(&self) -> Costs<'_> {
+        Costs { coordinator: self }
+    }
+
+    /// Where the data is, and whether it is sound.
+    pub fn storage(&self) -> Storage<'_> {
+        Storage { coordinator: self }
+    }
+
+    fn router(&self) -> Router<'_> {
+        Router { coordinator: self }
+    }
+
+    fn deadlines(&self) -> Deadlines<'_> {
+        Deadlines { coordinator: self }
     }
 }

@@ -87,7 +87,7 @@ impl Metrics {
             Event::AgentEnd(result) => {
                 let status = ("status", result.status.to_string());
                 let (iterations, duration) = (result.usage.iterations, result.usage.duration_ms);
-                // Usage is told for the whole task; a segment counts what it added.
+                // Usage is of the whole task; a segment counts what it added.
                 let before = self.rounds.insert(record.task, (iterations, duration));
                 let (rounds_before, time_before) = before.unwrap_or_default();
                 let rounds = u64::from(iterations.saturating_sub(rounds_before));

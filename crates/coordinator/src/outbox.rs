@@ -33,10 +33,10 @@ pub(crate) async fn publish(
     bus: Arc<dyn Bus>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let work = go_on(&coordinator, &*bus);
+    let work = run(&coordinator, &*bus);
     match stop.run_until_cancelled(work).await {
         Some(failed) => return failed,
-        None if coordinator.store().take_duty(DUTY)?.is_none() => return Ok(()),
+        None if coordinator.store.take_duty(DUTY)?.is_none() => return Ok(()),
         None => {}
     }
     let rest = async {
@@ -49,8 +49,8 @@ pub(crate) async fn publish(
     }
 }
 
-async fn go_on(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
-    let store = coordinator.store();
+async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
+    let store = &coordinator.store;
     let _duty = loop {
         match store.take_duty(DUTY)? {
             Some(duty) => break duty,
@@ -75,7 +75,7 @@ async fn go_on(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
 
 /// Publishes some; false when nothing waited.
 async fn pass(coordinator: &Coordinator, bus: &dyn Bus) -> Result<bool, Error> {
-    let store = coordinator.store();
+    let store = &coordinator.store;
     let waiting = store.outbox().pending(AT_ONCE)?;
     if waiting.is_empty() {
         return Ok(false);

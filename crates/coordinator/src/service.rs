@@ -1,5 +1,5 @@
-//! A service: takes in what the bus brings, drives tasks, publishes what comes of it, until it is told to
-//! stop; then parks its tasks at a turn boundary and hands them back.
+//! A service: takes in what the bus brings, drives tasks, publishes what comes of it, until it is
+//! stopped; then parks its tasks at a turn boundary and hands them back.
 //!
 //! Everything that must survive is in the store, so a service that dies is replaced by any other.
 
@@ -35,7 +35,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Serves until `stop`, and then until everything is parked and told.
+    /// Serves until `stop`, and then until everything is parked and published.
     pub async fn run(
         self,
         coordinator: Coordinator,
@@ -51,7 +51,7 @@ impl Service {
         if self.streams.contains(&InStream::Scheduled) {
             let (with, until) = (coordinator.clone(), serving.clone());
             jobs.spawn(async move {
-                with.keep_time(&until).await;
+                with.timer().run(&until).await;
                 Ok(())
             });
         }
@@ -60,7 +60,7 @@ impl Service {
         let pool = worker::Pool::new(with, self.tasks, self.drain);
         let drained = driving.clone();
         jobs.spawn(async move {
-            // Results of tasks that are parked now are published yet.
+            // Results of tasks that are parked now are still published.
             let _drained = drained.drop_guard();
             pool.run(until).await
         });
@@ -95,7 +95,11 @@ impl Backoff {
 
     pub(crate) async fn wait(&mut self, what: &str, error: &Error) {
         let reason = chain(error);
-        tracing::warn!(reason, wait_ms = self.next.as_millis() as u64, "{what} goes on later");
+        tracing::warn!(
+            reason,
+            wait_ms = self.next.as_millis() as u64,
+            "{what} is tried again later"
+        );
         tokio::time::sleep(self.next).await;
         self.next = (self.next * 2).min(LONGEST_WAIT);
     }

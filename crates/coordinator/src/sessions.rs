@@ -1,129 +1,35 @@
-//! A session and its tasks as the wire contract has them (ES-077, ES-078, ES-082).
+//! Conversations: found, listed, limited per user.
 
-use std::fmt;
+use windlass_core::id::SessionId;
+use windlass_store::{Filter, SessionRow};
 
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use windlass_core::id::{SessionId, TaskId};
-use windlass_core::schedule::DeadlineAction;
-use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_core::string_enum;
-use windlass_store::{Filter, TaskRow};
-
+use crate::views::{SessionView, TaskEntry};
 use crate::{Coordinator, Error};
-
-/// Characters of a goal's summary.
-const GOAL_WIDTH: usize = 120;
 
 /// Tasks of a session that are listed, the newest.
 const MAX_TASKS: usize = 1000;
 
-string_enum! {
-    /// Where a task stands, on the wire (ES-082).
-    EntryStatus ("task entry status") {
-        /// It has not ended, and is not parked.
-        Running = "RUNNING",
-        /// It is parked.
-        Paused = "PAUSED",
-        /// It is finished.
-        Completed = "COMPLETED",
-        /// It was given up.
-        Failed = "FAILED",
-        /// It was stopped for good.
-        Cancelled = "CANCELLED",
+/// Conversations.
+#[derive(Clone, Copy)]
+pub struct Sessions<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+impl Sessions<'_> {
+    /// A session by its id or by the end of it.
+    pub fn find(self, text: &str) -> Result<Option<SessionId>, Error> {
+        Ok(self.coordinator.store.ids().session(text)?)
     }
-}
 
-impl EntryStatus {
-    /// How a status is told on the wire. A task that waits for a person still runs.
-    pub const fn of(status: TaskStatus, reason: StatusReason) -> Self {
-        match status {
-            TaskStatus::Blocked => match reason {
-                StatusReason::Timeout | StatusReason::Error => Self::Failed,
-                _ => Self::Running,
-            },
-            TaskStatus::Todo
-            | TaskStatus::Running
-            | TaskStatus::Verifying
-            | TaskStatus::Reviewing
-            | TaskStatus::Retrying => Self::Running,
-            TaskStatus::Paused => Self::Paused,
-            TaskStatus::Done => Self::Completed,
-            TaskStatus::Failed => Self::Failed,
-            TaskStatus::Cancelled => Self::Cancelled,
-        }
+    /// The sessions that changed last.
+    pub fn newest(self, limit: u32) -> Result<Vec<SessionRow>, Error> {
+        Ok(self.coordinator.store.sessions().newest(limit)?)
     }
-}
 
-/// A conversation (ES-077).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SessionState {
-    /// Its id.
-    pub session_id: SessionId,
-    /// Whose it is; empty when nobody said so.
-    pub user_id: String,
-    /// Its tasks, oldest first, sub-agents left out.
-    pub tasks: Vec<TaskEntry>,
-    /// The task that a message goes to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub active_task_id: Option<TaskId>,
-}
-
-/// One task of it (ES-078).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskEntry {
-    /// Its id.
-    pub task_id: TaskId,
-    /// What is wanted, in one line.
-    pub goal_summary: String,
-    /// Where it stands.
-    pub status: EntryStatus,
-    /// The conversation of its agent; one per task, for its whole life.
-    pub agent_session_id: String,
-    /// Where its effects happen, when that is a container.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container_id: Option<String>,
-    /// When it was handed in.
-    pub created_at: Timestamp,
-    /// When it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub completed_at: Option<Timestamp>,
-    /// Since when it is parked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused_at: Option<Timestamp>,
-    /// When it must be finished.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Timestamp>,
-    /// What happens then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline_action: Option<DeadlineAction>,
-    /// Its place in the session's queue, from 1, while it waits there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue_place: Option<usize>,
-}
-
-impl TaskEntry {
-    fn of(row: &TaskRow, queue_place: Option<usize>) -> Self {
-        Self {
-            task_id: row.id,
-            goal_summary: row.goal_summary(GOAL_WIDTH),
-            status: EntryStatus::of(row.status, row.reason),
-            agent_session_id: row.root_id.to_string(),
-            container_id: row.container_id.clone(),
-            created_at: row.created_at,
-            completed_at: row.completed_at,
-            paused_at: row.paused_at,
-            deadline: row.deadline,
-            deadline_action: row.deadline.map(|_| row.deadline_action),
-            queue_place,
-        }
-    }
-}
-
-impl Coordinator {
     /// A session as it stands; one that nobody has used is empty.
-    pub fn session_state(&self, session_id: SessionId) -> Result<SessionState, Error> {
-        let row = self.store.sessions().get(session_id)?;
+    pub fn view(self, session_id: SessionId) -> Result<SessionView, Error> {
+        let store = &self.coordinator.store;
+        let row = store.sessions().get(session_id)?;
         let filter = Filter {
             session: Some(session_id),
             roots: true,
@@ -131,32 +37,23 @@ impl Coordinator {
             ..Filter::default()
         };
         let mut tasks = Vec::new();
-        for task in self.store.tasks().list(&filter)?.iter().rev() {
-            tasks.push(TaskEntry::of(task, self.place(task.id)?));
+        for task in store.tasks().list(&filter)?.iter().rev() {
+            tasks.push(TaskEntry::of(task, self.coordinator.queue().place(task.id)?));
         }
-        Ok(SessionState {
+        Ok(SessionView {
             session_id,
             user_id: row.as_ref().and_then(|row| row.user_id.clone()).unwrap_or_default(),
             tasks,
             active_task_id: row.and_then(|row| row.active_task_id),
         })
     }
-}
 
-impl fmt::Display for SessionState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.tasks.is_empty() {
-            return f.write_str("no tasks");
+    /// Refuses a session too many of one user; a session that has live tasks counts already.
+    pub(crate) fn check_limit(self, user: &str, session: SessionId) -> Result<(), Error> {
+        let limit = self.coordinator.limits.sessions_per_user;
+        match self.coordinator.store.sessions().count_other_live(user, session)? >= limit {
+            true => Err(Error::TooManySessions { user: user.to_owned(), limit }),
+            false => Ok(()),
         }
-        for (number, task) in self.tasks.iter().enumerate() {
-            let gap = if number == 0 { "" } else { "\n" };
-            let active = if Some(task.task_id) == self.active_task_id { "*" } else { " " };
-            write!(f, "{gap}{active} {} {}", task.task_id, task.status)?;
-            if let Some(place) = task.queue_place {
-                write!(f, " (queued, number {place})")?;
-            }
-            write!(f, " {}", task.goal_summary)?;
-        }
-        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Taking a goal in: checked once here, journaled, and from then on a task.
+//! Submitting a goal: checked once here, journaled, and from then on a task.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use windlass_core::event::{Deadline, Driver, TaskCreated};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_store::{Created, Filter};
 
-use crate::{Coordinator, Error};
+use crate::{Error, Tasks};
 
 /// A goal before it is a task.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct Draft {
     pub axes: Axes,
     /// What differs from the configuration.
     pub execution_config: ExecutionConfig,
-    /// An earlier conversation to go on from.
+    /// An earlier conversation to continue.
     pub resume_context: Option<ResumeContext>,
     /// Who drives it.
     pub driver: Driver,
@@ -48,9 +48,9 @@ pub enum Share {
     Allowed,
 }
 
-/// How a whole command is carried out, beside what it says itself.
+/// How a whole command is carried out, besides what it says itself.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Manner {
+pub struct SubmitOptions {
     /// Whose it is; counts against the limit of sessions.
     pub user_id: Option<String>,
     /// The axes to start with.
@@ -63,7 +63,7 @@ pub struct Manner {
     pub deadline: Option<Deadline>,
 }
 
-impl Default for Manner {
+impl Default for SubmitOptions {
     /// As a command from a stream is: headless, in a directory of its own.
     fn default() -> Self {
         Self {
@@ -87,26 +87,33 @@ pub struct Submitted {
     pub place: Option<usize>,
 }
 
-impl Coordinator {
+impl Tasks<'_> {
+    /// How a command is carried out about which nobody says more.
+    pub fn default_options(self) -> SubmitOptions {
+        let profile = self.coordinator.limits.profile;
+        let axes = Axes { permission_profile: profile, ..Axes::headless() };
+        SubmitOptions { axes, ..SubmitOptions::default() }
+    }
+
     /// Makes a task of a whole command, for the service to drive. Repeated, it names the same task.
     pub async fn submit_command(
-        &self,
+        self,
         command: TaskCommand,
-        manner: Manner,
+        options: SubmitOptions,
     ) -> Result<Submitted, Error> {
-        let now = self.now();
+        let now = self.coordinator.now();
         if command.goal.trim().is_empty() {
             return Err(Error::EmptyGoal);
         }
         let (task_id, session) = (command.task_id, command.session_id);
-        let known = self.store.tasks().get(task_id)?.is_some();
+        let known = self.coordinator.store.tasks().get(task_id)?.is_some();
         if !known {
-            self.check_waiting()?;
+            self.coordinator.queue().check_limit()?;
         }
-        if let Some(user) = manner.user_id.as_deref().filter(|_| !known) {
-            self.check_sessions(user, session)?;
+        if let Some(user) = options.user_id.as_deref().filter(|_| !known) {
+            self.coordinator.sessions().check_limit(user, session)?;
         }
-        let workspace = match &manner.workspace {
+        let workspace = match &options.workspace {
             Some(workspace) => usable(workspace)?,
             None => self.own_workspace(task_id)?,
         };
@@ -115,29 +122,34 @@ impl Coordinator {
             parent: None,
             root: task_id,
             depth: 0,
-            axes: manner.axes,
+            axes: options.axes,
             workspace: workspace.display().to_string(),
             driver: Driver::Service,
             dependency_blockers: Vec::new(),
-            max_retries: self.limits.retries,
-            cost_budget: manner.cost_budget,
-            user_id: manner.user_id,
-            deadline: manner.deadline,
+            max_retries: self.coordinator.limits.retries,
+            cost_budget: options.cost_budget,
+            user_id: options.user_id,
+            deadline: options.deadline,
         };
-        let created = self.store.tasks().create(now, created).await?;
+        let created = self.coordinator.store.tasks().create(now, created).await?;
         let task = created.task();
         if created == Created::New(task) {
-            self.store
+            self.coordinator
+                .store
                 .scheduler()
-                .enqueue(task, now, manner.deadline.map(|deadline| deadline.at))
+                .enqueue(task, now, options.deadline.map(|deadline| deadline.at))
                 .await?;
         }
-        self.wake();
-        Ok(Submitted { task, new: matches!(created, Created::New(_)), place: self.place(task)? })
+        self.coordinator.wake();
+        Ok(Submitted {
+            task,
+            new: matches!(created, Created::New(_)),
+            place: self.coordinator.queue().place(task)?,
+        })
     }
 
-    fn own_workspace(&self, task: TaskId) -> Result<PathBuf, Error> {
-        let path = self.store.dir().workspaces().join(task.to_string());
+    fn own_workspace(self, task: TaskId) -> Result<PathBuf, Error> {
+        let path = self.coordinator.store.dir().workspaces().join(task.to_string());
         std::fs::create_dir_all(&path).map_err(|error| Error::Workspace {
             path: path.clone(),
             problem: format!("cannot be made: {error}"),
@@ -146,8 +158,8 @@ impl Coordinator {
     }
 
     /// Makes a task of a goal. It is durable when this returns.
-    pub async fn submit(&self, draft: Draft) -> Result<TaskId, Error> {
-        let now = self.now();
+    pub async fn submit(self, draft: Draft) -> Result<TaskId, Error> {
+        let now = self.coordinator.now();
         if draft.goal.trim().is_empty() {
             return Err(Error::EmptyGoal);
         }
@@ -174,23 +186,23 @@ impl Coordinator {
             workspace: workspace.display().to_string(),
             driver: draft.driver,
             dependency_blockers: draft.dependency_blockers,
-            max_retries: self.limits.retries,
+            max_retries: self.coordinator.limits.retries,
             cost_budget: draft.cost_budget,
             user_id: draft.user_id,
             deadline: draft.deadline,
         };
-        Ok(self.store.tasks().create(now, created).await?.task())
+        Ok(self.coordinator.store.tasks().create(now, created).await?.task())
     }
 
     /// Two agents in one directory undo each other's work unaware (§15.14).
-    fn check_alone(&self, workspace: &Path) -> Result<(), Error> {
+    fn check_alone(self, workspace: &Path) -> Result<(), Error> {
         let live = Filter {
             live: true,
             workspace: Some(workspace.display().to_string()),
             ..Filter::default()
         };
-        for task in self.store.tasks().list(&live)? {
-            if self.store.driving_process(task.id)?.is_some() {
+        for task in self.coordinator.store.tasks().list(&live)? {
+            if self.coordinator.store.driving_process(task.id)?.is_some() {
                 return Err(Error::WorkspaceTaken { task: task.id, path: workspace.to_owned() });
             }
         }

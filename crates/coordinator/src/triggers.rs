@@ -53,9 +53,15 @@ pub enum Handled {
     },
 }
 
-impl Coordinator {
+/// What comes from outside.
+#[derive(Clone, Copy)]
+pub struct Triggers<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+impl Triggers<'_> {
     /// Handles any trigger by its own method.
-    pub async fn handle(&self, trigger: Trigger) -> Result<Handled, Error> {
+    pub async fn handle(self, trigger: Trigger) -> Result<Handled, Error> {
         match trigger {
             Trigger::UserMessage(one) => self.user_message_received(one).await,
             Trigger::TaskResult(one) => self.task_result_received(*one).await,
@@ -68,20 +74,18 @@ impl Coordinator {
 
     /// A person says something: route it (ES-052, ES-096).
     pub async fn user_message_received(
-        &self,
+        self,
         trigger: UserMessageReceived,
     ) -> Result<Handled, Error> {
         let session = trigger.session_id;
-        let handled = self.serving(session, self.route(&trigger)).await;
+        let handled =
+            self.coordinator.with_lease(session, self.coordinator.router().route(&trigger)).await;
         log(TriggerStream::UserMessageReceived, trigger.request_id.as_deref(), &handled);
         handled
     }
 
     /// A run segment ended: whoever waits for its place may start (ES-097).
-    pub async fn task_result_received(
-        &self,
-        trigger: TaskResultReceived,
-    ) -> Result<Handled, Error> {
+    pub async fn task_result_received(self, trigger: TaskResultReceived) -> Result<Handled, Error> {
         let handled = self.ended(&trigger);
         let id = trigger.command_id.to_string();
         log(TriggerStream::TaskResultReceived, Some(&id), &handled);
@@ -90,7 +94,7 @@ impl Coordinator {
 
     /// A person answers: into the task that asked (ES-018, ES-053, ES-098).
     pub async fn hitl_response_received(
-        &self,
+        self,
         trigger: HitlResponseReceived,
     ) -> Result<Handled, Error> {
         let handled = self.answered(&trigger).await;
@@ -100,15 +104,15 @@ impl Coordinator {
     }
 
     /// Something is due (ES-056, ES-099).
-    pub async fn scheduled_trigger(&self, trigger: ScheduledTrigger) -> Result<Handled, Error> {
-        let handled = self.due(&trigger).await;
+    pub async fn scheduled_trigger(self, trigger: ScheduledTrigger) -> Result<Handled, Error> {
+        let handled = self.coordinator.timer().fire(&trigger).await;
         log(TriggerStream::ScheduledTrigger, trigger.request_id.as_deref(), &handled);
         handled
     }
 
     /// Something happened elsewhere: into the task it is for, whatever it says (ES-017, ES-054, ES-291).
     pub async fn external_event_received(
-        &self,
+        self,
         trigger: ExternalEventReceived,
     ) -> Result<Handled, Error> {
         let handled = self.happened(&trigger).await;
@@ -118,7 +122,7 @@ impl Coordinator {
 
     /// A person steers a task (ES-016, ES-055, ES-101).
     pub async fn task_control_received(
-        &self,
+        self,
         trigger: TaskControlReceived,
     ) -> Result<Handled, Error> {
         let handled = self.controlled(&trigger).await;
@@ -126,40 +130,49 @@ impl Coordinator {
         handled
     }
 
-    fn ended(&self, trigger: &TaskResultReceived) -> Result<Handled, Error> {
+    fn ended(self, trigger: &TaskResultReceived) -> Result<Handled, Error> {
         let task = trigger.task_id;
-        let known = self.store.tasks().get(task)?.map(|row| row.session_id);
+        let known = self.coordinator.store.tasks().get(task)?.map(|row| row.session_id);
         if known != Some(trigger.session_id) {
             return Err(windlass_store::Error::UnknownTask(task.to_string()).into());
         }
-        self.wake();
+        self.coordinator.wake();
         Ok(Handled::Nothing { reason: format!("{task} is {}", trigger.status) })
     }
 
-    async fn answered(&self, trigger: &HitlResponseReceived) -> Result<Handled, Error> {
+    async fn answered(self, trigger: &HitlResponseReceived) -> Result<Handled, Error> {
         let question = trigger.request_id;
-        let row =
-            self.store.questions().get(question)?.ok_or(Error::QuestionClosed { question })?;
+        let row = self
+            .coordinator
+            .store
+            .questions()
+            .get(question)?
+            .ok_or(Error::QuestionClosed { question })?;
         if trigger.task_id.is_some_and(|task| task != row.task) {
             return Err(Error::QuestionClosed { question });
         }
-        let session = self.session_of(row.task)?;
+        let session = self.coordinator.tasks().session_of(row.task)?;
         let by = trigger.user_id.as_deref().unwrap_or("user");
         // The same answer again is the same delivery; another one hears who was first.
         let id =
             InjectionId::derived(&question.to_string(), &format!("{by}\0{}", trigger.response));
-        let task =
-            self.serving(session, self.answer_as(id, question, &trigger.response, by)).await?;
-        self.wake();
+        let task = self
+            .coordinator
+            .with_lease(
+                session,
+                self.coordinator.inbox().answer_as(id, question, &trigger.response, by),
+            )
+            .await?;
+        self.coordinator.wake();
         Ok(Handled::Injected { task })
     }
 
-    async fn happened(&self, trigger: &ExternalEventReceived) -> Result<Handled, Error> {
+    async fn happened(self, trigger: &ExternalEventReceived) -> Result<Handled, Error> {
         let stream = TriggerStream::ExternalEventReceived;
         let task = match (trigger.task_id, trigger.session_id) {
             (Some(task), _) => task,
             (None, Some(session)) => {
-                let row = self.store.sessions().get(session)?;
+                let row = self.coordinator.store.sessions().get(session)?;
                 row.and_then(|row| row.active_task_id).ok_or(Error::NothingActive { session })?
             }
             (None, None) => {
@@ -173,14 +186,16 @@ impl Coordinator {
             other => other.to_string(),
         };
         let by = trigger.source.as_deref().unwrap_or("event");
-        let session = self.session_of(task)?;
+        let session = self.coordinator.tasks().session_of(task)?;
         let injection = Injection::event(id, payload).from(by);
-        self.serving(session, self.inject(task, injection)).await?;
-        self.wake();
+        self.coordinator
+            .with_lease(session, self.coordinator.messages().inject(task, injection))
+            .await?;
+        self.coordinator.wake();
         Ok(Handled::Injected { task })
     }
 
-    async fn controlled(&self, trigger: &TaskControlReceived) -> Result<Handled, Error> {
+    async fn controlled(self, trigger: &TaskControlReceived) -> Result<Handled, Error> {
         let task = trigger.task_id;
         let by = trigger.user_id.as_deref().unwrap_or("user");
         let id = self.injection_id(trigger.command_id.as_deref(), "control");
@@ -196,50 +211,57 @@ impl Coordinator {
                     let problem = "`steer` needs a `reason`: what to tell the task".to_owned();
                     return Err(Error::BadTrigger { stream, problem });
                 };
-                self.inject(task, Injection::message(id, words).from(by)).await?;
-                self.wake();
+                self.coordinator
+                    .messages()
+                    .inject(task, Injection::message(id, words).from(by))
+                    .await?;
+                self.coordinator.wake();
                 return Ok(Handled::Injected { task });
             }
         };
         let handled = self.steered(id, task, control, by).await?;
-        self.wake();
+        self.coordinator.wake();
         Ok(handled)
     }
 
     /// Retries a task once per command: one that comes again finds that the try it asked for was made.
-    async fn tried_again(&self, trigger: &TaskControlReceived) -> Result<Handled, Error> {
+    async fn tried_again(self, trigger: &TaskControlReceived) -> Result<Handled, Error> {
         let (task, stream) = (trigger.task_id, TriggerStream::TaskControlReceived.as_str());
-        let retries = self.state(task)?.retries;
+        let retries = self.coordinator.tasks().state(task)?.retries;
         let before = match &trigger.command_id {
             Some(id) => {
-                self.store.triggers().decide(stream, id, retries.to_string(), self.now()).await?
+                self.coordinator
+                    .store
+                    .triggers()
+                    .decide(stream, id, retries.to_string(), self.coordinator.now())
+                    .await?
             }
             None => retries.to_string(),
         };
         if before == retries.to_string() {
-            self.retry(task).await?;
-            self.wake();
+            self.coordinator.tasks().retry(task).await?;
+            self.coordinator.wake();
         }
         Ok(Handled::Steered { task, words: "will be tried again".to_owned() })
     }
 
     /// Steers a task by an id of the sender's.
     pub(crate) async fn steered(
-        &self,
+        self,
         id: InjectionId,
         task: TaskId,
         control: Control,
         by: &str,
     ) -> Result<Handled, Error> {
-        let words = self.steer_as(id, task, control, by).await?.to_string();
+        let words = self.coordinator.control().steer_as(id, task, control, by).await?.to_string();
         Ok(Handled::Steered { task, words })
     }
 
     /// An id that a repeated delivery has again.
-    pub(crate) fn injection_id(&self, request: Option<&str>, what: &str) -> InjectionId {
+    pub(crate) fn injection_id(self, request: Option<&str>, what: &str) -> InjectionId {
         match request {
             Some(request) => InjectionId::derived(request, what),
-            None => InjectionId::new(self.now()),
+            None => InjectionId::new(self.coordinator.now()),
         }
     }
 }

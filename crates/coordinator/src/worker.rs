@@ -1,4 +1,4 @@
-//! Driving: takes up tasks that are ready, as many as it may, and parks them when it is to stop.
+//! The pool that drives ready tasks, as many as it may, and parks them when the service stops.
 //!
 //! Invariants:
 //! - Which task is whose is decided by its kernel lock alone; a list of ready tasks is only a hint.
@@ -10,13 +10,9 @@ use std::time::Duration;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
-use windlass_agent::report;
 use windlass_core::command::TaskResult;
 use windlass_core::error::ErrorDetails;
-use windlass_core::event::{Event, StatusChanged};
 use windlass_core::id::TaskId;
-use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::Level;
 
 use crate::service::{Backoff, chain};
 use crate::{Coordinator, Error};
@@ -31,8 +27,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// A task that could not be driven is tried again after this time, doubled each time up to a minute.
-const FIRST_REST: Duration = Duration::from_millis(250);
-const LONGEST_REST: Duration = Duration::from_secs(60);
+const FIRST_COOLDOWN: Duration = Duration::from_millis(250);
+const LONGEST_COOLDOWN: Duration = Duration::from_secs(60);
 
 /// Attempts to equip a task whose trouble may pass, before it fails (ES-380).
 const ATTEMPTS: u32 = 3;
@@ -45,11 +41,11 @@ pub(crate) struct Pool {
     running: JoinSet<(TaskId, Result<TaskResult, Error>)>,
     driven: HashMap<Id, TaskId>,
     tasks: HashSet<TaskId>,
-    resting: HashMap<TaskId, Rest>,
+    cooling: HashMap<TaskId, Cooldown>,
 }
 
-/// A task that is left alone for a while.
-struct Rest {
+/// A task that is not tried again for a while.
+struct Cooldown {
     until: Instant,
     next: Duration,
     attempts: u32,
@@ -64,13 +60,13 @@ impl Pool {
             running: JoinSet::new(),
             driven: HashMap::new(),
             tasks: HashSet::new(),
-            resting: HashMap::new(),
+            cooling: HashMap::new(),
         }
     }
 
     /// Drives what is ready until `stop`, and then until everything is parked or time is up.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> Result<(), Error> {
-        let mut changes = self.coordinator.store().changes();
+        let mut changes = self.coordinator.store.changes();
         let coordinator = self.coordinator.clone();
         let (mut sweep, mut beat) = (every(SWEEP), every(HEARTBEAT));
         let mut backoff = Backoff::new();
@@ -90,7 +86,7 @@ impl Pool {
                 () = stop.cancelled() => break,
                 Some(ended) = self.running.join_next_with_id() => {
                     self.settle(ended).await;
-                    // With room all along, whatever waits was found before, or is told of by a change.
+                    // With room all along, whatever waits was found before, or a change announces it.
                     may_find = !has_room;
                 }
                 _ = beat.tick() => {
@@ -98,10 +94,10 @@ impl Pool {
                     may_find = false;
                 }
                 _ = sweep.tick(), if has_room => {
-                    self.take_over(&stop)?;
+                    self.adopt_interrupted(&stop)?;
                     may_find = true;
                 }
-                () = coordinator.woken(), if has_room => may_find = true,
+                () = coordinator.wait_for_work(), if has_room => may_find = true,
                 changed = changes.changed(), if has_room => {
                     changed?;
                     tokio::time::sleep(LOOK).await;
@@ -113,38 +109,38 @@ impl Pool {
         Ok(())
     }
 
-    /// Takes up what waits for nothing but a process.
+    /// Starts what waits for nothing but a process.
     fn fill(&mut self, stop: &CancellationToken) -> Result<(), Error> {
         if self.running.len() >= self.limit {
             return Ok(());
         }
-        // Those that are taken up here may not say so yet.
-        let ready = self.coordinator.waiting(self.limit + self.resting.len())?;
-        self.take_up(ready, stop);
+        // Those that were just started here may not say so yet.
+        let ready = self.coordinator.queue().waiting(self.limit + self.cooling.len())?;
+        self.start(ready, stop);
         Ok(())
     }
 
-    /// Takes up what another process, or an earlier one of ours, began and did not end.
-    fn take_over(&mut self, stop: &CancellationToken) -> Result<(), Error> {
+    /// Adopts what another process, or an earlier one of ours, began and did not end.
+    fn adopt_interrupted(&mut self, stop: &CancellationToken) -> Result<(), Error> {
         let now = Instant::now();
-        self.resting.retain(|_, rest| rest.until + LONGEST_REST > now);
-        let lost = self.coordinator.interrupted(&self.tasks)?;
-        self.take_up(lost, stop);
+        self.cooling.retain(|_, cooldown| cooldown.until + LONGEST_COOLDOWN > now);
+        let lost = self.coordinator.queue().interrupted(&self.tasks)?;
+        self.start(lost, stop);
         Ok(())
     }
 
-    fn take_up(&mut self, tasks: Vec<TaskId>, stop: &CancellationToken) {
+    fn start(&mut self, tasks: Vec<TaskId>, stop: &CancellationToken) {
         let now = Instant::now();
         for task in tasks {
             if self.running.len() >= self.limit {
                 return;
             }
-            let rests = self.resting.get(&task).is_some_and(|rest| rest.until > now);
-            if rests || !self.tasks.insert(task) {
+            let is_cooling = self.cooling.get(&task).is_some_and(|cooldown| cooldown.until > now);
+            if is_cooling || !self.tasks.insert(task) {
                 continue;
             }
             let (coordinator, stop) = (self.coordinator.clone(), stop.clone());
-            let drive = async move { (task, coordinator.drive(task, &stop).await) };
+            let drive = async move { (task, coordinator.tasks().drive(task, &stop).await) };
             self.driven.insert(self.running.spawn(drive).id(), task);
         }
     }
@@ -157,31 +153,34 @@ impl Pool {
         let Some(task) = self.driven.remove(&id) else { return };
         self.tasks.remove(&task);
         match outcome {
-            Ok(_) => drop(self.resting.remove(&task)),
+            Ok(_) => drop(self.cooling.remove(&task)),
             // Another was quicker, or it needs nobody any more.
-            Err(Error::Store(windlass_store::Error::Driven { .. })) => self.rest(task),
-            Err(Error::Ended { .. } | Error::Dependencies { .. }) => self.rest(task),
+            Err(Error::Store(windlass_store::Error::Driven { .. })) => self.cool_down(task),
+            Err(Error::Ended { .. } | Error::Dependencies { .. }) => self.cool_down(task),
             Err(Error::Equipment { details, .. }) => {
-                self.rest(task);
-                let attempts = self.resting.get(&task).map_or(0, |rest| rest.attempts);
+                self.cool_down(task);
+                let attempts = self.cooling.get(&task).map_or(0, |cooldown| cooldown.attempts);
                 if !details.retryable || attempts >= ATTEMPTS {
                     self.fail(task, *details).await;
                 }
             }
             Err(error) => {
                 tracing::error!(%task, reason = chain(&error), "task could not be driven");
-                self.rest(task);
+                self.cool_down(task);
             }
         }
     }
 
-    fn rest(&mut self, task: TaskId) {
+    fn cool_down(&mut self, task: TaskId) {
         let now = Instant::now();
-        let rest =
-            self.resting.entry(task).or_insert(Rest { until: now, next: FIRST_REST, attempts: 0 });
-        rest.until = now + rest.next;
-        rest.next = (rest.next * 2).min(LONGEST_REST);
-        rest.attempts += 1;
+        let cooldown = self.cooling.entry(task).or_insert(Cooldown {
+            until: now,
+            next: FIRST_COOLDOWN,
+            attempts: 0,
+        });
+        cooldown.until = now + cooldown.next;
+        cooldown.next = (cooldown.next * 2).min(LONGEST_COOLDOWN);
+        cooldown.attempts += 1;
     }
 
     /// Fails a task that cannot be given what it needs. One that cannot be failed now is tried again.
@@ -196,9 +195,9 @@ impl Pool {
             return Ok(());
         }
         let tasks = self.tasks.iter().copied().collect();
-        match self.coordinator.store().runtime().heartbeats(tasks, self.coordinator.now()).await {
+        match self.coordinator.store.runtime().heartbeats(tasks, self.coordinator.now()).await {
             Err(windlass_store::Error::Stopped) => Err(windlass_store::Error::Stopped.into()),
-            // A full disk is told by the tasks themselves.
+            // The tasks themselves report a full disk.
             Err(_) | Ok(()) => Ok(()),
         }
     }
@@ -221,25 +220,6 @@ impl Pool {
 }
 
 type Driven = (TaskId, Result<TaskResult, Error>);
-
-impl Coordinator {
-    /// Fails a task that nobody drives, with the reason.
-    pub(crate) async fn fail(&self, task: TaskId, error: ErrorDetails) -> Result<(), Error> {
-        let owner = self.store.own(task).await?;
-        let state = self.state(task)?;
-        let from = state.status;
-        if from.is_terminal() {
-            return Ok(());
-        }
-        let (to, reason) = (TaskStatus::Failed, StatusReason::Error);
-        let (detail, error) = (Some(error.message.clone()), Some(error));
-        let result = report::result_of(&state, self.now(), to, reason, error.clone());
-        let moved = StatusChanged { detail, error, ..StatusChanged::new(from, to, reason) };
-        let events = vec![Event::StatusChanged(moved), Event::AgentEnd(Box::new(result))];
-        owner.append(self.now(), events, Level::Synced).await?;
-        self.after_the_end(task).await
-    }
-}
 
 fn every(period: Duration) -> tokio::time::Interval {
     let mut ticks = interval(period);

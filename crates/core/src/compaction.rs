@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::command::CompactionOverrides;
+use crate::event::AgentStart;
 use crate::string_enum;
 
 /// Kept free for the reply, unless configured (ES-152).
@@ -64,6 +65,14 @@ impl From<&CompactionOverrides> for Limits {
 }
 
 impl Limits {
+    /// The limits of a segment, as its start says; `None` where it does not.
+    pub fn of_segment(start: &AgentStart) -> Option<Self> {
+        let given: CompactionOverrides =
+            serde_json::from_value(start.compaction_config.clone()).ok()?;
+        given.context_window_tokens?;
+        Some(Self::from(&given))
+    }
+
     /// What a prompt may fill; a reserve never takes more than half of the window.
     pub const fn usable(&self) -> u64 {
         let half = self.window / 2;

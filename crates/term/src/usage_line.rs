@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use windlass_core::command::CompactionOverrides;
 use windlass_core::compaction::{Gauge, Level, Limits};
 use windlass_core::event::{AgentStart, LlmResponse};
 use windlass_core::message::Usage;
@@ -11,14 +10,6 @@ use windlass_core::state::TaskState;
 use windlass_core::text::one_line;
 
 use crate::{Paint, numbers, strip_controls};
-
-/// The limits of a segment's context, as its start event reports them.
-pub fn context_limits(start: &AgentStart) -> Option<Limits> {
-    let given: CompactionOverrides =
-        serde_json::from_value(start.compaction_config.clone()).ok()?;
-    given.context_window_tokens?;
-    Some(Limits::from(&given))
-}
 
 /// How full the context is: `context 40 %`.
 pub fn gauge_text(gauge: &Gauge, paint: Paint) -> String {
@@ -67,7 +58,7 @@ impl UsageLine {
 
     /// A segment began.
     pub fn apply_start(&mut self, start: &AgentStart) {
-        self.limits = context_limits(start);
+        self.limits = Limits::of_segment(start);
     }
 
     /// The model answered.

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use windlass_agent::{Parts, Preview, Settings, Summarizer, budget, tree};
-use windlass_coordinator::{BoxFuture, Coordinator, Draft, Equip, Share};
+use windlass_coordinator::{AgentFactory, BoxFuture, Coordinator, Draft, Share};
 use windlass_core::axes::Axes;
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, TaskResult};
 use windlass_core::error::{ErrorDetails, ErrorType};
@@ -42,6 +42,8 @@ pub struct Stage {
     pub server: ModelServer,
     /// The control plane.
     pub coordinator: Coordinator,
+    /// Its store, for a test that looks behind it.
+    pub store: Store,
     root: tempfile::TempDir,
     goal: String,
     clock: Arc<Mutex<Option<Timestamp>>>,
@@ -50,17 +52,16 @@ pub struct Stage {
 
 /// Answers open questions from another thread, to the end of each.
 fn answer_those_that_are(coordinator: &Coordinator, status: TaskStatus, text: &'static str) {
-    let store = coordinator.store();
-    for row in store.questions().open().expect("questions can be read") {
-        let asks =
-            store.tasks().get(row.task).expect("tasks can be read").expect("who asks is a task");
-        if asks.status != status {
+    for asked in coordinator.inbox().open().expect("questions can be read") {
+        let asker = asked.asker.expect("who asks is a task");
+        if asker.status != status {
             continue;
         }
+        let question = asked.row.question.id;
         let answering = coordinator.clone();
         let answer = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().build();
-            let answered = answering.answer(row.question.id, text, "ada");
+            let answered = answering.inbox().answer(question, text, "ada");
             runtime.expect("a runtime").block_on(answered).expect("an open question");
         };
         std::thread::spawn(answer).join().expect("the answer is accepted");
@@ -95,8 +96,8 @@ impl Stage {
             let set = *shown.lock().unwrap_or_else(PoisonError::into_inner);
             set.unwrap_or_else(Timestamp::now)
         };
-        let coordinator = Coordinator::new(store, Arc::new(equip), Arc::new(now));
-        Self { server, coordinator, root, goal, clock, meanwhile }
+        let coordinator = Coordinator::new(store.clone(), Arc::new(equip), Arc::new(now));
+        Self { server, coordinator, store, root, goal, clock, meanwhile }
     }
 
     /// Answers, from elsewhere, what tasks of this status ask, whenever a task or the coordinator looks at
@@ -143,13 +144,13 @@ impl Stage {
 
     /// Hands the goal in.
     pub async fn submit(&self) -> TaskId {
-        self.coordinator.submit(self.draft()).await.expect("the goal is taken")
+        self.coordinator.tasks().submit(self.draft()).await.expect("the goal is taken")
     }
 
     /// Drives a task until its segment ends.
     pub async fn drive(&self, task: TaskId) -> TaskResult {
         let stop = CancellationToken::new();
-        self.coordinator.drive(task, &stop).await.expect("the task is driven")
+        self.coordinator.tasks().drive(task, &stop).await.expect("the task is driven")
     }
 
     /// Submits, drives and tells.
@@ -161,7 +162,7 @@ impl Stage {
 
     /// A task's journal, as `play` tells it.
     pub fn told(&self, task: TaskId) -> String {
-        let records = self.coordinator.store().journal().of(task).expect("the journal is there");
+        let records = self.store.journal().of(task).expect("the journal is there");
         let told: Vec<String> = records.iter().filter_map(tell).collect();
         let lines = told.iter().enumerate();
         lines.map(|(index, line)| format!("{} {line}\n", index + 1)).collect()
@@ -281,8 +282,8 @@ impl Props {
     }
 }
 
-impl Equip for Props {
-    fn equip<'a>(
+impl AgentFactory for Props {
+    fn make<'a>(
         &'a self,
         task: &'a TaskState,
         previews: broadcast::Sender<Preview>,

@@ -21,7 +21,7 @@ async fn an_answer_reaches_the_blocked_agent_as_a_message() {
     let blocked = stage.drive(task).await;
     assert_eq!(blocked.status, ResultStatus::BlockedUser);
     let question = blocked.hitl_request.unwrap().request_id;
-    stage.coordinator.answer(question, "blue", "ada").await.unwrap();
+    stage.coordinator.inbox().answer(question, "blue", "ada").await.unwrap();
     assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
     let sent = stage.server.requests()[1].json().to_string();
     assert!(sent.contains("User responded to your question: blue"), "{sent}");
@@ -73,7 +73,7 @@ async fn a_task_with_an_earlier_conversation_begins_with_it() {
     };
     let mut draft = stage.draft();
     draft.resume_context = Some(resumed);
-    let task = stage.coordinator.submit(draft).await.unwrap();
+    let task = stage.coordinator.tasks().submit(draft).await.unwrap();
     assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
     let sent = stage.server.requests()[0].json();
     let texts: Vec<_> = sent["messages"].as_array().unwrap()[1..]
@@ -91,7 +91,7 @@ async fn of_a_pause_and_a_cancel_the_cancel_counts() {
     let id = |n: i64| windlass_core::id::InjectionId::new(jiff::Timestamp::from_second(n).unwrap());
     for (n, control) in [(1, Control::Cancel { reason: None }), (2, Control::Pause)] {
         let injection = windlass_core::injection::Injection::control(id(n), control);
-        stage.coordinator.inject(task, injection).await.unwrap();
+        stage.coordinator.messages().inject(task, injection).await.unwrap();
     }
     assert_eq!(stage.drive(task).await.status, ResultStatus::Cancelled);
     assert_eq!(stage.server.request_count(), 0);
@@ -102,7 +102,7 @@ async fn of_a_pause_and_a_cancel_the_cancel_counts() {
 async fn an_external_event_becomes_a_message_and_changes_no_status() {
     let stage = Stage::set("goal: wait\nreplies: [{say: noted}]");
     let task = stage.submit().await;
-    stage.coordinator.event(task, r#"{"weather":"rain"}"#, "sensor").await.unwrap();
+    stage.coordinator.messages().event(task, r#"{"weather":"rain"}"#, "sensor").await.unwrap();
     assert_eq!(stage.drive(task).await.status, ResultStatus::Completed);
     let sent = stage.server.requests()[0].json();
     let last = sent["messages"].as_array().unwrap().last().unwrap().clone();

@@ -62,7 +62,7 @@ async fn rounds_and_calls_are_counted_apart() {
     let result = stage.drive(task).await;
     assert_eq!((result.usage.iterations, result.usage.tool_calls), (2, 3));
     let kinds = |kind: &str| {
-        let journal = stage.coordinator.store().journal().of(task).unwrap();
+        let journal = stage.store.journal().of(task).unwrap();
         journal.iter().filter(|record| record.event.kind() == kind).count()
     };
     assert_eq!((kinds("tool_call"), kinds("tool_result")), (3, 3));
@@ -132,7 +132,7 @@ async fn a_conversation_is_kept_whole() {
     );
     let task = stage.submit().await;
     let question = stage.drive(task).await.hitl_request.unwrap().request_id;
-    let root = stage.coordinator.store().dir().root().to_owned();
+    let root = stage.store.dir().root().to_owned();
     let other = windlass_store::Store::open(&root, windlass_store::Options::default()).unwrap();
     let records = other.journal().of(task).unwrap();
     let events = records.iter().map(|record| (record.at, &record.event));
@@ -143,7 +143,7 @@ async fn a_conversation_is_kept_whole() {
     assert!(state.sub_agents.is_empty() && state.started);
     assert!(other.tasks().get(task).unwrap().unwrap().started_at.is_some());
 
-    stage.coordinator.answer(question, "blue", "ada").await.unwrap();
+    stage.coordinator.inbox().answer(question, "blue", "ada").await.unwrap();
     assert_eq!(stage.drive(task).await.final_message.unwrap(), "painted");
     let requests = stage.server.requests();
     requests[4].assert_extends(&requests[3]);

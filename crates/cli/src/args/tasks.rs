@@ -1,8 +1,8 @@
 //! Arguments of the commands that look at tasks and talk to them.
 
 use clap::Args as ClapArgs;
+use windlass_coordinator::outputs::Stream;
 use windlass_core::status::TaskStatus;
-use windlass_store::outputs::Stream;
 
 use super::Printing;
 use super::words::{at_least_one, one_of, whole};

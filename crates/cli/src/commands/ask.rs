@@ -1,14 +1,13 @@
-//! Asking a person at the terminal: a question of a task, or whether to go on.
+//! Asking a person at the terminal: a question of a task, or whether to continue.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::sync::mpsc as std_mpsc;
 
 use tokio::sync::mpsc;
-use windlass_coordinator::Error;
+use windlass_coordinator::{Error, Settled};
 use windlass_core::command::HitlRequest;
-use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::id::QuestionId;
 use windlass_core::question::Answer;
-use windlass_store::{self as store, QuestionRow, QuestionState};
 use windlass_term::{question, strip_controls};
 
 use super::Setting;
@@ -18,7 +17,7 @@ use crate::show::{self, task_page};
 
 /// What became of a question.
 pub(super) enum Answered {
-    /// The task can go on.
+    /// The task can continue.
     Yes,
     /// The person left; the command that answers has been printed.
     No,
@@ -34,7 +33,7 @@ pub(super) async fn inline(
     typed: &mut Typed,
     interrupts: &mut Interrupts,
 ) -> Result<Answered, Failure> {
-    if let Some(asker) = asker(setting, asked.request_id)? {
+    if let Some(asker) = asking_sub_agent(setting, asked.request_id)? {
         show::note(&format!("{asker} asks"));
     }
     for line in question::lines(asked, setting.style) {
@@ -54,13 +53,11 @@ pub(super) async fn inline(
         };
         let Some(answer) = chosen(&line, &asked.options) else { continue };
         let user = setting.surroundings.user();
-        match setting.coordinator.answer(asked.request_id, &answer, &user).await {
+        match setting.coordinator.inbox().answer(asked.request_id, &answer, &user).await {
             Ok(_) => return Ok(Answered::Yes),
             Err(error @ Error::NotAnOption { .. }) => show::note(&error.to_string()),
             // Somebody was quicker; what became of it is seen at once.
-            Err(Error::Store(
-                store::Error::AlreadyAnswered { .. } | store::Error::TaskEnded { .. },
-            )) => {}
+            Err(error) if error.is_settled_elsewhere() => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -68,59 +65,30 @@ pub(super) async fn inline(
 
 /// Resolves when somebody has answered the question from elsewhere, or ended what it is about.
 async fn settled_elsewhere(setting: &Setting, asked: &HitlRequest) -> Result<Answered, Failure> {
-    let store = setting.coordinator.store();
-    let mut changes = store.changes();
-    loop {
-        changes.tick();
-        let Some(row) = store.questions().get(asked.request_id)? else { return Ok(Answered::Over) };
-        let ended = store.tasks().get(row.task)?.is_none_or(|task| task.status.is_terminal());
-        match row.state {
-            _ if ended => {
-                show::note("");
-                return Ok(Answered::Over);
-            }
-            QuestionState::Open => {}
-            QuestionState::Waiting(answer) | QuestionState::Answered(answer) => {
-                let Answer { by, text, .. } = answer;
-                show::note(&strip_controls(&format!("\nanswered by {by}: {text}")));
-                return Ok(Answered::Yes);
-            }
-            QuestionState::Closed { .. } => {
-                show::note("");
-                return Ok(Answered::Over);
-            }
+    match setting.coordinator.inbox().wait_until_settled(asked.request_id).await? {
+        Settled::Answered(Answer { by, text, .. }) => {
+            show::note(&strip_controls(&format!("\nanswered by {by}: {text}")));
+            Ok(Answered::Yes)
         }
-        changes.changed().await?;
-    }
-}
-
-/// The open questions of a task and of every task below it, oldest first.
-pub(super) fn open_below(setting: &Setting, task: TaskId) -> Result<Vec<QuestionRow>, Failure> {
-    let store = setting.coordinator.store();
-    let mut found = Vec::new();
-    for row in store.questions().open()? {
-        let mut asks = Some(row.task);
-        while let Some(of) = asks.filter(|of| *of != task) {
-            asks = store.tasks().get(of)?.and_then(|row| row.parent_id);
-        }
-        if asks.is_some() {
-            found.push(row);
+        Settled::Closed => {
+            show::note("");
+            Ok(Answered::Over)
         }
     }
-    Ok(found)
 }
 
-/// Who asks, where that is not the task that a person has started.
-pub(super) fn asker(setting: &Setting, question: QuestionId) -> Result<Option<String>, Failure> {
-    let store = setting.coordinator.store();
-    let Some(asked) = store.questions().get(question)? else { return Ok(None) };
-    let below = store.tasks().get(asked.task)?.filter(|task| task.parent_id.is_some());
-    Ok(below.map(|task| task_page::sub_agent(&task)))
+/// The sub-agent that asks, where it is not the task that a person has started.
+pub(super) fn asking_sub_agent(
+    setting: &Setting,
+    question: QuestionId,
+) -> Result<Option<String>, Failure> {
+    let asked = setting.coordinator.inbox().get(question)?;
+    Ok(asked.as_ref().and_then(|asked| asked.sub_agent()).map(task_page::sub_agent))
 }
 
-/// What was typed before a question was seen is no answer to it.
+/// What was typed before a question was seen is not an answer to it.
 fn forget_what_was_typed() {
-    // Where that cannot be done, nothing was typed: it is no terminal.
+    // Where that fails, nothing was typed: it is not a terminal.
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
 }
 
@@ -148,7 +116,7 @@ fn prompt(text: &str) {
 }
 
 /// Lines of standard input, one for each that is asked for. Read on a thread of its own: nothing can
-/// interrupt a read from a terminal, and the program must be able to go on and to end in spite of it.
+/// interrupt a read from a terminal, and the program must be able to continue and to end in spite of it.
 #[derive(Default)]
 pub(super) struct Typed {
     reader: Option<(std_mpsc::Sender<()>, mpsc::Receiver<Option<String>>)>,

@@ -23,14 +23,12 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
         out(&format!("{mark}  {what:<9} {}", strip_controls(words)));
     };
 
-    let store = setting.coordinator.store();
-    let differences = store.projections().verify()?;
+    let storage = setting.coordinator.storage();
+    let differences = storage.verify()?;
     match differences.len() {
-        0 => say(
-            true,
-            "store",
-            &format!("{} agrees with its journal", store.dir().database().display()),
-        ),
+        0 => {
+            say(true, "store", &format!("{} agrees with its journal", storage.database().display()))
+        }
         many => say(false, "store", &format!("{many} places disagree with the journal")),
     }
     for difference in differences.iter().take(SHOWN) {
@@ -56,7 +54,7 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
     let workspace = args.workspace.canonicalize().unwrap_or_else(|_| args.workspace.clone());
     let root = TaskId::new(setting.coordinator.now());
     // The sandbox shows a task its trace, so there has to be one.
-    let trace = store.dir().traces().join(root.to_string());
+    let trace = storage.trace_directory(root);
     let _ = std::fs::create_dir_all(&trace);
     let opened = sandbox::open_with(&setting.surroundings, &config, &workspace, root, None);
     let opened = setting.runtime.block_on(opened);

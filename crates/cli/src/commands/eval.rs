@@ -216,8 +216,8 @@ impl Examiner<'_> {
             deadline: None,
             dependency_blockers: Vec::new(),
         };
-        let task = coordinator.submit(draft).await?;
-        Ok(coordinator.drive(task, &CancellationToken::new()).await?)
+        let task = coordinator.tasks().submit(draft).await?;
+        Ok(coordinator.tasks().drive(task, &CancellationToken::new()).await?)
     }
 
     /// The skill alone and without its evals, or nothing at all.

@@ -17,12 +17,12 @@ pub(super) fn event(setting: &Setting, args: &ExternalEvent) -> Result<u8, Failu
     let coordinator = &setting.coordinator;
     let payload = payload(&args.payload)?;
     let session = match args.to.starts_with(SessionId::PREFIX) {
-        true => coordinator.store().ids().session(&args.to)?,
+        true => coordinator.sessions().find(&args.to)?,
         false => None,
     };
     let task = match session {
         Some(_) => None,
-        None => Some(coordinator.store().ids().task(&args.to)?),
+        None => Some(coordinator.tasks().find(&args.to)?),
     };
     let event = ExternalEventReceived {
         request_id: args.id.clone(),
@@ -31,10 +31,11 @@ pub(super) fn event(setting: &Setting, args: &ExternalEvent) -> Result<u8, Failu
         source: Some(args.source.clone()),
         payload,
     };
-    let handled = setting.runtime.block_on(coordinator.external_event_received(event))?;
+    let handled =
+        setting.runtime.block_on(coordinator.triggers().external_event_received(event))?;
     let windlass_coordinator::Handled::Injected { task } = handled else { return Ok(0) };
     show::note(&format!("event passed on to {task}"));
-    super::mail::tell_who_drives(setting, task)
+    setting.runtime.block_on(super::mail::print_uptake(setting, task))
 }
 
 /// JSON stays JSON; anything else is text.
@@ -60,21 +61,21 @@ fn payload(text: &str) -> Result<serde_json::Value, Failure> {
 
 pub(super) fn sessions(setting: &Setting, args: &Sessions) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
-    let store = coordinator.store();
+    let sessions = coordinator.sessions();
     if let Some(text) = &args.session {
         let none =
             || Failure::usage(format!("there is no session `{text}`"), "see `windlass sessions`");
-        let state = coordinator.session_state(store.ids().session(text)?.ok_or_else(none)?)?;
+        let state = sessions.view(sessions.find(text)?.ok_or_else(none)?)?;
         match args.json {
             true => out(&serde_json::to_string(&state).unwrap_or_default()),
             false => out(&strip_controls(&state.to_string())),
         }
         return Ok(0);
     }
-    let rows = store.sessions().newest(args.limit)?;
+    let rows = sessions.newest(args.limit)?;
     if args.json {
         for row in rows {
-            let state = coordinator.session_state(row.id)?;
+            let state = sessions.view(row.id)?;
             out(&serde_json::to_string(&state).unwrap_or_default());
         }
         return Ok(0);

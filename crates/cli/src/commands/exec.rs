@@ -2,9 +2,9 @@
 
 use anyhow::{Context as _, anyhow};
 use serde_json::json;
+use windlass_coordinator::outputs::{Stream, TruncatedOutput};
 use windlass_core::id::{CallId, TaskId};
 use windlass_sandbox::{Command, Exit, Running, Stream as From};
-use windlass_store::outputs::{Origin, Stream, TruncatedOutput};
 use windlass_term::strip_controls;
 
 use super::Setting;
@@ -29,7 +29,7 @@ pub(super) fn exec(setting: &Setting, args: &Exec) -> Result<u8, Failure> {
     let now = setting.coordinator.now();
     // The sandbox shows a task its trace; this one has none, but needs the place.
     let root = TaskId::new(now);
-    let trace = setting.coordinator.store().dir().traces().join(root.to_string());
+    let trace = setting.coordinator.storage().trace_directory(root);
     std::fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
     let ran = setting.runtime.block_on(async {
         let opened = sandbox::open(&setting.surroundings, &config, &workspace, root).await;
@@ -65,8 +65,7 @@ struct Ran {
 }
 
 async fn keep(setting: &Setting, id: &str, mut running: Running) -> Result<Ran, Failure> {
-    let outputs = setting.coordinator.store().outputs();
-    let writer = |stream| outputs.writer(Origin { command_id: id.to_owned(), stream, task: None });
+    let writer = |stream| setting.coordinator.outputs().writer(id, stream);
     let (mut stdout, mut stderr) = (writer(Stream::Stdout)?, writer(Stream::Stderr)?);
     while let Some(chunk) = running.next().await {
         match chunk.stream {

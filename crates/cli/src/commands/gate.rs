@@ -3,12 +3,12 @@
 use std::io::{BufRead as _, Write as _};
 
 use windlass_coordinator::explain::{Explanation, Paint};
+use windlass_coordinator::views::Filter;
 use windlass_core::injection::Control;
 use windlass_core::policy::Decision;
 use windlass_core::policy::Risk;
 use windlass_sandbox::{Footing, Kind};
 use windlass_shell::{Context, analyze};
-use windlass_store::Filter;
 use windlass_term::TerminalStyle;
 
 use super::Setting;
@@ -97,20 +97,20 @@ fn painted(kind: Paint, text: &str, paint: windlass_term::Paint) -> String {
 pub(super) fn permissions(setting: &Setting, args: &Permissions) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
     let tasks = match &args.task {
-        Some(task) => vec![coordinator.store().ids().task(task)?],
+        Some(task) => vec![coordinator.tasks().find(task)?],
         None => {
             let live = Filter { live: true, ..Filter::default() };
-            coordinator.store().tasks().list(&live)?.into_iter().map(|row| row.id).collect()
+            coordinator.tasks().rows(&live)?.into_iter().map(|row| row.id).collect()
         }
     };
     let mut number = 0;
     for task in tasks {
-        for rule in coordinator.state(task)?.allow_rules {
+        for rule in coordinator.tasks().state(task)?.allow_rules {
             number += 1;
             if args.revoke == Some(number) {
                 let user = setting.surroundings.user();
                 let control = Control::Revoke { rule: rule.clone() };
-                setting.runtime.block_on(coordinator.steer(task, control, &user))?;
+                setting.runtime.block_on(coordinator.control().steer(task, control, &user))?;
                 show::note(&format!("revoked for {task}: {rule}"));
                 return Ok(0);
             }

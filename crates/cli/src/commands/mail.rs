@@ -1,12 +1,8 @@
 //! `answer`, `send`, `pause`, `cancel`: messages for tasks, whoever drives them.
 
-use std::time::{Duration, Instant};
-
-use windlass_coordinator::Handled;
-use windlass_core::event::Driver;
-use windlass_core::id::{QuestionId, SessionId, TaskId};
+use windlass_coordinator::{Handled, Uptake};
+use windlass_core::id::{SessionId, TaskId};
 use windlass_core::injection::Control;
-use windlass_core::status::TaskStatus;
 use windlass_core::trigger::UserMessageReceived;
 use windlass_term::strip_controls;
 
@@ -18,50 +14,25 @@ use crate::wiring::skills;
 
 pub(super) fn answer(setting: &Setting, args: Answer) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
-    let question = find(setting, &args.question)?;
-    let open = coordinator.store().questions().open()?;
-    let asked = open.into_iter().find(|row| row.question.id == question);
-    let options = asked.map(|row| row.question.options).unwrap_or_default();
+    let question = coordinator.inbox().find(&args.question)?;
+    let asked = coordinator.inbox().get(question)?;
+    let options = asked.map(|asked| asked.row.question.options).unwrap_or_default();
     let Some(text) = ask::chosen(&args.text, &options) else {
         return Err(Failure::usage("the answer is empty", "say what it should be"));
     };
     setting.runtime.block_on(async {
-        let task = coordinator.answer(question, &text, &setting.surroundings.user()).await?;
+        let task =
+            coordinator.inbox().answer(question, &text, &setting.surroundings.user()).await?;
         if args.resume {
             let driven = run::drive(setting, task, &args.printing).await;
             let Some(pid) = driven.as_ref().err().and_then(Failure::driver) else { return driven };
             // Somebody is there already: what was asked for happens.
-            show::note(&format!("answered {question}; process {pid} goes on with it"));
+            show::note(&format!("answered {question}; process {pid} continues it"));
             return Ok(0);
         }
         show::note(&format!("answered {question}"));
-        tell_who_drives(setting, task)
+        print_uptake(setting, task).await
     })
-}
-
-/// A question by its own id, or by the id of the task that waits for it.
-fn find(setting: &Setting, text: &str) -> Result<QuestionId, Failure> {
-    let store = setting.coordinator.store();
-    let unknown = match store.ids().question(text) {
-        Ok(question) => return Ok(question),
-        Err(error @ windlass_store::Error::UnknownQuestion(_)) => error,
-        Err(error) => return Err(error.into()),
-    };
-    let Ok(task) = store.ids().task(text) else { return Err(unknown.into()) };
-    let open = ask::open_below(setting, task)?;
-    match open.as_slice() {
-        [only] => Ok(only.question.id),
-        [] => {
-            let none = || Failure::usage(format!("`{task}` asks nothing"), "see `windlass inbox`");
-            // The last one, so that a second answer hears the first.
-            store.questions().of(task)?.last().map(|row| row.question.id).ok_or_else(none)
-        }
-        several => {
-            let ids: Vec<_> = several.iter().map(|row| format!("`{}`", row.question.id)).collect();
-            let message = format!("`{task}` waits for {} answers", ids.len());
-            Err(Failure::usage(message, format!("name the question: {}", ids.join(", "))))
-        }
-    }
 }
 
 pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {
@@ -72,19 +43,23 @@ pub(super) fn send(setting: &Setting, args: &Send) -> Result<u8, Failure> {
     if args.task.starts_with(SessionId::PREFIX) {
         return say(setting, args);
     }
-    let task = coordinator.store().ids().task(&args.task)?;
-    let state = coordinator.state(task)?;
+    let task = coordinator.tasks().find(&args.task)?;
+    let state = coordinator.tasks().state(task)?;
     let workspace = std::path::Path::new(&state.created.workspace);
     let text = args.text.clone();
     let text = skills::message(&setting.surroundings, workspace, &state.axes, text)?;
-    setting.runtime.block_on(coordinator.send(task, &text, &setting.surroundings.user()))?;
+    setting.runtime.block_on(coordinator.messages().send(
+        task,
+        &text,
+        &setting.surroundings.user(),
+    ))?;
     show::note(&format!("sent to {task}"));
-    tell_who_drives(setting, task)
+    setting.runtime.block_on(print_uptake(setting, task))
 }
 
-/// Says something in a session: the router decides which of its tasks hears it, or what else it means.
+/// Says something in a session: the router decides which of its tasks gets it, or what else it means.
 fn say(setting: &Setting, args: &Send) -> Result<u8, Failure> {
-    let known = setting.coordinator.store().ids().session(&args.task)?;
+    let known = setting.coordinator.sessions().find(&args.task)?;
     let session_id = match known {
         Some(session) => session,
         // A whole id that nobody has used yet begins a conversation.
@@ -102,7 +77,7 @@ fn say(setting: &Setting, args: &Send) -> Result<u8, Failure> {
         deadline: None,
         deadline_action: None,
     };
-    match setting.runtime.block_on(coordinator.user_message_received(message))? {
+    match setting.runtime.block_on(coordinator.triggers().user_message_received(message))? {
         Handled::Said { message } => show::out(&strip_controls(&message)),
         Handled::Started { task, place } => {
             let place = place.map(|place| format!(", number {place} in line")).unwrap_or_default();
@@ -110,7 +85,7 @@ fn say(setting: &Setting, args: &Send) -> Result<u8, Failure> {
         }
         Handled::Injected { task } => {
             show::note(&format!("sent to {task}"));
-            return tell_who_drives(setting, task);
+            return setting.runtime.block_on(print_uptake(setting, task));
         }
         Handled::Steered { task, words } => show::note(&format!("{task} {words}")),
         Handled::Nothing { reason } => show::note(&reason),
@@ -128,50 +103,24 @@ pub(super) fn cancel(setting: &Setting, args: &Cancel) -> Result<u8, Failure> {
 
 fn control(setting: &Setting, task: &str, control: Control) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
-    let task = coordinator.store().ids().task(task)?;
-    let status =
-        setting.runtime.block_on(coordinator.steer(task, control, &setting.surroundings.user()))?;
+    let task = coordinator.tasks().find(task)?;
+    let status = setting.runtime.block_on(coordinator.control().steer(
+        task,
+        control,
+        &setting.surroundings.user(),
+    ))?;
     show::note(&format!("{task} {status}"));
     Ok(0)
 }
 
-/// How long a process that drives a task is given to take what was said to it, or to leave.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long somebody who waits for it is given to go on with a task that nobody drives.
-const UPTAKE: Duration = Duration::from_millis(200);
-/// How often it is looked whether they have.
-const LOOK: Duration = Duration::from_millis(20);
-
 /// A message to a task that nobody drives waits; the person should know.
-pub(super) fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<u8, Failure> {
-    let store = setting.coordinator.store();
-    let since = Instant::now();
-    loop {
-        let driven = store.driving_process(task)?.is_some();
-        let runs = store.tasks().get(task)?.is_some_and(|row| row.status == TaskStatus::Running);
-        // What came before a segment ends is heard by it.
-        if driven && runs || !store.mailbox().has_mail(task)? {
-            return Ok(0);
+pub(super) async fn print_uptake(setting: &Setting, task: TaskId) -> Result<u8, Failure> {
+    match setting.coordinator.messages().wait_for_uptake(task).await? {
+        Uptake::Read => {}
+        Uptake::ByService => show::note("nobody drives it now; `windlass serve` continues it"),
+        Uptake::AfterResume => {
+            show::note(&format!("nobody drives it now; continue with `windlass resume {task}`"));
         }
-        // A process that is about to end drives the task still, and takes nothing any more; a terminal that
-        // shows the question goes on when it sees the answer.
-        let patience = if driven { PATIENCE } else { UPTAKE };
-        if since.elapsed() > patience {
-            break;
-        }
-        std::thread::sleep(LOOK);
     }
-    if store.driving_process(task)?.is_some() {
-        return Ok(0);
-    }
-    let Some(row) = store.tasks().get(task)?.filter(|row| !row.status.is_terminal()) else {
-        return Ok(0);
-    };
-    // What a person has parked, a person goes on with.
-    let serves = row.driver == Driver::Service && row.status != TaskStatus::Paused;
-    show::note(&match serves {
-        true => "nobody drives it now; `windlass serve` goes on with it".to_owned(),
-        false => format!("nobody drives it now; go on with `windlass resume {task}`"),
-    });
     Ok(0)
 }

@@ -4,8 +4,8 @@ use std::io::{self, Write as _};
 
 use anyhow::Context as _;
 use serde_json::json;
-use windlass_core::event::{Event, Record, ToolCall};
-use windlass_store::outputs::{OutputStore, Stream, TruncatedOutput};
+use windlass_coordinator::outputs::{CallOutput, Stream, TruncatedOutput};
+use windlass_core::event::ToolCall;
 use windlass_term::{strip_controls, tool_lines};
 
 use super::Setting;
@@ -15,48 +15,37 @@ use crate::show::{note, out};
 
 /// Prints every command of a task with what the store keeps of its output.
 pub(super) fn logs(setting: &Setting, args: &One) -> Result<u8, Failure> {
-    let store = setting.coordinator.store();
-    let task = store.ids().task(&args.task)?;
-    let outputs = store.outputs();
-    let mut any = false;
-    for record in store.journal().of(task)? {
-        let Event::ToolCall(call) = &record.event else { continue };
-        let kept = kept(&outputs, &call.call.to_string())?;
-        any |= !kept.is_empty();
+    let task = setting.coordinator.tasks().find(&args.task)?;
+    let calls = setting.coordinator.outputs().of(task)?;
+    for call in &calls {
         match args.json {
-            true => {
-                kept.iter().for_each(|(stream, kept)| out(&log_json(&record, call, *stream, kept)));
-            }
-            false if kept.is_empty() => {}
-            false => log_page(setting, call, &kept),
+            true => log_lines(call).iter().for_each(|line| out(line)),
+            false => log_page(setting, &call.call, &call.kept),
         }
     }
-    if !any && !args.json {
+    if calls.is_empty() && !args.json {
         note(&format!("`{task}` ran no commands; see `windlass events {task}`"));
     }
     Ok(0)
 }
 
-fn kept(outputs: &OutputStore, id: &str) -> Result<Vec<(Stream, TruncatedOutput)>, Failure> {
-    let mut found = Vec::new();
-    for &stream in Stream::ALL {
-        found.extend(outputs.kept(id, stream)?.map(|kept| (stream, kept)));
-    }
-    Ok(found)
-}
-
-fn log_json(record: &Record, call: &ToolCall, stream: Stream, kept: &TruncatedOutput) -> String {
-    json!({
-        "call": call.call,
-        "tool": call.tool,
-        "arguments": call.arguments,
-        "at": record.at,
-        "stream": stream,
-        "content": kept.content,
-        "truncated": kept.truncated,
-        "original_size": kept.original_size,
-    })
-    .to_string()
+/// One line of JSON for each stream of a call.
+fn log_lines(output: &CallOutput) -> Vec<String> {
+    let CallOutput { at, call, kept } = output;
+    let line = |(stream, kept): &(Stream, TruncatedOutput)| {
+        let line = json!({
+            "call": call.call,
+            "tool": call.tool,
+            "arguments": call.arguments,
+            "at": at,
+            "stream": stream,
+            "content": kept.content,
+            "truncated": kept.truncated,
+            "original_size": kept.original_size,
+        });
+        line.to_string()
+    };
+    kept.iter().map(line).collect()
 }
 
 /// One command with what it printed; a stream that stayed silent is left out.
@@ -83,15 +72,13 @@ fn log_page(setting: &Setting, call: &ToolCall, kept: &[(Stream, TruncatedOutput
 
 /// Prints the journal as the trace file has it, or where that file is.
 pub(super) fn trace(setting: &Setting, args: &Trace) -> Result<u8, Failure> {
-    let store = setting.coordinator.store();
-    let task = store.ids().task(&args.task)?;
+    let coordinator = &setting.coordinator;
+    let task = coordinator.tasks().find(&args.task)?;
     if args.path {
-        let root = store.tasks().get(task)?.map_or(task, |row| row.root_id);
-        let file = store.dir().traces().join(root.to_string()).join(format!("{task}.jsonl"));
-        out(&file.display().to_string());
+        out(&coordinator.storage().trace_file(task)?.display().to_string());
         return Ok(0);
     }
-    for record in store.journal().of(task)? {
+    for record in coordinator.tasks().journal(task)? {
         out(&windlass_agent::trace::entry(&record));
     }
     Ok(0)
@@ -99,30 +86,17 @@ pub(super) fn trace(setting: &Setting, args: &Trace) -> Result<u8, Failure> {
 
 /// Prints a whole output: byte for byte into a pipe, harmless on a terminal.
 pub(super) fn outputs(setting: &Setting, args: &Outputs) -> Result<u8, Failure> {
-    let outputs = setting.coordinator.store().outputs();
     let wanted: Vec<Stream> = match args.stream {
         Some(stream) => vec![stream],
         None => Stream::ALL.to_vec(),
     };
-    let mut missing = None;
-    let mut found = false;
-    for stream in wanted {
-        match outputs.open_output(&args.id, stream) {
-            Ok(mut reader) => {
-                found = true;
-                copy(setting, &mut reader).context("the output cannot be read")?;
-            }
-            Err(error @ windlass_store::Error::UnknownOutput(_)) => missing = Some(error),
-            Err(error) => return Err(error.into()),
-        }
+    for mut reader in setting.coordinator.outputs().open(&args.id, &wanted)? {
+        copy(setting, &mut reader).context("the output cannot be read")?;
     }
-    match missing {
-        Some(error) if !found => Err(error.into()),
-        _ => Ok(0),
-    }
+    Ok(0)
 }
 
-/// A reader that has gone away is no error of ours.
+/// A reader that has gone away is not an error of ours.
 fn copy(setting: &Setting, reader: &mut impl io::Read) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     if setting.style.is_stdout_terminal {

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use serde_json::json;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{Draft, Limits, Manner, Share, Submitted, Update};
+use windlass_coordinator::{Draft, Limits, Share, SubmitOptions, Submitted, Update};
 use windlass_core::axes::{Axes, RunControl};
 use windlass_core::command::{
     CompactionOverrides, ExecutionConfig, ResultStatus, TaskCommand, TaskResult,
@@ -22,7 +22,7 @@ use windlass_term::strip_controls;
 
 use super::interrupts::{Interrupt, Interrupts};
 use super::wait::{self, Waited};
-use super::{Setting, ask, look};
+use super::{Setting, ask};
 use crate::args::{Headless, How, Printing, Resume, Until};
 use crate::config::{self, Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
@@ -42,7 +42,7 @@ pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failur
         return detach(setting, draft, how, servers.as_ref());
     }
     setting.runtime.block_on(async {
-        let task = setting.coordinator.clone().with_limits(limits).submit(draft).await?;
+        let task = setting.coordinator.clone().with_limits(limits).tasks().submit(draft).await?;
         keep(setting, task, servers.as_ref())?;
         drive(setting, task, &how.printing).await
     })
@@ -68,7 +68,7 @@ fn detach(
     let (coordinator, now) = (&setting.coordinator, setting.coordinator.now());
     let session_id = match &how.session {
         None => SessionId::new(now),
-        Some(text) => coordinator.store().ids().session(text)?.ok_or_else(|| {
+        Some(text) => coordinator.sessions().find(text)?.ok_or_else(|| {
             let hint = "list them with `windlass sessions`; without `--session` a new one is made";
             Failure::usage(format!("there is no session `{text}`"), hint)
         })?,
@@ -82,7 +82,7 @@ fn detach(
         execution_config: draft.execution_config,
         resume_context: None,
     };
-    let manner = Manner {
+    let options = SubmitOptions {
         user_id: draft.user_id,
         axes: draft.axes,
         workspace: Some(draft.workspace),
@@ -92,7 +92,8 @@ fn detach(
     keep(setting, command.task_id, servers)?;
     let config = setting.surroundings.config(&how.workspace)?;
     let coordinator = coordinator.clone().with_limits(wiring::limits(&config));
-    let submitted = setting.runtime.block_on(coordinator.submit_command(command, manner))?;
+    let submitted =
+        setting.runtime.block_on(coordinator.tasks().submit_command(command, options))?;
     let place = submitted.place.map(|place| format!(", number {place} in line of its session"));
     if how.printing.json {
         let Submitted { task, place, .. } = submitted;
@@ -132,17 +133,17 @@ pub(super) fn headless(setting: &Setting, mut args: Headless) -> Result<u8, Fail
 }
 
 pub(super) fn resume(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
-    let task = setting.coordinator.store().ids().task(&args.task)?;
+    let task = setting.coordinator.tasks().find(&args.task)?;
     setting.runtime.block_on(async {
-        setting.coordinator.unpark(task, &setting.surroundings.user()).await?;
+        setting.coordinator.control().resume(task, &setting.surroundings.user()).await?;
         drive(setting, task, &args.printing).await
     })
 }
 
 pub(super) fn retry(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
-    let task = setting.coordinator.store().ids().task(&args.task)?;
+    let task = setting.coordinator.tasks().find(&args.task)?;
     setting.runtime.block_on(async {
-        setting.coordinator.retry(task).await?;
+        setting.coordinator.tasks().retry(task).await?;
         drive(setting, task, &args.printing).await
     })
 }
@@ -330,10 +331,11 @@ pub(super) async fn drive(
     printing: &Printing,
 ) -> Result<u8, Failure> {
     // A sub-agent goes on with the task that started it.
-    let task = setting.coordinator.root(task)?;
+    let task = setting.coordinator.tasks().root(task)?;
     let stop = CancellationToken::new();
     let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
-    let mut screen = Screen::new(printing, setting.style, task, &setting.coordinator.state(task)?);
+    let mut screen =
+        Screen::new(printing, setting.style, task, &setting.coordinator.tasks().state(task)?);
     let mut typed = ask::Typed::default();
     loop {
         let segment = segment(setting, task, &mut screen, &stop, &mut interrupts);
@@ -343,7 +345,7 @@ pub(super) async fn drive(
                 Waited::Over => continue,
                 Waited::Interrupted => return Ok(failure::INTERRUPTED),
                 Waited::Elsewhere => {
-                    let result = look::last_result(setting, task)?.unwrap_or(result);
+                    let result = setting.coordinator.tasks().last_result(task)?.unwrap_or(result);
                     return code(setting, &result, &stop);
                 }
             }
@@ -369,7 +371,7 @@ pub(super) async fn drive(
             ask::Answered::Yes => {}
             ask::Answered::No => return code(setting, &result, &stop),
             ask::Answered::Over => {
-                let result = look::last_result(setting, task)?.unwrap_or(result);
+                let result = setting.coordinator.tasks().last_result(task)?.unwrap_or(result);
                 screen.end(&result);
                 return code(setting, &result, &stop);
             }
@@ -380,10 +382,10 @@ pub(super) async fn drive(
 /// Several agents of a tree may ask; the screen shows the first.
 fn tell_what_else_is_asked(setting: &Setting, result: &TaskResult) -> Result<(), Failure> {
     let Some(asked) = &result.hitl_request else { return Ok(()) };
-    if let Some(asker) = ask::asker(setting, asked.request_id)? {
+    if let Some(asker) = ask::asking_sub_agent(setting, asked.request_id)? {
         note(&format!("it is asked by {asker}"));
     }
-    match ask::open_below(setting, result.task_id)?.len() {
+    match setting.coordinator.inbox().below(result.task_id)?.len() {
         0 | 1 => {}
         many => note(&format!("{} more to answer: see `windlass inbox`", many - 1)),
     }
@@ -400,9 +402,9 @@ async fn segment(
 ) -> Result<Option<TaskResult>, Failure> {
     let coordinator = &setting.coordinator;
     let from = last_seq(setting, task)?;
-    let mut following = match screen.shows_sub_agents() {
-        true => coordinator.follow_all(task, from)?,
-        false => coordinator.follow(task, from),
+    let mut feed = match screen.shows_sub_agents() {
+        true => coordinator.feed().follow_all(task, from)?,
+        false => coordinator.feed().follow(task, from),
     };
     let mut frames = tokio::time::interval(show::FRAME);
     let live = screen.is_live();
@@ -410,13 +412,13 @@ async fn segment(
     // hop and wait for the showing of the one before.
     let mut driving = JoinSet::new();
     let (driver, stopped) = (coordinator.clone(), stop.clone());
-    driving.spawn(async move { driver.drive(task, &stopped).await });
+    driving.spawn(async move { driver.tasks().drive(task, &stopped).await });
     let result = loop {
         tokio::select! {
             Some(ended) = driving.join_next() => {
                 break ended.context("the task's job ended badly")??;
             }
-            update = following.next(), if screen.shows_events() => match update? {
+            update = feed.next(), if screen.shows_events() => match update? {
                 Update::Event(record) => screen.event(&record),
                 Update::Preview(preview) => screen.preview(&preview),
             },
@@ -434,14 +436,14 @@ async fn segment(
             }
         }
     };
-    while let Some(record) = following.committed()? {
+    while let Some(record) = feed.committed()? {
         screen.event(&record);
     }
     Ok(Some(result))
 }
 
 fn last_seq(setting: &Setting, task: TaskId) -> Result<u64, Failure> {
-    let row = setting.coordinator.store().tasks().get(task)?;
+    let row = setting.coordinator.tasks().get(task)?;
     Ok(row.map_or(0, |row| row.last_seq))
 }
 
@@ -449,7 +451,7 @@ fn code(setting: &Setting, result: &TaskResult, stop: &CancellationToken) -> Res
     if stop.is_cancelled() && result.status == ResultStatus::Paused {
         return Ok(failure::INTERRUPTED);
     }
-    let row = setting.coordinator.store().tasks().get(result.task_id)?;
+    let row = setting.coordinator.tasks().get(result.task_id)?;
     let blocked = result.status == ResultStatus::BlockedUser;
     if blocked && row.is_some_and(|row| row.reason == StatusReason::Budget) {
         return Ok(failure::BUDGET);

@@ -2,13 +2,13 @@
 
 use jiff::tz::TimeZone;
 use jiff::{Zoned, civil};
-use windlass_coordinator::Manner;
+use windlass_coordinator::SubmitOptions;
+use windlass_coordinator::views::ScheduleRow;
 use windlass_core::command::{ExecutionConfig, TaskCommand};
 use windlass_core::event::Driver;
 use windlass_core::id::{CommandId, ScheduleId, SessionId, TaskId};
 use windlass_core::schedule::{Rhythm, Schedule, ScheduleAction, TimeoutAction, time_zone};
 use windlass_core::text::one_line;
-use windlass_store::ScheduleRow;
 use windlass_term::{Table, strip_controls};
 
 use super::Setting;
@@ -22,23 +22,23 @@ const WORDS_WIDTH: usize = 60;
 
 pub(super) fn schedule(setting: &Setting, args: args::Schedule) -> Result<u8, Failure> {
     let coordinator = &setting.coordinator;
-    let find = |text: &str| coordinator.store().ids().schedule(text);
+    let find = |text: &str| coordinator.schedules().find(text);
     match args.what {
         ScheduleWhat::Add(add) => self::add(setting, &add)?,
         ScheduleWhat::List { json } => list(setting, json)?,
         ScheduleWhat::Pause { schedule } => {
             let id = find(&schedule)?;
-            setting.runtime.block_on(coordinator.pause_schedule(id))?;
+            setting.runtime.block_on(coordinator.schedules().pause(id))?;
             show::note(&format!("{id} is paused; go on with `windlass schedule resume {id}`"));
         }
         ScheduleWhat::Resume { schedule } => {
             let id = find(&schedule)?;
-            let next = setting.runtime.block_on(coordinator.resume_schedule(id))?;
+            let next = setting.runtime.block_on(coordinator.schedules().resume(id))?;
             show::note(&format!("{id} goes on{}", next_words(next.as_ref())));
         }
         ScheduleWhat::Remove { schedule } => {
             let id = find(&schedule)?;
-            setting.runtime.block_on(coordinator.remove_schedule(id))?;
+            setting.runtime.block_on(coordinator.schedules().remove(id))?;
             show::note(&format!("{id} is removed"));
         }
     }
@@ -47,7 +47,6 @@ pub(super) fn schedule(setting: &Setting, args: args::Schedule) -> Result<u8, Fa
 
 fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
     let coordinator = &setting.coordinator;
-    let store = coordinator.store();
     let now = coordinator.now();
     let wrong = |error: windlass_core::schedule::RhythmError| {
         Failure::usage(error.to_string(), "see `windlass schedule add --help`")
@@ -75,7 +74,7 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
     let workspace = args.workspace.as_ref();
     let workspace = workspace.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
     let task = match (&args.task, &args.monitor) {
-        (Some(task), _) => Some(store.ids().task(task)?),
+        (Some(task), _) => Some(coordinator.tasks().find(task)?),
         (None, Some(goal)) => Some(watched(setting, goal, workspace.clone())?),
         (None, None) => None,
     };
@@ -96,9 +95,9 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
         created_at: now,
     };
     let id = schedule.id;
-    let next = setting.runtime.block_on(coordinator.add_schedule(schedule))?;
+    let next = setting.runtime.block_on(coordinator.schedules().add(schedule))?;
     if args.json {
-        let row = store.schedules().get(id)?;
+        let row = coordinator.schedules().get(id)?;
         row.iter().for_each(|row| out(&json(row).to_string()));
     } else {
         show::note(&format!("{id} is added{}", next_words(next.as_ref())));
@@ -111,7 +110,7 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
 
 /// A schedule speaks in `windlass serve`, which drives the tasks that were handed to it and no others.
 fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<(), Failure> {
-    let row = setting.coordinator.store().tasks().get(task)?;
+    let row = setting.coordinator.tasks().get(task)?;
     let words = match row.map(|row| row.driver) {
         Some(Driver::Foreground) => format!("goes on with `windlass resume {task}` only"),
         Some(Driver::Service) | None => "goes on in `windlass serve`".to_owned(),
@@ -138,8 +137,8 @@ fn watched(
     };
     let user_id = Some(setting.surroundings.user());
     let coordinator = setting.service()?;
-    let manner = Manner { user_id, workspace, ..coordinator.manner() };
-    Ok(setting.runtime.block_on(coordinator.submit_command(command, manner))?.task)
+    let options = SubmitOptions { user_id, workspace, ..coordinator.tasks().default_options() };
+    Ok(setting.runtime.block_on(coordinator.tasks().submit_command(command, options))?.task)
 }
 
 fn rhythm(args: &args::Rhythm) -> Result<Rhythm, Failure> {
@@ -165,7 +164,7 @@ fn rhythm(args: &args::Rhythm) -> Result<Rhythm, Failure> {
 }
 
 fn session(setting: &Setting, text: &str) -> Result<SessionId, Failure> {
-    let found = setting.coordinator.store().ids().session(text)?;
+    let found = setting.coordinator.sessions().find(text)?;
     found.ok_or_else(|| {
         Failure::usage(
             format!("there is no session `{text}`"),
@@ -175,7 +174,7 @@ fn session(setting: &Setting, text: &str) -> Result<SessionId, Failure> {
 }
 
 fn list(setting: &Setting, as_json: bool) -> Result<(), Failure> {
-    let rows = setting.coordinator.store().schedules().list()?;
+    let rows = setting.coordinator.schedules().list()?;
     if as_json {
         rows.iter().for_each(|row| out(&json(row).to_string()));
     } else if rows.is_empty() {

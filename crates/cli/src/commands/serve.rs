@@ -107,8 +107,7 @@ async fn until_stopped(
 /// The bus that is configured. A Redis that does not answer yet is waited for.
 async fn bus(config: &Config, coordinator: &Coordinator) -> Result<Arc<dyn Bus>, Failure> {
     let Some(url) = &config.coordinator.redis_url else {
-        let store = coordinator.store().clone();
-        return Ok(Arc::new(Embedded::new(store, Arc::new(Timestamp::now))));
+        return Ok(Arc::new(Embedded::of(coordinator)));
     };
     let redis = Redis::new(url.expose().as_ref()).map_err(|error| Failure {
         hint: Some("write it as `redis://HOST:PORT/DB` (REDIS_URL)".to_owned()),

@@ -101,5 +101,5 @@ pub fn summary(result: &TaskResult, cost: Option<String>) -> String {
 
 /// The command that answers it.
 pub fn answer_with(asked: &HitlRequest) -> String {
-    format!("answer with: windlass answer {} \"…\" --resume", asked.request_id)
+    format!("answer with: {}", crate::next_action::answer_command(asked.request_id))
 }

@@ -1,15 +1,15 @@
 //! Lists and pages: tasks, one task, events, questions.
 
 use serde_json::json;
+use windlass_coordinator::views::{OpenQuestion, QuestionRow, TaskDetails, TaskRow, TaskView};
 use windlass_core::command::HitlRequest;
-use windlass_core::compaction::{Gauge, Level};
-use windlass_core::event::{Driver, Event, Record};
+use windlass_core::compaction::Level;
 use windlass_core::state::TaskState;
 use windlass_core::status::TaskStatus;
 use windlass_core::text::one_line;
-use windlass_store::{QuestionRow, TaskRow};
 
-use windlass_term::usage_line::{context_limits, gauge_text};
+use crate::next_action;
+use windlass_term::usage_line::gauge_text;
 use windlass_term::{Paint, numbers, question, strip_controls};
 
 use super::answer_with;
@@ -21,27 +21,28 @@ const WIDTH: usize = 100;
 const GOAL_WIDTH: usize = 60;
 
 /// How a status reads for a person: running without a driver is not running (§15.5).
-pub fn status_words(status: TaskStatus, driven: Option<u32>) -> &'static str {
-    match (status, driven) {
-        (TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Retrying, None) => "interrupted",
-        (status, _) => status.as_str(),
+pub fn status_words(task: &TaskView) -> &'static str {
+    match task.is_interrupted() {
+        true => "interrupted",
+        false => task.row.status.as_str(),
     }
 }
 
 /// One task as JSON.
-pub fn task_json(row: &TaskRow, driven: Option<u32>, cost: Option<f64>) -> serde_json::Value {
+pub fn task_json(task: &TaskView) -> serde_json::Value {
+    let row = &task.row;
     json!({
         "task_id": row.id,
         "session_id": row.session_id,
         "goal": row.goal,
         "status": row.status,
         "status_reason": row.reason,
-        "interrupted": status_words(row.status, driven) == "interrupted",
-        "driven_by": driven,
+        "interrupted": task.is_interrupted(),
+        "driven_by": task.driven_by,
         "workspace": row.workspace,
         "model": row.model,
         "usage": row.usage,
-        "cost_usd": cost,
+        "cost_usd": task.cost_usd,
         "created_at": row.created_at,
     })
 }
@@ -55,18 +56,13 @@ pub fn spent(dollars: Option<f64>, tokens: u64) -> String {
 }
 
 /// One task on a page, in `show`.
-pub fn task_page(
-    state: &TaskState,
-    driven: Option<u32>,
-    gauge: Option<Gauge>,
-    cost: &str,
-    open: &[QuestionRow],
-) -> String {
+pub fn task_page(details: &TaskDetails, cost: &str) -> String {
+    let TaskDetails { view, state, gauge, .. } = details;
     let mut page = format!(
         "{}\n  goal       {}\n  status     {}{}\n  axes       {}\n  workspace  {}\n",
         state.id(),
         one_line(&strip_controls(&state.command().goal), WIDTH),
-        status_words(state.status, driven),
+        status_words(view),
         why(state),
         state.axes,
         strip_controls(&state.created.workspace),
@@ -77,7 +73,7 @@ pub fn task_page(
         usage.iterations, usage.tool_calls, usage.total_tokens,
     );
     if let Some(gauge) = gauge {
-        let words = gauge_text(&gauge, Paint { on: false });
+        let words = gauge_text(gauge, Paint { on: false });
         let advice = match gauge.level {
             Level::Ok => String::new(),
             level @ (Level::Warning | Level::Critical) => {
@@ -89,7 +85,7 @@ pub fn task_page(
     if let Some(error) = &state.error {
         page += &format!("  error      {}: {}\n", error.error_type, strip_controls(&error.message));
     }
-    for row in open {
+    for row in &view.questions {
         let text = one_line(&strip_controls(&row.question.question), WIDTH);
         let by = match row.task == state.id() {
             true => String::new(),
@@ -97,7 +93,7 @@ pub fn task_page(
         };
         page += &format!("  question   {text} ({}{by})\n", row.question.id);
     }
-    if let Some(command) = next_command(state, driven, open) {
+    if let Some(command) = next_action::command(&view.next_action(), state.id()) {
         page += &format!("  next       {command}\n");
     }
     for file in state.deliverables.values() {
@@ -121,31 +117,6 @@ fn why(state: &TaskState) -> String {
     }
 }
 
-/// The command with which a person goes on with a task that stands still.
-fn next_command(state: &TaskState, driven: Option<u32>, open: &[QuestionRow]) -> Option<String> {
-    let task = state.id();
-    if let Some(row) = open.first() {
-        return Some(format!("windlass answer {} \"…\" --resume", row.question.id));
-    }
-    match state.status {
-        _ if driven.is_some() => Some(format!("windlass events {task} --follow")),
-        TaskStatus::Done | TaskStatus::Cancelled => None,
-        TaskStatus::Failed => {
-            let possible = state.retries < state.created.max_retries;
-            possible.then(|| format!("windlass retry {task}"))
-        }
-        // A service starts it.
-        TaskStatus::Todo if state.created.driver == Driver::Service => None,
-        TaskStatus::Todo
-        | TaskStatus::Running
-        | TaskStatus::Verifying
-        | TaskStatus::Reviewing
-        | TaskStatus::Blocked
-        | TaskStatus::Paused
-        | TaskStatus::Retrying => Some(format!("windlass resume {task}")),
-    }
-}
-
 /// What the agent has put down for itself: its plan and its memos (ES-106).
 pub fn working_memory(state: &TaskState) -> serde_json::Value {
     let memos: Vec<_> =
@@ -153,29 +124,20 @@ pub fn working_memory(state: &TaskState) -> serde_json::Value {
     json!({ "plan": state.plan, "memos": memos })
 }
 
-/// How full the context of a task is, by its journal (PL-034).
-pub fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {
-    let limits = records.iter().rev().find_map(|record| match &record.event {
-        Event::AgentStart(start) => context_limits(start),
-        _ => None,
-    })?;
-    Some(limits.gauge(state.last_tokens))
-}
-
 /// One open question, in `inbox`: what is asked, about what, and how to answer.
-pub fn question_page(row: &QuestionRow, asks: Option<&TaskRow>, age: &str) -> String {
-    let asked = &row.question;
-    let by = match asks {
-        Some(task) if task.parent_id.is_some() => sub_agent(task),
-        Some(task) => {
+pub fn question_page(asked: &OpenQuestion, age: &str) -> String {
+    let question = &asked.row.question;
+    let by = match (asked.sub_agent(), &asked.asker) {
+        (Some(task), _) => sub_agent(task),
+        (None, Some(task)) => {
             format!("{} ({})", task.id, one_line(&strip_controls(&task.goal), GOAL_WIDTH))
         }
-        None => row.task.to_string(),
+        (None, None) => asked.row.task.to_string(),
     };
-    let mut lines = vec![format!("{}  {}", asked.id, strip_controls(&asked.question))];
-    lines.extend(question::details(asked.context.as_deref(), &asked.options));
+    let mut lines = vec![format!("{}  {}", question.id, strip_controls(&question.question))];
+    lines.extend(question::details(question.context.as_deref(), &question.options));
     lines.push(format!("  asked {age} ago by {by}"));
-    lines.push(format!("  {}", answer_with(&HitlRequest::from(asked))));
+    lines.push(format!("  {}", answer_with(&HitlRequest::from(question))));
     lines.join("\n")
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 use windlass_agent::{Memory, Parts, Preview, Settings, Summarizer, budget, tree};
-use windlass_coordinator::{BoxFuture, Equip};
+use windlass_coordinator::{AgentFactory, BoxFuture};
 use windlass_core::axes::{ModelMode, RunControl};
 use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
@@ -144,8 +144,8 @@ impl Workbench {
     }
 }
 
-impl Equip for Workbench {
-    fn equip<'a>(
+impl AgentFactory for Workbench {
+    fn make<'a>(
         &'a self,
         task: &'a TaskState,
         previews: broadcast::Sender<Preview>,

@@ -40,6 +40,18 @@ fn crates_depend_downwards_only() {
     }
 }
 
+/// A surface draws what the coordinator computes. Only the wiring, which opens the store, and the errors,
+/// which word its failures, may know the store.
+#[test]
+fn commands_and_pages_do_not_know_the_store() {
+    for (path, text) in sources() {
+        let draws = ["/cli/src/commands/", "/cli/src/show/", "/cli/src/args/", "/term/src/"];
+        if draws.iter().any(|place| path.contains(place)) {
+            assert!(!text.contains("windlass_store"), "{path} names the store");
+        }
+    }
+}
+
 #[test]
 fn core_has_no_async_and_no_io() {
     let manifest = std::fs::read_to_string(crates().join("core/Cargo.toml")).unwrap();
@@ -90,7 +102,7 @@ fn every_part_has_its_place() {
         "agent/src/run.rs",
         "agent/src/trace.rs",
         "coordinator/src/bus/redis.rs",
-        "coordinator/src/mailbox.rs",
+        "coordinator/src/messages.rs",
         "sandbox/src/docker/lifecycle.rs",
         "skills/src/lib.rs",
         "tools/src/builtin/update_plan.rs",

@@ -13,7 +13,7 @@ use windlass_store::{BusEntry, BusRead, Outgoing, Store};
 
 use super::{Bus, Entry, Error, Flag, InStream, Listed, Reader};
 use crate::lease::Rows;
-use crate::{BoxFuture, Lease};
+use crate::{BoxFuture, Coordinator, Lease};
 
 /// Entries kept in a stream that others read: they share the journal's file.
 const KEPT_ENTRIES: usize = 10_000;
@@ -29,6 +29,11 @@ pub struct Embedded {
 }
 
 impl Embedded {
+    /// The bus of a coordinator's store.
+    pub fn of(coordinator: &Coordinator) -> Self {
+        Self::new(coordinator.store.clone(), coordinator.clock.clone())
+    }
+
     /// The bus of a store.
     pub fn new(store: Store, clock: Clock) -> Self {
         let leases = Rows { store: store.clone(), clock: clock.clone() };

@@ -79,7 +79,7 @@ string_enum! {
         Paused = "paused",
         /// It is to stop for good.
         Cancelled = "cancelled",
-        /// It is to go on.
+        /// It is to run.
         Running = "running",
     }
 }

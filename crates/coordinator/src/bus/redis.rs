@@ -44,7 +44,7 @@ const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then
 end
 return 0";
 
-/// Forgets consumers that have not been heard of for long and have nothing in hand.
+/// Forgets consumers that have been silent for long and have nothing in hand.
 const FORGET: &str = "local gone = 0
 for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
   if one[4] == 0 and one[6] > tonumber(ARGV[2]) then

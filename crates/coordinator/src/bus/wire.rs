@@ -1,4 +1,4 @@
-//! One connection to Redis that is made when needed and made anew when it was lost.
+//! One connection to Redis that is made when needed and made again when it was lost.
 //!
 //! Invariants:
 //! - Every command has an answer, an error or an end: a server that is stopped or cut off is noticed.
@@ -50,7 +50,7 @@ impl Wire {
         self.ask(Ask::Many(all), Duration::ZERO).await
     }
 
-    /// Sends a command that waits up to `wait` by itself. Nothing else may use the wire meanwhile. The
+    /// Sends a command that itself waits up to `wait`. Nothing else may use the wire meanwhile. The
     /// flag says whether the connection is a new one.
     pub(super) async fn wait<T: FromRedisValue>(
         &self,
@@ -68,9 +68,9 @@ impl Wire {
     async fn ask<T: FromRedisValue>(&self, ask: Ask<'_>, wait: Duration) -> Result<T, Error> {
         match self.once(&ask, wait).await {
             Err(error) if wait.is_zero() && is_lost(&error) => {
-                self.once(&ask, wait).await.map_err(|error| self.told(error))
+                self.once(&ask, wait).await.map_err(|error| self.classify(error))
             }
-            answered => answered.map_err(|error| self.told(error)),
+            answered => answered.map_err(|error| self.classify(error)),
         }
     }
 
@@ -121,7 +121,7 @@ impl Wire {
         Ok(connection)
     }
 
-    fn told(&self, source: RedisError) -> Error {
+    fn classify(&self, source: RedisError) -> Error {
         let place = self.place.clone();
         match is_lost(&source) || is_starting(&source) {
             true => Error::Unreachable { place, source },

@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Looks at the living between two at those that ended.
 const SELDOM: u32 = 25;
 
-/// For how long it is looked whether somebody still speaks to a task that has ended; to be told so.
+/// For how long messages to a task that has ended are still collected, and refused with a reply.
 const AFTERWARDS: SignedDuration = SignedDuration::from_mins(10);
 
 /// The duty's name.
@@ -41,13 +41,13 @@ pub(super) async fn collect(
     bus: Arc<dyn Bus>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    let work = go_on(&coordinator, &*bus);
+    let work = run(&coordinator, &*bus);
     stop.run_until_cancelled(work).await.unwrap_or(Ok(()))
 }
 
-async fn go_on(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
+async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
     let _duty = loop {
-        match coordinator.store().take_duty(DUTY)? {
+        match coordinator.store.take_duty(DUTY)? {
             Some(duty) => break duty,
             None => tokio::time::sleep(LOOK).await,
         }
@@ -68,7 +68,7 @@ async fn go_on(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
 }
 
 async fn pass(coordinator: &Coordinator, bus: &dyn Bus, seldom: bool) -> Result<(), Error> {
-    let store = coordinator.store();
+    let store = &coordinator.store;
     let tasks = store.scheduler().service_tasks()?;
     let mut spoken_to = tasks.clone();
     if seldom {
@@ -103,18 +103,18 @@ async fn deliver(coordinator: &Coordinator, listed: &Listed) -> Result<(), Error
         Err(problem) => problem.to_string(),
     };
     tracing::warn!(%task, problem, "injection refused");
-    let store = coordinator.store();
+    let store = &coordinator.store;
     let session = store.tasks().get(task)?.map(|row| row.session_id);
-    // Named by what it says, so that it is told once.
+    // Named by what it says, so that it is reported once.
     let name = InjectionId::derived(&task.to_string(), &listed.text);
-    let told = serde_json::json!({
+    let refusal = serde_json::json!({
         "message_id": format!("refused/{name}"),
         "session_id": session,
         "task_id": task,
         "message": format!("an injection was refused: {problem}"),
     });
     let (key, now) = (format!("refused/{name}"), coordinator.now());
-    Ok(store.outbox().enqueue(now, OutStream::UserMessage, key, None, told.to_string()).await?)
+    Ok(store.outbox().enqueue(now, OutStream::UserMessage, key, None, refusal.to_string()).await?)
 }
 
 async fn inject(
@@ -124,10 +124,10 @@ async fn inject(
 ) -> Result<(), Error> {
     match injection.control {
         Some(control) => {
-            coordinator.steer_as(injection.id, task, control, &injection.by).await?;
+            coordinator.control().steer_as(injection.id, task, control, &injection.by).await?;
         }
         None => {
-            coordinator.inject(task, injection).await?;
+            coordinator.messages().inject(task, injection).await?;
         }
     }
     coordinator.wake();
@@ -140,7 +140,7 @@ async fn obey(
     task: TaskId,
     flag: Flag,
 ) -> Result<(), Error> {
-    let Some(row) = coordinator.store().tasks().get(task)? else { return Ok(()) };
+    let Some(row) = coordinator.store.tasks().get(task)? else { return Ok(()) };
     let paused = row.status == TaskStatus::Paused && row.reason != StatusReason::Shutdown;
     let control = match flag {
         Flag::Paused if paused => return Ok(()),
@@ -150,9 +150,9 @@ async fn obey(
         Flag::Running => return Ok(bus.set_flag(task, None).await?),
     };
     // The same signal for as long as the task has not moved, however often it is looked at.
-    let moves = coordinator.store().tasks().transitions(task)?.len();
+    let moves = coordinator.store.tasks().transitions(task)?.len();
     let id = InjectionId::derived(&task.to_string(), &format!("{flag} {moves}"));
-    coordinator.steer_as(id, task, control, BY).await?;
+    coordinator.control().steer_as(id, task, control, BY).await?;
     coordinator.wake();
     Ok(())
 }

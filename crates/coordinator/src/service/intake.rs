@@ -1,8 +1,8 @@
-//! Taking in: entries of the bus to the coordinator's methods, one after the other for each session.
+//! Intake: entries of the bus to the coordinator's methods, one after the other for each session.
 //!
 //! Invariants:
 //! - An entry is acknowledged when the store has what it asks for, or when it was refused and its sender
-//!   told; never before. It may come again, and has no further effect then.
+//!   notified; never before. It may come again, and has no further effect then.
 //! - Entries of one session keep their order. A signal does not wait behind what people say.
 
 use std::collections::{HashMap, VecDeque};
@@ -25,7 +25,7 @@ use crate::{BoxFuture, Coordinator, Error};
 /// Entries taken at once.
 const AT_ONCE: usize = 64;
 
-/// Entries being dealt with; beyond it the bus keeps them.
+/// Entries in hand; beyond it the bus keeps them.
 const IN_HAND: usize = 256;
 
 /// How long one look at the bus waits. A service that stops waits for it to end.
@@ -41,20 +41,20 @@ pub(super) async fn take_in(
 ) -> Result<(), Error> {
     let (streams, consumer) = (service.streams, service.name);
     let reader = Reader { streams, consumer, limit: AT_ONCE };
-    let desk = Arc::new(Desk { coordinator, bus, reader, stop: stop.clone() });
-    let mut lanes = Lanes::new(desk.clone());
+    let intake = Arc::new(Intake { coordinator, bus, reader, stop: stop.clone() });
+    let mut queues = SessionQueues::new(intake.clone());
     let mut backoff = Backoff::new();
     let mut claimed: Option<Instant> = None;
     let mut taking: Option<Taken> = None;
-    // A look that was begun is ended, lest what it took waits to be claimed.
+    // A look that was begun is ended: what it took would otherwise wait to be claimed.
     while !stop.is_cancelled() || taking.is_some() {
-        if taking.is_none() && lanes.in_hand() < IN_HAND {
+        if taking.is_none() && queues.in_hand() < IN_HAND {
             // Half the time, so that a dead consumer's entries wait one and a half times at most.
             let claim = claimed.is_none_or(|at| at.elapsed() * 2 >= service.claim_after);
             if claim {
                 claimed = Some(Instant::now());
             }
-            taking = Some(desk.clone().look(claim.then_some(service.claim_after)));
+            taking = Some(intake.clone().look(claim.then_some(service.claim_after)));
         }
         let idle = taking.is_none();
         let look = async {
@@ -69,7 +69,7 @@ pub(super) async fn take_in(
                 match taken.map_err(Error::from) {
                     Ok(entries) => {
                         backoff = Backoff::new();
-                        entries.into_iter().for_each(|entry| lanes.put(entry));
+                        entries.into_iter().for_each(|entry| queues.put(entry));
                     }
                     Err(error) if error.is_transient() => {
                         stop.run_until_cancelled(backoff.wait("taking in", &error)).await;
@@ -77,27 +77,27 @@ pub(super) async fn take_in(
                     Err(error) => return Err(error),
                 }
             }
-            Some(done) = lanes.working.join_next_with_id() => lanes.go_on(done),
+            Some(done) = queues.working.join_next_with_id() => queues.advance(done),
             () = stop.cancelled(), if idle => break,
         }
     }
-    while let Some(done) = lanes.working.join_next_with_id().await {
-        lanes.go_on(done);
+    while let Some(done) = queues.working.join_next_with_id().await {
+        queues.advance(done);
     }
     Ok(())
 }
 
-/// What is in hand, one lane for each session.
-struct Lanes {
-    desk: Arc<Desk>,
+/// Entries in hand, one queue for each session.
+struct SessionQueues {
+    intake: Arc<Intake>,
     waiting: HashMap<String, VecDeque<Entry>>,
     working: JoinSet<()>,
     busy: HashMap<Id, String>,
 }
 
-impl Lanes {
-    fn new(desk: Arc<Desk>) -> Self {
-        Self { desk, waiting: HashMap::new(), working: JoinSet::new(), busy: HashMap::new() }
+impl SessionQueues {
+    fn new(intake: Arc<Intake>) -> Self {
+        Self { intake, waiting: HashMap::new(), working: JoinSet::new(), busy: HashMap::new() }
     }
 
     fn in_hand(&self) -> usize {
@@ -105,41 +105,41 @@ impl Lanes {
     }
 
     fn put(&mut self, entry: Entry) {
-        let lane = lane(&entry);
-        match self.waiting.get_mut(&lane) {
+        let queue = queue_name(&entry);
+        match self.waiting.get_mut(&queue) {
             Some(waiting) => waiting.push_back(entry),
             None => {
-                self.waiting.insert(lane.clone(), VecDeque::new());
-                self.begin(lane, entry);
+                self.waiting.insert(queue.clone(), VecDeque::new());
+                self.begin(queue, entry);
             }
         }
     }
 
-    fn begin(&mut self, lane: String, entry: Entry) {
-        let desk = self.desk.clone();
-        let work = self.working.spawn(async move { desk.deal_with(&entry).await });
-        self.busy.insert(work.id(), lane);
+    fn begin(&mut self, queue: String, entry: Entry) {
+        let intake = self.intake.clone();
+        let work = self.working.spawn(async move { intake.process(&entry).await });
+        self.busy.insert(work.id(), queue);
     }
 
-    fn go_on(&mut self, done: Result<(Id, ()), JoinError>) {
+    fn advance(&mut self, done: Result<(Id, ()), JoinError>) {
         let id = match done {
             Ok((id, ())) => id,
             Err(panicked) => {
-                // Not acknowledged; whoever claims it may fare better.
-                tracing::error!(%panicked, "an entry could not be dealt with");
+                // Not acknowledged; another consumer may succeed.
+                tracing::error!(%panicked, "an entry could not be processed");
                 panicked.id()
             }
         };
-        let Some(lane) = self.busy.remove(&id) else { return };
-        match self.waiting.get_mut(&lane).and_then(VecDeque::pop_front) {
-            Some(next) => self.begin(lane, next),
-            None => drop(self.waiting.remove(&lane)),
+        let Some(queue) = self.busy.remove(&id) else { return };
+        match self.waiting.get_mut(&queue).and_then(VecDeque::pop_front) {
+            Some(next) => self.begin(queue, next),
+            None => drop(self.waiting.remove(&queue)),
         }
     }
 }
 
 /// Whom an entry is about, as far as that can be read.
-fn lane(entry: &Entry) -> String {
+fn queue_name(entry: &Entry) -> String {
     let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
     let of = |field: &str| body.get(field).and_then(Value::as_str).map(str::to_owned);
     let whom = of("session_id").or(of("task_id")).or(of("request_id"));
@@ -150,15 +150,15 @@ fn lane(entry: &Entry) -> String {
     }
 }
 
-/// Where entries are dealt with.
-struct Desk {
+/// Processes entries.
+struct Intake {
     coordinator: Coordinator,
     bus: Arc<dyn Bus>,
     reader: Reader,
     stop: CancellationToken,
 }
 
-impl Desk {
+impl Intake {
     /// One look at the bus, after claiming what others left lying where `claim` says for how long.
     fn look(self: Arc<Self>, claim: Option<Duration>) -> Taken {
         Box::pin(async move {
@@ -172,9 +172,9 @@ impl Desk {
         })
     }
 
-    async fn deal_with(&self, entry: &Entry) {
+    async fn process(&self, entry: &Entry) {
         let mut backoff = Backoff::new();
-        while let Err(error) = self.try_to(entry).await {
+        while let Err(error) = self.attempt(entry).await {
             if self.stop.is_cancelled() {
                 // Not acknowledged, so another claims it.
                 return;
@@ -184,7 +184,7 @@ impl Desk {
     }
 
     /// Fails only where another attempt may help.
-    async fn try_to(&self, entry: &Entry) -> Result<(), Error> {
+    async fn attempt(&self, entry: &Entry) -> Result<(), Error> {
         match self.carry_out(entry).await {
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => {
@@ -205,8 +205,8 @@ impl Desk {
                 Ok(command) => command,
                 Err(problem) => return self.refuse_unread(entry, &problem).await,
             };
-            let manner = self.coordinator.manner();
-            return self.coordinator.submit_command(command, manner).await.map(drop);
+            let options = self.coordinator.tasks().default_options();
+            return self.coordinator.tasks().submit_command(command, options).await.map(drop);
         };
         let trigger = match Trigger::read(stream, &entry.body) {
             Ok(trigger) => named(trigger, entry),
@@ -216,11 +216,11 @@ impl Desk {
             Trigger::TaskControl(control) => Some((control.task_id, control.action)),
             _ => None,
         };
-        // Taken away before the task is told to go on, lest it is parked again by it.
+        // Removed before the task is resumed: the flag would park it again.
         if let Some((task, TaskAction::Resume | TaskAction::Retry)) = steered {
             self.bus.set_flag(task, None).await?;
         }
-        self.coordinator.handle(trigger).await?;
+        self.coordinator.triggers().handle(trigger).await?;
         match steered {
             Some((task, TaskAction::Pause)) => {
                 self.bus.set_flag(task, Some(Flag::Paused)).await?;
@@ -245,9 +245,9 @@ impl Desk {
         let body: Value = serde_json::from_str(&entry.body).unwrap_or_default();
         let of = |field: &str| body.get(field).cloned().unwrap_or_default();
         let key = format!("refused/{}/{}", entry.stream, entry.id);
-        let (stream, told) = match entry.stream {
+        let (stream, body) = match entry.stream {
             InStream::TaskCommand => {
-                let told = json!({
+                let refusal = json!({
                     "task_id": of("task_id"),
                     "session_id": of("session_id"),
                     "command_id": of("command_id"),
@@ -257,7 +257,7 @@ impl Desk {
                     "usage": windlass_core::command::UsageMetrics::default(),
                     "error_details": error,
                 });
-                (OutStream::TaskResult, told)
+                (OutStream::TaskResult, refusal)
             }
             InStream::UserMessage
             | InStream::TaskResult
@@ -265,20 +265,20 @@ impl Desk {
             | InStream::Scheduled
             | InStream::ExternalEvent
             | InStream::TaskControl => {
-                let told = json!({
+                let refusal = json!({
                     "message_id": key,
                     "session_id": of("session_id"),
                     "task_id": of("task_id"),
                     "request_id": of("request_id"),
                     "message": format!("`{}` was refused: {problem}", entry.stream),
                 });
-                (OutStream::UserMessage, told)
+                (OutStream::UserMessage, refusal)
             }
         };
         let command = of("command_id").as_str().map(str::to_owned);
-        let store = self.coordinator.store();
+        let store = &self.coordinator.store;
         let now = self.coordinator.now();
-        Ok(store.outbox().enqueue(now, stream, key, command, told.to_string()).await?)
+        Ok(store.outbox().enqueue(now, stream, key, command, body.to_string()).await?)
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{Error, Handled, Limits, Manner};
+use windlass_coordinator::{Error, Handled, Limits, SubmitOptions};
 use windlass_core::command::ResultStatus;
 use windlass_core::error::ErrorType;
 use windlass_core::event::Deadline;
@@ -19,17 +19,17 @@ const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 async fn due_at_nine(world: &World, action: DeadlineAction) -> TaskId {
     let deadline = Some(Deadline { at: at("2026-11-15T09:00:00Z"), action });
-    let manner = Manner { deadline, ..Manner::default() };
-    world.task_in(world.session, "be quick", manner).await.unwrap()
+    let options = SubmitOptions { deadline, ..SubmitOptions::default() };
+    world.task_in(world.session, "be quick", options).await.unwrap()
 }
 
 async fn tick(world: &World) -> Vec<Handled> {
-    let ticked = world.coordinator().tick().await.unwrap();
+    let ticked = world.coordinator().timer().tick().await.unwrap();
     ticked.done.into_iter().map(|(_, handled)| handled.unwrap()).collect()
 }
 
 fn row(world: &World, task: TaskId) -> windlass_store::TaskRow {
-    world.coordinator().store().tasks().get(task).unwrap().unwrap()
+    world.store().tasks().get(task).unwrap().unwrap()
 }
 
 const BLOCKED: &str = "
@@ -70,11 +70,7 @@ async fn a_deadline_can_complete_the_task_with_what_it_has() {
     let result = done.result.unwrap();
     assert_eq!(result.status, ResultStatus::Completed);
     assert_eq!(result.deliverables[0].filepath, "report.md");
-    assert_eq!(
-        world.coordinator().store().projections().verify().unwrap(),
-        [],
-        "the journal implies all of it"
-    );
+    assert_eq!(world.store().projections().verify().unwrap(), [], "the journal implies all of it");
 }
 
 /// ES-081, ES-389: or be parked, and a person is told; who lets it go on is not stopped again.
@@ -92,6 +88,7 @@ async fn a_deadline_can_park_the_task_and_tell_a_person() {
     assert!(tick(&world).await.is_empty());
     world
         .coordinator()
+        .control()
         .steer(task, windlass_core::injection::Control::Resume, "ada")
         .await
         .unwrap();
@@ -105,7 +102,7 @@ async fn a_deadline_ends_what_runs() {
     let world = World::routed("replies: [{bash: sleep 600}, {say: done}]", "never asked");
     let task = due_at_nine(&world, DeadlineAction::Fail).await;
     let coordinator = world.coordinator();
-    let mut following = coordinator.follow(task, 0);
+    let mut following = coordinator.feed().follow(task, 0);
     let late = async {
         loop {
             let windlass_coordinator::Update::Event(record) = following.next().await.unwrap()
@@ -132,7 +129,7 @@ async fn a_queued_task_whose_deadline_passes_expires() {
     world.stage.advance(HOUR);
     tick(&world).await;
     assert_eq!(row(&world, task).status, TaskStatus::Failed, "it has nothing to be done with");
-    let scheduled = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
+    let scheduled = world.store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(scheduled.status, SchedulerStatus::Expired);
 }
 
@@ -148,20 +145,20 @@ async fn a_loop_that_hangs_is_failed_from_outside() {
     let stop = CancellationToken::new();
     let late = async {
         world.stage.server.requests_reach(1).await;
-        assert!(coordinator.tick().await.unwrap().hung.is_empty());
+        assert!(coordinator.timer().tick().await.unwrap().stalled.is_empty());
         world.stage.advance(SignedDuration::from_hours(8));
-        assert!(coordinator.tick().await.unwrap().hung.is_empty(), "the machine slept");
+        assert!(coordinator.timer().tick().await.unwrap().stalled.is_empty(), "the machine slept");
         loop {
             world.stage.advance(SignedDuration::from_secs(30));
-            let hung = coordinator.tick().await.unwrap().hung;
-            if !hung.is_empty() {
-                return hung;
+            let stalled = coordinator.timer().tick().await.unwrap().stalled;
+            if !stalled.is_empty() {
+                return stalled;
             }
             assert!(coordinator.now() < at("2026-11-15T17:00:00Z"), "it is never given up");
         }
     };
-    let (driven, hung) = tokio::join!(coordinator.drive(task, &stop), late);
-    assert_eq!(hung, [task]);
+    let (driven, stalled) = tokio::join!(coordinator.tasks().drive(task, &stop), late);
+    assert_eq!(stalled, [task]);
     let superseded = driven.unwrap_err();
     assert!(
         matches!(superseded, Error::Store(windlass_store::Error::Superseded { .. })),
@@ -171,7 +168,10 @@ async fn a_loop_that_hangs_is_failed_from_outside() {
     assert_eq!((failed.status, failed.reason), (TaskStatus::Failed, StatusReason::Timeout));
     assert_eq!(failed.error.unwrap().error_type, ErrorType::Hung);
     assert_eq!(failed.result.unwrap().status, ResultStatus::Failed);
-    assert_eq!(coordinator.store().runtime().get(task).unwrap(), None);
-    coordinator.retry(task).await.unwrap();
-    assert_eq!(coordinator.drive(task, &stop).await.unwrap().status, ResultStatus::Completed);
+    assert_eq!(world.store().runtime().get(task).unwrap(), None);
+    coordinator.tasks().retry(task).await.unwrap();
+    assert_eq!(
+        coordinator.tasks().drive(task, &stop).await.unwrap().status,
+        ResultStatus::Completed
+    );
 }

@@ -1,7 +1,7 @@
 //! Tasks that a model's server has told to stay away: parked, and taken up again by themselves (ES-378).
 
 use jiff::SignedDuration;
-use windlass_coordinator::Manner;
+use windlass_coordinator::SubmitOptions;
 use windlass_core::command::ResultStatus;
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Control, Injection};
@@ -18,11 +18,11 @@ fn busy() -> Answer {
 }
 
 fn standing(world: &World, task: TaskId) -> (TaskStatus, StatusReason) {
-    let row = world.coordinator().store().tasks().get(task).unwrap().unwrap();
+    let row = world.store().tasks().get(task).unwrap().unwrap();
     (row.status, row.reason)
 }
 
-/// ES-378: a long wait costs nothing, is seen, and ends by itself; neither as hung nor as out of time.
+/// ES-378: a long wait costs nothing, is seen, and ends by itself; neither as stalled nor as out of time.
 #[tokio::test]
 async fn a_task_that_is_told_to_wait_for_hours_is_parked_and_goes_on_then() {
     let world = World::routed("replies: [{bash: echo one >> done.txt}, {say: done}]", "unused");
@@ -30,28 +30,24 @@ async fn a_task_that_is_told_to_wait_for_hours_is_parked_and_goes_on_then() {
     world.stage.server.next(Answer::script("bash: echo one >> done.txt")).next(busy());
     assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
     assert_eq!(standing(&world, task), (TaskStatus::Paused, StatusReason::RateLimited));
-    let row = world.coordinator().store().tasks().get(task).unwrap().unwrap();
+    let row = world.store().tasks().get(task).unwrap().unwrap();
     assert_eq!(row.next_action_at.unwrap().timestamp(), at("2026-11-15T10:00:01Z"));
     let said = row.detail.unwrap();
     assert!(said.starts_with("rate limited: slow down"), "{said}");
     assert!(said.ends_with("it goes on at 2026-11-15T10:00:01Z"), "{said}");
-    let queued = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
+    let queued = world.store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(queued.status, SchedulerStatus::Queued);
 
     world.stage.advance(TWO_HOURS);
-    assert!(world.coordinator().ready().unwrap().is_empty(), "never too early");
+    assert!(world.coordinator().queue().ready().unwrap().is_empty(), "never too early");
     world.stage.advance(SignedDuration::from_secs(1));
-    assert_eq!(world.coordinator().ready().unwrap(), [task]);
+    assert_eq!(world.coordinator().queue().ready().unwrap(), [task]);
     assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
-    let ended = world.coordinator().store().tasks().get(task).unwrap().unwrap();
+    let ended = world.store().tasks().get(task).unwrap().unwrap();
     assert_eq!(ended.next_action_at, None);
     let done = std::fs::read_to_string(std::path::Path::new(&ended.workspace).join("done.txt"));
     assert_eq!(done.unwrap(), "one\n", "nothing runs twice");
-    assert_eq!(
-        world.coordinator().store().projections().verify().unwrap(),
-        [],
-        "the journal implies all of it"
-    );
+    assert_eq!(world.store().projections().verify().unwrap(), [], "the journal implies all of it");
 }
 
 /// The whole tree waits with a sub-agent, and asks nobody meanwhile.
@@ -73,7 +69,7 @@ replies:
     assert_eq!(standing(&world, task), (TaskStatus::Paused, StatusReason::RateLimited));
     assert_eq!(world.stage.server.request_count(), 2);
     world.stage.advance(TWO_HOURS + SignedDuration::from_secs(1));
-    assert_eq!(world.coordinator().ready().unwrap(), [task]);
+    assert_eq!(world.coordinator().queue().ready().unwrap(), [task]);
     assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
 }
 
@@ -84,20 +80,25 @@ async fn a_person_can_pause_a_task_that_waits_for_its_time() {
     let task = world.task("work").await;
     world.stage.server.next(busy());
     world.drive(task).await;
-    world.coordinator().steer(task, Control::Pause, "ada").await.unwrap();
+    world.coordinator().control().steer(task, Control::Pause, "ada").await.unwrap();
     assert_eq!(standing(&world, task), (TaskStatus::Paused, StatusReason::User));
     world.stage.advance(TWO_HOURS * 2);
-    assert!(world.coordinator().ready().unwrap().is_empty());
+    assert!(world.coordinator().queue().ready().unwrap().is_empty());
     let id = InjectionId::new(world.coordinator().now());
-    world.coordinator().inject(task, Injection::control(id, Control::Resume)).await.unwrap();
-    assert_eq!(world.coordinator().ready().unwrap(), [task]);
+    world
+        .coordinator()
+        .messages()
+        .inject(task, Injection::control(id, Control::Resume))
+        .await
+        .unwrap();
+    assert_eq!(world.coordinator().queue().ready().unwrap(), [task]);
 }
 
 /// Who asks for weeks has refused.
 #[tokio::test]
 async fn a_wait_that_nobody_means_fails_the_task() {
     let world = World::routed("replies: [{say: done}]", "unused");
-    let task = world.task_in(world.session, "work", Manner::default()).await.unwrap();
+    let task = world.task_in(world.session, "work", SubmitOptions::default()).await.unwrap();
     world.stage.server.next(Answer::error(429, "no").header("retry-after", "99999999"));
     let result = world.drive(task).await;
     assert_eq!(result.status, ResultStatus::Failed);
@@ -121,14 +122,14 @@ async fn a_server_that_is_busy_all_the_time_is_left_alone_for_longer_and_longer(
         if result.status != ResultStatus::Paused {
             break result;
         }
-        let row = world.coordinator().store().tasks().get(task).unwrap().unwrap();
+        let row = world.store().tasks().get(task).unwrap().unwrap();
         let until = row.next_action_at.unwrap().timestamp();
         waits.push(until.duration_since(now).as_mins());
         world.stage.set_clock(until);
-        assert_eq!(world.coordinator().ready().unwrap(), [task]);
+        assert_eq!(world.coordinator().queue().ready().unwrap(), [task]);
     };
     assert_eq!(failed.status, ResultStatus::Failed);
     assert_eq!((waits.len(), &waits[..8]), (24, [1, 2, 4, 8, 16, 32, 64, 64].as_slice()));
-    world.coordinator().retry(task).await.unwrap();
+    world.coordinator().tasks().retry(task).await.unwrap();
     assert_eq!(world.drive(task).await.status, ResultStatus::Completed, "the next answer counts");
 }

@@ -10,4 +10,6 @@ mod triggers;
 mod schedules;
 mod deadlines;
 mod held;
+mod views;
+mod endings;
 mod explanations;

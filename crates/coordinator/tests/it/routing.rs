@@ -14,7 +14,7 @@ async fn a_message_in_a_fresh_session_becomes_a_task_by_one_model_call() {
     let world = World::routed("replies: [{say: done}]", NEW);
     let handled = world.say("please fix the login page").await.unwrap();
     let Handled::Started { task, place: None } = handled else { panic!("{handled:?}") };
-    let row = world.coordinator().store().tasks().get(task).unwrap().unwrap();
+    let row = world.store().tasks().get(task).unwrap().unwrap();
     assert_eq!((row.goal.as_str(), row.session_id), ("fix the login page", world.session));
     let requests = world.stage.server.requests();
     assert_eq!(requests.len(), 1, "one call routes it");
@@ -36,7 +36,7 @@ async fn a_message_in_a_fresh_session_becomes_a_task_by_one_model_call() {
     assert!(system.lines().count() <= 60);
     world.drive(task).await;
     assert_eq!(world.routings(), 1, "the loop routes nothing");
-    let page = world.coordinator().session_state(world.session).unwrap();
+    let page = world.coordinator().sessions().view(world.session).unwrap();
     assert_eq!(page.user_id, "ada");
 }
 
@@ -57,13 +57,9 @@ async fn a_message_for_one_of_two_tasks_reaches_that_one() {
     assert_eq!(world.status(door), TaskStatus::Todo, "a plain injection moves nothing");
     world.drive(door).await;
     assert!(world.sent()[0].contains("User says: make the door red"));
-    let session = world.coordinator().session_state(world.session).unwrap();
+    let session = world.coordinator().sessions().view(world.session).unwrap();
     assert_eq!(session.active_task_id, Some(wall), "the one that was spoken to has ended");
-    assert_eq!(
-        world.coordinator().store().projections().verify().unwrap(),
-        [],
-        "the journal implies all of it"
-    );
+    assert_eq!(world.store().projections().verify().unwrap(), [], "the journal implies all of it");
 }
 
 /// ES-060, ES-061, ES-062, ES-066, ES-083, ES-087, ES-088: pause, resume and cancel by words.
@@ -82,11 +78,11 @@ async fn words_pause_resume_and_cancel_a_task() {
     world.say("hold on").await.unwrap();
     assert_eq!(world.status(task), TaskStatus::Paused);
     world.say("go on").await.unwrap();
-    assert!(world.coordinator().ready().unwrap().contains(&task));
+    assert!(world.coordinator().queue().ready().unwrap().contains(&task));
     assert_eq!(world.injected(task).last().unwrap(), "Task resumed by user");
     world.say("stop, wrong repository").await.unwrap();
     assert_eq!(world.status(task), TaskStatus::Cancelled);
-    let row = world.coordinator().store().tasks().get(task).unwrap().unwrap();
+    let row = world.store().tasks().get(task).unwrap().unwrap();
     assert_eq!(row.detail.as_deref(), Some("wrong repository"));
     assert_eq!(world.told().len(), 3, "{:?}", world.told());
 }
@@ -98,7 +94,7 @@ async fn small_talk_is_answered_without_a_task() {
     let world = World::routed("replies: []", talk);
     let handled = world.say("good morning").await.unwrap();
     assert_eq!(handled, Handled::Said { message: "Good morning!".to_owned() });
-    assert!(world.coordinator().store().tasks().list(&Filter::default()).unwrap().is_empty());
+    assert!(world.store().tasks().list(&Filter::default()).unwrap().is_empty());
     assert_eq!(world.told(), ["Good morning!"]);
 }
 
@@ -110,7 +106,7 @@ async fn when_the_router_is_of_no_use_the_fallback_decides() {
         let world = World::routed("replies: []", nonsense);
         let handled = world.say("build the shed").await.unwrap();
         let Handled::Started { task, .. } = handled else { panic!("{nonsense}: {handled:?}") };
-        let row = world.coordinator().store().tasks().get(task).unwrap().unwrap();
+        let row = world.store().tasks().get(task).unwrap().unwrap();
         assert_eq!(row.goal, "build the shed", "{nonsense}");
         assert_eq!(world.say("in green").await.unwrap(), Handled::Injected { task }, "{nonsense}");
         assert_eq!(world.routings(), 2, "one call per message");
@@ -151,11 +147,12 @@ async fn a_redelivered_message_has_no_further_effect() {
     let world = World::routed("replies: []", NEW);
     let mut message = world.message("fix the login page");
     message.request_id = Some("client-7".to_owned());
-    let first = world.coordinator().user_message_received(message.clone()).await.unwrap();
-    let again = world.coordinator().user_message_received(message).await.unwrap();
+    let first =
+        world.coordinator().triggers().user_message_received(message.clone()).await.unwrap();
+    let again = world.coordinator().triggers().user_message_received(message).await.unwrap();
     assert_eq!(first, again);
     assert_eq!(world.routings(), 1);
-    assert_eq!(world.coordinator().store().tasks().list(&Filter::default()).unwrap().len(), 1);
+    assert_eq!(world.store().tasks().list(&Filter::default()).unwrap().len(), 1);
 }
 
 /// ES-052, ES-064: a message for a task that has just ended becomes a task of its own.
@@ -166,12 +163,16 @@ async fn what_is_said_to_a_task_that_has_ended_is_not_lost() {
     let mut message = world.message("and the window");
     message.request_id = Some("m1".to_owned());
     let decision = format!(r#"{{"decision":"inject_into_active","task_id":"{task}"}}"#);
-    let store = world.coordinator().store();
+    let store = world.store();
     let now = world.coordinator().now();
     store.triggers().decide("user-message-received", "m1", decision, now).await.unwrap();
     world.drive(task).await;
-    let handled = world.coordinator().user_message_received(message.clone()).await.unwrap();
+    let handled =
+        world.coordinator().triggers().user_message_received(message.clone()).await.unwrap();
     let Handled::Started { task: second, .. } = handled else { panic!("{handled:?}") };
     assert_eq!(store.tasks().get(second).unwrap().unwrap().goal, "and the window");
-    assert_eq!(world.coordinator().user_message_received(message).await.unwrap(), handled);
+    assert_eq!(
+        world.coordinator().triggers().user_message_received(message).await.unwrap(),
+        handled
+    );
 }

@@ -45,12 +45,12 @@ fn monitor(world: &World, task: TaskId) -> Schedule {
 }
 
 async fn tick(world: &World) -> Vec<Handled> {
-    let ticked = world.coordinator().tick().await.unwrap();
+    let ticked = world.coordinator().timer().tick().await.unwrap();
     ticked.done.into_iter().map(|(_, handled)| handled.unwrap()).collect()
 }
 
 fn row(world: &World, task: TaskId) -> windlass_store::TaskRow {
-    world.coordinator().store().tasks().get(task).unwrap().unwrap()
+    world.store().tasks().get(task).unwrap().unwrap()
 }
 
 /// ES-282, ES-283, ES-284, ES-285, ES-287, MS-136, MS-139: parked between checks at no cost; it looks by
@@ -70,23 +70,23 @@ replies:
     let world = World::routed(replies, "never asked");
     let task = world.task("tell me when the build is green").await;
     let monitor = monitor(&world, task);
-    world.coordinator().add_schedule(monitor.clone()).await.unwrap();
+    world.coordinator().schedules().add(monitor.clone()).await.unwrap();
 
     assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
     let parked = row(&world, task);
     assert_eq!((parked.status, parked.reason), (TaskStatus::Paused, StatusReason::Schedule));
     let next = parked.next_action_at.unwrap();
     assert_eq!(next.to_string(), "2026-11-15T08:01:00+00:00[UTC]");
-    let queued = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
+    let queued = world.store().scheduler().get(task).unwrap().unwrap();
     assert_eq!((queued.status, queued.due_at), (SchedulerStatus::Queued, Some(next.timestamp())));
     assert!(tick(&world).await.is_empty(), "nothing is due, nothing happens");
-    assert!(world.coordinator().ready().unwrap().is_empty());
+    assert!(world.coordinator().queue().ready().unwrap().is_empty());
     let asked = world.stage.server.request_count();
 
     world.stage.advance(MINUTE);
     assert_eq!(tick(&world).await, [Handled::Injected { task }]);
     assert!(tick(&world).await.is_empty(), "a run is one run");
-    assert_eq!(world.coordinator().ready().unwrap(), [task]);
+    assert_eq!(world.coordinator().queue().ready().unwrap(), [task]);
     assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
     assert_eq!(
         world.stage.server.request_count(),
@@ -100,16 +100,12 @@ replies:
     let result = world.drive(task).await;
     assert_eq!(result.status, ResultStatus::Completed);
     assert!(result.final_message.unwrap().contains("the build is green"));
-    let ended = world.coordinator().store().schedules().get(monitor.id).unwrap().unwrap();
+    let ended = world.store().schedules().get(monitor.id).unwrap().unwrap();
     assert_eq!((ended.state, ended.runs), (ScheduleState::Ended, 2));
-    let consumed = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
+    let consumed = world.store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(consumed.status, SchedulerStatus::Consumed);
     assert_eq!(world.routings(), 0, "no trigger but a message asks the router");
-    assert_eq!(
-        world.coordinator().store().projections().verify().unwrap(),
-        [],
-        "the journal implies all of it"
-    );
+    assert_eq!(world.store().projections().verify().unwrap(), [], "the journal implies all of it");
 }
 
 /// ES-056, ES-286: patience ends at `timeout_at`, by its action, driven or not.
@@ -123,7 +119,7 @@ async fn a_monitor_that_waits_in_vain_times_out() {
         let mut monitor = monitor(&world, task);
         monitor.timeout_at = Some(at("2026-11-15T08:01:30Z"));
         monitor.timeout_action = Some(action);
-        world.coordinator().add_schedule(monitor.clone()).await.unwrap();
+        world.coordinator().schedules().add(monitor.clone()).await.unwrap();
         world.drive(task).await;
         world.stage.advance(MINUTE);
         tick(&world).await;
@@ -132,7 +128,7 @@ async fn a_monitor_that_waits_in_vain_times_out() {
         let handled = tick(&world).await;
         assert!(matches!(handled[..], [Handled::Steered { .. }]), "{handled:?}");
         assert_eq!(row(&world, task).status, status, "{action}");
-        let ended = world.coordinator().store().schedules().get(monitor.id).unwrap().unwrap();
+        let ended = world.store().schedules().get(monitor.id).unwrap().unwrap();
         assert_eq!(ended.ended_reason.as_deref(), Some("its task has ended"));
         assert!(tick(&world).await.is_empty());
     }
@@ -146,30 +142,30 @@ async fn a_cron_schedule_starts_a_task_at_its_time() {
     let mut daily = schedule(&world, ScheduleAction::Start, cron);
     daily.goal = Some("write the daily report".to_owned());
     daily.time_zone = "Europe/Berlin".to_owned();
-    let first = world.coordinator().add_schedule(daily.clone()).await.unwrap().unwrap();
+    let first = world.coordinator().schedules().add(daily.clone()).await.unwrap().unwrap();
     assert_eq!(first.to_string(), "2026-11-15T09:30:00+01:00[Europe/Berlin]");
-    let next = world.coordinator().tick().await.unwrap().next;
+    let next = world.coordinator().timer().tick().await.unwrap().next;
     assert_eq!(next, Some(at("2026-11-15T08:30:00Z")), "the loop sleeps until then");
     world.stage.set_clock(at("2026-11-15T08:30:00Z"));
     let handled = tick(&world).await;
     let [Handled::Started { task, .. }] = handled[..] else { panic!("{handled:?}") };
     let started = row(&world, task);
     assert_eq!(started.goal, "write the daily report");
-    let queued = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
+    let queued = world.store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(queued.status, SchedulerStatus::Due);
-    assert!(world.coordinator().claim(task, "worker-1").await.unwrap());
-    assert!(!world.coordinator().claim(task, "worker-2").await.unwrap());
+    assert!(world.coordinator().queue().claim(task, "worker-1").await.unwrap());
+    assert!(!world.coordinator().queue().claim(task, "worker-2").await.unwrap());
     world.stage.set_clock(at("2026-11-16T08:30:00Z"));
     let handled = tick(&world).await;
     assert!(
         matches!(&handled[..], [Handled::Nothing { reason }] if reason.contains("still lives"))
     );
     world.drive(task).await;
-    let over = world.coordinator().store().scheduler().get(task).unwrap().unwrap();
+    let over = world.store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(over.status, SchedulerStatus::Consumed, "whoever has the lock runs it");
     world.stage.set_clock(at("2026-11-17T08:30:00Z"));
     assert!(matches!(tick(&world).await[..], [Handled::Started { .. }]));
-    assert_eq!(world.coordinator().store().tasks().list(&Filter::default()).unwrap().len(), 2);
+    assert_eq!(world.store().tasks().list(&Filter::default()).unwrap().len(), 2);
 }
 
 /// MS-207: a schedule starts so many tasks within so many hours, and a person is told, once.
@@ -181,11 +177,11 @@ async fn a_schedule_starts_no_more_than_may_go_on_unseen() {
     let every = Rhythm::Every { interval_seconds: 3600 };
     let mut hourly = schedule(&world, ScheduleAction::Start, every);
     hourly.goal = Some("write the report".to_owned());
-    coordinator.add_schedule(hourly.clone()).await.unwrap();
+    coordinator.schedules().add(hourly.clone()).await.unwrap();
     let mut started = Vec::new();
     for _hour in 1..=12 {
         world.stage.advance(MINUTE * 60);
-        for (_, handled) in coordinator.tick().await.unwrap().done {
+        for (_, handled) in coordinator.timer().tick().await.unwrap().done {
             if let Handled::Started { task, .. } = handled.unwrap() {
                 started.push(row(&world, task).created_at.to_string());
                 world.drive(task).await;
@@ -194,7 +190,7 @@ async fn a_schedule_starts_no_more_than_may_go_on_unseen() {
     }
     let hours = ["09", "10", "17", "18"].map(|hour| format!("2026-11-15T{hour}:00:00Z"));
     assert_eq!(started, hours, "two within eight hours");
-    let row = coordinator.store().schedules().get(hourly.id).unwrap().unwrap();
+    let row = world.store().schedules().get(hourly.id).unwrap().unwrap();
     assert_eq!((row.runs, row.missed), (4, 8));
     let told = world.told();
     let told: Vec<_> = told.iter().filter(|told| told.contains("autonomous_max_tasks")).collect();
@@ -211,11 +207,11 @@ async fn missed_runs_follow_the_policy() {
         let mut every = monitor(&world, task);
         every.rhythm = Rhythm::Every { interval_seconds: 600 };
         every.missed_runs = missed;
-        world.coordinator().add_schedule(every.clone()).await.unwrap();
+        world.coordinator().schedules().add(every.clone()).await.unwrap();
         world.drive(task).await;
         world.stage.advance(SignedDuration::from_mins(35));
         tick(&world).await;
-        let row = world.coordinator().store().schedules().get(every.id).unwrap().unwrap();
+        let row = world.store().schedules().get(every.id).unwrap().unwrap();
         assert_eq!((row.runs, row.missed), (expected, 3 - expected), "{missed}");
         assert_eq!(row.next_at.unwrap().timestamp(), at("2026-11-15T08:40:00Z"));
     }
@@ -229,24 +225,24 @@ async fn a_schedule_is_paused_resumed_and_removed() {
     let every = Rhythm::Every { interval_seconds: 60 };
     let mut message = schedule(&world, ScheduleAction::Message, every);
     (message.task_id, message.check_prompt) = (Some(task), Some("drink water".to_owned()));
-    world.coordinator().add_schedule(message.clone()).await.unwrap();
+    world.coordinator().schedules().add(message.clone()).await.unwrap();
     world.stage.advance(MINUTE);
     tick(&world).await;
     assert_eq!(world.injected(task), ["drink water"]);
-    world.coordinator().pause_schedule(message.id).await.unwrap();
+    world.coordinator().schedules().pause(message.id).await.unwrap();
     world.stage.advance(MINUTE);
     assert!(tick(&world).await.is_empty());
-    world.coordinator().resume_schedule(message.id).await.unwrap();
+    world.coordinator().schedules().resume(message.id).await.unwrap();
     world.stage.advance(MINUTE);
     assert_eq!(tick(&world).await, [Handled::Injected { task }]);
-    world.coordinator().remove_schedule(message.id).await.unwrap();
-    assert!(world.coordinator().remove_schedule(message.id).await.is_err());
+    world.coordinator().schedules().remove(message.id).await.unwrap();
+    assert!(world.coordinator().schedules().remove(message.id).await.is_err());
 
     let check = monitor(&world, task);
-    world.coordinator().add_schedule(check.clone()).await.unwrap();
+    world.coordinator().schedules().add(check.clone()).await.unwrap();
     assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
-    world.coordinator().remove_schedule(check.id).await.unwrap();
-    world.coordinator().send(task, "that is all", "ada").await.unwrap();
+    world.coordinator().schedules().remove(check.id).await.unwrap();
+    world.coordinator().messages().send(task, "that is all", "ada").await.unwrap();
     assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
     assert_eq!(row(&world, task).next_action_at, None);
 }
@@ -265,12 +261,12 @@ async fn a_trigger_of_another_scheduler_injects_its_prompt() {
         due_at: None,
     };
     for _ in 0..2 {
-        world.coordinator().scheduled_trigger(trigger.clone()).await.unwrap();
+        world.coordinator().triggers().scheduled_trigger(trigger.clone()).await.unwrap();
     }
     world.drive(task).await;
     assert_eq!(world.sent()[0].matches("Scheduled check: is it there?").count(), 1);
     let nothing = ScheduledTrigger { task_id: None, ..trigger };
-    let refused = world.coordinator().scheduled_trigger(nothing).await.unwrap_err();
+    let refused = world.coordinator().triggers().scheduled_trigger(nothing).await.unwrap_err();
     assert!(!refused.is_transient(), "{refused}");
 }
 
@@ -279,15 +275,15 @@ async fn a_trigger_of_another_scheduler_injects_its_prompt() {
 async fn checks_do_not_pile_up_in_front_of_a_parked_task() {
     let world = World::routed("replies: [{say: waiting}, {say: still waiting}]", "never asked");
     let task = world.task("wait").await;
-    world.coordinator().add_schedule(monitor(&world, task)).await.unwrap();
+    world.coordinator().schedules().add(monitor(&world, task)).await.unwrap();
     world.drive(task).await;
     let pause = windlass_core::injection::Control::Pause;
-    world.coordinator().steer(task, pause, "ada").await.unwrap();
+    world.coordinator().control().steer(task, pause, "ada").await.unwrap();
     for _ in 0..5 {
         world.stage.advance(MINUTE);
         tick(&world).await;
     }
-    assert_eq!(world.coordinator().store().mailbox().pending(task).unwrap().len(), 1);
+    assert_eq!(world.store().mailbox().pending(task).unwrap().len(), 1);
 }
 
 /// MS-188: schedules, leases, journals, sessions and background tasks each keep time by its type.
@@ -296,9 +292,9 @@ async fn times_are_kept_by_their_types() {
     let world = World::routed("replies: [{say: waiting}]", "never asked");
     let task = world.task("wait").await;
     let monitor = monitor(&world, task);
-    world.coordinator().add_schedule(monitor.clone()).await.unwrap();
+    world.coordinator().schedules().add(monitor.clone()).await.unwrap();
     world.drive(task).await;
-    let store = world.coordinator().store();
+    let store = world.store();
     let next: jiff::Zoned = store.schedules().get(monitor.id).unwrap().unwrap().next_at.unwrap();
     assert_eq!(next.time_zone().iana_name(), Some("UTC"));
     let until: jiff::Timestamp = at("2026-11-15T08:00:30Z");
@@ -320,12 +316,12 @@ async fn the_clock_is_kept_by_a_loop() {
     now.created_at = at(START) - MINUTE;
     let stop = tokio_util::sync::CancellationToken::new();
     let coordinator = world.coordinator().clone();
-    let mut following = coordinator.store().mailbox().changes();
+    let mut following = world.store().mailbox().changes();
     let see = async {
-        coordinator.add_schedule(now.clone()).await.unwrap();
+        coordinator.schedules().add(now.clone()).await.unwrap();
         world.stage.advance(MINUTE);
         coordinator.wake();
-        while coordinator.store().schedules().get(now.id).unwrap().unwrap().runs == 0 {
+        while world.store().schedules().get(now.id).unwrap().unwrap().runs == 0 {
             following.look();
             tokio::select! {
                 changed = following.changed() => changed.unwrap(),
@@ -334,6 +330,6 @@ async fn the_clock_is_kept_by_a_loop() {
         }
         stop.cancel();
     };
-    tokio::join!(coordinator.keep_time(&stop), see);
+    tokio::join!(coordinator.timer().run(&stop), see);
     assert_eq!(world.injected(task).len(), 2);
 }

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use windlass_coordinator::{BoxFuture, EntryStatus, Error, Handled, Lease, Limits, Manner};
+use windlass_coordinator::views::EntryStatus;
+use windlass_coordinator::{BoxFuture, Error, Handled, Lease, Limits, SubmitOptions};
 use windlass_core::event::Deadline;
 use windlass_core::id::SessionId;
 use windlass_core::schedule::{DeadlineAction, SchedulerStatus};
@@ -23,20 +24,20 @@ const NEW: &str = r#"{"decision":"new_task","goal":"work"}"#;
 async fn a_session_is_shown_with_the_fields_of_the_contract() {
     let world = World::routed("replies: [{say: done}]", NEW);
     let action = DeadlineAction::PauseAndNotify;
-    let manner = Manner {
+    let options = SubmitOptions {
         user_id: Some("ada".to_owned()),
         deadline: Some(Deadline { at: at("2026-11-16T00:00:00Z"), action }),
-        ..Manner::default()
+        ..SubmitOptions::default()
     };
-    let first = world.task_in(world.session, "first", manner).await.unwrap();
+    let first = world.task_in(world.session, "first", options).await.unwrap();
     world.stage.advance(SECOND);
     let second = world.task("second").await;
     world.drive(second).await;
     world.stage.advance(SECOND);
     let third = world.task("third").await;
     let pause = windlass_core::injection::Control::Pause;
-    world.coordinator().steer(third, pause, "ada").await.unwrap();
-    let state = world.coordinator().session_state(world.session).unwrap();
+    world.coordinator().control().steer(third, pause, "ada").await.unwrap();
+    let state = world.coordinator().sessions().view(world.session).unwrap();
     let json = serde_json::to_value(&state).unwrap();
     let fields = |value: &serde_json::Value| {
         value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ")
@@ -89,9 +90,9 @@ async fn a_task_with_open_blockers_does_not_start() {
     let first = world.stage.submit().await;
     let mut draft = world.stage.draft();
     draft.dependency_blockers = vec![first];
-    let second = world.coordinator().submit(draft).await.unwrap();
+    let second = world.coordinator().tasks().submit(draft).await.unwrap();
     let stop = tokio_util::sync::CancellationToken::new();
-    let refused = world.coordinator().drive(second, &stop).await.unwrap_err();
+    let refused = world.coordinator().tasks().drive(second, &stop).await.unwrap_err();
     assert!(
         matches!(&refused, Error::Dependencies { blockers, .. } if *blockers == [first]),
         "{refused}"
@@ -112,7 +113,11 @@ async fn the_fourth_task_of_a_session_is_queued_with_its_place() {
         world.stage.advance(SECOND);
         let submitted = world
             .coordinator()
-            .submit_command(command(world.session, &format!("task {number}")), Manner::default())
+            .tasks()
+            .submit_command(
+                command(world.session, &format!("task {number}")),
+                SubmitOptions::default(),
+            )
             .await
             .unwrap();
         started.push(submitted);
@@ -120,16 +125,16 @@ async fn the_fourth_task_of_a_session_is_queued_with_its_place() {
     let places: Vec<_> = started.iter().map(|one| one.place).collect();
     assert_eq!(places, [None, None, None, Some(1), Some(2)]);
     let tasks: Vec<_> = started.iter().map(|one| one.task).collect();
-    assert_eq!(world.coordinator().ready().unwrap(), tasks[..3]);
-    let fourth = world.coordinator().store().scheduler().get(tasks[3]).unwrap().unwrap();
+    assert_eq!(world.coordinator().queue().ready().unwrap(), tasks[..3]);
+    let fourth = world.store().scheduler().get(tasks[3]).unwrap().unwrap();
     assert_eq!(fourth.status, SchedulerStatus::Queued);
     assert_eq!(world.status(tasks[3]), TaskStatus::Todo);
-    let entries = world.coordinator().session_state(world.session).unwrap().tasks;
+    let entries = world.coordinator().sessions().view(world.session).unwrap().tasks;
     assert_eq!(entries[4].queue_place, Some(2));
     world.drive(tasks[0]).await;
-    assert_eq!(world.coordinator().place(tasks[3]).unwrap(), None);
-    assert_eq!(world.coordinator().place(tasks[4]).unwrap(), Some(1));
-    assert_eq!(world.coordinator().ready().unwrap(), tasks[1..4]);
+    assert_eq!(world.coordinator().queue().place(tasks[3]).unwrap(), None);
+    assert_eq!(world.coordinator().queue().place(tasks[4]).unwrap(), Some(1));
+    assert_eq!(world.coordinator().queue().ready().unwrap(), tasks[1..4]);
 }
 
 /// ES-090: a fourth that comes as a message is told its place.
@@ -149,11 +154,12 @@ async fn a_message_that_has_to_wait_says_so() {
 #[tokio::test]
 async fn the_sixth_session_of_a_user_is_refused() {
     let world = World::routed("replies: [{say: done}]", NEW);
-    let manner = |user: &str| Manner { user_id: Some(user.to_owned()), ..Manner::default() };
+    let options =
+        |user: &str| SubmitOptions { user_id: Some(user.to_owned()), ..SubmitOptions::default() };
     let mut tasks = Vec::new();
     for _ in 0..5 {
         let session = SessionId::new(at(START));
-        tasks.push((session, world.task_in(session, "work", manner("ada")).await.unwrap()));
+        tasks.push((session, world.task_in(session, "work", options("ada")).await.unwrap()));
     }
     world.stage.advance(SECOND);
     let refused = world.say("and this").await.unwrap_err();
@@ -161,9 +167,9 @@ async fn the_sixth_session_of_a_user_is_refused() {
     assert!(!refused.is_transient());
     assert!(world.told()[0].contains("5 sessions"), "{:?}", world.told());
     let (known, first) = tasks[0];
-    world.task_in(known, "a second there", manner("ada")).await.unwrap();
-    world.task_in(SessionId::new(at(START)), "work", manner("bob")).await.unwrap();
-    let second = world.coordinator().session_state(known).unwrap().tasks[1].task_id;
+    world.task_in(known, "a second there", options("ada")).await.unwrap();
+    world.task_in(SessionId::new(at(START)), "work", options("bob")).await.unwrap();
+    let second = world.coordinator().sessions().view(known).unwrap().tasks[1].task_id;
     world.drive(first).await;
     world.drive(second).await;
     world.say("and this").await.unwrap();
@@ -177,14 +183,15 @@ async fn a_task_too_many_for_the_service_to_start_is_refused() {
     world.stage.coordinator = world.stage.coordinator.clone().with_limits(limits);
     let first = world.task("one").await;
     let again = command(world.session, "two");
-    let submit = |command| world.coordinator().submit_command(command, Manner::default());
+    let submit =
+        |command| world.coordinator().tasks().submit_command(command, SubmitOptions::default());
     submit(again.clone()).await.unwrap();
     let refused = submit(command(world.session, "three")).await.unwrap_err();
     assert!(matches!(refused, Error::TooManyWaiting { limit: 2 }), "{refused}");
     assert!(!refused.is_transient(), "its sender is told, and decides");
     assert!(!submit(again).await.unwrap().new, "what was taken is taken");
     world.say("four").await.unwrap_err();
-    assert!(world.told()[0].contains("2 tasks wait"), "{:?}", world.told());
+    assert!(world.told()[0].contains("2 tasks already wait"), "{:?}", world.told());
     world.drive(first).await;
     submit(command(world.session, "three")).await.unwrap();
 }
@@ -203,13 +210,9 @@ async fn simultaneous_messages_of_a_session_are_serialized() {
     let all = [handled.0.unwrap(), handled.1.unwrap(), handled.2.unwrap()];
     let started = all.iter().filter(|one| matches!(one, Handled::Started { .. })).count();
     assert_eq!(started, 1, "{all:?}");
-    assert_eq!(world.coordinator().store().tasks().list(&Filter::default()).unwrap().len(), 1);
+    assert_eq!(world.store().tasks().list(&Filter::default()).unwrap().len(), 1);
     assert_eq!(world.stage.server.most_at_once(), 1);
-    assert_eq!(
-        world.coordinator().store().leases().holder(world.session).unwrap(),
-        None,
-        "given back"
-    );
+    assert_eq!(world.store().leases().holder(world.session).unwrap(), None, "given back");
 }
 
 /// Leases of the store that note when they are taken and given back.
@@ -257,10 +260,10 @@ async fn a_lease_is_held_from_before_routing_until_after_the_injection() {
         None
     });
     world.task("work").await;
-    let store = world.coordinator().store().clone();
+    let store = world.store().clone();
     let leases = Arc::new(Noted { store, notes: notes.clone() });
     let coordinator = world.coordinator().clone().with_leases(leases);
-    coordinator.user_message_received(world.message("faster")).await.unwrap();
+    coordinator.triggers().user_message_received(world.message("faster")).await.unwrap();
     let noted = notes.lock().unwrap().join(", ");
     assert_eq!(noted, "taken for 30 s, routed, given back with 1 injected");
 }
@@ -269,7 +272,7 @@ async fn a_lease_is_held_from_before_routing_until_after_the_injection() {
 #[tokio::test]
 async fn a_lease_has_one_holder_and_an_end() {
     let world = World::routed("replies: []", NEW);
-    let store = world.coordinator().store();
+    let store = world.store();
     let (now, later) = (at(START), at("2026-11-15T08:00:30Z"));
     assert!(store.leases().take(world.session, "a", now, later).await.unwrap());
     assert!(!store.leases().take(world.session, "b", now, later).await.unwrap());
@@ -286,12 +289,13 @@ async fn a_lease_has_one_holder_and_an_end() {
 #[tokio::test]
 async fn a_session_that_stays_busy_is_handed_back() {
     let world = World::routed("replies: []", NEW);
-    let store = world.coordinator().store();
+    let store = world.store();
     let far = at("2026-11-16T08:00:00Z");
     assert!(store.leases().take(world.session, "somebody", at(START), far).await.unwrap());
     let limits = Limits { session_lease: Duration::from_millis(50), ..Limits::default() };
     let coordinator = world.coordinator().clone().with_limits(limits);
-    let busy = coordinator.user_message_received(world.message("hello")).await.unwrap_err();
+    let busy =
+        coordinator.triggers().user_message_received(world.message("hello")).await.unwrap_err();
     assert!(matches!(busy, Error::SessionBusy { .. }) && busy.is_transient(), "{busy}");
 }
 
@@ -300,14 +304,23 @@ async fn a_session_that_stays_busy_is_handed_back() {
 async fn a_repeated_command_starts_nothing() {
     let world = World::routed("replies: []", NEW);
     let command = command(world.session, "once");
-    let first =
-        world.coordinator().submit_command(command.clone(), Manner::default()).await.unwrap();
-    let again = world.coordinator().submit_command(command, Manner::default()).await.unwrap();
+    let first = world
+        .coordinator()
+        .tasks()
+        .submit_command(command.clone(), SubmitOptions::default())
+        .await
+        .unwrap();
+    let again = world
+        .coordinator()
+        .tasks()
+        .submit_command(command, SubmitOptions::default())
+        .await
+        .unwrap();
     assert!(first.new && !again.new && first.task == again.task);
-    let row = world.coordinator().store().tasks().get(first.task).unwrap().unwrap();
+    let row = world.store().tasks().get(first.task).unwrap().unwrap();
     assert!(row.workspace.ends_with(&format!("workspaces/{}", first.task)), "{}", row.workspace);
     assert!(std::path::Path::new(&row.workspace).is_dir());
     let other = world.task("another").await;
-    let other = world.coordinator().store().tasks().get(other).unwrap().unwrap();
+    let other = world.store().tasks().get(other).unwrap().unwrap();
     assert_ne!(other.workspace, row.workspace, "two tasks, two workspaces");
 }

@@ -46,15 +46,17 @@ async fn an_answer_goes_to_who_asked_and_counts_once() {
     let world = World::routed(ASKING, "never asked");
     let task = world.task("paint").await;
     let question = world.drive(task).await.hitl_request.unwrap().request_id;
-    assert!(world.coordinator().ready().unwrap().is_empty(), "it waits for a person");
+    assert!(world.coordinator().queue().ready().unwrap().is_empty(), "it waits for a person");
     let coordinator = world.coordinator();
     for _ in 0..2 {
-        let handled = coordinator.hitl_response_received(answer(question, "blue")).await.unwrap();
+        let handled =
+            coordinator.triggers().hitl_response_received(answer(question, "blue")).await.unwrap();
         assert_eq!(handled, Handled::Injected { task });
     }
-    let second = coordinator.hitl_response_received(answer(question, "red")).await.unwrap_err();
+    let second =
+        coordinator.triggers().hitl_response_received(answer(question, "red")).await.unwrap_err();
     assert!(second.to_string().contains("blue"), "{second}");
-    assert_eq!(coordinator.ready().unwrap(), [task]);
+    assert_eq!(coordinator.queue().ready().unwrap(), [task]);
     assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
     assert!(world.sent()[1].contains("User responded to your question: blue"));
     assert_eq!(world.routings(), 0);
@@ -68,13 +70,13 @@ async fn an_event_is_injected_whatever_it_says() {
     let task = world.task("watch the weather").await;
     let rain = event(task, serde_json::json!({"weather": "rain"}));
     for _ in 0..2 {
-        world.coordinator().external_event_received(rain.clone()).await.unwrap();
+        world.coordinator().triggers().external_event_received(rain.clone()).await.unwrap();
     }
     assert_eq!(world.injected(task), [r#"{"weather":"rain"}"#], "delivered twice, queued once");
     let mut active = event(task, "lightning".into());
     (active.task_id, active.session_id) = (None, Some(world.session));
     active.request_id = None;
-    world.coordinator().external_event_received(active).await.unwrap();
+    world.coordinator().triggers().external_event_received(active).await.unwrap();
     world.drive(task).await;
     let sent = &world.sent()[0];
     assert!(sent.contains(r#"Event received: {\"weather\":\"rain\"}"#), "{sent}");
@@ -92,14 +94,15 @@ async fn a_trigger_that_makes_no_sense_is_refused_for_good() {
     let task = world.task("wait").await;
     let mut nobody = event(task, 1.into());
     nobody.task_id = None;
-    let refused = world.coordinator().external_event_received(nobody.clone()).await.unwrap_err();
+    let refused =
+        world.coordinator().triggers().external_event_received(nobody.clone()).await.unwrap_err();
     assert!(matches!(refused, Error::BadTrigger { .. }) && !refused.is_transient(), "{refused}");
     nobody.session_id =
         Some(windlass_core::id::SessionId::new(crate::world::at("2026-01-01T00:00:00Z")));
-    let refused = world.coordinator().external_event_received(nobody).await.unwrap_err();
+    let refused = world.coordinator().triggers().external_event_received(nobody).await.unwrap_err();
     assert!(matches!(refused, Error::NothingActive { .. }), "{refused}");
     let steer = control(task, TaskAction::Steer, "s1");
-    let refused = world.coordinator().task_control_received(steer).await.unwrap_err();
+    let refused = world.coordinator().triggers().task_control_received(steer).await.unwrap_err();
     assert!(refused.to_string().contains("what to tell the task"), "{refused}");
 }
 
@@ -109,23 +112,36 @@ async fn control_pauses_resumes_and_cancels() {
     let world = World::routed("replies: [{say: done}]", "never asked");
     let coordinator = world.coordinator();
     let task = world.task("work").await;
-    coordinator.task_control_received(control(task, TaskAction::Pause, "c1")).await.unwrap();
+    coordinator
+        .triggers()
+        .task_control_received(control(task, TaskAction::Pause, "c1"))
+        .await
+        .unwrap();
     assert_eq!(world.status(task), TaskStatus::Paused);
-    assert!(coordinator.ready().unwrap().is_empty());
-    coordinator.task_control_received(control(task, TaskAction::Resume, "c2")).await.unwrap();
-    assert_eq!(coordinator.ready().unwrap(), [task]);
+    assert!(coordinator.queue().ready().unwrap().is_empty());
+    coordinator
+        .triggers()
+        .task_control_received(control(task, TaskAction::Resume, "c2"))
+        .await
+        .unwrap();
+    assert_eq!(coordinator.queue().ready().unwrap(), [task]);
     assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
     assert!(world.sent()[0].contains("Task resumed by user"));
     let ended = coordinator
+        .triggers()
         .task_control_received(control(task, TaskAction::Resume, "c3"))
         .await
         .unwrap_err();
     assert!(ended.to_string().contains("done"), "{ended}");
     let other = world.task("other").await;
-    coordinator.task_control_received(control(other, TaskAction::Pause, "c4")).await.unwrap();
+    coordinator
+        .triggers()
+        .task_control_received(control(other, TaskAction::Pause, "c4"))
+        .await
+        .unwrap();
     for _ in 0..2 {
         let cancel = control(other, TaskAction::Cancel, "c5");
-        coordinator.task_control_received(cancel).await.unwrap();
+        coordinator.triggers().task_control_received(cancel).await.unwrap();
     }
     assert_eq!(world.status(other), TaskStatus::Cancelled);
 }
@@ -136,7 +152,7 @@ async fn a_cancel_ends_a_running_command() {
     let world = World::routed("replies: [{bash: sleep 600}, {say: done}]", "never asked");
     let task = world.task("sleep").await;
     let coordinator = world.coordinator().clone();
-    let mut following = coordinator.follow(task, 0);
+    let mut following = coordinator.feed().follow(task, 0);
     let cancel = async {
         loop {
             let windlass_coordinator::Update::Event(record) = following.next().await.unwrap()
@@ -147,7 +163,11 @@ async fn a_cancel_ends_a_running_command() {
                 break;
             }
         }
-        coordinator.task_control_received(control(task, TaskAction::Cancel, "c1")).await.unwrap()
+        coordinator
+            .triggers()
+            .task_control_received(control(task, TaskAction::Cancel, "c1"))
+            .await
+            .unwrap()
     };
     let (result, handled) = tokio::join!(world.drive(task), cancel);
     assert_eq!(result.status, ResultStatus::Cancelled);
@@ -163,9 +183,9 @@ async fn a_retry_that_comes_again_retries_once() {
     assert_eq!(world.drive(task).await.status, ResultStatus::Failed);
     for _ in 0..2 {
         let retry = control(task, TaskAction::Retry, "r1");
-        world.coordinator().task_control_received(retry).await.unwrap();
+        world.coordinator().triggers().task_control_received(retry).await.unwrap();
     }
-    let row = world.coordinator().store().tasks().get(task).unwrap().unwrap();
+    let row = world.store().tasks().get(task).unwrap().unwrap();
     assert_eq!((row.status, row.retry_count), (TaskStatus::Retrying, 1));
     assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
 }
@@ -179,9 +199,9 @@ async fn a_result_is_handled_by_its_own_method() {
     let json = serde_json::to_string(&result).unwrap();
     let trigger = Trigger::read(TriggerStream::TaskResultReceived, &json).unwrap();
     for _ in 0..2 {
-        let handled = world.coordinator().handle(trigger.clone()).await.unwrap();
+        let handled = world.coordinator().triggers().handle(trigger.clone()).await.unwrap();
         assert!(matches!(handled, Handled::Nothing { .. }), "{handled:?}");
     }
-    let entries = world.coordinator().session_state(world.session).unwrap().tasks;
+    let entries = world.coordinator().sessions().view(world.session).unwrap().tasks;
     assert_eq!(entries[0].status.as_str(), "COMPLETED");
 }

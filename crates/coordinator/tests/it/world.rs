@@ -1,13 +1,13 @@
 //! A coordinator with a scripted model, and what a test says to it.
 
 use jiff::Timestamp;
-use windlass_coordinator::{Coordinator, Error, Handled, Manner};
+use windlass_coordinator::{Coordinator, Error, Handled, SubmitOptions};
 use windlass_core::command::{TaskCommand, TaskResult};
 use windlass_core::event::{Event, Record};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::status::TaskStatus;
 use windlass_core::trigger::UserMessageReceived;
-use windlass_store::OutStream;
+use windlass_store::{OutStream, Store};
 use windlass_testkit::{Answer, Request, Stage};
 
 /// Where the clock stands when a test begins.
@@ -50,6 +50,10 @@ impl World {
         &self.stage.coordinator
     }
 
+    pub fn store(&self) -> &Store {
+        &self.stage.store
+    }
+
     pub fn message(&self, text: &str) -> UserMessageReceived {
         UserMessageReceived {
             session_id: self.session,
@@ -63,21 +67,22 @@ impl World {
 
     /// Says something in the session.
     pub async fn say(&self, text: &str) -> Result<Handled, Error> {
-        self.coordinator().user_message_received(self.message(text)).await
+        self.coordinator().triggers().user_message_received(self.message(text)).await
     }
 
     /// A task of the service in the session.
     pub async fn task(&self, goal: &str) -> TaskId {
-        self.task_in(self.session, goal, Manner::default()).await.unwrap()
+        self.task_in(self.session, goal, SubmitOptions::default()).await.unwrap()
     }
 
     pub async fn task_in(
         &self,
         session: SessionId,
         goal: &str,
-        manner: Manner,
+        options: SubmitOptions,
     ) -> Result<TaskId, Error> {
-        let submitted = self.coordinator().submit_command(command(session, goal), manner).await?;
+        let submitted =
+            self.coordinator().tasks().submit_command(command(session, goal), options).await?;
         Ok(submitted.task)
     }
 
@@ -86,11 +91,11 @@ impl World {
     }
 
     pub fn status(&self, task: TaskId) -> TaskStatus {
-        self.coordinator().store().tasks().get(task).unwrap().unwrap().status
+        self.store().tasks().get(task).unwrap().unwrap().status
     }
 
     pub fn journal(&self, task: TaskId) -> Vec<Record> {
-        self.coordinator().store().journal().of(task).unwrap()
+        self.store().journal().of(task).unwrap()
     }
 
     /// What was injected into a task, delivered or waiting.
@@ -99,7 +104,7 @@ impl World {
             Event::InjectionReceived(injection) => Some(injection.content),
             _ => None,
         });
-        let waiting = self.coordinator().store().mailbox().pending(task).unwrap();
+        let waiting = self.store().mailbox().pending(task).unwrap();
         delivered.chain(waiting.into_iter().map(|one| one.content)).collect()
     }
 
@@ -117,7 +122,7 @@ impl World {
 
     /// Words for people, as they go out.
     pub fn told(&self) -> Vec<String> {
-        let waiting = self.coordinator().store().outbox().pending(10_000).unwrap().into_iter();
+        let waiting = self.store().outbox().pending(10_000).unwrap().into_iter();
         let words = waiting.filter(|one| one.stream == OutStream::UserMessage).filter_map(|one| {
             let body: serde_json::Value = serde_json::from_str(&one.body).unwrap();
             // Updates of a task's status say which.

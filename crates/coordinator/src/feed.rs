@@ -1,4 +1,4 @@
-//! Following a task: its events as they are committed, and previews of what is coming.
+//! TaskFeed a task: its events as they are committed, and previews of what is coming.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use windlass_store::{Changes, Store};
 
 use crate::{Coordinator, Error};
 
-/// Events read at once while following.
+/// Events read at once while feed.
 const PAGE: usize = 256;
 
 /// Something to show.
@@ -18,12 +18,12 @@ const PAGE: usize = 256;
 pub enum Update {
     /// It happened.
     Event(Box<Record>),
-    /// It is happening; not journaled, and void if the reply starts anew.
+    /// It is happening; not journaled, and void if the reply is started again.
     Preview(Preview),
 }
 
-/// A task as it goes on, or a task with all that work for it.
-pub struct Following {
+/// A task's events in order, or those of a task and of every agent below it.
+pub struct TaskFeed {
     store: Store,
     task: TaskId,
     /// Whose events are read, the task's own first.
@@ -39,47 +39,58 @@ struct Followed {
     task: TaskId,
     seq: u64,
     /// Nothing more will be written there.
-    over: bool,
+    ended: bool,
 }
 
 impl Followed {
     fn new(task: TaskId, seq: u64) -> Self {
-        Self { task, seq, over: false }
+        Self { task, seq, ended: false }
     }
 }
 
-impl Coordinator {
+/// Events as they are committed.
+#[derive(Clone, Copy)]
+pub struct Feed<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+impl Feed<'_> {
     /// Follows a task from behind event `seq`; 0 is the beginning.
-    pub fn follow(&self, task: TaskId, seq: u64) -> Following {
-        Following {
-            store: self.store.clone(),
+    pub fn follow(self, task: TaskId, seq: u64) -> TaskFeed {
+        TaskFeed {
+            store: self.coordinator.store.clone(),
             task,
             journals: vec![Followed::new(task, seq)],
             below: false,
             ready: VecDeque::new(),
-            changes: self.store.changes(),
-            previews: self.previews.subscribe(),
+            changes: self.coordinator.store.changes(),
+            previews: self.coordinator.previews.subscribe(),
         }
     }
 
     /// Follows a task from behind event `seq` and, from here on, every sub-agent below it. What a sub-agent did comes
     /// before the event that tells of its end.
-    pub fn follow_all(&self, task: TaskId, seq: u64) -> Result<Following, Error> {
-        let mut following = self.follow(task, seq);
-        following.below = true;
+    pub fn follow_all(self, task: TaskId, seq: u64) -> Result<TaskFeed, Error> {
+        let mut feed = self.follow(task, seq);
+        feed.below = true;
         let mut at = 0;
-        while let Some(above) = following.journals.get(at) {
-            for spawn in self.state(above.task)?.sub_agents.into_values() {
-                let seen = self.store.tasks().get(spawn.task_id)?.map_or(0, |row| row.last_seq);
-                following.journals.push(Followed::new(spawn.task_id, seen));
+        while let Some(above) = feed.journals.get(at) {
+            for spawn in self.coordinator.tasks().state(above.task)?.sub_agents.into_values() {
+                let seen = self
+                    .coordinator
+                    .store
+                    .tasks()
+                    .get(spawn.task_id)?
+                    .map_or(0, |row| row.last_seq);
+                feed.journals.push(Followed::new(spawn.task_id, seen));
             }
             at += 1;
         }
-        Ok(following)
+        Ok(feed)
     }
 }
 
-impl Following {
+impl TaskFeed {
     /// The next thing to show; waits for it.
     pub async fn next(&mut self) -> Result<Update, Error> {
         loop {
@@ -106,12 +117,12 @@ impl Following {
         }
         let next = self.ready.pop_front();
         if let Some(record) = &next {
-            self.took(record);
+            self.advance(record);
         }
         Ok(next)
     }
 
-    /// Reads from above downwards, so that what is told of a sub-agent above was written below already, and gives
+    /// Reads from above downwards, so that an event above about a sub-agent finds what was written below, and gives
     /// it from below upwards.
     fn read(&mut self) -> Result<(), Error> {
         let mut pages = Vec::new();
@@ -119,12 +130,12 @@ impl Following {
             pages.push(self.store.journal().after(journal.task, journal.seq, PAGE)?);
         }
         let mut empty = pages.iter().map(Vec::is_empty);
-        self.journals.retain(|journal| !(empty.next().unwrap_or(false) && journal.over));
+        self.journals.retain(|journal| !(empty.next().unwrap_or(false) && journal.ended));
         self.ready.extend(pages.into_iter().rev().flatten());
         Ok(())
     }
 
-    fn took(&mut self, record: &Record) {
+    fn advance(&mut self, record: &Record) {
         if let Some(journal) = self.journals.iter_mut().find(|journal| journal.task == record.task)
         {
             journal.seq = record.seq;
@@ -134,8 +145,8 @@ impl Following {
                 self.journals.push(Followed::new(spawn.task_id, 0));
             }
             Event::SubAgentComplete(complete) => {
-                let ended = self.journals.iter_mut().filter(|one| one.task == complete.task_id);
-                ended.for_each(|journal| journal.over = true);
+                let journals = self.journals.iter_mut().filter(|one| one.task == complete.task_id);
+                journals.for_each(|journal| journal.ended = true);
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Tasks whose time is up: by their deadline (ES-079…081) or by a monitor's patience (ES-286).
+//! Tasks whose time is up: by their deadline (ES-079…081) or by a monitor's timeout (ES-286).
 
 use std::future::pending;
 use std::time::Duration;
@@ -16,17 +16,25 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 /// Under which name a deadline is remembered as acted on; the store knows it too.
 const DEADLINE: &str = "deadline";
 
-impl Coordinator {
-    /// A deadline has passed: once, its action is carried out, and the person is told.
-    pub(crate) async fn deadline_passed(&self, task: TaskId) -> Result<Handled, Error> {
+/// Acts on deadlines.
+#[derive(Clone, Copy)]
+pub(crate) struct Deadlines<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+impl Deadlines<'_> {
+    /// A deadline has passed: once, its action is carried out, and the person is notified.
+    pub(crate) async fn act_on(self, task: TaskId) -> Result<Handled, Error> {
         let nothing = |reason: &str| Ok(Handled::Nothing { reason: reason.to_owned() });
         let unknown = || windlass_store::Error::UnknownTask(task.to_string());
-        let row = self.store.tasks().get(task)?.ok_or_else(unknown)?;
-        let (now, name) = (self.now(), task.to_string());
+        let row = self.coordinator.store.tasks().get(task)?.ok_or_else(unknown)?;
+        let (now, name) = (self.coordinator.now(), task.to_string());
         let Some(deadline) = row.deadline.filter(|deadline| *deadline <= now) else {
             return nothing("its deadline has not passed");
         };
-        if row.status.is_terminal() || self.store.triggers().decision(DEADLINE, &name)?.is_some() {
+        if row.status.is_terminal()
+            || self.coordinator.store.triggers().decision(DEADLINE, &name)?.is_some()
+        {
             return nothing("its deadline was acted on");
         }
         let action = row.deadline_action;
@@ -34,20 +42,20 @@ impl Coordinator {
         let why = format!("the deadline {deadline} has passed");
         let handled = self.expire(id, task, action.into(), &why).await?;
         if action == DeadlineAction::PauseAndNotify {
-            let words = format!("{task} is paused: {why}; go on with it, or cancel it");
+            let words = format!("{task} is paused: {why}; resume it, or cancel it");
             let request = Some(format!("{DEADLINE}-{task}"));
-            self.tell(row.session_id, Some(task), request, words).await?;
+            self.coordinator.router().notify(row.session_id, Some(task), request, words).await?;
         }
-        self.store.triggers().decide(DEADLINE, &name, action.to_string(), now).await?;
+        self.coordinator.store.triggers().decide(DEADLINE, &name, action.to_string(), now).await?;
         Ok(handled)
     }
 
     /// Waits for the deadline of a task that is driven here, and acts on it; whether or not anybody keeps
-    /// the time of all tasks. Never resolves: the loop finds what it is told.
-    pub(crate) async fn mind_deadline(&self, state: &TaskState) {
+    /// the time of all tasks. Never resolves: the loop finds the signal.
+    pub(crate) async fn watch(self, state: &TaskState) {
         let Some(deadline) = state.created.deadline else { return pending().await };
         loop {
-            let left = deadline.at.duration_since(self.now());
+            let left = deadline.at.duration_since(self.coordinator.now());
             let Ok(left) = Duration::try_from(left) else { break };
             if left.is_zero() {
                 break;
@@ -55,7 +63,7 @@ impl Coordinator {
             // In pieces: a clock may be set.
             tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
         }
-        if let Err(error) = self.deadline_passed(state.id()).await {
+        if let Err(error) = self.act_on(state.id()).await {
             tracing::error!(task_id = %state.id(), %error, "deadline not acted on");
         }
         pending().await
@@ -63,27 +71,27 @@ impl Coordinator {
 
     /// Ends or parks a task whose time is up, whether or not somebody drives it.
     pub(crate) async fn expire(
-        &self,
+        self,
         id: InjectionId,
         task: TaskId,
         action: Expiry,
         why: &str,
     ) -> Result<Handled, Error> {
         let injection = Injection::control(id, Control::Expire { action }).because(why);
-        match self.inject(task, injection).await {
+        match self.coordinator.messages().inject(task, injection).await {
             Ok(_) => {}
             Err(Error::Store(windlass_store::Error::TaskEnded { status, .. })) => {
                 return Ok(Handled::Nothing { reason: format!("{task} is {status}") });
             }
             Err(error) => return Err(error),
         }
-        let words = match self.settle(task).await {
+        let words = match self.coordinator.control().settle(task).await {
             Ok(status) => format!("is {status}"),
             // Its driver finds it, and ends whatever runs.
             Err(Error::Store(windlass_store::Error::Driven { .. })) => "is out of time".to_owned(),
             Err(error) => return Err(error),
         };
-        self.wake();
+        self.coordinator.wake();
         Ok(Handled::Steered { task, words })
     }
 }

@@ -12,13 +12,19 @@ use windlass_core::schedule::DeadlineAction;
 use windlass_core::trigger::{TriggerStream, UserMessageCommand, UserMessageReceived};
 use windlass_store::Filter;
 
-use crate::decision::{Decision, Standing};
-use crate::submit::Manner;
+use crate::decision::{Decision, SessionTasks};
+use crate::submit::SubmitOptions;
 use crate::{Coordinator, Error, Handled};
 
-impl Coordinator {
-    /// Routes one message of a session that is being served by us.
-    pub(crate) async fn route(&self, message: &UserMessageReceived) -> Result<Handled, Error> {
+/// Decides where messages go.
+#[derive(Clone, Copy)]
+pub(crate) struct Router<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+impl Router<'_> {
+    /// Routes one message of a session whose lease we hold.
+    pub(crate) async fn route(self, message: &UserMessageReceived) -> Result<Handled, Error> {
         let stream = TriggerStream::UserMessageReceived;
         if message.message.trim().is_empty() {
             return Err(Error::BadTrigger { stream, problem: "the message is empty".to_owned() });
@@ -30,54 +36,64 @@ impl Coordinator {
                 self.carry_out(message, decision).await
             }
         };
-        self.wake();
+        self.coordinator.wake();
         self.reply(message, &handled).await?;
         handled
     }
 
     /// What becomes of a message: as decided the first time, else by the router, once.
-    async fn decided(&self, message: &UserMessageReceived) -> Result<Decision, Error> {
+    async fn decided(self, message: &UserMessageReceived) -> Result<Decision, Error> {
         let stream = TriggerStream::UserMessageReceived.as_str();
         let request = match &message.request_id {
             Some(request) => request.clone(),
             // Nobody sends it again, but what was decided counts (ES-337).
-            None => CommandId::new(self.now()).to_string(),
+            None => CommandId::new(self.coordinator.now()).to_string(),
         };
-        if let Some(known) =
-            self.store.triggers().decision(stream, &request)?.and_then(|text| read(&text))
+        if let Some(known) = self
+            .coordinator
+            .store
+            .triggers()
+            .decision(stream, &request)?
+            .and_then(|text| read(&text))
         {
             return Ok(known);
         }
         let decision = self.choose(message).await?;
         let text = serde_json::to_string(&decision).unwrap_or_default();
-        let stands = self.store.triggers().decide(stream, &request, text, self.now()).await?;
+        let stands = self
+            .coordinator
+            .store
+            .triggers()
+            .decide(stream, &request, text, self.coordinator.now())
+            .await?;
         Ok(read(&stands).unwrap_or(decision))
     }
 
-    async fn choose(&self, message: &UserMessageReceived) -> Result<Decision, Error> {
+    async fn choose(self, message: &UserMessageReceived) -> Result<Decision, Error> {
         let session = message.session_id;
         let filter =
             Filter { session: Some(session), live: true, roots: true, ..Filter::default() };
-        let mut tasks = self.store.tasks().list(&filter)?;
+        let mut tasks = self.coordinator.store.tasks().list(&filter)?;
         tasks.reverse();
-        let active = self.store.sessions().get(session)?.and_then(|row| row.active_task_id);
-        let standing = Standing { tasks: &tasks, active };
-        Ok(self.decide(&standing, &message.message).await)
+        let active =
+            self.coordinator.store.sessions().get(session)?.and_then(|row| row.active_task_id);
+        let known = SessionTasks { tasks: &tasks, active };
+        Ok(self.decide(&known, &message.message).await)
     }
 
     async fn carry_out(
-        &self,
+        self,
         message: &UserMessageReceived,
         decision: Decision,
     ) -> Result<Handled, Error> {
         let request = message.request_id.as_deref();
-        let id = self.injection_id(request, "message");
+        let id = self.coordinator.triggers().injection_id(request, "message");
         let (task, control) = match decision {
             Decision::NewTask { goal } => return self.start(message, goal).await,
             Decision::InjectIntoActive { task_id } => {
                 let text = &message.message;
                 let injection = Injection::message(id, text).from(&message.user_id);
-                return match self.inject(task_id, injection).await {
+                return match self.coordinator.messages().inject(task_id, injection).await {
                     Ok(_) => Ok(Handled::Injected { task: task_id }),
                     // It ended while the message was on its way; what was said is not lost.
                     Err(Error::Store(windlass_store::Error::TaskEnded { .. })) => {
@@ -91,16 +107,16 @@ impl Coordinator {
             Decision::PauseTask { task_id } => (task_id, Control::Pause),
             Decision::ResumeTask { task_id } => (task_id, Control::Resume),
         };
-        self.steered(id, task, control, &message.user_id).await
+        self.coordinator.triggers().steered(id, task, control, &message.user_id).await
     }
 
     /// Makes a task of a goal, for the service to drive.
     pub(crate) async fn start(
-        &self,
+        self,
         message: &UserMessageReceived,
         goal: String,
     ) -> Result<Handled, Error> {
-        let now = self.now();
+        let now = self.coordinator.now();
         let (command_id, task_id) = match message.request_id.as_deref() {
             Some(request) => {
                 (CommandId::derived(request, "command"), TaskId::derived(request, "task"))
@@ -117,18 +133,18 @@ impl Coordinator {
             resume_context: None,
         };
         let action = message.deadline_action.unwrap_or(DeadlineAction::Fail);
-        let manner = Manner {
+        let options = SubmitOptions {
             user_id: Some(message.user_id.clone()),
             deadline: message.deadline.map(|at| Deadline { at, action }),
-            ..self.manner()
+            ..self.coordinator.tasks().default_options()
         };
-        let submitted = self.submit_command(command, manner).await?;
+        let submitted = self.coordinator.tasks().submit_command(command, options).await?;
         Ok(Handled::Started { task: submitted.task, place: submitted.place })
     }
 
-    /// Tells the person what is not seen elsewhere: words, a place in the queue, a refusal.
+    /// Answers the person with what is not seen elsewhere: words, a place in the queue, a refusal.
     async fn reply(
-        &self,
+        self,
         message: &UserMessageReceived,
         handled: &Result<Handled, Error>,
     ) -> Result<(), Error> {
@@ -145,25 +161,25 @@ impl Coordinator {
             Err(error) if error.is_transient() => return Ok(()),
             Err(error) => (error.to_string(), None),
         };
-        self.tell(message.session_id, task, message.request_id.clone(), words).await
+        self.notify(message.session_id, task, message.request_id.clone(), words).await
     }
 
-    /// Says something to a person, on the stream for that.
-    pub(crate) async fn tell(
-        &self,
+    /// Sends a message to a person, on the stream for that.
+    pub(crate) async fn notify(
+        self,
         session_id: SessionId,
         task_id: Option<TaskId>,
         request_id: Option<String>,
         message: String,
     ) -> Result<(), Error> {
-        let now = self.now();
+        let now = self.coordinator.now();
         let message_id = match &request_id {
             Some(request) => CommandId::derived(request, "reply"),
             None => CommandId::new(now),
         };
         let message_id = message_id.to_string();
         let said = UserMessageCommand { message_id, session_id, task_id, request_id, message };
-        Ok(self.store.outbox().enqueue_user_message(&said, now).await?)
+        Ok(self.coordinator.store.outbox().enqueue_user_message(&said, now).await?)
     }
 }
 

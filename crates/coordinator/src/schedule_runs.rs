@@ -1,5 +1,5 @@
-//! What happens when something is due: a run of a schedule, a deadline, the end of a monitor's patience
-//! (ES-056, ES-099). The coordinator asks no model for any of it (ES-057).
+//! What a run of a schedule does, and the timeout of a monitor (ES-056, ES-099). The coordinator asks no
+//! model for any of it (ES-057).
 
 use jiff::{SignedDuration, Timestamp, Zoned};
 use windlass_core::command::TaskCommand;
@@ -9,11 +9,11 @@ use windlass_core::schedule::{Schedule, ScheduleAction, ScheduleState, TimeoutAc
 use windlass_core::trigger::{Due, ScheduledTrigger, TriggerStream};
 use windlass_store::{Advance, Filter, ScheduleRow};
 
-use crate::submit::Manner;
-use crate::{Coordinator, Error, Handled};
+use crate::submit::SubmitOptions;
+use crate::{Error, Handled, Timer};
 
-impl Coordinator {
-    pub(crate) async fn due(&self, trigger: &ScheduledTrigger) -> Result<Handled, Error> {
+impl Timer<'_> {
+    pub(crate) async fn fire(self, trigger: &ScheduledTrigger) -> Result<Handled, Error> {
         let problem = |problem: &str| Error::BadTrigger {
             stream: TriggerStream::ScheduledTrigger,
             problem: problem.to_owned(),
@@ -21,7 +21,7 @@ impl Coordinator {
         let row = match trigger.schedule_id {
             Some(id) => {
                 let unknown = || windlass_store::Error::UnknownSchedule(id.to_string());
-                Some(self.store.schedules().get(id)?.ok_or_else(unknown)?)
+                Some(self.coordinator.store.schedules().get(id)?.ok_or_else(unknown)?)
             }
             None => None,
         };
@@ -30,27 +30,35 @@ impl Coordinator {
             (Due::Cron, None, Some(task)) => {
                 let prompt = trigger.check_prompt.as_deref();
                 let prompt = prompt.ok_or_else(|| problem("`check_prompt` is missing"))?;
-                let id = self.injection_id(trigger.request_id.as_deref(), "check");
-                let check = Injection::notice(id, asked(prompt), None).from("schedule");
-                self.serving(self.session_of(task)?, self.inject(task, check)).await?;
-                self.wake();
+                let id = self
+                    .coordinator
+                    .triggers()
+                    .injection_id(trigger.request_id.as_deref(), "check");
+                let check = Injection::notice(id, check_message(prompt), None).from("schedule");
+                self.coordinator
+                    .with_lease(
+                        self.coordinator.tasks().session_of(task)?,
+                        self.coordinator.messages().inject(task, check),
+                    )
+                    .await?;
+                self.coordinator.wake();
                 Ok(Handled::Injected { task })
             }
             (Due::Cron, None, None) => Err(problem("neither `schedule_id` nor `task_id` is given")),
             (Due::MonitoringTimeout, Some(row), _) => self.timed_out(row).await,
             (Due::MonitoringTimeout, None, _) => Err(problem("`schedule_id` is missing")),
-            (Due::Deadline, _, Some(task)) => self.deadline_passed(task).await,
+            (Due::Deadline, _, Some(task)) => self.coordinator.deadlines().act_on(task).await,
             (Due::Deadline, _, None) => Err(problem("`task_id` is missing")),
         }
     }
 
     /// One run of a schedule; a repeated delivery finds that the row has moved on.
-    async fn run_of(&self, row: ScheduleRow, due: Option<Timestamp>) -> Result<Handled, Error> {
+    async fn run_of(self, row: ScheduleRow, due: Option<Timestamp>) -> Result<Handled, Error> {
         let nothing = |reason: &str| Ok(Handled::Nothing { reason: reason.to_owned() });
         let (Some(next_at), ScheduleState::Active) = (&row.next_at, row.state) else {
             return nothing("the schedule does not run");
         };
-        let now = self.now();
+        let now = self.coordinator.now();
         let run = next_at.timestamp();
         if due.is_some_and(|due| due != run) || run > now {
             return nothing("that run is not due");
@@ -58,11 +66,12 @@ impl Coordinator {
         let turn = row.schedule.turn(run, now);
         let handled = match turn.runs {
             true => self.act(&row.schedule, run, turn.next.as_ref()).await,
-            false => nothing("nobody was there in time"),
+            false => nothing("no service ran in time"),
         };
         let handled = match handled {
             Err(Error::Store(windlass_store::Error::TaskEnded { status, .. })) => {
-                self.store
+                self.coordinator
+                    .store
                     .schedules()
                     .end(row.schedule.id, &format!("its task is {status}"))
                     .await?;
@@ -70,19 +79,19 @@ impl Coordinator {
             }
             // It is tried again; nothing of it has happened.
             Err(error) if error.is_transient() => return Err(error),
-            // The next run may fare better, and this one will not.
+            // The next run may succeed, and this one will not.
             other => other,
         };
         let ran = matches!(handled, Ok(Handled::Injected { .. } | Handled::Started { .. }));
         let missed = turn.missed + u32::from(turn.runs && !ran);
         let advance = Advance { due: row.next_at, next: turn.next, ran, missed };
-        self.store.schedules().advance(row.schedule.id, advance, now).await?;
-        self.wake();
+        self.coordinator.store.schedules().advance(row.schedule.id, advance, now).await?;
+        self.coordinator.wake();
         handled
     }
 
     async fn act(
-        &self,
+        self,
         schedule: &Schedule,
         run: Timestamp,
         next: Option<&Zoned>,
@@ -93,28 +102,41 @@ impl Coordinator {
         match (schedule.action, schedule.task_id, schedule.session_id) {
             (ScheduleAction::Check, Some(task), _) => {
                 if self.waits_already(task, schedule.id)? {
-                    let reason = "the check before waits for the task still".to_owned();
+                    let reason = "the task has not read the check before".to_owned();
                     return Ok(Handled::Nothing { reason });
                 }
                 let control = Control::Watch { schedule: schedule.id, next: next.cloned() };
-                let check = Injection::control(id, control).because(asked(&prompt));
-                self.serving(self.session_of(task)?, self.inject(task, check)).await?;
-                self.parked_until(task, next).await?;
+                let check = Injection::control(id, control).because(check_message(&prompt));
+                self.coordinator
+                    .with_lease(
+                        self.coordinator.tasks().session_of(task)?,
+                        self.coordinator.messages().inject(task, check),
+                    )
+                    .await?;
+                self.coordinator.queue().requeue_at(task, next).await?;
                 Ok(Handled::Injected { task })
             }
             (ScheduleAction::Message, task, session) => {
                 let active = match (task, session) {
                     (Some(task), _) => Some(task),
-                    (None, Some(session)) => {
-                        self.store.sessions().get(session)?.and_then(|row| row.active_task_id)
-                    }
+                    (None, Some(session)) => self
+                        .coordinator
+                        .store
+                        .sessions()
+                        .get(session)?
+                        .and_then(|row| row.active_task_id),
                     (None, None) => None,
                 };
                 let Some(task) = active else {
                     return Ok(Handled::Nothing { reason: "no task is active".to_owned() });
                 };
                 let message = Injection::message(id, prompt).from("schedule");
-                self.serving(self.session_of(task)?, self.inject(task, message)).await?;
+                self.coordinator
+                    .with_lease(
+                        self.coordinator.tasks().session_of(task)?,
+                        self.coordinator.messages().inject(task, message),
+                    )
+                    .await?;
                 Ok(Handled::Injected { task })
             }
             (ScheduleAction::Start, _, session) => self.dispatch(schedule, &name, session).await,
@@ -126,19 +148,19 @@ impl Coordinator {
 
     /// Whether a check lies in a task's mailbox: it is parked by a person, or nobody drives it. More of the
     /// same would tell it nothing.
-    fn waits_already(&self, task: TaskId, schedule: ScheduleId) -> Result<bool, Error> {
+    fn waits_already(self, task: TaskId, schedule: ScheduleId) -> Result<bool, Error> {
         let of = |control: &Option<Control>| match control {
             Some(Control::Watch { schedule: of, .. }) => *of == schedule,
             _ => false,
         };
         let first = InjectionId::derived(&schedule.to_string(), "watch");
-        let mail = self.store.mailbox().pending(task)?;
+        let mail = self.coordinator.store.mailbox().pending(task)?;
         Ok(mail.iter().any(|one| of(&one.control) && one.id != first))
     }
 
-    /// Starts a task by itself (`autonomous_dispatch`, MS-194), unless the one before still lives.
+    /// Starts a task automatically (`autonomous_dispatch`, MS-194), unless the one before still lives.
     async fn dispatch(
-        &self,
+        self,
         schedule: &Schedule,
         name: &str,
         session: Option<SessionId>,
@@ -148,13 +170,13 @@ impl Coordinator {
         let task_id = TaskId::derived(name, "task");
         let filter =
             Filter { session: Some(session_id), live: true, roots: true, ..Filter::default() };
-        let live = self.store.tasks().list(&filter)?;
+        let live = self.coordinator.store.tasks().list(&filter)?;
         let goal = schedule.goal.as_deref().unwrap_or_default();
         if let Some(busy) = live.iter().find(|task| task.id != task_id && task.goal == goal) {
             let reason = format!("{} of the run before still lives", busy.id);
             return Ok(Handled::Nothing { reason });
         }
-        if let Some(reason) = self.works_alone_enough(schedule, session_id, task_id).await? {
+        if let Some(reason) = self.autonomous_limit_reached(schedule, session_id, task_id).await? {
             return Ok(Handled::Nothing { reason });
         }
         let command = TaskCommand {
@@ -166,33 +188,35 @@ impl Coordinator {
             execution_config: Default::default(),
             resume_context: None,
         };
-        let manner = Manner {
+        let options = SubmitOptions {
             user_id: schedule.user_id.clone(),
             workspace: schedule.workspace.as_ref().map(Into::into),
-            ..self.manner()
+            ..self.coordinator.tasks().default_options()
         };
-        let submitted = self.submit_command(command, manner).await?;
+        let submitted = self.coordinator.tasks().submit_command(command, options).await?;
         Ok(Handled::Started { task: submitted.task, place: submitted.place })
     }
 
-    /// Why a schedule starts nothing more for a while: it has started as much as work that nobody looks at
-    /// may be (MS-207). The person is told once for each such while.
-    async fn works_alone_enough(
-        &self,
+    /// Why a schedule starts nothing more for a while: unattended work has a limit
+    /// (MS-207). The person is notified once for each such period.
+    async fn autonomous_limit_reached(
+        self,
         schedule: &Schedule,
         session: SessionId,
         next: TaskId,
     ) -> Result<Option<String>, Error> {
-        let most = self.limits.autonomous_tasks;
+        let most = self.coordinator.limits.autonomous_tasks;
         let filter =
             Filter { session: Some(session), roots: true, limit: Some(most), ..Filter::default() };
-        let started = self.store.tasks().list(&filter)?;
-        // A repeated delivery of a run that has begun is no further one.
+        let started = self.coordinator.store.tasks().list(&filter)?;
+        // A repeated delivery of a run that has begun does not count again.
         if started.len() < most || started.iter().any(|task| task.id == next) {
             return Ok(None);
         }
-        let window = SignedDuration::try_from(self.limits.autonomous_time).unwrap_or_default();
-        let Some(oldest) = started.last().filter(|task| task.created_at + window > self.now())
+        let window =
+            SignedDuration::try_from(self.coordinator.limits.autonomous_time).unwrap_or_default();
+        let Some(oldest) =
+            started.last().filter(|task| task.created_at + window > self.coordinator.now())
         else {
             return Ok(None);
         };
@@ -203,16 +227,18 @@ impl Coordinator {
             oldest.created_at + window
         );
         let once = Some(format!("autonomous-{}-{}", schedule.id, oldest.id));
-        self.tell(session, None, once, reason.clone()).await?;
+        self.coordinator.router().notify(session, None, once, reason.clone()).await?;
         Ok(Some(reason))
     }
 
-    /// A monitor has waited long enough (ES-286).
-    async fn timed_out(&self, row: ScheduleRow) -> Result<Handled, Error> {
-        let (now, schedule) = (self.now(), &row.schedule);
+    /// A monitor's time is up (ES-286).
+    async fn timed_out(self, row: ScheduleRow) -> Result<Handled, Error> {
+        let (now, schedule) = (self.coordinator.now(), &row.schedule);
         let due = schedule.timeout_at.is_some_and(|end| end <= now);
         if row.state == ScheduleState::Ended || !due {
-            return Ok(Handled::Nothing { reason: "it waits still, or no more".to_owned() });
+            return Ok(Handled::Nothing {
+                reason: "its time is not up, or it has ended".to_owned(),
+            });
         }
         let action = schedule.timeout_action.unwrap_or(TimeoutAction::Fail);
         let end = schedule.timeout_at.unwrap_or(now);
@@ -220,16 +246,16 @@ impl Coordinator {
             Some(task) => {
                 let id = InjectionId::derived(&schedule.id.to_string(), "timeout");
                 let why = format!("what it waited for did not happen until {end}");
-                self.expire(id, task, action.into(), &why).await?
+                self.coordinator.deadlines().expire(id, task, action.into(), &why).await?
             }
             None => Handled::Nothing { reason: "it has no task".to_owned() },
         };
-        self.store.schedules().end(schedule.id, "its time is up").await?;
+        self.coordinator.store.schedules().end(schedule.id, "its time is up").await?;
         Ok(handled)
     }
 }
 
 /// What an agent reads when a check is due.
-fn asked(prompt: &str) -> String {
+fn check_message(prompt: &str) -> String {
     format!("Scheduled check: {prompt}\n{}", include_str!("prompts/monitor.md").trim())
 }

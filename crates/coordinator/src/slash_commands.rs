@@ -4,15 +4,16 @@ use windlass_core::id::TaskId;
 use windlass_core::injection::{Control, Injection};
 use windlass_core::trigger::UserMessageReceived;
 
-use crate::{Coordinator, Error, Handled};
+use crate::router::Router;
+use crate::{Error, Handled};
 
 /// What can be said with a slash to a session; surfaces that have more take theirs before us.
 const KNOWN: &str = "/pause /resume /stop [why] /steer TEXT /tasks /queue /status /help";
 
-impl Coordinator {
+impl Router<'_> {
     /// Obeys `command`, which is a message without its slash.
     pub(crate) async fn obey(
-        &self,
+        self,
         message: &UserMessageReceived,
         command: &str,
     ) -> Result<Handled, Error> {
@@ -20,23 +21,36 @@ impl Coordinator {
         let rest = rest.trim();
         let session = message.session_id;
         let request = message.request_id.as_deref();
-        let id = self.injection_id(request, "message");
+        let id = self.coordinator.triggers().injection_id(request, "message");
         let by = &message.user_id;
         match word {
-            "pause" => self.steered(id, self.meant(message, rest)?, Control::Pause, by).await,
-            "resume" => self.steered(id, self.meant(message, rest)?, Control::Resume, by).await,
+            "pause" => {
+                self.coordinator
+                    .triggers()
+                    .steered(id, self.target_of(message, rest)?, Control::Pause, by)
+                    .await
+            }
+            "resume" => {
+                self.coordinator
+                    .triggers()
+                    .steered(id, self.target_of(message, rest)?, Control::Resume, by)
+                    .await
+            }
             "stop" | "cancel" => {
                 let reason = (!rest.is_empty()).then(|| rest.to_owned());
-                let task = self.meant(message, "")?;
-                self.steered(id, task, Control::Cancel { reason }, by).await
+                let task = self.target_of(message, "")?;
+                self.coordinator.triggers().steered(id, task, Control::Cancel { reason }, by).await
             }
             "steer" if !rest.is_empty() => {
-                let task = self.meant(message, "")?;
-                self.inject(task, Injection::message(id, rest).from(by)).await?;
+                let task = self.target_of(message, "")?;
+                self.coordinator
+                    .messages()
+                    .inject(task, Injection::message(id, rest).from(by))
+                    .await?;
                 Ok(Handled::Injected { task })
             }
             "tasks" | "queue" | "status" => {
-                let state = self.session_state(session)?;
+                let state = self.coordinator.sessions().view(session)?;
                 Ok(Handled::Said { message: state.to_string() })
             }
             "help" => Ok(Handled::Said { message: KNOWN.to_owned() }),
@@ -45,14 +59,14 @@ impl Coordinator {
     }
 
     /// The task that a command means: the one named, else the active one.
-    fn meant(&self, message: &UserMessageReceived, named: &str) -> Result<TaskId, Error> {
+    fn target_of(self, message: &UserMessageReceived, named: &str) -> Result<TaskId, Error> {
         let session = message.session_id;
         if named.is_empty() {
-            let row = self.store.sessions().get(session)?;
+            let row = self.coordinator.store.sessions().get(session)?;
             return row.and_then(|row| row.active_task_id).ok_or(Error::NothingActive { session });
         }
-        let task = self.store.ids().task(named)?;
-        match self.session_of(task)? == session {
+        let task = self.coordinator.store.ids().task(named)?;
+        match self.coordinator.tasks().session_of(task)? == session {
             true => Ok(task),
             // Another session's task is none that this person can name.
             false => Err(windlass_store::Error::UnknownTask(named.to_owned()).into()),

@@ -1,0 +1,139 @@
+//! Control of tasks from any process: pausing, resuming, cancelling, and what waits for a signal.
+
+use std::fmt;
+
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::event::Driver;
+use windlass_core::id::{InjectionId, TaskId};
+use windlass_core::injection::{Control, Injection};
+use windlass_core::schedule::Expiry;
+use windlass_core::state::{Signal, TaskState};
+use windlass_core::status::{StatusReason, TaskStatus};
+
+use crate::conclude::Conclusion;
+use crate::{Coordinator, Error};
+
+/// Pausing, resuming and cancelling.
+#[derive(Clone, Copy)]
+pub struct Controls<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+impl Controls<'_> {
+    /// Steers a task, whether or not somebody drives it; returns what became of it.
+    pub async fn steer(self, task: TaskId, control: Control, by: &str) -> Result<Steered, Error> {
+        let id = InjectionId::new(self.coordinator.now());
+        self.steer_as(id, task, control, by).await
+    }
+
+    /// The same by an id of the sender's, so that a repeated delivery has no further effect.
+    pub(crate) async fn steer_as(
+        self,
+        id: InjectionId,
+        task: TaskId,
+        control: Control,
+        by: &str,
+    ) -> Result<Steered, Error> {
+        let injection = Injection::control(id, control.clone()).from(by);
+        self.coordinator.messages().inject(task, injection).await?;
+        // A task of the service is resumed by the worker that takes it.
+        let row = self.coordinator.tasks().get(task)?;
+        if control == Control::Resume && row.is_some_and(|row| row.driver == Driver::Service) {
+            return Ok(Steered::Queued(control));
+        }
+        match self.settle(task).await {
+            Ok(status) => Ok(Steered::Applied(status)),
+            // Its driver will find the signal.
+            Err(Error::Store(windlass_store::Error::Driven { .. })) => Ok(Steered::Queued(control)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Resumes a task that a person or its deadline has paused (ES-075), before somebody drives it. A task
+    /// that stands still for another reason needs no signal.
+    pub async fn resume(self, task: TaskId, by: &str) -> Result<(), Error> {
+        let tasks = self.coordinator.tasks();
+        let task = tasks.root(task)?;
+        let paused = tasks.get(task)?.is_some_and(|row| {
+            let by_signal = matches!(row.reason, StatusReason::User | StatusReason::Deadline);
+            row.status == TaskStatus::Paused && by_signal
+        });
+        let pending = self.coordinator.store.mailbox().pending(task)?;
+        let signalled = pending.iter().any(|one| one.control == Some(Control::Resume));
+        if paused && !signalled && tasks.driving_process(task)?.is_none() {
+            let id = InjectionId::new(self.coordinator.now());
+            let injection = Injection::control(id, Control::Resume).from(by);
+            self.coordinator.messages().inject(task, injection).await?;
+        }
+        Ok(())
+    }
+
+    /// Carries out the signals of a task that nobody drives; returns the status it then has.
+    pub(crate) async fn settle(self, task: TaskId) -> Result<TaskStatus, Error> {
+        let owner = self.coordinator.store.own(task).await?;
+        owner.stream(task)?.drain(self.coordinator.now()).await?;
+        let state = self.coordinator.tasks().state(task)?;
+        let Some(conclusion) = signalled(&state) else { return Ok(state.status) };
+        let to = conclusion.status;
+        // A person's pause also holds a task that would have continued automatically.
+        if state.status != to || state.reason != conclusion.reason {
+            self.coordinator.conclude(&owner, &state, conclusion).await?;
+        }
+        Ok(to)
+    }
+}
+
+/// What the signal of a task that nobody drives makes of it.
+fn signalled(state: &TaskState) -> Option<Conclusion> {
+    let expired = |status, why: &str| Conclusion {
+        status,
+        reason: StatusReason::Deadline,
+        detail: Some(why.to_owned()),
+        error: None,
+    };
+    Some(match state.signal.as_ref()? {
+        Signal::Cancel(why) => Conclusion {
+            status: TaskStatus::Cancelled,
+            reason: StatusReason::User,
+            detail: why.clone(),
+            error: None,
+        },
+        Signal::Pause => Conclusion {
+            status: TaskStatus::Paused,
+            reason: StatusReason::User,
+            detail: None,
+            error: None,
+        },
+        Signal::Expired(Expiry::Pause, why) => expired(TaskStatus::Paused, why),
+        Signal::Expired(Expiry::Complete, why) if state.started => expired(TaskStatus::Done, why),
+        // A task that has never started has nothing to complete with.
+        Signal::Expired(Expiry::Fail | Expiry::Complete, why) => {
+            let error = ErrorDetails::new(ErrorType::Deadline, why);
+            Conclusion { error: Some(error), ..expired(TaskStatus::Failed, why) }
+        }
+    })
+}
+
+/// What became of a signal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Steered {
+    /// Nobody drives the task, so it was carried out here.
+    Applied(TaskStatus),
+    /// The process that drives the task will carry it out.
+    Queued(Control),
+}
+
+impl fmt::Display for Steered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Applied(status) => write!(f, "is {status}"),
+            Self::Queued(Control::Pause) => f.write_str("will pause at its next boundary"),
+            Self::Queued(Control::Cancel { .. }) => f.write_str("is being cancelled"),
+            Self::Queued(Control::Resume) => f.write_str("will be resumed"),
+            Self::Queued(Control::Revoke { .. }) => f.write_str("will ask again"),
+            Self::Queued(Control::Watch { .. }) => f.write_str("will be checked on"),
+            Self::Queued(Control::Unwatch { .. }) => f.write_str("is no longer checked on"),
+            Self::Queued(Control::Expire { .. }) => f.write_str("is out of time"),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The inbox: every question that waits for a person, and the answers.
+
+use windlass_core::id::{InjectionId, QuestionId, TaskId};
+use windlass_core::injection::Injection;
+use windlass_core::question::{Answer, QuestionKind};
+use windlass_core::spending::{self, STOP};
+use windlass_store::{QuestionRow, QuestionState};
+
+use crate::tasks::Parents;
+use crate::views::OpenQuestion;
+use crate::{Coordinator, Error};
+
+/// What people are asked.
+#[derive(Clone, Copy)]
+pub struct Inbox<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+/// What became of a question that somebody else may answer too.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Settled {
+    /// It was answered.
+    Answered(Answer),
+    /// Nobody needs to answer it: it was closed, or its task has ended.
+    Closed,
+}
+
+impl Inbox<'_> {
+    /// Every open question, oldest first.
+    pub fn open(self) -> Result<Vec<OpenQuestion>, Error> {
+        let rows = self.coordinator.store.questions().open()?;
+        rows.into_iter().map(|row| self.with_asker(row)).collect()
+    }
+
+    /// The open questions of a task and of every agent below it, oldest first.
+    pub fn below(self, task: TaskId) -> Result<Vec<OpenQuestion>, Error> {
+        let mut parents = Parents::default();
+        let mut found = Vec::new();
+        for row in self.coordinator.store.questions().open()? {
+            if parents.is_at_or_below(self.coordinator, row.task, task)? {
+                found.push(self.with_asker(row)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// A question, open or not.
+    pub fn get(self, question: QuestionId) -> Result<Option<OpenQuestion>, Error> {
+        let row = self.coordinator.store.questions().get(question)?;
+        row.map(|row| self.with_asker(row)).transpose()
+    }
+
+    /// A question by its own id, or by the id of the task that waits for it.
+    pub fn find(self, text: &str) -> Result<QuestionId, Error> {
+        let store = &self.coordinator.store;
+        let unknown = match store.ids().question(text) {
+            Ok(question) => return Ok(question),
+            Err(error @ windlass_store::Error::UnknownQuestion(_)) => error,
+            Err(error) => return Err(error.into()),
+        };
+        let Ok(task) = store.ids().task(text) else { return Err(unknown.into()) };
+        let open = self.below(task)?;
+        match open.as_slice() {
+            [only] => Ok(only.row.question.id),
+            // The last one, so that a second answer is compared with the first.
+            [] => match store.questions().of(task)?.last() {
+                Some(last) => Ok(last.question.id),
+                None => Err(Error::NothingAsked { task }),
+            },
+            several => {
+                let questions = several.iter().map(|one| one.row.question.id).collect();
+                Err(Error::SeveralQuestions { task, questions })
+            }
+        }
+    }
+
+    /// Answers a question, once; returns the task that waits for it.
+    pub async fn answer(self, question: QuestionId, text: &str, by: &str) -> Result<TaskId, Error> {
+        self.answer_as(InjectionId::new(self.coordinator.now()), question, text, by).await
+    }
+
+    /// The same by an id of the sender's, so that a repeated delivery has no further effect.
+    pub(crate) async fn answer_as(
+        self,
+        id: InjectionId,
+        question: QuestionId,
+        text: &str,
+        by: &str,
+    ) -> Result<TaskId, Error> {
+        let row = self.coordinator.store.questions().get(question)?;
+        let row = row.ok_or(Error::QuestionClosed { question })?;
+        let fits = match row.question.kind {
+            QuestionKind::Permission => row.question.permission(text).is_some(),
+            QuestionKind::Budget => {
+                text.trim().eq_ignore_ascii_case(STOP) || spending::raise(text).is_some()
+            }
+            QuestionKind::AskUser | QuestionKind::Plan | QuestionKind::Runner => true,
+        };
+        if !fits {
+            let (given, options) = (text.to_owned(), row.question.options);
+            return Err(Error::NotAnOption { question, given, options });
+        }
+        let injection = Injection::answer(id, question, text).from(by);
+        self.coordinator.messages().inject(row.task, injection).await?;
+        Ok(row.task)
+    }
+
+    /// Resolves when somebody has answered a question or ended the task that asks.
+    pub async fn wait_until_settled(self, question: QuestionId) -> Result<Settled, Error> {
+        let store = &self.coordinator.store;
+        let mut changes = store.changes();
+        loop {
+            changes.tick();
+            let Some(row) = store.questions().get(question)? else { return Ok(Settled::Closed) };
+            if self.coordinator.tasks().has_ended(row.task)? {
+                return Ok(Settled::Closed);
+            }
+            match row.state {
+                QuestionState::Open => {}
+                QuestionState::Waiting(answer) | QuestionState::Answered(answer) => {
+                    return Ok(Settled::Answered(answer));
+                }
+                QuestionState::Closed { .. } => return Ok(Settled::Closed),
+            }
+            changes.changed().await?;
+        }
+    }
+
+    fn with_asker(self, row: QuestionRow) -> Result<OpenQuestion, Error> {
+        let asker = self.coordinator.tasks().get(row.task)?;
+        Ok(OpenQuestion { row, asker })
+    }
+}

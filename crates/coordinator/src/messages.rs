@@ -1,0 +1,99 @@
+//! Messages to tasks from any process. Each is durable when acknowledged.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use windlass_core::event::Driver;
+use windlass_core::id::{InjectionId, TaskId};
+use windlass_core::injection::{Injection, InjectionType};
+use windlass_core::status::TaskStatus;
+use windlass_store::Accepted;
+
+use crate::{Coordinator, Error};
+
+/// How long a process that drives a task may take to read a message, or to leave.
+const DRIVER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a process that waits for an answer may take to resume a task that nobody drives.
+const RESUME_PATIENCE: Duration = Duration::from_millis(200);
+
+/// The time between two looks at whether they have.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Messages to tasks.
+#[derive(Clone, Copy)]
+pub struct Messages<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+/// Who will read a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uptake {
+    /// A process drives the task, or has read the message, or nobody needs to: the task has ended.
+    Read,
+    /// A service will.
+    ByService,
+    /// Nobody, until a person resumes the task.
+    AfterResume,
+}
+
+impl Messages<'_> {
+    /// Tells a task something.
+    pub async fn send(self, task: TaskId, text: &str, by: &str) -> Result<Accepted, Error> {
+        let id = InjectionId::new(self.coordinator.now());
+        self.inject(task, Injection::message(id, text).from(by)).await
+    }
+
+    /// Reports an event to a task.
+    pub async fn event(self, task: TaskId, payload: &str, by: &str) -> Result<Accepted, Error> {
+        let id = InjectionId::new(self.coordinator.now());
+        self.inject(task, Injection::event(id, payload).from(by)).await
+    }
+
+    /// Puts a message into a task's mailbox.
+    pub async fn inject(self, task: TaskId, injection: Injection) -> Result<Accepted, Error> {
+        let is_talk = match injection.injection_type {
+            InjectionType::UserMessage | InjectionType::ExternalEvent => true,
+            InjectionType::HitlResponse | InjectionType::SystemControl => false,
+        };
+        let root = self.coordinator.tasks().root(task)?;
+        if is_talk && root != task {
+            return Err(Error::SubAgent { task, root });
+        }
+        let now = self.coordinator.now();
+        Ok(self.coordinator.store.mailbox().inject(task, injection, now).await?)
+    }
+
+    /// Waits a moment for a task's mail to be read, and says who will read what was not.
+    pub async fn wait_for_uptake(self, task: TaskId) -> Result<Uptake, Error> {
+        let (tasks, store) = (self.coordinator.tasks(), &self.coordinator.store);
+        let since = Instant::now();
+        loop {
+            let driven = tasks.driving_process(task)?.is_some();
+            let runs = tasks.get(task)?.is_some_and(|row| row.status == TaskStatus::Running);
+            // A segment reads what came before its end.
+            if driven && runs || !store.mailbox().has_mail(task)? {
+                return Ok(Uptake::Read);
+            }
+            // A process that is about to leave still drives the task, and reads nothing any more; a terminal
+            // that shows the question resumes when it sees the answer.
+            let patience = if driven { DRIVER_PATIENCE } else { RESUME_PATIENCE };
+            if since.elapsed() > patience {
+                break;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        if tasks.driving_process(task)?.is_some() {
+            return Ok(Uptake::Read);
+        }
+        let row = tasks.get(task)?.filter(|row| !row.status.is_terminal());
+        Ok(match row {
+            None => Uptake::Read,
+            // What a person has paused, a person resumes.
+            Some(row) if row.driver == Driver::Service && row.status != TaskStatus::Paused => {
+                Uptake::ByService
+            }
+            Some(_) => Uptake::AfterResume,
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! What commands printed, as the store keeps it.
+
+use jiff::Timestamp;
+use windlass_core::event::{Event, ToolCall};
+use windlass_core::id::TaskId;
+
+pub use windlass_store::outputs::{Origin, OutputReader, OutputWriter, Stream, TruncatedOutput};
+
+use crate::{Coordinator, Error};
+
+/// What commands printed.
+#[derive(Clone, Copy)]
+pub struct Outputs<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+/// A call and what is kept of its output.
+#[derive(Clone, Debug)]
+pub struct CallOutput {
+    /// When it was started.
+    pub at: Timestamp,
+    /// The call.
+    pub call: ToolCall,
+    /// What each stream printed.
+    pub kept: Vec<(Stream, TruncatedOutput)>,
+}
+
+impl Outputs<'_> {
+    /// Every call of a task of whose output something is kept, in order.
+    pub fn of(self, task: TaskId) -> Result<Vec<CallOutput>, Error> {
+        let outputs = self.coordinator.store.outputs();
+        let mut found = Vec::new();
+        for record in self.coordinator.tasks().journal(task)? {
+            let Event::ToolCall(call) = record.event else { continue };
+            let mut kept = Vec::new();
+            for &stream in Stream::ALL {
+                let of_stream = outputs.kept(&call.call.to_string(), stream)?;
+                kept.extend(of_stream.map(|kept| (stream, kept)));
+            }
+            if !kept.is_empty() {
+                found.push(CallOutput { at: record.at, call, kept });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whole outputs of a call, those of `streams` that are kept; at least one.
+    pub fn open(self, id: &str, streams: &[Stream]) -> Result<Vec<OutputReader>, Error> {
+        let outputs = self.coordinator.store.outputs();
+        let mut found = Vec::new();
+        for &stream in streams {
+            match outputs.open_output(id, stream) {
+                Ok(reader) => found.push(reader),
+                Err(windlass_store::Error::UnknownOutput(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        match found.is_empty() {
+            true => Err(windlass_store::Error::UnknownOutput(id.to_owned()).into()),
+            false => Ok(found),
+        }
+    }
+
+    /// Keeps an output that belongs to no task.
+    pub fn writer(self, command_id: &str, stream: Stream) -> Result<OutputWriter, Error> {
+        let origin = Origin { command_id: command_id.to_owned(), stream, task: None };
+        Ok(self.coordinator.store.outputs().writer(origin)?)
+    }
+}

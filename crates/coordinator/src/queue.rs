@@ -1,0 +1,126 @@
+//! The queue of service tasks: `queued → due → claimed → dispatched → consumed`, or `expired` (MS-139), and
+//! which of them a process should drive now. The kernel lock of each task decides who does. Lifecycle is
+//! elsewhere: a queued task's status is `todo` (MS-142).
+
+use std::collections::HashSet;
+
+use jiff::Zoned;
+use windlass_core::command::TaskResult;
+use windlass_core::event::Driver;
+use windlass_core::id::TaskId;
+use windlass_core::state::TaskState;
+use windlass_core::status::{StatusReason, TaskStatus};
+
+use crate::{Coordinator, Error};
+
+/// Which tasks of the service wait for a process.
+#[derive(Clone, Copy)]
+pub struct Queue<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+impl Queue<'_> {
+    /// A task's place in the queue of its session, from 1; `None` when it need not wait.
+    pub fn place(self, task: TaskId) -> Result<Option<usize>, Error> {
+        let per_session = self.coordinator.limits.tasks_per_session;
+        Ok(self.coordinator.store.scheduler().queue_place(task, per_session)?)
+    }
+
+    /// Refuses a task too many for the service to start.
+    pub(crate) fn check_limit(self) -> Result<(), Error> {
+        let limit = self.coordinator.limits.waiting_tasks;
+        match self.coordinator.store.scheduler().tasks_wait(limit)? {
+            true => Err(Error::TooManyWaiting { limit }),
+            false => Ok(()),
+        }
+    }
+
+    /// Tasks that a service should drive now and nobody drives: interrupted ones, then
+    /// parked ones that have mail to continue with and new ones for which there is a place.
+    pub fn ready(self) -> Result<Vec<TaskId>, Error> {
+        let mut ready = self.interrupted(&HashSet::new())?;
+        ready.extend(self.waiting(usize::MAX)?);
+        Ok(ready)
+    }
+
+    /// Tasks that wait for nothing but a process, oldest first; at most `limit`. Cheap, and asked often.
+    pub(crate) fn waiting(self, limit: usize) -> Result<Vec<TaskId>, Error> {
+        Ok(self.coordinator.store.scheduler().ready_tasks(
+            self.coordinator.now(),
+            self.coordinator.limits.tasks_per_session,
+            limit,
+        )?)
+    }
+
+    /// Tasks that should be running and have lost their process: one look at the lock of each but `ours`.
+    pub(crate) fn interrupted(self, ours: &HashSet<TaskId>) -> Result<Vec<TaskId>, Error> {
+        let mut lost = Vec::new();
+        for task in self.coordinator.store.scheduler().running_tasks()? {
+            if !ours.contains(&task) && self.coordinator.store.driving_process(task)?.is_none() {
+                lost.push(task);
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Takes a ready task for a worker; `false` when another worker has it.
+    pub async fn claim(self, task: TaskId, worker: &str) -> Result<bool, Error> {
+        Ok(self.coordinator.store.scheduler().claim(task, worker).await?)
+    }
+
+    /// This process holds a task's lock and prepares to run it. A claim that a dead worker left does not
+    /// count then: the lock decides.
+    pub(crate) async fn mark_claimed(self, state: &TaskState) -> Result<(), Error> {
+        if state.created.driver == Driver::Service {
+            self.claim(state.id(), &std::process::id().to_string()).await?;
+        }
+        Ok(())
+    }
+
+    /// A segment of a task begins here.
+    pub(crate) async fn mark_dispatched(self, state: &TaskState) -> Result<(), Error> {
+        if state.created.driver == Driver::Service {
+            let by = std::process::id().to_string();
+            self.coordinator
+                .store
+                .scheduler()
+                .mark_dispatched(state.id(), &by, self.coordinator.now())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// A segment of a task ended here.
+    pub(crate) async fn finish_segment(
+        self,
+        state: &TaskState,
+        result: &TaskResult,
+    ) -> Result<(), Error> {
+        let task = result.task_id;
+        if state.created.driver == Driver::Service {
+            self.coordinator.store.scheduler().mark_consumed(task, self.coordinator.now()).await?;
+        }
+        let row = self.coordinator.store.tasks().get(task)?;
+        let ended = row.as_ref().is_some_and(|row| row.status.is_terminal());
+        if ended {
+            self.coordinator.schedules().end_of(task).await?;
+        }
+        // Parked until its next check, or until its model's server may be asked again.
+        let by_time = [StatusReason::Schedule, StatusReason::RateLimited];
+        let parked =
+            row.filter(|row| row.status == TaskStatus::Paused && by_time.contains(&row.reason));
+        if let Some(row) = parked {
+            self.requeue_at(task, row.next_action_at.as_ref()).await?;
+        }
+        self.coordinator.wake();
+        Ok(())
+    }
+
+    /// Puts a task that a schedule looks after back into the queue.
+    pub(crate) async fn requeue_at(self, task: TaskId, next: Option<&Zoned>) -> Result<(), Error> {
+        if let Some(next) = next {
+            self.coordinator.store.scheduler().enqueue(task, next.timestamp(), None).await?;
+        }
+        Ok(())
+    }
+}

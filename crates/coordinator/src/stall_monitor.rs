@@ -1,0 +1,128 @@
+//! Loops that stall are ended from outside (ES-033): a tree of agents that is driven and has journaled nothing
+//! for too long is failed, and its loop, if it is one of ours, is evicted.
+//!
+//! Invariants:
+//! - Every event is a sign of life; that the driving process lives is not.
+//! - Silence is what was observed, not what the clock says: a machine that slept for a night has observed
+//!   nothing, and fails no task when it wakes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio_util::sync::CancellationToken;
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
+use windlass_core::id::TaskId;
+use windlass_core::status::StatusReason;
+
+use crate::conclude::Conclusion;
+use crate::{Coordinator, Error};
+
+/// The most that the time between two observations counts; they are closer together than that.
+const LONGEST_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
+
+/// What this process drives and has observed.
+#[derive(Clone, Default)]
+pub(crate) struct StallMonitor(Arc<Mutex<Observed>>);
+
+#[derive(Default)]
+struct Observed {
+    /// The loops of this process that can be evicted.
+    loops: HashMap<TaskId, CancellationToken>,
+    /// How many events each driven tree had, and for how long it has had no more.
+    silent: HashMap<TaskId, (u64, SignedDuration)>,
+    last: Option<Timestamp>,
+}
+
+/// A loop that can be evicted while this lives.
+pub(crate) struct Evictable {
+    pub(crate) token: CancellationToken,
+    task: TaskId,
+    monitor: StallMonitor,
+}
+
+impl Drop for Evictable {
+    fn drop(&mut self) {
+        self.monitor.lock().loops.remove(&self.task);
+    }
+}
+
+impl StallMonitor {
+    /// Makes a loop of this process one that can be evicted.
+    pub(crate) fn register(&self, task: TaskId) -> Evictable {
+        let token = CancellationToken::new();
+        self.lock().loops.insert(task, token.clone());
+        Evictable { token, task, monitor: self.clone() }
+    }
+
+    /// Leaves a loop of this process where it stalled.
+    fn evict(&self, task: TaskId) {
+        if let Some(ours) = self.lock().loops.get(&task) {
+            ours.cancel();
+        }
+    }
+
+    /// Counts events; returns the trees that have been silent for the limit.
+    fn observe(
+        &self,
+        now: Timestamp,
+        pulses: &[(TaskId, u64)],
+        limit: SignedDuration,
+    ) -> Vec<TaskId> {
+        let mut observed = self.lock();
+        let last = observed.last.replace(now);
+        let passed = last.map_or(SignedDuration::ZERO, |last| now.duration_since(last));
+        let passed = passed.clamp(SignedDuration::ZERO, LONGEST_INTERVAL);
+        let driven: HashSet<_> = pulses.iter().map(|(task, _)| *task).collect();
+        observed.silent.retain(|task, _| driven.contains(task));
+        let mut stalled = Vec::new();
+        for (task, pulse) in pulses {
+            let entry = observed.silent.entry(*task);
+            let (known, silence) = entry.or_insert((*pulse, SignedDuration::ZERO));
+            if *known == *pulse {
+                *silence = silence.saturating_add(passed);
+            } else {
+                (*known, *silence) = (*pulse, SignedDuration::ZERO);
+            }
+            if *silence >= limit {
+                stalled.push(*task);
+            }
+        }
+        stalled
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Observed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Coordinator {
+    /// Fails what is driven and has journaled nothing for too long (ES-033).
+    pub(crate) async fn fail_stalled(&self) -> Result<Vec<TaskId>, Error> {
+        let limit = SignedDuration::try_from(self.limits.hang).unwrap_or(SignedDuration::MAX);
+        let pulses = self.store.scheduler().pulses()?;
+        let mut stalled = Vec::new();
+        for task in self.stalls.observe(self.now(), &pulses, limit) {
+            // A task that nobody drives is resumed, not failed.
+            if self.tasks().driving_process(task)?.is_some() {
+                self.fail_stalled_task(task).await?;
+                stalled.push(task);
+            }
+        }
+        Ok(stalled)
+    }
+
+    async fn fail_stalled_task(&self, task: TaskId) -> Result<(), Error> {
+        let silent = self.limits.hang.as_secs();
+        tracing::warn!(task_id = %task, silent, "task stalled; failing it");
+        let owner = self.store.take_over(task).await?;
+        self.stalls.evict(task);
+        let state = self.tasks().state(task)?;
+        if state.status.is_terminal() {
+            return Ok(());
+        }
+        let message = format!("the agent gave no sign of life for {silent} s");
+        let error = ErrorDetails::new(ErrorType::Hung, message).with_remedy(Remedy::ReadEvents);
+        self.conclude(&owner, &state, Conclusion::failed(StatusReason::Timeout, error)).await
+    }
+}

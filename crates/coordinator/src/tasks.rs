@@ -1,0 +1,201 @@
+//! Tasks: found, looked at, tried again.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windlass_agent::History;
+use windlass_core::command::TaskResult;
+use windlass_core::event::{Event, Record, StatusChanged};
+use windlass_core::id::{SessionId, TaskId};
+use windlass_core::state::TaskState;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::{Filter, Level, TaskRow};
+
+use crate::views::{Compaction, TaskDetails, TaskView};
+use crate::{Coordinator, Error, views};
+
+/// The longest sleep before the clock is read again: a clock may be set, a machine may sleep.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+
+/// Goals and what became of them.
+#[derive(Clone, Copy)]
+pub struct Tasks<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+/// How the wait for a rate-limited task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimitWait {
+    /// Its time has come.
+    Due,
+    /// Another process drives it.
+    Driven,
+    /// Its status has changed.
+    Moved(TaskStatus),
+}
+
+impl Tasks<'_> {
+    /// A task by its id or by the end of it.
+    pub fn find(self, text: &str) -> Result<TaskId, Error> {
+        Ok(self.coordinator.store.ids().task(text)?)
+    }
+
+    /// A task's row.
+    pub fn get(self, task: TaskId) -> Result<Option<TaskRow>, Error> {
+        Ok(self.coordinator.store.tasks().get(task)?)
+    }
+
+    /// Rows of tasks, the newest first.
+    pub fn rows(self, filter: &Filter) -> Result<Vec<TaskRow>, Error> {
+        Ok(self.coordinator.store.tasks().list(filter)?)
+    }
+
+    /// Tasks as lists show them, the newest first.
+    pub fn list(self, filter: &Filter) -> Result<Vec<TaskView>, Error> {
+        views::task::list(self.coordinator, filter)
+    }
+
+    /// A task as its own page shows it.
+    pub fn details(self, task: TaskId) -> Result<TaskDetails, Error> {
+        views::task::details(self.coordinator, task)
+    }
+
+    /// Every event of a task.
+    pub fn journal(self, task: TaskId) -> Result<Vec<Record>, Error> {
+        Ok(self.coordinator.store.journal().of(task)?)
+    }
+
+    /// A task's state, folded from its journal.
+    pub fn state(self, task: TaskId) -> Result<TaskState, Error> {
+        Ok(History::read(&self.coordinator.store, task)?.into_state())
+    }
+
+    /// What the last segment of a task handed back.
+    pub fn last_result(self, task: TaskId) -> Result<Option<TaskResult>, Error> {
+        let result = |record: Record| match record.event {
+            Event::AgentEnd(result) => Some(*result),
+            _ => None,
+        };
+        Ok(self.journal(task)?.into_iter().rev().find_map(result))
+    }
+
+    /// Every compaction of a task, oldest first.
+    pub fn compactions(self, task: TaskId) -> Result<Vec<Compaction>, Error> {
+        let found = self.journal(task)?.into_iter().filter_map(|record| match record.event {
+            Event::CompactionEnd(end) => Some(Compaction { at: record.at, end }),
+            _ => None,
+        });
+        Ok(found.collect())
+    }
+
+    /// The task that a person talks to: itself, or the one at the top of its tree.
+    pub fn root(self, task: TaskId) -> Result<TaskId, Error> {
+        Ok(self.get(task)?.map_or(task, |row| row.root_id))
+    }
+
+    /// The process that drives a task.
+    pub fn driving_process(self, task: TaskId) -> Result<Option<u32>, Error> {
+        Ok(self.coordinator.store.driving_process(task)?)
+    }
+
+    /// Whether nothing more will be journaled of a task.
+    pub fn has_ended(self, task: TaskId) -> Result<bool, Error> {
+        Ok(self.get(task)?.is_none_or(|row| row.status.is_terminal()))
+    }
+
+    /// The conversation that a task belongs to.
+    pub(crate) fn session_of(self, task: TaskId) -> Result<SessionId, Error> {
+        let unknown = || windlass_store::Error::UnknownTask(task.to_string());
+        Ok(self.get(task)?.ok_or_else(unknown)?.session_id)
+    }
+
+    /// Makes a failed task ready to run again (`failed → retrying`, under its limit).
+    pub async fn retry(self, task: TaskId) -> Result<(), Error> {
+        let owner = self.coordinator.store.own(task).await?;
+        let state = self.state(task)?;
+        let (status, times) = (state.status, state.retries);
+        match status {
+            TaskStatus::Failed if times < state.created.max_retries => {}
+            TaskStatus::Failed => return Err(Error::TriedEnough { task, times }),
+            TaskStatus::Done | TaskStatus::Cancelled => return Err(Error::Ended { task, status }),
+            TaskStatus::Todo
+            | TaskStatus::Running
+            | TaskStatus::Verifying
+            | TaskStatus::Reviewing
+            | TaskStatus::Blocked
+            | TaskStatus::Paused
+            | TaskStatus::Retrying => return Err(Error::NotFailed { task, status }),
+        }
+        let moved = StatusChanged::new(status, TaskStatus::Retrying, StatusReason::User);
+        let now = self.coordinator.now();
+        owner.append(now, vec![Event::StatusChanged(moved)], Level::Synced).await?;
+        Ok(())
+    }
+
+    /// When a task that its model's server has asked to wait may run again.
+    pub fn rate_limited_until(self, task: TaskId) -> Result<Option<Timestamp>, Error> {
+        let limited = self.get(task)?.filter(is_rate_limited);
+        Ok(limited.and_then(|row| row.next_action_at).map(|at| at.timestamp()))
+    }
+
+    /// Waits while a task is rate-limited, until `until` at most. Nothing is held meanwhile: others may
+    /// resume, pause or cancel it.
+    pub async fn wait_while_rate_limited(
+        self,
+        task: TaskId,
+        until: Timestamp,
+    ) -> Result<RateLimitWait, Error> {
+        let mut changes = self.coordinator.store.changes();
+        loop {
+            changes.tick();
+            let row = self.get(task)?;
+            let Some(row) = row.filter(|_| self.driving_process(task).is_ok_and(|by| by.is_none()))
+            else {
+                return Ok(RateLimitWait::Driven);
+            };
+            if !is_rate_limited(&row) {
+                return Ok(RateLimitWait::Moved(row.status));
+            }
+            let left = until.duration_since(self.coordinator.now());
+            let Some(left) = Duration::try_from(left).ok().filter(|left| !left.is_zero()) else {
+                return Ok(RateLimitWait::Due);
+            };
+            tokio::select! {
+                () = tokio::time::sleep(left.min(LONGEST_SLEEP)) => {}
+                changed = changes.changed() => changed?,
+            }
+        }
+    }
+}
+
+fn is_rate_limited(row: &TaskRow) -> bool {
+    row.status == TaskStatus::Paused && row.reason == StatusReason::RateLimited
+}
+
+/// Who started whom, read once for each task.
+#[derive(Default)]
+pub(crate) struct Parents(HashMap<TaskId, Option<TaskId>>);
+
+impl Parents {
+    /// Whether `task` is `above` or one of the agents below it.
+    pub(crate) fn is_at_or_below(
+        &mut self,
+        coordinator: &Coordinator,
+        task: TaskId,
+        above: TaskId,
+    ) -> Result<bool, Error> {
+        let mut next = Some(task);
+        while let Some(of) = next.filter(|of| *of != above) {
+            next = match self.0.get(&of) {
+                Some(known) => *known,
+                None => {
+                    let parent = coordinator.tasks().get(of)?.and_then(|row| row.parent_id);
+                    self.0.insert(of, parent);
+                    parent
+                }
+            };
+        }
+        Ok(next.is_some())
+    }
+}

@@ -1,0 +1,20 @@
+//! What surfaces show: computed here once, drawn by each in its own way. The rules of what a task waits for and
+//! what a person can do next are here too, and nowhere above.
+
+mod cost;
+mod next_action;
+mod overview;
+mod question;
+mod session;
+pub(crate) mod task;
+
+pub use cost::{CostReport, CostSum, CostTurn};
+pub use next_action::NextAction;
+pub use overview::{Overview, Totals};
+pub use question::OpenQuestion;
+pub use session::{EntryStatus, SessionView, TaskEntry};
+pub use task::{Compaction, TaskDetails, TaskView};
+// Rows that need no rule of ours are shown as they are.
+pub use windlass_store::{
+    Filter, QuestionRow, RuntimeRow, ScheduleRow, SchedulerRow, SessionRow, TaskRow,
+};

@@ -1,0 +1,103 @@
+//! What comes next for a task: what a person can do, or what it waits for (MS-125, MS-128).
+
+use jiff::{Timestamp, Zoned};
+use windlass_core::error::Remedy;
+use windlass_core::event::Driver;
+use windlass_core::id::QuestionId;
+use windlass_core::question::QuestionKind;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::{QuestionRow, TaskRow};
+
+/// What comes next for a task. Each surface words it in one exhaustive match.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NextAction {
+    /// Answer what it or an agent below it asks.
+    Answer {
+        /// The oldest open question.
+        question: QuestionId,
+    },
+    /// Raise its budget, or stop it: that is what it asks.
+    RaiseBudget {
+        /// The question.
+        question: QuestionId,
+    },
+    /// Wait until other tasks are done.
+    WaitForTasks {
+        /// How many.
+        count: usize,
+    },
+    /// Wait until a service starts it.
+    WaitForService,
+    /// Wait until its schedule checks on it.
+    WaitForCheck {
+        /// When.
+        at: Zoned,
+    },
+    /// Wait until its model's server may be asked again.
+    WaitForModel {
+        /// When.
+        at: Zoned,
+    },
+    /// Look at what it did, and ask for more or resume it.
+    SendMessage,
+    /// Resume it: it stands still until a person does.
+    Resume,
+    /// Try it again.
+    Retry {
+        /// What to do first.
+        remedy: Option<Remedy>,
+    },
+    /// Review what it did.
+    Review,
+    /// Follow it: a process drives it.
+    Follow {
+        /// When it must be finished.
+        deadline: Option<Timestamp>,
+    },
+    /// It has ended.
+    Nothing,
+}
+
+impl NextAction {
+    /// What comes next for a task, given whether a process drives it and what is asked at or below it.
+    pub(super) fn of(row: &TaskRow, is_driven: bool, questions: &[QuestionRow]) -> Self {
+        if let Some(first) = questions.first() {
+            let question = first.question.id;
+            return match first.question.kind {
+                QuestionKind::Budget => Self::RaiseBudget { question },
+                QuestionKind::Permission
+                | QuestionKind::AskUser
+                | QuestionKind::Plan
+                | QuestionKind::Runner => Self::Answer { question },
+            };
+        }
+        match row.status {
+            TaskStatus::Done | TaskStatus::Cancelled => Self::Nothing,
+            TaskStatus::Failed if row.retry_count < row.max_retries => {
+                Self::Retry { remedy: row.error.as_ref().and_then(|error| error.remedy) }
+            }
+            TaskStatus::Failed => Self::Nothing,
+            _ if is_driven => Self::Follow { deadline: row.deadline },
+            TaskStatus::Todo if !row.dependency_blockers.is_empty() => {
+                Self::WaitForTasks { count: row.dependency_blockers.len() }
+            }
+            TaskStatus::Todo if row.driver == Driver::Service => Self::WaitForService,
+            TaskStatus::Paused => Self::of_paused(row),
+            TaskStatus::Reviewing => Self::Review,
+            TaskStatus::Todo
+            | TaskStatus::Running
+            | TaskStatus::Verifying
+            | TaskStatus::Blocked
+            | TaskStatus::Retrying => Self::Resume,
+        }
+    }
+
+    fn of_paused(row: &TaskRow) -> Self {
+        match (row.reason, &row.next_action_at) {
+            (StatusReason::Schedule, Some(at)) => Self::WaitForCheck { at: at.clone() },
+            (StatusReason::RateLimited, Some(at)) => Self::WaitForModel { at: at.clone() },
+            (StatusReason::AwaitingMessage, _) => Self::SendMessage,
+            _ => Self::Resume,
+        }
+    }
+}

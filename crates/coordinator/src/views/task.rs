@@ -1,0 +1,191 @@
+//! A task as lists and its own page show it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use windlass_agent::History;
+use windlass_core::command::UsageMetrics;
+use windlass_core::compaction::{Gauge, Limits};
+use windlass_core::event::{CompactionEnd, Event, Record};
+use windlass_core::id::{CallId, TaskId};
+use windlass_core::state::TaskState;
+use windlass_core::status::TaskStatus;
+use windlass_store::{Filter, QuestionRow, RuntimeRow, SchedulerRow, TaskRow};
+
+use super::{CostSum, NextAction};
+use crate::tasks::Parents;
+use crate::{Coordinator, Error};
+
+/// A task and everything that is known of it right now.
+#[derive(Clone, Debug)]
+pub struct TaskView {
+    /// What the journal says of it. While it is driven, its usage is up to date.
+    pub row: TaskRow,
+    /// The process that drives it.
+    pub driven_by: Option<u32>,
+    /// Its place in the queue of its session, from 1, while it waits there.
+    pub queue_place: Option<usize>,
+    /// Where it stands with the scheduler of the service.
+    pub scheduler: Option<SchedulerRow>,
+    /// How it runs: its model, how full its context is.
+    pub worker: Option<RuntimeRow>,
+    /// The open questions of the task and of every agent below it, oldest first.
+    pub questions: Vec<QuestionRow>,
+    /// Commands that run in its background.
+    pub background: BTreeMap<CallId, String>,
+    /// What it has cost, where anything is known of that.
+    pub cost_usd: Option<f64>,
+}
+
+impl TaskView {
+    /// Whether it should be running and has lost its process (§15.5).
+    pub fn is_interrupted(&self) -> bool {
+        let running = matches!(
+            self.row.status,
+            TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Retrying
+        );
+        running && self.driven_by.is_none()
+    }
+
+    /// What comes next, or what a person can do.
+    pub fn next_action(&self) -> NextAction {
+        NextAction::of(&self.row, self.driven_by.is_some(), &self.questions)
+    }
+
+    /// Whether it stands still until a person resumes it (MS-125).
+    pub fn is_resumable(&self) -> bool {
+        let live = !self.row.status.is_terminal();
+        live && self.driven_by.is_none()
+            && self.queue_place.is_none()
+            && !self.continues_automatically()
+    }
+
+    /// Whether it is parked until a certain time.
+    pub fn continues_automatically(&self) -> bool {
+        let by_time = NextAction::of(&self.row, false, &[]);
+        matches!(by_time, NextAction::WaitForCheck { .. } | NextAction::WaitForModel { .. })
+    }
+
+    /// What the task itself asks.
+    pub fn own_questions(&self) -> impl Iterator<Item = &QuestionRow> {
+        self.questions.iter().filter(|one| one.task == self.row.id)
+    }
+}
+
+/// A task as its own page shows it.
+#[derive(Clone, Debug)]
+pub struct TaskDetails {
+    /// What lists show too.
+    pub view: TaskView,
+    /// Everything that its journal amounts to.
+    pub state: TaskState,
+    /// How full its context is (PL-034).
+    pub gauge: Option<Gauge>,
+    /// What it has cost, sub-agents included, and how much of that is not known.
+    pub cost: CostSum,
+}
+
+/// One compaction of a task: what was dropped from its context, when, and where it can be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compaction {
+    /// When it ended.
+    pub at: Timestamp,
+    /// What it did.
+    pub end: CompactionEnd,
+}
+
+/// Tasks as lists show them, the newest first.
+pub(crate) fn list(coordinator: &Coordinator, filter: &Filter) -> Result<Vec<TaskView>, Error> {
+    let mut questions = Questions::open(coordinator)?;
+    let mut views = Vec::new();
+    for row in coordinator.tasks().rows(filter)? {
+        // The row learns the rest of these figures when the segment ends.
+        let state = match row.status {
+            TaskStatus::Running => Some(coordinator.tasks().state(row.id)?),
+            _ => None,
+        };
+        views.push(view(coordinator, row, state.as_ref(), &mut questions)?);
+    }
+    Ok(views)
+}
+
+/// A task as its own page shows it.
+pub(crate) fn details(coordinator: &Coordinator, task: TaskId) -> Result<TaskDetails, Error> {
+    let history = History::read(&coordinator.store, task)?;
+    let (records, state) = (history.records(), history.state());
+    let unknown = || windlass_store::Error::UnknownTask(task.to_string());
+    let row = coordinator.tasks().get(task)?.ok_or_else(unknown)?;
+    let mut questions = Questions::open(coordinator)?;
+    let mut view = view(coordinator, row, Some(state), &mut questions)?;
+    view.cost_usd = state.known_cost();
+    let cost = CostSum { cost_usd: view.cost_usd, ..CostSum::of(records) };
+    let gauge = gauge(records, state);
+    Ok(TaskDetails { view, gauge, cost, state: history.into_state() })
+}
+
+/// The open questions of all tasks.
+struct Questions {
+    open: Vec<QuestionRow>,
+    parents: Parents,
+}
+
+impl Questions {
+    fn open(coordinator: &Coordinator) -> Result<Self, Error> {
+        let open = coordinator.store.questions().open()?;
+        Ok(Self { open, parents: Parents::default() })
+    }
+
+    fn below(
+        &mut self,
+        coordinator: &Coordinator,
+        task: TaskId,
+    ) -> Result<Vec<QuestionRow>, Error> {
+        let mut found = Vec::new();
+        for row in &self.open {
+            if self.parents.is_at_or_below(coordinator, row.task, task)? {
+                found.push(row.clone());
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn view(
+    coordinator: &Coordinator,
+    mut row: TaskRow,
+    state: Option<&TaskState>,
+    questions: &mut Questions,
+) -> Result<TaskView, Error> {
+    let (id, store) = (row.id, &coordinator.store);
+    let driven_by = coordinator.tasks().driving_process(id)?;
+    let mut background = BTreeMap::new();
+    if let Some(state) = state.filter(|_| row.status == TaskStatus::Running) {
+        let duration_ms = match driven_by {
+            Some(_) => state.active_ms(coordinator.now()),
+            None => state.usage.duration_ms,
+        };
+        row.usage = UsageMetrics { duration_ms, ..state.usage };
+        // They end with the process that drives the task (MS-124).
+        background = driven_by.map(|_| state.background.clone()).unwrap_or_default();
+    }
+    let nothing_spent = row.usage.total_tokens == 0;
+    let is_priced = nothing_spent || row.cost_spent > 0.0 || store.tasks().is_priced(id)?;
+    Ok(TaskView {
+        driven_by,
+        queue_place: coordinator.queue().place(id)?,
+        scheduler: store.scheduler().get(id)?,
+        worker: store.runtime().get(id)?,
+        questions: questions.below(coordinator, id)?,
+        background,
+        cost_usd: is_priced.then_some(row.cost_spent),
+        row,
+    })
+}
+
+fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {
+    let limits = records.iter().rev().find_map(|record| match &record.event {
+        Event::AgentStart(start) => Limits::of_segment(start),
+        _ => None,
+    })?;
+    Some(limits.gauge(state.last_tokens))
+}
