@@ -93,7 +93,7 @@ impl Agent {
             env: vec![("WINDLASS_SKILL_DIR".to_owned(), format!("/skills/{name}"))],
             timeout: Some(HOOK_TIMEOUT),
             stdin: Stdin::Piped,
-            ..Command::script(id, script, sandbox.footing().workspace)
+            ..Command::script(id, script, sandbox.isolation().workspace)
         };
         let mut running = sandbox.start(command).await.map_err(|error| error.to_string())?;
         let input = running.take_input();

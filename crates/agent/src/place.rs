@@ -3,7 +3,7 @@
 
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{Event, SandboxLost, SandboxStarted};
-use windlass_sandbox::{Fatal, News};
+use windlass_sandbox::{FatalCause, SandboxEvent};
 use windlass_store::Level;
 
 use crate::ending::Ending;
@@ -14,45 +14,44 @@ impl Agent {
     /// Journals what became of the sandbox since the last look; how the task ends, if it has to (ES-381,
     /// ES-385).
     pub(crate) async fn report_place(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
-        let news = self.parts.world.shell.sandbox().take_news();
+        let news = self.parts.world.shell.sandbox().drain_events();
         if news.is_empty() {
             return Ok(None);
         }
         let failed = news.iter().rev().find_map(|one| match one {
-            News::Failed { cause, why } => Some(Ending::Failed(details(*cause, why))),
-            News::Started { .. } | News::Lost { .. } => None,
+            SandboxEvent::Failed { cause, why } => Some(Ending::Failed(details(*cause, why))),
+            SandboxEvent::Started { .. } | SandboxEvent::Lost { .. } => None,
         });
         let events = news.into_iter().map(|one| self.event(one)).collect();
         task.commit(events, Level::Written).await?;
         Ok(failed)
     }
 
-    fn event(&self, news: News) -> Event {
+    fn event(&self, news: SandboxEvent) -> Event {
         match news {
-            News::Started { what, container: container_id } => {
-                let kind = format!("{:?}", self.parts.world.shell.sandbox().footing().kind);
-                let kind = kind.to_lowercase();
+            SandboxEvent::Started { what, container: container_id } => {
+                let kind = self.parts.world.shell.sandbox().isolation().kind.to_string();
                 Event::SandboxStarted(SandboxStarted { kind, footing: what, container_id })
             }
-            News::Lost { why } => {
+            SandboxEvent::Lost { why } => {
                 let message = format!(
                     "The sandbox was lost: {why}. The workspace is as it was; nothing else is sure to \
                      be, and no background command goes on."
                 );
                 Event::SandboxLost(SandboxLost { reason: why, message })
             }
-            News::Failed { why, .. } => {
+            SandboxEvent::Failed { why, .. } => {
                 Event::SandboxLost(SandboxLost { reason: why, message: String::new() })
             }
         }
     }
 }
 
-fn details(cause: Fatal, why: &str) -> ErrorDetails {
+fn details(cause: FatalCause, why: &str) -> ErrorDetails {
     match cause {
-        Fatal::Memory => ErrorDetails::new(ErrorType::SandboxOutOfMemory, why)
+        FatalCause::Memory => ErrorDetails::new(ErrorType::SandboxOutOfMemory, why)
             .with_remedy(Remedy::RaiseSandboxMemory),
-        Fatal::Engine => {
+        FatalCause::Engine => {
             ErrorDetails::new(ErrorType::SandboxUnavailable, why).with_remedy(Remedy::CheckSandbox)
         }
     }

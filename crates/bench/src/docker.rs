@@ -5,8 +5,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use tokio::task::JoinSet;
 use windlass_sandbox::docker::{Config, ENGINE_PATIENCE, Engine};
-use windlass_sandbox::local::Limits;
-use windlass_sandbox::{Command, Docker, Egress, Exit, Network, Sandbox};
+use windlass_sandbox::{Command, Docker, Egress, Exit, Limits, Network, Sandbox};
 
 use crate::Effort;
 use crate::figures::{Figure, Unit, median, ms};
@@ -109,7 +108,7 @@ fn config(place: &Place, at: usize) -> Result<Config> {
 }
 
 async fn run(sandbox: &Docker) -> Result<()> {
-    let command = Command::script("bench", "true", sandbox.footing().workspace);
+    let command = Command::script("bench", "true", sandbox.isolation().workspace);
     let ended = sandbox.start(command).await?.wait().await;
     ensure!(ended.exit == Exit::Code(0), "{ended:?}");
     Ok(())

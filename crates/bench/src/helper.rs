@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use tokio::io::AsyncReadExt as _;
-use windlass_sandbox::local::{Config, Limits, Namespaces};
-use windlass_sandbox::{Command, Egress, Exit, Local, Network, Sandbox};
+use windlass_sandbox::local::{Config, Namespaces};
+use windlass_sandbox::{Command, Egress, Exit, Limits, Local, Network, Sandbox};
 
 use crate::Effort;
 use crate::figures::{Figure, Unit, median, ms};
@@ -92,12 +92,12 @@ fn config(place: &Place) -> Config {
         trace: None,
         network: Network::Restricted(Egress::public()),
         limits: Limits::DEFAULT,
-        namespaces: Namespaces::WhereGranted,
+        namespaces: Namespaces::IfAvailable,
     }
 }
 
 async fn run(sandbox: &Local) -> Result<()> {
-    let command = Command::script("bench", "true", sandbox.footing().workspace);
+    let command = Command::script("bench", "true", sandbox.isolation().workspace);
     let ended = sandbox.start(command).await?.wait().await;
     ensure!(ended.exit == Exit::Code(0), "{ended:?}");
     Ok(())
@@ -105,7 +105,7 @@ async fn run(sandbox: &Local) -> Result<()> {
 
 async fn print(sandbox: &Local) -> Result<()> {
     let text = format!("head -c {OUTPUT_BYTES} /dev/zero");
-    let command = Command::script("bench", text, sandbox.footing().workspace);
+    let command = Command::script("bench", text, sandbox.isolation().workspace);
     let mut running = sandbox.start(command).await?;
     let mut count = 0;
     while let Some(chunk) = running.next().await {

@@ -1,12 +1,12 @@
 //! Windlass's end of the channel to one helper, over any pair of byte streams.
 //!
-//! One job owns both streams and everything known of what runs; callers send it requests. The queue of
+//! One job owns both streams and everything command of what runs; callers send it requests. The queue of
 //! requests has no length of its own because its contents are bounded by the protocol: starts by their
 //! callers who wait, output by credit, input by credit, kills by the commands there are.
 //!
 //! Invariants:
 //! - When the streams end, for whatever cause, every command is `Lost` and every caller gets an answer.
-//! - A helper that sends more than it has credit for is not ours any more: the channel ends.
+//! - A helper that sends more than its credit cannot be trusted: the channel ends.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,9 +20,9 @@ use tokio::task::JoinSet;
 
 use windlass_helper::wire;
 
+use crate::api::{Chunk, Command, Ended, Exit, KILL_GRACE, Stdin, Stream};
 use crate::network::Egress;
 use crate::running::{Input, Killer, OnDrop, Running};
-use crate::seam::{Chunk, Command, Ended, Exit, KILL_GRACE, Stdin, Stream};
 use crate::{Error, proxy};
 use windlass_helper::protocol::{
     Cause, MAX_CHUNK_BYTES, MAX_CONNECTIONS, Order, Ready, Report, Setup, Start, VERSION, WINDOW,
@@ -79,7 +79,16 @@ pub(crate) enum Refused {
     Broken(Error),
 }
 
-/// A channel to a helper whose sandbox stands.
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Failed { stage, source } => Self::Setup { stage, source },
+            Refused::Broken(error) => error,
+        }
+    }
+}
+
+/// A channel to a helper whose sandbox is ready.
 #[derive(Debug)]
 pub(crate) struct Channel {
     requests: mpsc::UnboundedSender<Request>,
@@ -89,7 +98,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Tells the helper what sandbox to make and waits until it stands.
+    /// Sends the helper the sandbox's description and waits until it is ready.
     pub(crate) async fn open(
         from: impl AsyncRead + Send + Unpin + 'static,
         to: impl AsyncWrite + Send + Unpin + 'static,
@@ -111,7 +120,7 @@ impl Channel {
             jobs: JoinSet::new(),
             next_id: 1,
         };
-        let ready = owner.greet(setup).await?;
+        let ready = owner.handshake(setup).await?;
         let mut jobs = JoinSet::new();
         jobs.spawn(owner.run());
         Ok(Self { requests, jobs, ready })
@@ -165,8 +174,8 @@ fn check_size(command: &Command, env: &[String]) -> Result<(), Error> {
     }
 }
 
-/// A command as the owner knows it.
-struct Known {
+/// A command as the owner of the channel sees it.
+struct CommandState {
     name: String,
     starting: Option<(oneshot::Sender<Result<Running, Error>>, Running)>,
     output: mpsc::UnboundedSender<Chunk>,
@@ -175,9 +184,9 @@ struct Known {
     under_way: i64,
 }
 
-impl Known {
-    /// Gives the caller what it waits for: the command runs.
-    fn hand_over(&mut self) {
+impl CommandState {
+    /// Tells the caller that the command runs.
+    fn report_start(&mut self) {
         // A caller that no longer waits has nobody to end it, background or not.
         if let Some((answer, running)) = self.starting.take()
             && let Err(Ok(mut unwanted)) = answer.send(Ok(running))
@@ -187,7 +196,7 @@ impl Known {
     }
 }
 
-/// A proxy connection as the owner knows it.
+/// A proxy connection as the owner of the channel sees it.
 struct Tunnel {
     /// `None` once the connection inside is gone; what it sent may still be on its way out.
     requests: Option<mpsc::UnboundedSender<Vec<u8>>>,
@@ -215,14 +224,14 @@ struct Owner<R, W> {
     inbox: mpsc::UnboundedReceiver<Request>,
     requests: mpsc::UnboundedSender<Request>,
     egress: Option<Arc<Egress>>,
-    commands: HashMap<u32, Known>,
+    commands: HashMap<u32, CommandState>,
     connections: HashMap<u32, Tunnel>,
     jobs: JoinSet<()>,
     next_id: u32,
 }
 
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
-    async fn greet(&mut self, setup: Setup) -> Result<Ready, Refused> {
+    async fn handshake(&mut self, setup: Setup) -> Result<Ready, Refused> {
         let broken = |source| Refused::Broken(Error::Protocol { expected: VERSION, source });
         Order::Setup(setup).write(&mut self.out);
         self.to.write_all(&self.out).await.map_err(broken)?;
@@ -250,7 +259,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
         }
     }
 
-    /// Runs until the streams end. What is dropped then tells everyone: commands are lost.
+    /// Runs until the streams end. Callers then see that their commands are lost.
     async fn run(mut self) {
         loop {
             let unsent = self.sent < self.out.len();
@@ -258,14 +267,14 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
             tokio::select! {
                 Some(request) = self.inbox.recv() => self.obey(request),
                 result = self.from.read_buf(&mut self.received) => match result {
-                    Ok(count) if count > 0 && self.hear().is_ok() => {}
+                    Ok(count) if count > 0 && self.read_reports().is_ok() => {}
                     _ => break,
                 },
                 result = self.to.write(&self.out[self.sent..]), if unsent => match result {
                     Ok(count) if count > 0 => self.wrote(count),
                     _ => break,
                 },
-                // What there was to say of a connection came as a request.
+                // What a connection had to report came as a request.
                 Some(_) = self.jobs.join_next() => {}
             }
         }
@@ -289,7 +298,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                     self.order(&Order::Kill { id, grace_ms: grace.as_millis() as u64 });
                 }
             }
-            Request::OutputCredit { id, credit } => self.taken(id, credit),
+            Request::OutputCredit { id, credit } => self.return_credit(id, credit),
             Request::Input { id, bytes } => {
                 if self.commands.contains_key(&id) {
                     self.order(&Order::Input { id, bytes });
@@ -360,61 +369,61 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
         }));
         let starting = Some((answer, running));
         let name = command.id;
-        let known = Known { name, starting, output, ended, input: credit, under_way: 0 };
-        self.commands.insert(id, known);
+        let command = CommandState { name, starting, output, ended, input: credit, under_way: 0 };
+        self.commands.insert(id, command);
     }
 
-    fn taken(&mut self, id: u32, credit: i64) {
-        if let Some(known) = self.commands.get_mut(&id) {
-            known.under_way -= credit;
+    fn return_credit(&mut self, id: u32, credit: i64) {
+        if let Some(command) = self.commands.get_mut(&id) {
+            command.under_way -= credit;
             self.order(&Order::OutputCredit { id, credit });
         }
     }
 
-    /// Works through the whole frames received. An error means that the helper cannot be trusted.
-    fn hear(&mut self) -> io::Result<()> {
+    /// Applies the whole frames received. An error means that the helper cannot be trusted.
+    fn read_reports(&mut self) -> io::Result<()> {
         let received = std::mem::take(&mut self.received);
         let mut rest = received.as_slice();
         while let Some((frame, length)) = wire::next_frame(rest)? {
-            self.note(Report::read(frame)?)?;
+            self.apply(Report::read(frame)?)?;
             rest = &rest[length..];
         }
         self.received = rest.to_vec();
         Ok(())
     }
 
-    fn note(&mut self, report: Report) -> io::Result<()> {
+    fn apply(&mut self, report: Report) -> io::Result<()> {
         match report {
             Report::Ready(_) | Report::Failed { .. } => {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             Report::Started { id } => {
-                if let Some(known) = self.commands.get_mut(&id) {
-                    known.hand_over();
+                if let Some(command) = self.commands.get_mut(&id) {
+                    command.report_start();
                 }
             }
             Report::Refused { id, stage, errno } => {
-                if let Some(known) = self.commands.remove(&id)
-                    && let Some((answer, mut running)) = known.starting
+                if let Some(command) = self.commands.remove(&id)
+                    && let Some((answer, mut running)) = command.starting
                 {
                     running.on_drop = OnDrop::LetRun;
                     let source = io::Error::from_raw_os_error(errno);
-                    let _ = answer.send(Err(Error::Start { id: known.name, stage, source }));
+                    let _ = answer.send(Err(Error::Start { id: command.name, stage, source }));
                 }
             }
             Report::Output { id, stream, bytes } => self.output(id, stream, bytes)?,
             Report::InputCredit { id, credit } => {
-                if let Some(known) = self.commands.get(&id) {
-                    known.input.add_permits(credit.clamp(0, WINDOW) as usize);
+                if let Some(command) = self.commands.get(&id) {
+                    command.input.add_permits(credit.clamp(0, WINDOW) as usize);
                 }
             }
             Report::Ended { id, cause, value, cwd } => {
-                if let Some(mut known) = self.commands.remove(&id) {
-                    // One whose minder was killed at once ended without a word of its start.
-                    known.hand_over();
-                    known.input.close();
+                if let Some(mut command) = self.commands.remove(&id) {
+                    // A supervisor that was killed at once did not report the start.
+                    command.report_start();
+                    command.input.close();
                     let cwd = (!cwd.is_empty()).then(|| PathBuf::from(cwd));
-                    let _ = known.ended.send(Ended { exit: exit(cause, value), cwd });
+                    let _ = command.ended.send(Ended { exit: exit(cause, value), cwd });
                 }
             }
             Report::Connected { connection } => self.connect(connection)?,
@@ -443,14 +452,14 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
     }
 
     fn output(&mut self, id: u32, stream: u8, bytes: Vec<u8>) -> io::Result<()> {
-        let Some(known) = self.commands.get_mut(&id) else { return Ok(()) };
+        let Some(command) = self.commands.get_mut(&id) else { return Ok(()) };
         let credit = cost(bytes.len());
-        known.under_way += credit;
-        within_window(known.under_way)?;
+        command.under_way += credit;
+        within_window(command.under_way)?;
         let stream = if stream == 1 { Stream::Out } else { Stream::Err };
-        if known.output.send(Chunk { stream, bytes }).is_err() {
-            // Nobody reads it any more; the command is not to stall for that.
-            self.taken(id, credit);
+        if command.output.send(Chunk { stream, bytes }).is_err() {
+            // Nobody reads it any more, and the command must not stall for that.
+            self.return_credit(id, credit);
         }
         Ok(())
     }

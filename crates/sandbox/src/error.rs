@@ -1,4 +1,4 @@
-//! What can go wrong at the seam, one variant per thing a caller would do differently.
+//! What can go wrong, one variant per thing a caller would do differently.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,15 +1,13 @@
 //! No sandbox: commands run on the host as windlass itself does, only by a person's explicit choice.
 //!
-//! The same helper without walls: whole trees still end, output is still bounded, and windlass's keys
-//! still stay out of the environment.
+//! The same helper without isolation: whole process trees still end, output is still bounded, and windlass's
+//! keys still stay out of the environment.
 
 use std::path::PathBuf;
 
-use crate::channel::Refused;
-use crate::local::environment;
-use crate::process::{self, Helper, Lazy};
-use crate::seam::{BoxFuture, Command, Footing, Kind, Sandbox};
-use crate::{Error, Running};
+use crate::api::{BoxFuture, Command, IsolationReport, Kind, Sandbox};
+use crate::helper::{self, Helper, LazyHelper};
+use crate::{Error, Running, environment};
 use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
 
 /// The host, unguarded.
@@ -18,7 +16,7 @@ pub struct Host {
     workspace: PathBuf,
     environment: Vec<(String, String)>,
     program: PathBuf,
-    helper: Lazy,
+    helper: LazyHelper,
 }
 
 impl Host {
@@ -35,8 +33,8 @@ impl Host {
         Ok(Self {
             workspace,
             environment: environment::allowed(environment, names),
-            program: process::install(&data)?,
-            helper: Lazy::default(),
+            program: helper::install(&data)?,
+            helper: LazyHelper::default(),
         })
     }
 
@@ -57,10 +55,7 @@ impl Host {
             scratch_bytes: 0,
             control_group: String::new(),
         };
-        Helper::start(&self.program, setup, None).await.map_err(|refused| match refused {
-            Refused::Failed { stage, source } => Error::Setup { stage, source },
-            Refused::Broken(error) => error,
-        })
+        Ok(Helper::start(&self.program, setup, None).await?)
     }
 }
 
@@ -69,12 +64,12 @@ impl Sandbox for Host {
         Box::pin(self.helper.start(
             command,
             || self.helper(),
-            |_, command| environment::joined(&self.environment, &[], &command.env),
+            |_, command| environment::join(&self.environment, &[], &command.env),
         ))
     }
 
-    fn footing(&self) -> Footing {
-        Footing {
+    fn isolation(&self) -> IsolationReport {
+        IsolationReport {
             kind: Kind::Host,
             workspace: self.workspace.clone(),
             memory_bytes: None,

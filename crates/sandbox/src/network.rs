@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use windlass_helper::protocol::NetworkMode;
+
 /// What a sandbox's commands may reach.
 #[derive(Clone, Debug)]
 pub enum Network {
@@ -20,6 +22,25 @@ pub enum Network {
     None,
     /// Whatever the host reaches, unjudged.
     Open,
+}
+
+impl Network {
+    /// What the helper has to arrange for it.
+    pub(crate) fn mode(&self) -> NetworkMode {
+        match self {
+            Self::Restricted(_) => NetworkMode::Proxy,
+            Self::None => NetworkMode::Nothing,
+            Self::Open => NetworkMode::Everything,
+        }
+    }
+
+    /// What the proxy lets through, where there is one.
+    pub(crate) fn egress(&self) -> Option<Egress> {
+        match self {
+            Self::Restricted(egress) => Some(egress.clone()),
+            Self::None | Self::Open => None,
+        }
+    }
 }
 
 /// What the proxy lets through, and who is told.

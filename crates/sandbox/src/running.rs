@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use crate::api::{Chunk, Ended, Exit};
 use crate::channel::Request;
-use crate::seam::{Chunk, Ended, Exit};
 use windlass_helper::protocol::{MAX_CHUNK_BYTES, cost};
 
 /// A started command: read its output with [`next`](Self::next), then [`wait`](Self::wait).
@@ -23,7 +23,7 @@ pub struct Running {
     pub(crate) on_drop: OnDrop,
 }
 
-/// What becomes of a command nobody looks at any more.
+/// What happens to a command whose handle is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnDrop {
     Kill(Duration),
@@ -31,11 +31,11 @@ pub(crate) enum OnDrop {
 }
 
 impl Running {
-    /// The next stretch of output in written order; `None` once the command and all it started are gone.
+    /// The next part of the output in written order; `None` once the command and all it started are gone.
     pub async fn next(&mut self) -> Option<Chunk> {
         let chunk = self.output.recv().await?;
         self.killer
-            .tell(Request::OutputCredit { id: self.killer.id, credit: cost(chunk.bytes.len()) });
+            .send(Request::OutputCredit { id: self.killer.id, credit: cost(chunk.bytes.len()) });
         Some(chunk)
     }
 
@@ -76,10 +76,10 @@ impl Killer {
     /// Asks everything the command started to end, and forces it after `grace`. Returns at once; the end is
     /// seen with [`Running::wait`]. A command that has ended already is left alone.
     pub fn kill(&self, grace: Duration) {
-        self.tell(Request::Kill { id: self.id, grace });
+        self.send(Request::Kill { id: self.id, grace });
     }
 
-    fn tell(&self, request: Request) {
+    fn send(&self, request: Request) {
         // A channel that is gone has ended the command already.
         let _ = self.requests.send(request);
     }
@@ -100,13 +100,13 @@ impl Input {
                 return;
             };
             permit.forget();
-            self.killer.tell(Request::Input { id: self.killer.id, bytes: chunk.to_vec() });
+            self.killer.send(Request::Input { id: self.killer.id, bytes: chunk.to_vec() });
         }
     }
 }
 
 impl Drop for Input {
     fn drop(&mut self) {
-        self.killer.tell(Request::Input { id: self.killer.id, bytes: Vec::new() });
+        self.killer.send(Request::Input { id: self.killer.id, bytes: Vec::new() });
     }
 }

@@ -60,13 +60,13 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
     let opened = setting.runtime.block_on(opened);
     match opened {
         Ok(opened) => {
-            let footing = opened.sandbox.footing();
-            let mut kind = format!("{:?}", footing.kind).to_lowercase();
+            let isolation = opened.sandbox.isolation();
+            let mut kind = isolation.kind.to_string();
             if let Some(why) = &opened.why {
                 kind = format!("{kind} ({why})");
             }
-            say(true, "sandbox", &format!("{kind}: {}", footing.facts.join("; ")));
-            for warning in &footing.warnings {
+            say(true, "sandbox", &format!("{kind}: {}", isolation.facts.join("; ")));
+            for warning in &isolation.warnings {
                 out(&format!("         {}", strip_controls(warning)));
             }
             setting.runtime.block_on(opened.sandbox.stop());

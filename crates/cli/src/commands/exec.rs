@@ -37,7 +37,7 @@ pub(super) fn exec(setting: &Setting, args: &Exec) -> Result<u8, Failure> {
         let id = CallId::new(now).to_string();
         let command = Command {
             timeout: Some(config.agent.bash_max_timeout_seconds),
-            ..Command::script(&id, &args.test, opened.footing().workspace)
+            ..Command::script(&id, &args.test, opened.isolation().workspace)
         };
         let started = opened.start(command).await.map_err(|error| anyhow!(error));
         let ran = match started.context("the command did not start") {

@@ -7,7 +7,7 @@ use windlass_coordinator::views::Filter;
 use windlass_core::injection::Control;
 use windlass_core::policy::Decision;
 use windlass_core::policy::Risk;
-use windlass_sandbox::{Footing, Kind};
+use windlass_sandbox::{IsolationReport, Kind};
 use windlass_shell::{Context, analyze};
 use windlass_term::TerminalStyle;
 
@@ -24,14 +24,14 @@ const MAX_LINE_BYTES: u64 = 1024 * 1024;
 pub(super) fn explain(surroundings: &Surroundings, args: &Explain) -> Result<u8, Failure> {
     let directory = std::env::current_dir().unwrap_or_default();
     let config = surroundings.config(&directory)?;
-    let footing = Footing {
+    let isolation = IsolationReport {
         kind: Kind::Local,
         workspace: "/workspace".into(),
         memory_bytes: None,
         facts: Vec::new(),
         warnings: Vec::new(),
     };
-    let context = gate::context(surroundings, &config, &footing);
+    let context = gate::context(surroundings, &config, &isolation);
     if args.stdin {
         return explain_lines(&context);
     }

@@ -71,7 +71,7 @@ async fn check(surroundings: &Surroundings, engine: &Engine, image: &str) -> Res
         Ok(opened) => {
             let said = found_tools(&*opened).await;
             opened.stop().await;
-            for warning in opened.footing().warnings {
+            for warning in opened.isolation().warnings {
                 note(&strip_controls(&warning));
             }
             said.map_err(refused)
@@ -94,7 +94,7 @@ async fn found_tools(sandbox: &dyn Sandbox) -> Result<String, Error> {
         "for tool in {}; do command -v $tool >/dev/null 2>&1 && echo $tool; done; echo works",
         TOOLS.join(" ")
     );
-    let command = Command::script("check", text, sandbox.footing().workspace);
+    let command = Command::script("check", text, sandbox.isolation().workspace);
     let mut running = sandbox.start(command).await?;
     let mut said = Vec::new();
     while let Some(chunk) = running.next().await {

@@ -2,7 +2,7 @@
 
 use windlass_core::policy::allow::DenyRule;
 use windlass_core::policy::pattern::Pattern;
-use windlass_sandbox::{Footing, Kind};
+use windlass_sandbox::{IsolationReport, Kind};
 use windlass_shell::{Context, CustomRule};
 
 use super::Surroundings;
@@ -12,9 +12,13 @@ use crate::config::Config;
 const SCRATCH: [&str; 4] = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
 
 /// The facts that commands of a sandbox are read against.
-pub fn context(surroundings: &Surroundings, config: &Config, footing: &Footing) -> Context {
+pub fn context(
+    surroundings: &Surroundings,
+    config: &Config,
+    isolation: &IsolationReport,
+) -> Context {
     let home = surroundings.env.get("HOME").cloned().unwrap_or_default();
-    let scratch = match footing.kind {
+    let scratch = match isolation.kind {
         Kind::Docker | Kind::Local => SCRATCH.map(str::to_owned).into(),
         Kind::Host => Vec::new(),
     };
@@ -22,7 +26,7 @@ pub fn context(surroundings: &Surroundings, config: &Config, footing: &Footing) 
         scratch,
         production: config.policy.production.iter().filter_map(|text| Pattern::new(text)).collect(),
         custom_rules: config.policy.classes.iter().filter_map(custom_rule).collect(),
-        ..Context::new(footing.workspace.display().to_string(), home)
+        ..Context::new(isolation.workspace.display().to_string(), home)
     }
 }
 

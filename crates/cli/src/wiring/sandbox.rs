@@ -2,17 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::id::TaskId;
 use windlass_sandbox::docker::{self, ENGINE_PATIENCE, Engine};
-use windlass_sandbox::local::{self, Limits, Namespaces};
+use windlass_sandbox::local::{self, Namespaces};
 use windlass_sandbox::network::{AddressRules, Connection, Egress, HostRules};
-use windlass_sandbox::{
-    BoxFuture, Command, Docker, Error, Fatal, Footing, Host, Kind, Local, Network, News, Running,
-    Sandbox,
-};
+use windlass_sandbox::{Docker, Error, Host, Limits, Local, Network, Sandbox, Unavailable};
 
 use super::Surroundings;
 use crate::config::Config;
@@ -69,47 +65,10 @@ pub async fn open_for_task(
     let chosen = surroundings.sandbox.or(config.sandbox.mode);
     match open_with(surroundings, config, workspace, root, skills).await {
         Err(details) if chosen == Some(SandboxMode::Docker) => {
-            let told = AtomicBool::new(false);
-            let sandbox = Unavailable { workspace: workspace.to_owned(), details, told };
+            let sandbox = Unavailable::new(workspace.to_owned(), details.message);
             Ok(Opened { sandbox: Arc::new(sandbox), why: None })
         }
         outcome => outcome,
-    }
-}
-
-/// A container that cannot be had.
-struct Unavailable {
-    workspace: PathBuf,
-    details: ErrorDetails,
-    told: AtomicBool,
-}
-
-impl Sandbox for Unavailable {
-    fn start(&self, _: Command) -> BoxFuture<'_, Result<Running, Error>> {
-        let stage = self.details.message.clone();
-        let source = std::io::ErrorKind::NotConnected.into();
-        Box::pin(async { Err(Error::Setup { stage, source }) })
-    }
-
-    fn footing(&self) -> Footing {
-        Footing {
-            kind: Kind::Docker,
-            workspace: self.workspace.clone(),
-            memory_bytes: None,
-            facts: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
-
-    fn stop(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
-    }
-
-    fn take_news(&self) -> Vec<News> {
-        if self.told.swap(true, Ordering::Relaxed) {
-            return Vec::new();
-        }
-        vec![News::Failed { cause: Fatal::Engine, why: self.details.message.clone() }]
     }
 }
 
@@ -169,7 +128,7 @@ impl Place<'_> {
             trace: Some(self.trace()),
             network: network(self.config, self.root),
             limits: self.limits(),
-            namespaces: Namespaces::WhereGranted,
+            namespaces: Namespaces::IfAvailable,
         });
         Ok(Arc::new(local.await?))
     }

@@ -75,7 +75,7 @@ impl Workbench {
             let host = mcp::host(&self.surroundings, &config, directory, &sandbox, notices.clone());
             mcp::equip(&mut registry, found, &host.map_err(|error| unequipped(&error))?).await;
         }
-        let gate = gate::context(&self.surroundings, &config, &sandbox.footing());
+        let gate = gate::context(&self.surroundings, &config, &sandbox.isolation());
         let (store, clock) = (self.store.clone(), Arc::new(Timestamp::now));
         let world = ToolContext {
             workspace: Arc::new(workspace),
@@ -201,8 +201,8 @@ fn settings(
     task: &TaskState,
     opened: &sandbox::Opened,
 ) -> Settings {
-    let footing = opened.sandbox.footing();
-    let kind = format!("{:?}", footing.kind).to_lowercase();
+    let isolation = opened.sandbox.isolation();
+    let kind = isolation.kind.to_string();
     let origin = match task.created.driver {
         Driver::Foreground => Origin::Person,
         Driver::Service => Origin::Command,
@@ -236,8 +236,8 @@ fn settings(
             Some(why) => format!("{kind} ({why})"),
             None => kind,
         },
-        footing: footing.warnings.join(" "),
-        workspace: footing.workspace.display().to_string(),
+        footing: isolation.warnings.join(" "),
+        workspace: isolation.workspace.display().to_string(),
         instructions: crate::instructions::load(Path::new(&task.created.workspace)),
         sub_agent_timeout: config.subagents.default_timeout_seconds,
         sub_agents: tree::Limits {

@@ -23,8 +23,8 @@ pub struct Build {
 }
 
 impl Engine {
-    /// Builds an image; `heard` gets what the engine says meanwhile, line by line.
-    pub async fn build(&self, build: Build, mut heard: impl FnMut(&str)) -> Result<(), Error> {
+    /// Builds an image; `on_line` gets what the engine prints meanwhile.
+    pub async fn build(&self, build: Build, mut on_line: impl FnMut(&str)) -> Result<(), Error> {
         let options = BuildImageOptions {
             t: Some(build.image),
             dockerfile: "Dockerfile".to_owned(),
@@ -34,8 +34,8 @@ impl Engine {
             ..Default::default()
         };
         let body = bollard::body_full(archive("Dockerfile", build.dockerfile.as_bytes()).into());
-        let mut said = std::pin::pin!(self.api.build_image(options, None, Some(body)));
-        while let Some(item) = said.next().await {
+        let mut output = std::pin::pin!(self.api.build_image(options, None, Some(body)));
+        while let Some(item) = output.next().await {
             let item = item.map_err(|error| self.refused("build the image", error))?;
             if let Some(error) = item.error_detail {
                 let source = std::io::Error::other(error.message.unwrap_or_default());
@@ -43,7 +43,7 @@ impl Engine {
             }
             let texts = item.stream.into_iter().chain(item.status);
             for line in texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()) {
-                heard(&line);
+                on_line(&line);
             }
         }
         Ok(())

@@ -1,19 +1,18 @@
-//! A container's life: brought up, linked to, found again, made anew, cleaned up.
+//! A container's life: created, connected to, found again, replaced, removed.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
 use super::engine::{Condition, Engine};
-use super::plain::Plain;
+use super::exec_fallback::ExecFallback;
 use super::spec::{self, HELPER, HOME, Main, Wanted};
 use super::{Docker, Link, State};
 use crate::Error;
-use crate::channel::{Channel, Refused};
-use crate::local::{WORKSPACE, network_mode};
-use crate::network::Network;
-use crate::process;
-use crate::seam::News;
+use crate::api::SandboxEvent;
+use crate::channel::Channel;
+use crate::helper;
+use crate::workspace::WORKSPACE;
 use windlass_helper::protocol::{Isolation, Setup};
 
 /// How often a container is tried to be brought up: once, and twice again (ES-380).
@@ -25,8 +24,8 @@ const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(250);
 /// Between two looks for an engine that is away, at most.
 const ENGINE_LOOK: Duration = Duration::from_secs(2);
 
-/// How long an engine may be away when all that is left to do is to clean up.
-const FAREWELL: Duration = Duration::from_secs(10);
+/// How long to wait for an engine that is away when only the clean-up is left.
+const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Docker {
     /// The way to start commands: the one there is, else a new one into the same container, else into a
@@ -70,7 +69,7 @@ impl Docker {
                     Ok(link) => {
                         let why =
                             "the link to the container broke; everything that ran in it ended";
-                        self.tell(News::Lost { why: why.to_owned() });
+                        self.record(SandboxEvent::Lost { why: why.to_owned() });
                         return Ok(Some(link));
                     }
                     Err(error) if is_away(&error) => {
@@ -81,7 +80,7 @@ impl Docker {
                 Condition::OutOfMemory => {
                     let limit_bytes = self.config.limits.memory_bytes;
                     let error = Error::ContainerOutOfMemory { limit_bytes };
-                    self.tell(News::Lost { why: error.to_string() });
+                    self.record(SandboxEvent::Lost { why: error.to_string() });
                     let _ = self.engine.remove(id).await;
                     return Err(error);
                 }
@@ -91,7 +90,7 @@ impl Docker {
         };
         let _ = self.engine.remove(id).await;
         let why = format!("the container is gone ({why}); everything that ran in it ended");
-        self.tell(News::Lost { why });
+        self.record(SandboxEvent::Lost { why });
         Ok(None)
     }
 
@@ -104,7 +103,7 @@ impl Docker {
             match self.bring_up().await {
                 Ok((id, link)) => {
                     let what = format!("container {} of `{}`", short(&id), self.config.image);
-                    self.tell(News::Started { what, container: Some(id.clone()) });
+                    self.record(SandboxEvent::Started { what, container: Some(id.clone()) });
                     return Ok((id, link));
                 }
                 Err(error @ Error::DiskFull { .. }) => return Err(error),
@@ -125,7 +124,7 @@ impl Docker {
     }
 
     async fn bring_up(&self) -> Result<(String, Link), Error> {
-        let main = match self.is_plain() {
+        let main = match self.uses_fallback() {
             true => Main::Shell,
             false => Main::Helper,
         };
@@ -141,7 +140,7 @@ impl Docker {
         // Some engines make an empty directory of what is missing.
         std::fs::metadata(&self.config.workspace)
             .map_err(|source| Error::Path { path: self.config.workspace.clone(), source })?;
-        let name = process::uniquely(&format!("windlass-{}", self.config.task));
+        let name = helper::unique_name(&format!("windlass-{}", self.config.task));
         let id = self.engine.create(&name, body).await?;
         let up = async {
             self.engine.start(&id).await?;
@@ -156,7 +155,7 @@ impl Docker {
                 let _ = self.engine.remove(&id).await;
                 if main == Main::Helper && (ended || cannot_run(&error)) {
                     // Another architecture, or a file system whose programs may not be run.
-                    self.plainly.store(true, std::sync::atomic::Ordering::Relaxed);
+                    self.helper_fails.store(true, std::sync::atomic::Ordering::Relaxed);
                     return Box::pin(self.bring_up()).await;
                 }
                 Err(error)
@@ -166,19 +165,12 @@ impl Docker {
 
     /// Has a helper in a running container, which first ends what an earlier one left.
     async fn link(&self, id: &str) -> Result<Link, Error> {
-        if self.is_plain() {
-            return Ok(Link::Plain(Plain::new(self.engine.clone(), id.to_owned())));
+        if self.uses_fallback() {
+            return Ok(Link::Exec(ExecFallback::new(self.engine.clone(), id.to_owned())));
         }
         let (from, to, _) = self.engine.attach(id, vec![HELPER.to_owned()]).await?;
-        let egress = match &self.config.network {
-            Network::Restricted(egress) => Some(egress.clone()),
-            Network::None | Network::Open => None,
-        };
-        match Channel::open(from, to, self.setup(), egress).await {
-            Ok(channel) => Ok(Link::Helper(channel)),
-            Err(Refused::Failed { stage, source }) => Err(Error::Setup { stage, source }),
-            Err(Refused::Broken(error)) => Err(error),
-        }
+        let egress = self.config.network.egress();
+        Ok(Link::Helper(Channel::open(from, to, self.setup(), egress).await?))
     }
 
     fn setup(&self) -> Setup {
@@ -186,7 +178,7 @@ impl Docker {
         let (uid, gid) = spec::inside(&self.engine.about, self.owner);
         Setup {
             isolation: Isolation::Container,
-            network: network_mode(&self.config.network),
+            network: self.config.network.mode(),
             uid,
             gid,
             workspace: WORKSPACE.to_owned(),
@@ -202,21 +194,21 @@ impl Docker {
         }
     }
 
-    fn is_plain(&self) -> bool {
-        self.plainly.load(std::sync::atomic::Ordering::Relaxed)
+    fn uses_fallback(&self) -> bool {
+        self.helper_fails.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Ends everything and removes the container (ES-281). One that cannot be removed now is found by its
-    /// labels at the next start, and has ended by itself until then.
+    /// labels at the next start, and has ended on its own by then.
     pub(super) async fn clean_up(&self) {
         let mut state = self.state.lock().await;
         match state.link.take() {
             Some(Link::Helper(channel)) => channel.close().await,
-            Some(Link::Plain(plain)) => plain.close().await,
+            Some(Link::Exec(fallback)) => fallback.close().await,
             None => {}
         }
         if let Some(id) = state.container.take() {
-            let mut patience = Patience::new(FAREWELL);
+            let mut patience = Patience::new(CLEAN_UP_TIMEOUT);
             while let Err(error) = self.engine.remove(&id).await {
                 if patience.wait_for(&self.engine, error).await.is_err() {
                     break;
@@ -264,7 +256,7 @@ impl Link {
     fn is_open(&self) -> bool {
         match self {
             Self::Helper(channel) => channel.is_open(),
-            Self::Plain(_) => true,
+            Self::Exec(_) => true,
         }
     }
 }

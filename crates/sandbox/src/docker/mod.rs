@@ -1,21 +1,21 @@
 //! The docker sandbox: a container per task, with the same helper in it as everywhere else.
 //!
-//! The container's main process only holds it open. A second one, the helper, is started in it with its
+//! The container's main process only keeps it open. A second one, the helper, is started in it with its
 //! streams attached, and starts commands at the cost of a process.
 //!
 //! Invariants:
 //! - A container belongs to one task of one data directory, by its labels. Before the first command of a
 //!   task, whatever an earlier process left of it is removed.
-//! - When the link breaks, by whatever cause, everything in the container ends: its helper hears the end of
-//!   its input, and the next helper ends what an earlier one left.
-//! - A container that is gone is made anew on the same workspace, and that is told.
+//! - When the connection breaks, whatever the cause, everything in the container ends: its helper sees the end
+//!   of its input, and the next helper kills what an earlier one left.
+//! - A container that is gone is made again on the same workspace, and an event says so.
 
 mod address;
 mod engine;
+mod exec_fallback;
 mod image;
 mod lifecycle;
 mod orphans;
-mod plain;
 mod spec;
 
 use std::fs;
@@ -25,18 +25,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::api::{BoxFuture, Command, FatalCause, IsolationReport, Kind, Sandbox, SandboxEvent};
 use crate::channel::Channel;
-use crate::local::{Limits, WORKSPACE, environment, prepare_workspace};
+use crate::limits::Limits;
 use crate::network::Network;
-use crate::process;
-use crate::seam::{BoxFuture, Command, Fatal, Footing, Kind, News, Sandbox};
-use crate::{Error, Running};
+use crate::workspace::{self, WORKSPACE, canonical};
+use crate::{Error, Running, environment, helper};
 
 pub use engine::{Engine, Image};
+use exec_fallback::ExecFallback;
 pub use image::{Build, DOCKERFILE};
 use orphans::Claim;
 pub use orphans::remove_orphans;
-use plain::Plain;
 use spec::HOME;
 
 /// How often a command whose start was never acknowledged is started again on a new link.
@@ -45,8 +45,8 @@ const STARTS: usize = 3;
 /// For an engine that restarts (seconds) or is upgraded (a minute).
 pub const ENGINE_PATIENCE: Duration = Duration::from_secs(90);
 
-/// News that nobody fetches are not collected for ever.
-const MAX_NEWS: usize = 64;
+/// Events that nobody fetches are not collected for ever.
+const MAX_EVENTS: usize = 64;
 
 /// What a task's container is made from; every value comes from configuration.
 #[derive(Clone, Debug)]
@@ -89,10 +89,10 @@ pub struct Docker {
     owner: (u32, u32),
     identity: String,
     environment: Vec<(String, String)>,
-    footing: Footing,
-    /// Whether the helper turned out not to run here.
-    plainly: AtomicBool,
-    news: Mutex<Vec<News>>,
+    isolation: IsolationReport,
+    /// Whether the helper turned out not to run in this image.
+    helper_fails: AtomicBool,
+    events: Mutex<Vec<SandboxEvent>>,
     state: tokio::sync::Mutex<State>,
     _claim: Arc<Claim>,
 }
@@ -107,7 +107,7 @@ struct State {
 #[derive(Debug)]
 enum Link {
     Helper(Channel),
-    Plain(Plain),
+    Exec(ExecFallback),
 }
 
 impl Docker {
@@ -122,14 +122,14 @@ impl Docker {
         {
             *path = canonical(path)?;
         }
-        let program = process::install(&config.data)?;
+        let program = helper::install(&config.data)?;
         let identity = identity(&config.data)?;
         let image = engine.image(&config.image).await?;
         let image = image.ok_or_else(|| Error::ImageMissing { image: config.image.clone() })?;
         let claim = Claim::take(&config.data, &config.task)?;
-        orphans::make_way(&engine, &config.data, &identity, &config.task).await?;
-        let owner = owner(&config.workspace)?;
-        prepare_workspace(&config.workspace, config.trace.is_some(), owner)?;
+        orphans::remove_stale(&engine, &config.data, &identity, &config.task).await?;
+        let owner = workspace::owner(&config.workspace)?;
+        workspace::prepare(&config.workspace, config.trace.is_some(), owner)?;
         refuse_links(&config)?;
         Ok(Self {
             environment: environment::for_container(
@@ -137,7 +137,7 @@ impl Docker {
                 &config.environment_names,
                 &image.env,
             ),
-            footing: footing(&engine, &config, owner),
+            isolation: isolation_report(&engine, &config, owner),
             image,
             program,
             owner,
@@ -145,8 +145,8 @@ impl Docker {
             engine,
             config,
             _claim: claim,
-            plainly: AtomicBool::new(false),
-            news: Mutex::default(),
+            helper_fails: AtomicBool::new(false),
+            events: Mutex::default(),
             state: tokio::sync::Mutex::default(),
         })
     }
@@ -156,41 +156,41 @@ impl Docker {
         self.state.lock().await.container.clone()
     }
 
-    async fn begin(&self, command: Command) -> Result<Running, Error> {
+    async fn start_command(&self, command: Command) -> Result<Running, Error> {
         for _ in 1..STARTS {
-            match self.begin_once(command.clone()).await {
+            match self.try_start(command.clone()).await {
                 // The helper never said that it started: it is started again, on another link.
                 Err(Error::Lost) => {}
-                outcome => return self.telling_what_is_fatal(outcome),
+                outcome => return self.record_fatal_error(outcome),
             }
         }
-        let last = self.begin_once(command).await;
-        self.telling_what_is_fatal(last)
+        let last = self.try_start(command).await;
+        self.record_fatal_error(last)
     }
 
-    /// Errors that another command would meet as well are told as news, too.
-    fn telling_what_is_fatal(&self, outcome: Result<Running, Error>) -> Result<Running, Error> {
+    /// An error that another command would meet as well becomes an event, too.
+    fn record_fatal_error(&self, outcome: Result<Running, Error>) -> Result<Running, Error> {
         if let Err(error) = &outcome
             && let Some(cause) = fatal(error)
         {
-            self.tell(News::Failed { cause, why: error.chain() });
+            self.record(SandboxEvent::Failed { cause, why: error.chain() });
         }
         outcome
     }
 
-    async fn begin_once(&self, command: Command) -> Result<Running, Error> {
+    async fn try_start(&self, command: Command) -> Result<Running, Error> {
         let (starter, env) = {
             let mut state = self.state.lock().await;
             match self.linked(&mut state).await? {
                 Link::Helper(channel) => {
                     let mut own = self.own_environment(&channel.ready.shell);
                     own.extend(environment::proxies(channel.ready.proxy_port));
-                    (channel.starter(), environment::joined(&self.environment, &own, &command.env))
+                    (channel.starter(), environment::join(&self.environment, &own, &command.env))
                 }
-                Link::Plain(plain) => {
+                Link::Exec(fallback) => {
                     let own = self.own_environment("/bin/sh");
-                    let env = environment::joined(&self.environment, &own, &command.env);
-                    return Ok(plain.start(command, env));
+                    let env = environment::join(&self.environment, &own, &command.env);
+                    return Ok(fallback.start(command, env));
                 }
             }
         };
@@ -203,49 +203,49 @@ impl Docker {
             .into()
     }
 
-    fn tell(&self, news: News) {
-        let mut all = self.news.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if all.len() < MAX_NEWS {
-            all.push(news);
+    fn record(&self, event: SandboxEvent) {
+        let mut all = self.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if all.len() < MAX_EVENTS {
+            all.push(event);
         }
     }
 }
 
 impl Sandbox for Docker {
     fn start(&self, command: Command) -> BoxFuture<'_, Result<Running, Error>> {
-        Box::pin(self.begin(command))
+        Box::pin(self.start_command(command))
     }
 
-    fn footing(&self) -> Footing {
-        let mut footing = self.footing.clone();
-        if self.plainly.load(Ordering::Relaxed) {
-            footing.warnings.push(plain::WARNING.to_owned());
+    fn isolation(&self) -> IsolationReport {
+        let mut report = self.isolation.clone();
+        if self.helper_fails.load(Ordering::Relaxed) {
+            report.warnings.push(exec_fallback::WARNING.to_owned());
         }
-        footing
+        report
     }
 
     fn stop(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.clean_up())
     }
 
-    fn take_news(&self) -> Vec<News> {
-        std::mem::take(&mut *self.news.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    fn drain_events(&self) -> Vec<SandboxEvent> {
+        std::mem::take(&mut *self.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
 
 /// Whether a task has to end for it. Only what a container can come to.
-fn fatal(error: &Error) -> Option<Fatal> {
+fn fatal(error: &Error) -> Option<FatalCause> {
     match error {
-        Error::ContainerOutOfMemory { .. } => Some(Fatal::Memory),
+        Error::ContainerOutOfMemory { .. } => Some(FatalCause::Memory),
         Error::Unreachable { .. }
         | Error::NoContainer { .. }
         | Error::ImageMissing { .. }
-        | Error::DiskFull { .. } => Some(Fatal::Engine),
+        | Error::DiskFull { .. } => Some(FatalCause::Engine),
         _ => None,
     }
 }
 
-fn footing(engine: &Engine, config: &Config, owner: (u32, u32)) -> Footing {
+fn isolation_report(engine: &Engine, config: &Config, owner: (u32, u32)) -> IsolationReport {
     let about = &engine.about;
     let mut facts = vec![
         format!(
@@ -285,11 +285,13 @@ fn footing(engine: &Engine, config: &Config, owner: (u32, u32)) -> Footing {
         );
     }
     let memory_bytes = about.memory.then_some(limits.memory_bytes);
-    Footing { kind: Kind::Docker, workspace: WORKSPACE.into(), memory_bytes, facts, warnings }
-}
-
-fn canonical(path: &Path) -> Result<PathBuf, Error> {
-    fs::canonicalize(path).map_err(|source| Error::Path { path: path.to_owned(), source })
+    IsolationReport {
+        kind: Kind::Docker,
+        workspace: WORKSPACE.into(),
+        memory_bytes,
+        facts,
+        warnings,
+    }
 }
 
 /// A data directory as labels name it: two that have the same path at different times or in different
@@ -298,17 +300,6 @@ fn identity(data: &Path) -> Result<String, Error> {
     let found =
         fs::metadata(data).map_err(|source| Error::Path { path: data.to_owned(), source })?;
     Ok(format!("{}:{}:{}", engine::text(data)?, found.dev(), found.ino()))
-}
-
-/// Whom commands run as: the workspace's owner when we may choose, else ourselves.
-fn owner(workspace: &Path) -> Result<(u32, u32), Error> {
-    let own = rustix::process::geteuid();
-    if !own.is_root() {
-        return Ok((own.as_raw(), rustix::process::getegid().as_raw()));
-    }
-    let path = || workspace.to_owned();
-    let found = fs::metadata(workspace).map_err(|source| Error::Path { path: path(), source })?;
-    Ok((found.uid(), found.gid()))
 }
 
 /// The engine would follow a link that stands where something is to be shown or hidden.

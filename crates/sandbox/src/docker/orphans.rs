@@ -1,7 +1,7 @@
-//! Whose a container is, and what becomes of those that outlived their process.
+//! Which process owns a container, and what happens to containers that outlived their process.
 //!
 //! Invariants:
-//! - Who has a container for a task holds the kernel's lock on a file for it, which dies with the process.
+//! - A process that has a container for a task holds the kernel's lock on a file for it, which dies with it.
 //! - Only containers of this very data directory are touched, and of those only the ones that nobody claims.
 
 use std::collections::HashMap;
@@ -13,9 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use rustix::fs::{FlockOperation, flock};
 
 use super::engine::Engine;
+use super::identity;
 use super::spec::{LABEL_DATA, LABEL_TASK};
-use super::{canonical, identity};
 use crate::Error;
+use crate::workspace::canonical;
 
 /// The right to a task's container, for as long as it lives.
 #[derive(Debug)]
@@ -65,7 +66,7 @@ fn path(data: &Path, task: &str) -> PathBuf {
 }
 
 fn is_claimed(data: &Path, task: &str) -> bool {
-    // One that cannot be looked at is somebody's for all we know.
+    // A lock that cannot be tested may be somebody's.
     match File::options().write(true).open(path(data, task)) {
         Ok(file) => flock(&file, FlockOperation::NonBlockingLockExclusive).is_err(),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
@@ -86,9 +87,9 @@ pub async fn remove_orphans(engine: &Engine, data: &Path) -> Result<usize, Error
     Ok(removed)
 }
 
-/// Ends what an earlier process left of a task; its commands die before anyone goes on (`docs/design.md` §15.7).
+/// Removes what an earlier process left of a task, so that its commands die before the task resumes (`docs/design.md` §15.7).
 /// What is left of other tasks is removed on the way.
-pub(super) async fn make_way(
+pub(super) async fn remove_stale(
     engine: &Engine,
     data: &Path,
     identity: &str,
@@ -98,7 +99,7 @@ pub(super) async fn make_way(
         if task == own {
             engine.remove(&id).await?;
         } else if !is_claimed(data, &task) {
-            // It has ended already, or will by itself: no reason not to begin.
+            // It has ended already, or soon will: no reason not to start.
             let _ = engine.remove(&id).await;
         }
     }

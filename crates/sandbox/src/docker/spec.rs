@@ -15,8 +15,8 @@ use bollard::models::{
 use super::Config;
 use super::engine::{About, Image, text};
 use crate::Error;
-use crate::local::WORKSPACE;
 use crate::network::Network;
+use crate::workspace::WORKSPACE;
 
 /// Where the helper is seen.
 pub(super) const HELPER: &str = "/.windlass/helper";

@@ -1,35 +1,30 @@
 //! The local sandbox: kernel namespaces with a root of their own, or Landlock alone where those are refused.
 //!
 //! Invariants:
-//! - What is arranged is learnt by arranging it, never assumed from a version or a setting; once under
-//!   the same circumstances.
-//! - The weaker footing is only taken when the kernel refuses the stronger, and is said.
+//! - What the kernel allows is found by trying it, never assumed from a version or a setting. The result is
+//!   remembered for as long as the circumstances are the same.
+//! - The weaker isolation is only used when the kernel refuses the stronger, and the report says so.
 
-pub mod environment;
-mod granted;
-mod shown;
+mod capability_cache;
+mod read_only_mounts;
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown, lchown};
+use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 
+use crate::api::{BoxFuture, Command, IsolationReport, Kind, Sandbox};
 use crate::channel::Refused;
+use crate::helper::{self, Helper, LazyHelper};
+use crate::limits::Limits;
 use crate::network::Network;
-use crate::process::{self, Helper, Lazy};
-use crate::seam::{BoxFuture, Command, Footing, Kind, Sandbox};
-use crate::{Error, Running};
-use windlass_helper::protocol::{Bind, Isolation, NetworkMode, Ready, Setup};
+use crate::workspace::{self, WORKSPACE, canonical};
+use crate::{Error, Running, environment};
+use windlass_helper::protocol::{Bind, Isolation, Ready, Setup};
 
-pub use shown::TOOLCHAINS;
+pub use read_only_mounts::TOOLCHAINS;
 
-use granted::Granted;
-
-/// Where the agent finds its workspace.
-pub(crate) const WORKSPACE: &str = "/workspace";
-
-/// Directories every workspace has from the first effect on (ES-038, ES-039).
-const WORKSPACE_DIRECTORIES: [&str; 2] = [".scratch", "output"];
+use capability_cache::CapabilityCache;
 
 /// What a local sandbox is made from; every value comes from configuration.
 #[derive(Clone, Debug)]
@@ -61,39 +56,13 @@ pub struct Config {
     pub namespaces: Namespaces,
 }
 
-/// What commands may use, all together where the kernel lets us count together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Memory of the whole task with a control group, of each process without.
-    pub memory_bytes: u64,
-    /// Processes at once.
-    pub processes: u64,
-    /// Open files of each process.
-    pub open_files: u64,
-    /// The largest single file.
-    pub file_bytes: u64,
-    /// All temporary directories together; they live in memory.
-    pub scratch_bytes: u64,
-}
-
-impl Limits {
-    /// Enough for the builds and tests of large projects, too little to take a machine down.
-    pub const DEFAULT: Self = Self {
-        memory_bytes: 4 << 30,
-        processes: 2048,
-        open_files: 65_536,
-        file_bytes: 16 << 30,
-        scratch_bytes: 1 << 30,
-    };
-}
-
 /// Whether namespaces are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespaces {
-    /// Taken where the kernel grants them.
-    WhereGranted,
-    /// Not asked for: Landlock alone.
-    Avoided,
+    /// Used where the kernel allows them.
+    IfAvailable,
+    /// Not asked for; Landlock alone guards files.
+    Off,
 }
 
 /// The local sandbox of one task.
@@ -102,30 +71,27 @@ pub struct Local {
     config: Config,
     program: PathBuf,
     isolation: Isolation,
-    footing: Footing,
+    report: IsolationReport,
     environment: Vec<(String, String)>,
     /// Home and temporary directory without namespaces; removed with the sandbox.
     scratch: Option<PathBuf>,
-    granted: Granted,
-    helper: Lazy,
+    capabilities: CapabilityCache,
+    helper: LazyHelper,
 }
 
 impl Local {
-    /// Finds out what this machine grants and prepares the sandbox. Nothing runs in it yet.
+    /// Finds out what this machine allows and prepares the sandbox. Nothing runs in it yet.
     pub async fn open(mut config: Config) -> Result<Self, Error> {
-        let canonical = |path: &Path| {
-            fs::canonicalize(path).map_err(|source| Error::Path { path: path.to_owned(), source })
-        };
         config.workspace = canonical(&config.workspace)?;
         fs::create_dir_all(&config.data)
             .map_err(|source| Error::Path { path: config.data.clone(), source })?;
         config.data = canonical(&config.data)?;
         config.home = fs::canonicalize(&config.home).unwrap_or(config.home);
-        let program = process::install(&config.data)?;
+        let program = helper::install(&config.data)?;
         let environment = environment::allowed(&config.environment, &config.environment_names);
-        let granted = Granted::here(&config.data, network_mode(&config.network));
+        let capabilities = CapabilityCache::open(&config.data, config.network.mode());
         let mut local = Self {
-            footing: Footing {
+            report: IsolationReport {
                 kind: Kind::Local,
                 workspace: WORKSPACE.into(),
                 memory_bytes: None,
@@ -137,34 +103,34 @@ impl Local {
             isolation: Isolation::Namespaces,
             environment,
             scratch: None,
-            granted,
-            helper: Lazy::default(),
+            capabilities,
+            helper: LazyHelper::default(),
         };
-        local.find_footing().await?;
+        local.find_isolation().await?;
         Ok(local)
     }
 
-    /// Makes the sandbox once, as it will be made for the first command, and tears it down again; unless
-    /// it is known what comes of that.
-    async fn find_footing(&mut self) -> Result<(), Error> {
-        let mut namespaces = "they are not to be used".to_owned();
-        if self.config.namespaces == Namespaces::WhereGranted {
-            if let Some(ready) = self.granted.recall() {
-                // What is wrong with this very workspace is still said now.
+    /// Makes the sandbox once, as for the first command, and removes it again; unless the result is known from
+    /// an earlier time.
+    async fn find_isolation(&mut self) -> Result<(), Error> {
+        let mut namespaces = "they are switched off".to_owned();
+        if self.config.namespaces == Namespaces::IfAvailable {
+            if let Some(ready) = self.capabilities.recall() {
+                // A problem with this very workspace is still reported now.
                 self.setup()?;
                 self.describe(&ready, None);
                 return Ok(());
             }
             match self.attempt().await {
                 Ok(ready) => {
-                    self.granted.remember(&ready);
+                    self.capabilities.remember(&ready);
                     self.describe(&ready, None);
                     return Ok(());
                 }
                 Err(Refused::Failed { stage, source }) if is_refusal(&source) => {
                     namespaces = format!("{stage}: {source}");
                 }
-                Err(refused) => return Err(error_of(refused)),
+                Err(refused) => return Err(refused.into()),
             }
         }
         self.isolation = Isolation::Landlock;
@@ -178,7 +144,7 @@ impl Local {
                 let landlock = format!("{stage}: {source}");
                 Err(Error::NoIsolation { namespaces, landlock })
             }
-            Err(refused) => Err(error_of(refused)),
+            Err(refused) => Err(refused.into()),
         }
     }
 
@@ -189,32 +155,28 @@ impl Local {
         Ok(ready)
     }
 
-    /// The footing was said already: a sandbox that cannot be made as it was said is not made weaker.
+    /// The report was shown already, so a sandbox that cannot be made as reported is not made weaker.
     async fn make_for_commands(&self) -> Result<Helper, Error> {
         self.make().await.map_err(|refused| {
-            self.granted.forget();
-            error_of(refused)
+            self.capabilities.forget();
+            refused.into()
         })
     }
 
     async fn make(&self) -> Result<Helper, Refused> {
         let setup = self.setup().map_err(Refused::Broken)?;
-        let egress = match &self.config.network {
-            Network::Restricted(egress) => Some(egress.clone()),
-            Network::None | Network::Open => None,
-        };
-        Helper::start(&self.program, setup, egress).await
+        Helper::start(&self.program, setup, self.config.network.egress()).await
     }
 
     fn setup(&self) -> Result<Setup, Error> {
         let config = &self.config;
-        let owner = self.owner()?;
-        prepare_workspace(&config.workspace, config.trace.is_some(), owner)?;
+        let owner = workspace::owner(&config.workspace)?;
+        workspace::prepare(&config.workspace, config.trace.is_some(), owner)?;
         self.refuse_what_cannot_be_hidden()?;
         let mut binds = Vec::new();
         let mut hidden = vec![config.data.clone()];
         hidden.extend(config.hidden.iter().cloned());
-        for shown in shown::read_only(&config.home, &config.read_only) {
+        for shown in read_only_mounts::find(&config.home, &config.read_only) {
             if self.isolation == Isolation::Landlock {
                 // Landlock allows and cannot take back: what is hidden is left out of what is allowed.
                 let parts = shown.without_hidden();
@@ -244,7 +206,7 @@ impl Local {
         };
         Ok(Setup {
             isolation: self.isolation,
-            network: network_mode(&config.network),
+            network: config.network.mode(),
             uid: owner.0,
             gid: owner.1,
             workspace: text(&config.workspace),
@@ -256,20 +218,8 @@ impl Local {
             open_files: config.limits.open_files,
             file_bytes: config.limits.file_bytes,
             scratch_bytes: config.limits.scratch_bytes,
-            control_group: process::uniquely("task"),
+            control_group: helper::unique_name("task"),
         })
-    }
-
-    /// Whom commands run as: the workspace's owner when we may choose, else ourselves.
-    fn owner(&self) -> Result<(u32, u32), Error> {
-        let own = rustix::process::geteuid();
-        if !own.is_root() {
-            return Ok((own.as_raw(), rustix::process::getegid().as_raw()));
-        }
-        let path = &self.config.workspace;
-        let found =
-            fs::metadata(path).map_err(|source| Error::Path { path: path.clone(), source })?;
-        Ok((found.uid(), found.gid()))
     }
 
     /// Landlock alone cannot hide a part of the workspace.
@@ -287,10 +237,10 @@ impl Local {
 
     /// A home for commands that see the real root, in the one place everyone can reach.
     fn make_scratch(&self) -> Result<PathBuf, Error> {
-        let owner = self.owner()?;
-        let path = Path::new("/tmp").join(process::uniquely("windlass"));
+        let owner = workspace::owner(&self.config.workspace)?;
+        let path = Path::new("/tmp").join(helper::unique_name("windlass"));
         let make = || -> io::Result<()> {
-            // One left over by a process of the same number is not ours to trust.
+            // One that a process of the same number left is not to be trusted.
             let _ = fs::remove_dir_all(&path);
             fs::DirBuilder::new().mode(0o700).create(&path)?;
             chown(&path, Some(owner.0), Some(owner.1))
@@ -310,8 +260,8 @@ impl Local {
     }
 
     fn describe(&mut self, ready: &Ready, namespaces_refused: Option<&str>) {
-        let footing = &mut self.footing;
-        let mut fact = |text: &str| footing.facts.push(text.to_owned());
+        let report = &mut self.report;
+        let mut fact = |text: &str| report.facts.push(text.to_owned());
         match namespaces_refused {
             None => {
                 fact("commands run in their own user, process, mount and ipc namespaces");
@@ -319,16 +269,16 @@ impl Local {
             }
             Some(_) => {
                 fact("files are guarded by Landlock; commands see the real root and its processes");
-                footing.workspace = self.config.workspace.clone();
+                report.workspace = self.config.workspace.clone();
             }
         }
         if ready.landlock > 0 {
-            footing.facts.push(format!("Landlock version {} is enforced", ready.landlock));
+            report.facts.push(format!("Landlock version {} is enforced", ready.landlock));
         }
         if ready.filtered {
-            footing.facts.push("system calls are filtered".to_owned());
+            report.facts.push("system calls are filtered".to_owned());
         }
-        footing.facts.push(match &self.config.network {
+        report.facts.push(match &self.config.network {
             Network::Restricted(_) => "the network is reached through windlass's proxy only".into(),
             Network::None => "there is no network".to_owned(),
             Network::Open => "the network is the host's".to_owned(),
@@ -336,25 +286,25 @@ impl Local {
         let limits = &self.config.limits;
         let mebibytes = limits.memory_bytes >> 20;
         if ready.memory_bounded {
-            footing.memory_bytes = Some(limits.memory_bytes);
-            footing.facts.push(format!("the task's memory is bounded to {mebibytes} MiB"));
+            report.memory_bytes = Some(limits.memory_bytes);
+            report.facts.push(format!("the task's memory is bounded to {mebibytes} MiB"));
         } else {
-            footing.warnings.push(format!(
+            report.warnings.push(format!(
                 "no control group is available: memory is bounded per process only ({mebibytes} MiB)"
             ));
         }
         if ready.processes_bounded {
-            footing.facts.push(format!("at most {} processes run at once", limits.processes));
+            report.facts.push(format!("at most {} processes run at once", limits.processes));
         }
         if let Some(reason) = namespaces_refused {
-            footing.warnings.push(format!(
+            report.warnings.push(format!(
                 "weaker isolation: namespaces are not available ({reason}); Landlock alone guards files"
             ));
             if matches!(self.config.network, Network::Restricted(_)) && ready.landlock < 4 {
-                footing.warnings.push("Landlock is too old for the proxy: no network".to_owned());
+                report.warnings.push("Landlock is too old for the proxy: no network".to_owned());
             }
         } else if ready.landlock == 0 {
-            footing.warnings.push("Landlock is not available; mounts alone guard files".to_owned());
+            report.warnings.push("Landlock is not available; mounts alone guard files".to_owned());
         }
     }
 
@@ -366,7 +316,7 @@ impl Local {
             Some(scratch) => {
                 own.push(("HOME".to_owned(), text(scratch)));
                 own.push(("TMPDIR".to_owned(), text(scratch)));
-                // The real home is not at `$HOME`, so tools are told where their parts are.
+                // The real home is not at `$HOME`, so tools need to know where their parts are.
                 for (name, part) in
                     [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup"), ("PYENV_ROOT", ".pyenv")]
                 {
@@ -388,32 +338,6 @@ impl Local {
     }
 }
 
-/// Makes the directories every workspace has; `.trace` as the place where the trace will be shown.
-pub(crate) fn prepare_workspace(
-    workspace: &Path,
-    traced: bool,
-    (uid, gid): (u32, u32),
-) -> Result<(), Error> {
-    for name in WORKSPACE_DIRECTORIES.into_iter().chain(traced.then_some(".trace")) {
-        let path = workspace.join(name);
-        let made = match fs::create_dir(&path) {
-            Ok(()) => lchown(&path, Some(uid), Some(gid)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(error),
-        };
-        made.map_err(|source| Error::Path { path, source })?;
-    }
-    Ok(())
-}
-
-pub(crate) fn network_mode(network: &Network) -> NetworkMode {
-    match network {
-        Network::Restricted(_) => NetworkMode::Proxy,
-        Network::None => NetworkMode::Nothing,
-        Network::Open => NetworkMode::Everything,
-    }
-}
-
 impl Sandbox for Local {
     fn start(&self, command: Command) -> BoxFuture<'_, Result<Running, Error>> {
         Box::pin(self.helper.start(
@@ -421,13 +345,13 @@ impl Sandbox for Local {
             || self.make_for_commands(),
             |ready, command| {
                 let own = self.own_environment(ready);
-                environment::joined(&self.environment, &own, &command.env)
+                environment::join(&self.environment, &own, &command.env)
             },
         ))
     }
 
-    fn footing(&self) -> Footing {
-        self.footing.clone()
+    fn isolation(&self) -> IsolationReport {
+        self.report.clone()
     }
 
     fn stop(&self) -> BoxFuture<'_, ()> {
@@ -438,13 +362,13 @@ impl Sandbox for Local {
 impl Drop for Local {
     fn drop(&mut self) {
         if let Some(scratch) = &self.scratch {
-            // Nothing of value is in it, and a command that still dies keeps its handles.
+            // Nothing of value is in it.
             let _ = fs::remove_dir_all(scratch);
         }
     }
 }
 
-/// Whether this is the kernel saying no, rather than something being wrong with what was asked.
+/// Whether the kernel refused, rather than something being wrong with what was asked.
 fn is_refusal(error: &io::Error) -> bool {
     const EUSERS: i32 = 87;
     const ENOSPC: i32 = 28;
@@ -453,18 +377,11 @@ fn is_refusal(error: &io::Error) -> bool {
         || matches!(error.raw_os_error(), Some(EUSERS | ENOSPC | EINVAL))
 }
 
-fn error_of(refused: Refused) -> Error {
-    match refused {
-        Refused::Failed { stage, source } => Error::Setup { stage, source },
-        Refused::Broken(error) => error,
-    }
-}
-
 fn bind(source: &Path, target: &Path) -> Bind {
     Bind { source: text(source), target: text(target), layered: false }
 }
 
-/// The helper's words are texts; a path that is none could not be named by an agent either.
+/// The protocol carries texts. A path that is not one could not be named by an agent either.
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

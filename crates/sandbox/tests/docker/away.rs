@@ -11,7 +11,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use windlass_sandbox::docker::{Engine, remove_orphans};
-use windlass_sandbox::{Command, Docker, Error, Exit, News, Sandbox, Stdin};
+use windlass_sandbox::{Command, Docker, Error, Exit, Sandbox, SandboxEvent, Stdin};
 
 use crate::support::{Place, Who, block_on, finish, needed, run, script};
 
@@ -76,7 +76,7 @@ fn a_link_that_breaks_is_made_anew_into_the_same_container() {
         let mut running = docker.start(script(&docker, text)).await.unwrap();
         running.next().await.unwrap();
         let id = docker.container().await.unwrap();
-        docker.take_news();
+        docker.drain_events();
         wire.cut();
         assert_eq!(running.wait().await.exit, Exit::Lost);
         assert_eq!(
@@ -84,8 +84,11 @@ fn a_link_that_breaks_is_made_anew_into_the_same_container() {
             "kept\nnone\n"
         );
         assert_eq!(docker.container().await.unwrap(), id);
-        let news = docker.take_news();
-        assert!(matches!(&news[..], [News::Lost { why }] if why.contains("link")), "{news:?}");
+        let news = docker.drain_events();
+        assert!(
+            matches!(&news[..], [SandboxEvent::Lost { why }] if why.contains("link")),
+            "{news:?}"
+        );
         docker.stop().await;
     });
 }
@@ -155,7 +158,7 @@ fn where_the_helper_cannot_run_the_engine_runs_commands_and_that_is_said() {
         let outcome = run(&docker, "echo out; echo err >&2; pwd; exit 3").await;
         assert_eq!((outcome.out.as_str(), outcome.err.as_str()), ("out\n/workspace\n", "err\n"));
         assert_eq!(outcome.ended.exit, Exit::Code(3));
-        let warnings = docker.footing().warnings;
+        let warnings = docker.isolation().warnings;
         assert!(warnings.iter().any(|text| text.contains("helper does not run")), "{warnings:?}");
 
         let argv = ["printf", "%s|", "a b", "$HOME", "*"].map(str::to_owned).to_vec();

@@ -9,7 +9,7 @@ use bollard::query_parameters::{
 };
 use futures_util::StreamExt as _;
 use windlass_sandbox::docker::{self, Engine, remove_orphans};
-use windlass_sandbox::{Docker, Error, Exit, Network, News, Sandbox};
+use windlass_sandbox::{Docker, Error, Exit, Network, Sandbox, SandboxEvent};
 
 use crate::everyone;
 use crate::support::{
@@ -92,7 +92,7 @@ fn a_task_has_one_container_and_its_end_removes_it() {
         let labels = inspect(&docker).await.config.unwrap().labels.unwrap();
         assert!(labels["windlass.data"].starts_with(place.data.to_str().unwrap()), "{labels:?}");
         assert!(labels["windlass.task"].starts_with("task_"), "{labels:?}");
-        assert!(matches!(docker.take_news()[..], [News::Started { .. }]));
+        assert!(matches!(docker.drain_events()[..], [SandboxEvent::Started { .. }]));
         let mark = mark();
         let text = format!("echo ready; trap '' TERM; sleep {mark}; sleep {mark}");
         let mut running = docker.start(script(&docker, &text)).await.unwrap();
@@ -148,14 +148,14 @@ fn a_container_that_is_removed_is_made_anew_on_the_same_workspace_and_that_is_to
         let mut running = docker.start(script(&docker, text)).await.unwrap();
         running.next().await.unwrap();
         let first = docker.container().await.unwrap();
-        docker.take_news();
+        docker.drain_events();
         remove(&first).await;
         assert_eq!(running.wait().await.exit, Exit::Lost);
         assert_eq!(run(&docker, "cat file").await.ok(), "here\n");
         assert_ne!(docker.container().await.unwrap(), first);
-        let news = docker.take_news();
+        let news = docker.drain_events();
         assert!(
-            matches!(&news[..], [News::Lost { why }, News::Started { .. }] if why.contains("gone")),
+            matches!(&news[..], [SandboxEvent::Lost { why }, SandboxEvent::Started { .. }] if why.contains("gone")),
             "{news:?}"
         );
         docker.stop().await;

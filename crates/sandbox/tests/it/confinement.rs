@@ -368,7 +368,7 @@ fn the_footing_says_what_stands() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let local = place.sandbox().await;
-        let footing = local.footing();
+        let footing = local.isolation();
         assert_eq!(footing.workspace, std::path::Path::new("/workspace"));
         let word = if SANDBOX == Tested::Local { "namespaces" } else { "container" };
         assert!(footing.facts.iter().any(|fact| fact.contains(word)), "{footing:?}");
@@ -389,7 +389,7 @@ fn memory_is_bounded_and_its_end_is_named() {
         let local = place.open(config).await.unwrap();
         let eat = "perl -e 'my @a; push @a, \"x\" x (1 << 20) while 1'";
         let outcome = run(&local, eat).await;
-        let bounded = local.footing().warnings.is_empty();
+        let bounded = local.isolation().warnings.is_empty();
         if bounded {
             assert_eq!(outcome.ended.exit, windlass_sandbox::Exit::OutOfMemory, "{outcome:?}");
         } else {

@@ -115,7 +115,7 @@ fn a_script_starts_in_the_directory_of_that_name_now() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let (sandbox, _) = marked_sandbox(&place).await;
-        let root = sandbox.footing().workspace;
+        let root = sandbox.isolation().workspace;
         let inside = |text: &str| Command { cwd: root.join("sub"), ..script(&sandbox, text) };
         run(&sandbox, "mkdir sub; echo old > sub/which").await.ok();
         for _ in 0..2 {

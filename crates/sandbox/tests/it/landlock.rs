@@ -16,7 +16,7 @@ fn the_real_path_is_told_and_the_weakness_is_said() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let local = place.landlock().await;
-        let footing = local.footing();
+        let footing = local.isolation();
         assert_eq!(footing.workspace, fs::canonicalize(&place.workspace).unwrap());
         assert!(footing.warnings.iter().any(|text| text.starts_with("weaker isolation")));
         let said = run(&local, "pwd; echo x > made; cat made").await.ok();
@@ -52,7 +52,7 @@ fn windlass_can_be_neither_read_nor_signalled() {
         let pid = std::process::id();
         run(&local, &format!("cat /proc/{pid}/environ")).await.fails();
         run(&local, &format!("cat /proc/{pid}/maps")).await.fails();
-        if local.footing().facts.iter().any(|fact| fact == "Landlock version 7 is enforced") {
+        if local.isolation().facts.iter().any(|fact| fact == "Landlock version 7 is enforced") {
             run(&local, &format!("kill -0 {pid}")).await.fails();
         }
         run(&local, "env | grep do-not-show").await.fails();
@@ -71,7 +71,7 @@ fn the_hosts_ports_and_sockets_are_out_of_reach() {
         let socket = place.workspace.join("socket");
         let _unix = UnixListener::bind(&socket).unwrap();
         for network in [Network::Restricted(place.egress(&[])), Network::None] {
-            let config = Config { namespaces: Namespaces::Avoided, network, ..place.config() };
+            let config = Config { namespaces: Namespaces::Off, network, ..place.config() };
             let local = Local::open(config).await.unwrap();
             run(&local, &format!("echo x > /dev/tcp/127.0.0.1/{port}")).await.fails();
             run(&local, &format!("echo x > /dev/udp/127.0.0.1/{port}")).await.fails();
@@ -81,7 +81,7 @@ fn the_hosts_ports_and_sockets_are_out_of_reach() {
         }
         // With the host's network there is nothing to guard.
         let network = Network::Open;
-        let config = Config { namespaces: Namespaces::Avoided, network, ..place.config() };
+        let config = Config { namespaces: Namespaces::Off, network, ..place.config() };
         let local = Local::open(config).await.unwrap();
         run(&local, &format!("echo x > /dev/tcp/127.0.0.1/{port}")).await.ok();
         let mut text = String::new();
@@ -111,7 +111,7 @@ fn credentials_in_a_toolchain_stay_hidden() {
         fs::write(cargo.join("bin/tool"), "a tool").unwrap();
         fs::write(cargo.join("credentials.toml"), "token = 'sk'").unwrap();
         let read_only = vec![".cargo".into()];
-        let namespaces = Namespaces::Avoided;
+        let namespaces = Namespaces::Off;
         let local = Local::open(Config { read_only, namespaces, ..place.config() }).await.unwrap();
         assert_eq!(run(&local, "cat $CARGO_HOME/bin/tool").await.ok(), "a tool");
         run(&local, "cat $CARGO_HOME/credentials.toml").await.fails();
@@ -124,7 +124,7 @@ fn a_data_directory_inside_the_workspace_is_refused() {
     everyone!(|who| async move {
         let mut place = Place::new(who);
         place.data = place.workspace.join("data");
-        let config = Config { namespaces: Namespaces::Avoided, ..place.config() };
+        let config = Config { namespaces: Namespaces::Off, ..place.config() };
         let error = Local::open(config).await.unwrap_err().to_string();
         assert!(error.contains("inside the workspace by Landlock alone"), "{error}");
     });

@@ -12,7 +12,7 @@ mod isolation;
 mod confinement;
 mod landlock;
 mod refused;
-mod granted;
+mod capability_cache;
 mod trees;
 mod cancels;
 mod owner;

@@ -60,7 +60,7 @@ fn inside_without_namespaces() {
     block_on(async {
         let place = Place::new(Who::User);
         let local = place.local().await;
-        let footing = local.footing();
+        let footing = local.isolation();
         let expected = "weaker isolation: namespaces are not available (make namespaces: Operation not \
                         permitted";
         assert!(footing.warnings.iter().any(|text| text.starts_with(expected)), "{footing:?}");

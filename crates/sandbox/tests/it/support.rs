@@ -12,11 +12,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 use windlass_sandbox::docker::{self, Engine};
-use windlass_sandbox::local::{Config, Limits, Namespaces};
+use windlass_sandbox::local::{Config, Namespaces};
 use windlass_sandbox::network::{AddressRules, HostRules};
 use windlass_sandbox::{
-    BoxFuture, Chunk, Command, Connection, Docker, Egress, Ended, Error, Exit, Footing, Host,
-    Local, Network, News, Running, Sandbox, Stream,
+    BoxFuture, Chunk, Command, Connection, Docker, Egress, Ended, Error, Exit, Host,
+    IsolationReport, Limits, Local, Network, Running, Sandbox, SandboxEvent, Stream,
 };
 
 use crate::SANDBOX;
@@ -195,7 +195,7 @@ impl Place {
             trace: None,
             network: Network::Restricted(self.egress(&[])),
             limits: Limits::DEFAULT,
-            namespaces: Namespaces::WhereGranted,
+            namespaces: Namespaces::IfAvailable,
         }
     }
 
@@ -256,7 +256,7 @@ impl Place {
 
     /// A local sandbox without namespaces.
     pub async fn landlock(&self) -> Local {
-        let config = Config { namespaces: Namespaces::Avoided, ..self.config() };
+        let config = Config { namespaces: Namespaces::Off, ..self.config() };
         Local::open(config).await.unwrap()
     }
 
@@ -275,16 +275,16 @@ impl Sandbox for Any {
         self.0.start(command)
     }
 
-    fn footing(&self) -> Footing {
-        self.0.footing()
+    fn isolation(&self) -> IsolationReport {
+        self.0.isolation()
     }
 
     fn stop(&self) -> BoxFuture<'_, ()> {
         self.0.stop()
     }
 
-    fn take_news(&self) -> Vec<News> {
-        self.0.take_news()
+    fn drain_events(&self) -> Vec<SandboxEvent> {
+        self.0.drain_events()
     }
 }
 
@@ -338,7 +338,7 @@ impl Outcome {
 
 /// A script in the workspace.
 pub fn script(sandbox: &dyn Sandbox, text: &str) -> Command {
-    Command::script("test", text, sandbox.footing().workspace)
+    Command::script("test", text, sandbox.isolation().workspace)
 }
 
 /// Runs a script to its end.

@@ -109,7 +109,8 @@ fn a_fork_bomb_hits_its_bound_and_dies() {
         let mut config = place.config();
         config.limits.processes = 200;
         let local = place.open(config).await.unwrap();
-        if who != Who::User && local.footing().facts.iter().all(|fact| !fact.contains("processes"))
+        if who != Who::User
+            && local.isolation().facts.iter().all(|fact| !fact.contains("processes"))
         {
             // Root's processes have no bound without a control group, and this machine's are others' too.
             return;

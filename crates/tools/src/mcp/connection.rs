@@ -138,7 +138,7 @@ fn command(definition: &Definition, sandbox: &dyn Sandbox) -> Command {
         How::Http { .. } => (None, Vec::new()),
     };
     let id = format!("mcp-{}", definition.name);
-    let cwd = sandbox.footing().workspace;
+    let cwd = sandbox.isolation().workspace;
     Command { argv, env, stdin: Stdin::Piped, ..Command::script(id, String::new(), cwd) }
 }
 

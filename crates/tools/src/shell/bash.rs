@@ -133,7 +133,7 @@ async fn run(context: &ToolContext, call: &Call, given: Arguments) -> Outcome {
         Err(error) => Printed::instead(format!("Its output could not be kept: {error}.")),
     };
     let words = match ended.exit {
-        Exit::OutOfMemory => Some(out_of_memory(shell.sandbox.footing().memory_bytes)),
+        Exit::OutOfMemory => Some(out_of_memory(shell.sandbox.isolation().memory_bytes)),
         exit => exit_words(exit, Some(timeout)),
     };
     outcome(ended, printed.after(&note.unwrap_or_default()), words)

@@ -101,7 +101,7 @@ impl Shell {
     }
 
     fn start_directory(&self) -> PathBuf {
-        self.sandbox.footing().workspace
+        self.sandbox.isolation().workspace
     }
 
     fn now(&self) -> Timestamp {

@@ -54,7 +54,7 @@ const CREDENTIALS: &[&str] = &[
 const MAX_LOOKED_INTO: u64 = 256 * 1024;
 
 /// One path to show.
-pub(super) struct Shown {
+pub(super) struct ReadOnlyMount {
     pub source: PathBuf,
     pub target: PathBuf,
     /// What lies below it and is covered, as it is seen.
@@ -63,7 +63,7 @@ pub(super) struct Shown {
     pub caches: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Shown {
+impl ReadOnlyMount {
     /// The same without what is hidden: the path itself, or all in it but that.
     pub fn without_hidden(&self) -> Vec<PathBuf> {
         if self.hidden.is_empty() {
@@ -80,7 +80,7 @@ impl Shown {
 }
 
 /// Everything of the list that exists and is no secret itself.
-pub(super) fn read_only(home: &Path, list: &[PathBuf]) -> Vec<Shown> {
+pub(super) fn find(home: &Path, list: &[PathBuf]) -> Vec<ReadOnlyMount> {
     list.iter()
         .filter_map(|path| {
             let target = home.join(path);
@@ -91,7 +91,7 @@ pub(super) fn read_only(home: &Path, list: &[PathBuf]) -> Vec<Shown> {
             }
             let hidden = if found.is_dir() { secrets_below(&source, &target) } else { Vec::new() };
             let caches = caches_below(home, &target);
-            Some(Shown { source, target, hidden, caches })
+            Some(ReadOnlyMount { source, target, hidden, caches })
         })
         .collect()
 }
@@ -169,7 +169,7 @@ mod tests {
         }
         fs::write(home.path().join(".npmrc"), "x").unwrap();
         let list = [".cargo", ".npmrc", ".missing"].map(PathBuf::from);
-        let shown = read_only(home.path(), &list);
+        let shown = find(home.path(), &list);
         assert_eq!(shown.len(), 1);
         let mut hidden = shown[0].hidden.clone();
         hidden.sort();

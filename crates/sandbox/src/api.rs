@@ -1,15 +1,16 @@
-//! The seam between tools and the places where commands run.
+//! The interface between tools and the places where commands run.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
 use crate::{Error, Running};
 
-/// A future behind the object-safe seam.
+/// A future of a trait that is used as an object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Between asking a tree to end (SIGTERM) and forcing it (SIGKILL): commands of tools get one second.
+/// Between SIGTERM and SIGKILL for a process tree: commands of tools get one second.
 pub const KILL_GRACE: Duration = Duration::from_secs(1);
 
 /// A place where commands run. One per task; its agents share it.
@@ -18,31 +19,31 @@ pub trait Sandbox: Send + Sync {
     fn start(&self, command: Command) -> BoxFuture<'_, Result<Running, Error>>;
 
     /// What stands between commands and the machine, and where the agent finds its workspace.
-    fn footing(&self) -> Footing;
+    fn isolation(&self) -> IsolationReport;
 
     /// Ends everything that runs here; returns when nothing is left.
     fn stop(&self) -> BoxFuture<'_, ()>;
 
-    /// What became of the sandbox itself since it was last asked, in order; each is told once. Few: one for
-    /// each time it was made or lost.
-    fn take_news(&self) -> Vec<News> {
+    /// What happened to the sandbox itself since the last call, in order. There are few: one for each time it
+    /// was made or lost.
+    fn drain_events(&self) -> Vec<SandboxEvent> {
         Vec::new()
     }
 }
 
-/// What a task cannot go on without.
+/// Why a task cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fatal {
-    /// Memory: the whole sandbox was ended for it.
+pub enum FatalCause {
+    /// The whole sandbox was killed for its use of memory.
     Memory,
-    /// Whoever makes the sandbox: gone, out of disk, or refusing.
+    /// Whatever makes the sandbox is gone, out of disk, or refuses.
     Engine,
 }
 
-/// What became of a sandbox.
+/// What happened to a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
-    /// It stands, and is ready for commands.
+pub enum SandboxEvent {
+    /// It is ready for commands.
     Started {
         /// What it is, in a sentence.
         what: String,
@@ -54,10 +55,10 @@ pub enum News {
         /// Why, in a sentence.
         why: String,
     },
-    /// It cannot be had any more: no command will run, and the task cannot go on.
+    /// It cannot be made again: no command will run, and the task cannot continue.
     Failed {
-        /// For want of what.
-        cause: Fatal,
+        /// What is missing.
+        cause: FatalCause,
         /// Why, in a sentence.
         why: String,
     },
@@ -68,7 +69,7 @@ pub enum News {
 pub struct Command {
     /// The caller's own name for it, for logs and errors.
     pub id: String,
-    /// Run by `bash -c`, by `sh` where there is no bash. Ignored when `argv` is given.
+    /// Run by `bash -c`, or by `sh` where there is no bash. Ignored when `argv` is given.
     pub script: String,
     /// A program with its arguments, instead of a script.
     pub argv: Option<Vec<String>>,
@@ -78,12 +79,12 @@ pub struct Command {
     pub env: Vec<(String, String)>,
     /// After this its tree is ended; `None` for never.
     pub timeout: Option<Duration>,
-    /// Between asking and forcing when it times out or is dropped; [`KILL_GRACE`] for tools.
+    /// Between SIGTERM and SIGKILL when it times out or is dropped; [`KILL_GRACE`] for tools.
     pub grace: Duration,
-    /// A foreground command ends with its main process: what that left behind is ended too, and so is all
-    /// of it when its [`Running`] is dropped. A background command lives until it or the sandbox is ended.
+    /// A foreground command ends with its main process: what that left behind is killed too, and so is all
+    /// of it when its [`Running`] is dropped. A background command lives until it ends or is killed.
     pub background: bool,
-    /// Whether it reads anything.
+    /// What it finds at its standard input.
     pub stdin: Stdin,
 }
 
@@ -111,7 +112,7 @@ impl Command {
 /// What a command finds at its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stdin {
-    /// Nothing.
+    /// Its end, at once.
     Closed,
     /// What is written to [`Running::take_input`].
     Piped,
@@ -126,10 +127,10 @@ pub enum Stream {
     Err,
 }
 
-/// A stretch of output. Chunks of both streams come in the order they were written.
+/// A part of the output. Chunks of both streams come in the order they were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where it was written.
+    /// Which stream it was written to.
     pub stream: Stream,
     /// What was written; any bytes at all.
     pub bytes: Vec<u8>,
@@ -138,15 +139,15 @@ pub struct Chunk {
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By a signal that windlass did not send.
+    /// A signal that windlass did not send killed it.
     Signal(i32),
     /// Its time was up.
     TimedOut,
-    /// Windlass was asked to end it.
+    /// Windlass was asked to kill it.
     Killed,
-    /// The kernel ended it because the sandbox's memory was used up.
+    /// The kernel killed it because the sandbox's memory was used up.
     OutOfMemory,
     /// The sandbox died under it; how far it came is unknown.
     Lost,
@@ -155,9 +156,9 @@ pub enum Exit {
 /// What is known once a command and all it started are gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How.
+    /// How the main process ended.
     pub exit: Exit,
-    /// Where its main process was at its end, as the agent names it; `None` when that is no more.
+    /// The last working directory of its main process, as the agent names it; `None` when it no longer exists.
     pub cwd: Option<PathBuf>,
 }
 
@@ -168,13 +169,30 @@ pub enum Kind {
     Docker,
     /// Kernel namespaces, or Landlock alone.
     Local,
-    /// None.
+    /// No isolation.
     Host,
 }
 
-/// What commands stand on.
+impl Kind {
+    /// The word for it in settings, events and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Local => "local",
+            Self::Host => "host",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What isolates and bounds commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Footing {
+pub struct IsolationReport {
     /// Which kind of sandbox.
     pub kind: Kind,
     /// The workspace as the agent sees it.

@@ -1,21 +1,21 @@
-//! What the kernel granted before: making a sandbox only to see whether it can be made takes longer than
-//! all the rest of a start.
+//! Remembers what the kernel allowed before. Making a sandbox only to see whether it can be made takes longer
+//! than all the rest of a start.
 //!
 //! Invariants:
-//! - Only the stronger footing is remembered; a weaker one is found out, and said, every time.
-//! - It holds under the circumstances it was found in: this boot, this helper, this user with these
-//!   rights, these settings of the kernel, this control group. Under any other it is found out anew.
-//! - Nothing is weakened by it: where a sandbox then cannot be made, no command runs, and it is forgotten.
+//! - Only the stronger isolation is remembered. A weaker one is found out, and reported, every time.
+//! - It holds under the circumstances it was found in: this boot, this helper, this user with these rights,
+//!   these settings of the kernel, this control group. Under any other it is found out again.
+//! - Nothing is weakened by it: where the sandbox then cannot be made, no command runs, and it is forgotten.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
-use crate::process;
+use crate::helper;
 use windlass_helper::protocol::{NetworkMode, Ready, Report};
 use windlass_helper::wire;
 
-/// What decides whether namespaces are granted, beside the kernel itself. Most kernels lack some.
+/// What decides whether namespaces are allowed, beside the kernel itself. Most kernels lack some of it.
 const CIRCUMSTANCES: [&str; 6] = [
     "/proc/sys/kernel/random/boot_id",
     "/proc/sys/kernel/unprivileged_userns_clone",
@@ -25,20 +25,20 @@ const CIRCUMSTANCES: [&str; 6] = [
     "/proc/self/cgroup",
 ];
 
-/// The rights of this process, among all that the kernel says of it.
+/// The lines of `/proc/self/status` that are about rights.
 const RIGHTS: [&str; 5] = ["CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:", "Seccomp_filters:"];
 
-/// Where it is kept, and under which circumstances it holds.
+/// The file that remembers it, and the circumstances under which it holds.
 #[derive(Debug)]
-pub(super) struct Granted {
+pub(super) struct CapabilityCache {
     path: PathBuf,
     circumstances: [u8; 8],
 }
 
-impl Granted {
-    pub(super) fn here(data: &Path, network: NetworkMode) -> Self {
+impl CapabilityCache {
+    pub(super) fn open(data: &Path, network: NetworkMode) -> Self {
         let mut hash = DefaultHasher::new();
-        process::HASH.hash(&mut hash);
+        helper::HASH.hash(&mut hash);
         rustix::process::geteuid().as_raw().hash(&mut hash);
         rustix::process::getegid().as_raw().hash(&mut hash);
         for path in CIRCUMSTANCES {
@@ -74,11 +74,11 @@ impl Granted {
         }
     }
 
-    /// Keeps it. One that cannot be kept is found out again.
+    /// What cannot be written is found out again.
     pub(super) fn remember(&self, ready: &Ready) {
         let mut kept = self.circumstances.to_vec();
         Report::Ready(ready.clone()).write(&mut kept);
-        let new = self.path.with_file_name(process::uniquely("granted"));
+        let new = self.path.with_file_name(helper::unique_name("granted"));
         let _ = fs::write(&new, kept).and_then(|()| fs::rename(&new, &self.path));
     }
 

@@ -1,4 +1,4 @@
-//! Commands by the engine's own exec, where the helper cannot run. Slower and weaker, and said so.
+//! Commands by the engine's own exec, where the helper cannot run. Slower and weaker; a warning says so.
 //!
 //! Each command is a job that owns its exec: it carries the output while the reader has room for it, ends the
 //! command's process group when asked or when its time is up, and asks the engine how it ended.
@@ -17,12 +17,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::engine::{Engine, Output, To};
 use crate::Error;
+use crate::api::{Chunk, Command, Ended, Exit, Stdin, Stream};
 use crate::channel::Request;
 use crate::running::{Input, Killer, OnDrop, Running};
-use crate::seam::{Chunk, Command, Ended, Exit, Stdin, Stream};
 use windlass_helper::protocol::{WINDOW, cost};
 
-/// What a person is told.
+/// What a person reads when the task starts.
 pub(super) const WARNING: &str = "the helper does not run in this container: commands go through the \
     engine, each takes far longer, there is no proxy, processes that leave their group are not ended with \
     their command, and the working directory is not carried from one to the next";
@@ -37,21 +37,21 @@ const SCRIPT: &str = r#"echo $$ >"$1"; if command -v bash >/dev/null 2>&1; then 
 const SIGNAL: &str = r#"kill -s "$1" -- "-$(cat "$2")""#;
 
 /// How often the engine is asked whether a command ended whose output somebody holds open.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long the last output may take once the command ended.
-const LINGER: Duration = Duration::from_millis(500);
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Starts commands by the engine's exec.
 #[derive(Debug)]
-pub(super) struct Plain {
+pub(super) struct ExecFallback {
     engine: Engine,
     container: String,
     count: AtomicU32,
     jobs: std::sync::Mutex<JoinSet<()>>,
 }
 
-impl Plain {
+impl ExecFallback {
     pub(super) fn new(engine: Engine, container: String) -> Self {
         let jobs = std::sync::Mutex::default();
         Self { engine, container, count: AtomicU32::new(1), jobs }
@@ -132,7 +132,7 @@ impl Job {
         let (exec, mut from, to) = self.engine.exec(&self.container, program, cwd, env).await?;
         let mut to = (command.stdin == Stdin::Piped).then_some(to);
         let deadline = command.timeout.map(|timeout| Instant::now() + timeout);
-        let mut look = tokio::time::interval(LOOK);
+        let mut poll = tokio::time::interval(POLL_INTERVAL);
         let mut open = true;
         let code = loop {
             let room = self.under_way < WINDOW;
@@ -149,7 +149,7 @@ impl Job {
                     self.force_at = None;
                     self.signal("KILL").await;
                 }
-                _ = look.tick() => {
+                _ = poll.tick() => {
                     if let Some(code) = self.engine.exit_code(&exec).await? {
                         break code;
                     }
@@ -160,7 +160,7 @@ impl Job {
             self.signal("KILL").await;
         }
         if open {
-            let _ = timeout(LINGER, self.drain(&mut from)).await;
+            let _ = timeout(LAST_OUTPUT_TIMEOUT, self.drain(&mut from)).await;
         }
         self.output = None;
         Ok(self.ended_by_us.unwrap_or(Exit::Code(code.try_into().unwrap_or(-1))))
@@ -175,7 +175,7 @@ impl Job {
         };
         let credit = cost(bytes.len());
         let sent = self.output.as_ref().map(|to| to.send(Chunk { stream, bytes: bytes.to_vec() }));
-        // Nobody reads it any more; the command is not to stall for that.
+        // Nobody reads it any more, and the command must not stall for that.
         if matches!(sent, Some(Ok(()))) {
             self.under_way += credit;
         }
@@ -210,7 +210,7 @@ impl Job {
                 | Request::ConnectionCredit { .. }
                 | Request::Hangup { .. },
             ) => {}
-            None => tokio::time::sleep(LOOK).await,
+            None => tokio::time::sleep(POLL_INTERVAL).await,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What of windlass's environment commands get: an allowlist, because secrets have any name.
 
-/// Names that are let through as they are: how programs speak, where tools live, whom to trust.
+/// Names that pass as they are: locale, where tools live, which certificates to trust.
 const NAMES: &[&str] = &[
     "PATH",
     "LANG",
@@ -32,18 +32,18 @@ const NAMES: &[&str] = &[
     "SOURCE_DATE_EPOCH",
 ];
 
-/// Prefixes that are let through.
+/// Prefixes of names that pass.
 const PREFIXES: &[&str] = &["LC_"];
 
-/// Where programs are found when windlass itself was not told.
+/// Where programs are found when windlass itself has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What says which letters programs use.
-const SPEECH: [&str; 3] = ["LANG", "LC_ALL", "LC_CTYPE"];
+/// Variables that choose the character set.
+const LOCALE_NAMES: [&str; 3] = ["LANG", "LC_ALL", "LC_CTYPE"];
 
-/// The letters that programs use when nothing says so. Only letters: all else of `C.UTF-8` is as in `C`, and
-/// to set it would have every program read a dozen files that say nothing.
-const LETTERS: &str = "C.UTF-8";
+/// The character set when nothing chooses one. Only `LC_CTYPE`: all else of `C.UTF-8` is as in `C`, and setting
+/// it would make every program read a dozen files for nothing.
+const CHARACTER_SET: &str = "C.UTF-8";
 
 /// What commands may see of windlass's own environment; `names` adds to the list.
 pub fn allowed(environment: &[(String, String)], names: &[String]) -> Vec<(String, String)> {
@@ -54,33 +54,33 @@ pub fn allowed(environment: &[(String, String)], names: &[String]) -> Vec<(Strin
     };
     let mut allowed: Vec<(String, String)> =
         environment.iter().filter(|(name, _)| listed(name)).cloned().collect();
-    let speaks = allowed.iter().any(|(name, _)| SPEECH.contains(&name.as_str()));
+    let has_locale = allowed.iter().any(|(name, _)| LOCALE_NAMES.contains(&name.as_str()));
     let mut default = |name: &str, value: &str| {
         if !allowed.iter().any(|(known, _)| known == name) {
             allowed.push((name.to_owned(), value.to_owned()));
         }
     };
     default("PATH", DEFAULT_PATH);
-    if !speaks {
-        default("LC_CTYPE", LETTERS);
+    if !has_locale {
+        default("LC_CTYPE", CHARACTER_SET);
     }
-    // Nobody is there to look at colours or to type a password.
+    // Nobody sees colours or types a password.
     default("TERM", "dumb");
     default("GIT_TERMINAL_PROMPT", "0");
     default("PAGER", "cat");
     allowed
 }
 
-/// What a container gets of windlass's own environment: how to speak, and what was asked for by name. Where
-/// things are is the image's to say.
+/// What a container gets of windlass's own environment: the locale, and what was asked for by name. The image
+/// says where things are.
 pub(crate) fn for_container(
     environment: &[(String, String)],
     names: &[String],
     image: &[String],
 ) -> Vec<(String, String)> {
-    const SPOKEN: [&str; 4] = ["LANG", "LANGUAGE", "TZ", "COLORTERM"];
+    const LOCALE: [&str; 4] = ["LANG", "LANGUAGE", "TZ", "COLORTERM"];
     let own = environment.iter().filter(|(name, _)| {
-        SPOKEN.contains(&name.as_str())
+        LOCALE.contains(&name.as_str())
             || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
             || names.contains(name)
     });
@@ -96,28 +96,28 @@ pub(crate) fn for_container(
     allowed(&joined, &all)
 }
 
-/// How programs are told of the proxy.
+/// The variables by which programs find the proxy.
 pub(crate) fn proxies(port: u16) -> Vec<(String, String)> {
-    let mut told = Vec::new();
+    let mut variables = Vec::new();
     if port == 0 {
-        return told;
+        return variables;
     }
     let address = format!("127.0.0.1:{port}");
     for (name, scheme) in
         [("http_proxy", "http"), ("https_proxy", "http"), ("all_proxy", "socks5h")]
     {
         let value = format!("{scheme}://{address}");
-        told.push((name.to_ascii_uppercase(), value.clone()));
-        told.push((name.to_owned(), value));
+        variables.push((name.to_ascii_uppercase(), value.clone()));
+        variables.push((name.to_owned(), value));
     }
     for name in ["no_proxy", "NO_PROXY"] {
-        told.push((name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
+        variables.push((name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
     }
-    told
+    variables
 }
 
 /// One environment of several, later ones winning, as programs take it.
-pub(crate) fn joined(
+pub(crate) fn join(
     base: &[(String, String)],
     sandbox: &[(String, String)],
     command: &[(String, String)],
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_are_utf_8_unless_something_says_otherwise() {
+    fn characters_are_utf_8_unless_something_says_otherwise() {
         let letters = |own: &[(String, String)]| {
             allowed(own, &[])
                 .into_iter()
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_command_wins_over_the_sandbox_and_that_over_the_rest() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let joined = joined(
+        let joined = join(
             &[pair("A", "1"), pair("B", "1")],
             &[pair("B", "2"), pair("C", "2")],
             &[pair("C", "3")],

@@ -1,4 +1,4 @@
-//! The helper as a process: put into the data directory, started with a socket, waited for.
+//! The helper as a process: installed in the data directory, started with a socket, waited for.
 //!
 //! Invariants:
 //! - The file's name holds its content's hash, and it appears whole or not at all, so a newer windlass and
@@ -25,11 +25,11 @@ use windlass_helper::protocol::{Ready, Setup};
 /// The helper's program, compiled by the build script.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/helper"));
 
-/// Tells helpers of different content apart.
+/// Distinguishes helpers of different content.
 pub(crate) const HASH: &str = env!("WINDLASS_HELPER_HASH");
 
-/// How long a helper that was hung up on may take to end everything.
-const FAREWELL: Duration = Duration::from_secs(10);
+/// How long a helper may take to end everything once its connection is closed.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Puts the helper into the data directory, once per content; returns its path.
 pub(crate) fn install(data: &Path) -> Result<PathBuf, Error> {
@@ -41,7 +41,7 @@ pub(crate) fn install(data: &Path) -> Result<PathBuf, Error> {
     }
     let write = || -> io::Result<()> {
         fs::create_dir_all(&directory)?;
-        let unique = uniquely("new");
+        let unique = unique_name("new");
         let new = directory.join(&unique);
         let mut file = File::options().create_new(true).write(true).mode(0o755).open(&new)?;
         file.write_all(PROGRAM)?;
@@ -53,7 +53,7 @@ pub(crate) fn install(data: &Path) -> Result<PathBuf, Error> {
 }
 
 /// A name nobody else uses: this process, and how many were asked for in it.
-pub(crate) fn uniquely(what: &str) -> String {
+pub(crate) fn unique_name(what: &str) -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
     format!("{what}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
@@ -92,7 +92,7 @@ impl Helper {
         match Channel::open(from, to, setup, egress).await {
             Ok(channel) => Ok(Self { channel, child }),
             Err(refused) => {
-                let _ = timeout(FAREWELL, child.wait()).await;
+                let _ = timeout(SHUTDOWN_TIMEOUT, child.wait()).await;
                 Err(refused)
             }
         }
@@ -110,11 +110,11 @@ impl Helper {
         self.channel.starter()
     }
 
-    /// Hangs up and waits until the helper, and with it everything it started, is gone.
+    /// Closes the connection and waits until the helper, and everything it started, is gone.
     pub(crate) async fn stop(mut self) {
         self.channel.close().await;
         // Only a process the kernel itself cannot end makes this time out.
-        let _ = timeout(FAREWELL, self.child.wait()).await;
+        let _ = timeout(SHUTDOWN_TIMEOUT, self.child.wait()).await;
     }
 }
 
@@ -132,13 +132,13 @@ async fn spawn(command: &mut tokio::process::Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// A helper that is started when first needed, and anew when it was lost.
+/// A helper that is started when first needed, and again when it was lost.
 #[derive(Debug, Default)]
-pub(crate) struct Lazy {
+pub(crate) struct LazyHelper {
     helper: tokio::sync::Mutex<Option<Helper>>,
 }
 
-impl Lazy {
+impl LazyHelper {
     /// Starts a command, after `make` if no helper is alive. `env` is built from what the helper arranged.
     pub(crate) async fn start<F>(
         &self,

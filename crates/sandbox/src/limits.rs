@@ -1,0 +1,27 @@
+//! What commands may use of the machine.
+
+/// What commands may use, all together where the kernel lets us count together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Memory of the whole task with a control group, of each process without.
+    pub memory_bytes: u64,
+    /// How many processes may run at once.
+    pub processes: u64,
+    /// Open files of each process.
+    pub open_files: u64,
+    /// The largest single file.
+    pub file_bytes: u64,
+    /// All temporary directories together; they live in memory.
+    pub scratch_bytes: u64,
+}
+
+impl Limits {
+    /// Enough for the builds and tests of large projects, too little to take a machine down.
+    pub const DEFAULT: Self = Self {
+        memory_bytes: 4 << 30,
+        processes: 2048,
+        open_files: 65_536,
+        file_bytes: 16 << 30,
+        scratch_bytes: 1 << 30,
+    };
+}
