@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
 use windlass_core::schedule::Expiry;
-use windlass_store::{MailChanges, Store};
+use windlass_store::{Changes, Store};
 
 use crate::Error;
 use crate::journal::Journal;
@@ -27,7 +27,7 @@ pub enum Interrupt {
 pub struct Watch {
     store: Store,
     /// Hears of what came after the journal last looked into its mailbox.
-    mail: MailChanges,
+    mail: Changes,
     task: TaskId,
     left: Option<Duration>,
     stop: CancellationToken,

@@ -15,7 +15,7 @@ use windlass_core::id::TaskId;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::{Model, Transcript};
-use windlass_store::{Level, MailChanges, Store, Stream};
+use windlass_store::{Changes, Level, Store, Stream};
 
 use crate::Error;
 use crate::context::Context;
@@ -37,7 +37,7 @@ pub struct Journal {
     trace: Trace,
     clock: Clock,
     /// Ticks for what came after the last look into the mailbox.
-    mail: MailChanges,
+    mail: Changes,
     /// Taken in and not yet committed.
     noted: Vec<(Timestamp, Event)>,
     /// How full the context was when surfaces were last told, in steps.
@@ -100,7 +100,7 @@ impl Journal {
     }
 
     /// A listener for what comes after the last look into the mailbox.
-    pub fn mail(&self) -> MailChanges {
+    pub fn mail(&self) -> Changes {
         self.mail.clone()
     }
 
@@ -134,8 +134,9 @@ impl Journal {
 
     /// Takes what waits in the mailbox into the journal; cheap when nothing does.
     pub async fn drain(&mut self) -> Result<(), Error> {
-        // Looked at before the mailbox is, so that whatever comes later is heard of.
-        if !self.mail.look() || !self.store().mailbox().has_mail(self.task())? {
+        // Marked before the mailbox is read: mail that comes later is a new notice.
+        self.mail.mark_seen();
+        if !self.store().mailbox().has_mail(self.task())? {
             return Ok(());
         }
         self.commit(Vec::new(), Level::Written).await?;
@@ -145,11 +146,6 @@ impl Journal {
             log::line(record.task, &record.event, &self.state);
         }
         Ok(self.trace.append(&records)?)
-    }
-
-    /// Has the mailbox read next time, whatever was heard: the store knows that something waits.
-    pub fn mail_waits(&mut self) {
-        self.mail.suspect();
     }
 
     /// Tells surfaces how full the context is, when that has changed enough to be seen.

@@ -123,7 +123,6 @@ impl Agent {
             task.commit(Vec::new(), Level::Written).await?;
             match self.end(task, ending).await {
                 Err(Error::Store(windlass_store::Error::MailWaits(_))) => {
-                    task.mail_waits();
                     ending = match task.state().status {
                         TaskStatus::Running => self.work(task, stop).await?,
                         _ => self.start_and_work(task, stop).await?,

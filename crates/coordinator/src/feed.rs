@@ -94,7 +94,7 @@ impl TaskFeed {
     /// The next thing to show; waits for it.
     pub async fn next(&mut self) -> Result<Update, Error> {
         loop {
-            self.changes.tick();
+            self.changes.mark_seen();
             if let Some(record) = self.committed()? {
                 return Ok(Update::Event(Box::new(record)));
             }

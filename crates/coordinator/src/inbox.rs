@@ -110,7 +110,7 @@ impl Inbox<'_> {
         let store = &self.coordinator.store;
         let mut changes = store.changes();
         loop {
-            changes.tick();
+            changes.mark_seen();
             let Some(row) = store.questions().get(question)? else { return Ok(Settled::Closed) };
             if self.coordinator.tasks().has_ended(row.task)? {
                 return Ok(Settled::Closed);

@@ -60,7 +60,7 @@ async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
     let mut changes = store.changes();
     let mut backoff = Backoff::new();
     loop {
-        changes.tick();
+        changes.mark_seen();
         match pass(coordinator, bus).await {
             Ok(true) => backoff = Backoff::new(),
             Ok(false) => {

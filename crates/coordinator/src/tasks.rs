@@ -148,7 +148,7 @@ impl Tasks<'_> {
     ) -> Result<RateLimitWait, Error> {
         let mut changes = self.coordinator.store.changes();
         loop {
-            changes.tick();
+            changes.mark_seen();
             let row = self.get(task)?;
             let Some(row) = row.filter(|_| self.driving_process(task).is_ok_and(|by| by.is_none()))
             else {

@@ -73,7 +73,7 @@ impl Pool {
         let mut may_find = true;
         while !stop.is_cancelled() {
             if may_find {
-                changes.tick();
+                changes.mark_seen();
                 match self.fill(&stop) {
                     Err(error) if error.is_transient() => {
                         backoff.wait("looking for work", &error).await;

@@ -1,133 +1,82 @@
-//! Change notices: counters that tick when something was committed, by this process or another.
+//! Notices that something was committed, by this process or another.
 //!
-//! Own commits tick at once. Other processes' are found by one `PRAGMA data_version` poll of the writer
-//! thread, every 100 ms and only while somebody listens (§15.4). A tick says that something changed, not
-//! what: listeners read from their own cursor. Mail ticks apart, because every task that waits listens
+//! Own commits are counted at once. Other processes' commits are found by the writer thread, which reads
+//! `PRAGMA data_version` every 100 ms while somebody listens (§15.4). A notice says that something changed, not
+//! what: listeners read from their own cursor. Mail is counted separately, because every waiting task listens
 //! for it: a process with many tasks must not wake them all at each other's commits.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use tokio::sync::watch;
 
-use crate::bell::Bell;
 use crate::{Error, Mailbox, Store};
 
-/// One listener. It hears of everything committed from now on, and may hear once of something earlier.
+/// One listener. It notices everything committed from now on, and may notice an earlier commit once.
 #[derive(Clone)]
 pub struct Changes {
-    ticks: watch::Receiver<u64>,
+    count: watch::Receiver<u64>,
 }
 
 impl Store {
     /// Listens for commits.
     pub fn changes(&self) -> Changes {
-        listen(self, &self.inner.ticks.commits)
+        listen(self, &self.inner.counters.commits)
     }
 }
 
 impl Mailbox<'_> {
     /// Listens for mail: messages that this process accepted, and whatever other processes committed.
-    pub fn changes(self) -> MailChanges {
-        let bell = Arc::clone(&self.store.inner.bell);
-        MailChanges { changes: listen(self.store, &self.store.inner.ticks.mail), bell, rung: None }
+    pub fn changes(self) -> Changes {
+        listen(self.store, &self.store.inner.counters.mail)
     }
 }
 
-fn listen(store: &Store, to: &watch::Sender<u64>) -> Changes {
-    let ticks = to.subscribe();
-    if store.inner.ticks.must_wake() {
-        store.inner.writer.listen();
-    }
-    Changes { ticks }
+fn listen(store: &Store, counter: &watch::Sender<u64>) -> Changes {
+    let count = counter.subscribe();
+    // Subscribed first: the writer counts its listeners when this wakes it.
+    store.inner.writer.poll_from_now();
+    Changes { count }
 }
 
 impl Changes {
-    /// Waits for the next commit after the last one heard of; several may be told as one.
+    /// Waits for the next notice; several commits may be one notice.
     pub async fn changed(&mut self) -> Result<(), Error> {
-        self.ticks.changed().await.map_err(|_| Error::Stopped)
+        self.count.changed().await.map_err(|_| Error::Stopped)
     }
 
-    /// How many notices there were so far.
-    pub fn tick(&mut self) -> u64 {
-        *self.ticks.borrow_and_update()
+    /// Takes note of all notices so far, and returns how many there were.
+    pub fn mark_seen(&mut self) -> u64 {
+        *self.count.borrow_and_update()
     }
 }
 
-/// One listener for mail.
+/// How many commits and how much mail there was.
 #[derive(Clone)]
-pub struct MailChanges {
-    changes: Changes,
-    bell: Arc<Bell>,
-    /// What the bell said when it was last looked at.
-    rung: Option<u64>,
-}
-
-impl MailChanges {
-    /// Whether anything may have come since this was last asked. Costs next to nothing, and hears of what
-    /// any process has sent by now.
-    pub fn look(&mut self) -> bool {
-        let told = self.changes.ticks.has_changed().unwrap_or(true);
-        self.changes.tick();
-        let rung = Some(self.bell.word());
-        std::mem::replace(&mut self.rung, rung) != rung || told
-    }
-
-    /// Has the next look say yes: something waits, whatever was or was not heard.
-    pub fn suspect(&mut self) {
-        self.rung = None;
-    }
-
-    /// Waits for the next notice after the last one heard of.
-    pub async fn changed(&mut self) -> Result<(), Error> {
-        self.changes.changed().await
-    }
-}
-
-/// The counters, as those who raise them hold them.
-#[derive(Clone)]
-pub(crate) struct Ticks {
+pub(crate) struct ChangeCounters {
     commits: watch::Sender<u64>,
     mail: watch::Sender<u64>,
-    /// Whether the writer thread looks for other processes' commits by itself.
-    polling: Arc<AtomicBool>,
 }
 
-impl Ticks {
+impl ChangeCounters {
     pub(crate) fn new() -> Self {
-        let polling = Arc::default();
-        Self { commits: watch::Sender::new(0), mail: watch::Sender::new(0), polling }
+        Self { commits: watch::Sender::new(0), mail: watch::Sender::new(0) }
     }
 
-    /// Says that this process has committed.
-    pub(crate) fn committed(&self) {
-        self.commits.send_modify(|tick| *tick += 1);
+    /// Counts a commit of this process.
+    pub(crate) fn count_commit(&self) {
+        self.commits.send_modify(|count| *count += 1);
     }
 
-    /// Says that this process has accepted a message.
-    pub(crate) fn mailed(&self) {
-        self.mail.send_modify(|tick| *tick += 1);
+    /// Counts a message that this process accepted.
+    pub(crate) fn count_mail(&self) {
+        self.mail.send_modify(|count| *count += 1);
     }
 
-    /// Says that another process has committed, which may have been anything.
-    pub(crate) fn changed_elsewhere(&self) {
-        self.committed();
-        self.mailed();
+    /// Counts a commit of another process, which may have been anything.
+    pub(crate) fn count_foreign_commit(&self) {
+        self.count_commit();
+        self.count_mail();
     }
 
-    /// Whether the writer has to look by itself from now on; what it says is kept for `must_wake`.
-    pub(crate) fn must_poll(&self) -> bool {
-        // Either the writer sees the new listener, or the listener sees that the writer does not poll.
-        self.polling.store(false, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        let anyone = self.commits.receiver_count() + self.mail.receiver_count() > 0;
-        self.polling.store(anyone, Ordering::SeqCst);
-        anyone
-    }
-
-    /// Whether a new listener has to wake the writer.
-    fn must_wake(&self) -> bool {
-        fence(Ordering::SeqCst);
-        !self.polling.load(Ordering::SeqCst)
+    pub(crate) fn has_listeners(&self) -> bool {
+        self.commits.receiver_count() + self.mail.receiver_count() > 0
     }
 }

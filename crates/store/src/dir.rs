@@ -42,6 +42,8 @@ impl DataDir {
         }
         make(&dir.locks()).map_err(unusable)?;
         make(&dir.outputs()).map_err(unusable)?;
+        // Earlier versions signalled mail through this file.
+        let _ = fs::remove_file(dir.root.join("mail.bell"));
         Ok(dir)
     }
 
@@ -53,11 +55,6 @@ impl DataDir {
     /// The database.
     pub fn database(&self) -> PathBuf {
         self.root.join("windlass.db")
-    }
-
-    /// The word that changes with accepted messages.
-    pub(crate) fn bell(&self) -> PathBuf {
-        self.root.join("mail.bell")
     }
 
     /// One lock file per driven task tree.

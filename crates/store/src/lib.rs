@@ -17,7 +17,6 @@ mod create;
 mod owner;
 mod lock;
 mod mailbox;
-mod bell;
 mod changes;
 mod tasks;
 mod questions;
@@ -44,10 +43,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use rusqlite::Connection;
 
-use bell::Bell;
-
 pub use bus::{Bus, BusEntry, BusRead, MAX_WAITING_ENTRIES};
-pub use changes::{Changes, MailChanges};
+pub use changes::Changes;
 pub use create::Created;
 pub use deadlines::Deadlines;
 pub use dir::DataDir;
@@ -71,8 +68,9 @@ pub use triggers::Triggers;
 pub use windlass_core::schedule::DeadlineAction;
 pub use writer::{CommitHook, CommitPoint, Level, Phase};
 
-use changes::Ticks;
+use changes::ChangeCounters;
 use error::Fault;
+use outputs::FinishedOutputs;
 use reader::Readers;
 use writer::Writer;
 
@@ -110,8 +108,8 @@ struct Inner {
     dir: DataDir,
     readers: Readers,
     writer: Writer,
-    ticks: Ticks,
-    bell: Arc<Bell>,
+    counters: ChangeCounters,
+    finished_outputs: FinishedOutputs,
     keep_outputs: SignedDuration,
 }
 
@@ -121,18 +119,16 @@ impl Store {
         let dir = DataDir::prepare(directory.as_ref())?;
         let path = dir.database();
         let connection = schema::open_writer(&path, &options)?;
-        let ticks = Ticks::new();
-        let writer = Writer::start(connection, path.clone(), ticks.clone(), options.on_commit)?;
+        let counters = ChangeCounters::new();
+        let writer = Writer::start(connection, path.clone(), counters.clone(), options.on_commit)?;
         let readers = Readers::new(path);
-        let bell = dir.bell();
-        let bell = Arc::new(Bell::open(&bell).map_err(|error| Error::file(&bell, error))?);
         Ok(Self {
             inner: Arc::new(Inner {
                 dir,
                 readers,
                 writer,
-                ticks,
-                bell,
+                counters,
+                finished_outputs: FinishedOutputs::default(),
                 keep_outputs: options.keep_outputs,
             }),
         })

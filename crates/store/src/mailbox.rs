@@ -56,8 +56,7 @@ impl Mailbox<'_> {
         let write =
             self.store.write(Level::Synced, move |tx| accept(tx, task, &injection, &body, at));
         let accepted = write.await?;
-        self.store.inner.ticks.mailed();
-        self.store.inner.bell.ring();
+        self.store.inner.counters.count_mail();
         Ok(accepted)
     }
 

@@ -5,10 +5,12 @@
 //! - Outputs are ephemeral: nothing that resumes a task reads them (AX-079).
 //! - A file is reached by the id of its command, which is checked; never by a path from outside.
 
+use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Cursor, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -129,7 +131,7 @@ impl OutputStore {
         }
     }
 
-    /// An output as the database keeps it.
+    /// An output as the database keeps it, or will with the next append to its task.
     pub fn kept(&self, command_id: &str, stream: Stream) -> Result<Option<TruncatedOutput>, Error> {
         let found: Option<(String, String)> = self.store.read(|tx| {
             Ok(tx
@@ -139,6 +141,7 @@ impl OutputStore {
                 .query_row((command_id, stream.as_str()), |row| Ok((row.get(0)?, row.get(1)?)))
                 .optional()?)
         })?;
+        let found = found.or_else(|| self.store.inner.finished_outputs.find(command_id, stream));
         let Some((content, meta)) = found else { return Ok(None) };
         let malformed = |_| Error::Malformed { table: "spawn_logs", value: meta.clone() };
         let meta: serde_json::Value = serde_json::from_str(&meta).map_err(malformed)?;
@@ -255,25 +258,42 @@ impl OutputWriter {
     /// Ends the output and writes its row.
     pub async fn finish(self, at: Timestamp) -> Result<TruncatedOutput, Error> {
         let store = self.store.clone();
-        let (row, output) = self.settle()?;
-        store.write(Level::Written, move |tx| row.insert(tx, at)).await?;
+        let (row, output) = self.settle(at)?;
+        store.write(Level::Written, move |tx| row.insert(tx)).await?;
         Ok(output)
     }
 
-    /// Ends two outputs of one command and has their rows written together. They are there together
-    /// with whatever is written next, and not waited for: a store that fails says so to who writes next.
+    /// Ends both outputs of one command and writes their rows in one transaction.
     pub async fn finish_both(self, other: Self, at: Timestamp) -> Result<(), Error> {
         let store = self.store.clone();
-        let ((row, _), (other_row, _)) = (self.settle()?, other.settle()?);
-        let insert = move |tx: &Connection| {
-            row.insert(tx, at)?;
-            other_row.insert(tx, at)
-        };
-        store.inner.writer.run_along(insert).await
+        let ((row, _), (other_row, _)) = (self.settle(at)?, other.settle(at)?);
+        store
+            .write(Level::Written, move |tx| {
+                row.insert(tx)?;
+                other_row.insert(tx)
+            })
+            .await
+    }
+
+    /// Ends both outputs of one command and leaves their rows to the next append to `task`, so that they cost
+    /// no transaction of their own. That append records the command's result. A process that dies before it
+    /// has lost both.
+    pub fn finish_with_next_append(
+        self,
+        other: Self,
+        task: TaskId,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        let store = self.store.clone();
+        for writer in [self, other] {
+            let (row, _) = writer.settle(at)?;
+            store.inner.finished_outputs.add(task, row);
+        }
+        Ok(())
     }
 
     /// Ends the file, if there is one, and gives the row to write.
-    fn settle(mut self) -> Result<(Row, TruncatedOutput), Error> {
+    fn settle(mut self, at: Timestamp) -> Result<(OutputRow, TruncatedOutput), Error> {
         let mut content = String::from_utf8_lossy(whole_characters(&self.head)).into_owned();
         if self.file.is_none() && content.len() <= MAX_OUTPUT_SIZE {
             // Nothing follows, so a broken character at the end is shown as such.
@@ -292,7 +312,7 @@ impl OutputWriter {
         let original_size = self.size;
         let full_output_path = truncated.then(|| self.path.clone());
         let output = TruncatedOutput { content, truncated, full_output_path, original_size };
-        Ok((Row::new(self.origin, &output), output))
+        Ok((OutputRow::new(self.origin, &output, at), output))
     }
 
     fn notice(&self) -> String {
@@ -353,14 +373,15 @@ impl OutputWriter {
 }
 
 /// What the database keeps of an output.
-struct Row {
+pub(crate) struct OutputRow {
     origin: Origin,
     content: String,
     meta: String,
+    at: Timestamp,
 }
 
-impl Row {
-    fn new(origin: Origin, output: &TruncatedOutput) -> Self {
+impl OutputRow {
+    fn new(origin: Origin, output: &TruncatedOutput, at: Timestamp) -> Self {
         let mut meta = serde_json::json!({
             "truncated": output.truncated,
             "original_size": output.original_size,
@@ -371,10 +392,10 @@ impl Row {
         if output.original_size > HARD_CAP_BYTES {
             meta["stored_size"] = HARD_CAP_BYTES.into();
         }
-        Self { origin, content: output.content.clone(), meta: meta.to_string() }
+        Self { origin, content: output.content.clone(), meta: meta.to_string(), at }
     }
 
-    fn insert(self, tx: &Connection, at: Timestamp) -> Result<(), Fault> {
+    pub(crate) fn insert(self, tx: &Connection) -> Result<(), Fault> {
         let Origin { command_id, stream, task } = self.origin;
         tx.prepare_cached(
             "INSERT OR REPLACE INTO spawn_logs (command_id, stream, task_id, content, meta, at)
@@ -386,9 +407,35 @@ impl Row {
             task.map(|task| task.to_string()),
             self.content,
             self.meta,
-            row::instant(at),
+            row::instant(self.at),
         ))?;
         Ok(())
+    }
+}
+
+/// Outputs of commands that have ended, until the append that records their results writes their rows.
+#[derive(Default)]
+pub(crate) struct FinishedOutputs {
+    rows: Mutex<HashMap<TaskId, Vec<OutputRow>>>,
+}
+
+impl FinishedOutputs {
+    fn add(&self, task: TaskId, row: OutputRow) {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).entry(task).or_default().push(row);
+    }
+
+    /// Takes the rows that go with an append to `task`.
+    pub(crate) fn take(&self, task: TaskId) -> Vec<OutputRow> {
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.remove(&task).unwrap_or_default()
+    }
+
+    fn find(&self, command_id: &str, stream: Stream) -> Option<(String, String)> {
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_wanted =
+            |row: &&OutputRow| row.origin.command_id == command_id && row.origin.stream == stream;
+        let row = rows.values().flatten().find(is_wanted)?;
+        Some((row.content.clone(), row.meta.clone()))
     }
 }
 

@@ -256,6 +256,7 @@ impl Lease {
         level: Level,
     ) -> Result<Vec<Record>, Error> {
         let (root, epoch) = (self.root, self.epoch);
+        let outputs = self.store.inner.finished_outputs.take(task);
         self.store
             .write(level, move |tx| {
                 check_epoch(tx, root, epoch)?;
@@ -266,6 +267,7 @@ impl Lease {
                     projections::reached(tx, last)?;
                 }
                 outbox::note(tx, task, &records)?;
+                outputs.into_iter().try_for_each(|output| output.insert(tx))?;
                 Ok(records)
             })
             .await

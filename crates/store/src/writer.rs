@@ -7,10 +7,10 @@
 //!   whole batch and fails every caller in it, with nothing half-done.
 //! - The queue is bounded by permits: a caller waits for room, and that is the backpressure.
 
-mod queue;
 mod thread;
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -18,9 +18,8 @@ use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::Error;
-use crate::changes::Ticks;
+use crate::changes::ChangeCounters;
 use crate::error::Fault;
-use queue::{Sender, queue};
 use thread::Thread;
 
 /// Work waiting for the writer; beyond it callers wait.
@@ -69,14 +68,9 @@ pub(crate) struct Writer {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What became of queued work.
-type Outcome<T> = oneshot::Receiver<Result<T, Error>>;
-
 enum Message {
-    /// Somebody waits for it.
+    /// Work for the next transaction.
     Work(Box<dyn Work>),
-    /// Nobody waits for it: it goes with what comes next.
-    Along(Box<dyn Work>),
     /// Somebody began to listen for changes.
     Listen,
 }
@@ -134,13 +128,13 @@ impl Writer {
     pub(crate) fn start(
         connection: Connection,
         path: PathBuf,
-        ticks: Ticks,
+        counters: ChangeCounters,
         hook: Option<CommitHook>,
     ) -> Result<Self, Error> {
-        let (queue, messages) = queue().map_err(|source| Error::file(&path, source))?;
+        let (queue, messages) = channel();
         let failed = |error| Error::sqlite(&path, error);
         let thread =
-            Thread::prepare(connection, path.clone(), messages, ticks, hook).map_err(failed)?;
+            Thread::prepare(connection, path.clone(), messages, counters, hook).map_err(failed)?;
         let thread = std::thread::Builder::new()
             .name("windlass-store".to_owned())
             .spawn(move || thread.serve())
@@ -159,39 +153,16 @@ impl Writer {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
         T: Send + 'static,
     {
-        let (pending, outcome) = self.pending(level, work).await?;
-        self.send(Message::Work(pending))?;
+        let room = self.room.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
+        let (reply, outcome) = oneshot::channel();
+        let pending = Pending { level, work: Some(work), result: None, reply, _room: room };
+        self.send(Message::Work(Box::new(pending)))?;
         outcome.await.map_err(|_| Error::Stopped)?
     }
 
-    /// Has `work` written before whatever is queued after it, in the same transaction when that comes soon.
-    /// Nobody hears what became of it; a store that fails says so to who writes next.
-    pub(crate) async fn run_along<F>(&self, work: F) -> Result<(), Error>
-    where
-        F: FnOnce(&Connection) -> Result<(), Fault> + Send + 'static,
-    {
-        let (pending, _) = self.pending(Level::Written, work).await?;
-        self.send(Message::Along(pending))
-    }
-
-    async fn pending<T, F>(
-        &self,
-        level: Level,
-        work: F,
-    ) -> Result<(Box<dyn Work>, Outcome<T>), Error>
-    where
-        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
-        T: Send + 'static,
-    {
-        let room = self.room.clone().acquire_owned().await.map_err(|_| Error::Stopped)?;
-        let (reply, outcome) = oneshot::channel();
-        let work = Some(work);
-        Ok((Box::new(Pending { level, work, result: None, reply, _room: room }), outcome))
-    }
-
-    /// Makes the thread look for other processes' commits from now on.
-    pub(crate) fn listen(&self) {
-        // A stopped writer makes no more changes to hear of.
+    /// Makes the thread look for other processes' commits, now and for as long as somebody listens.
+    pub(crate) fn poll_from_now(&self) {
+        // A stopped writer has no more changes to report.
         let _ = self.send(Message::Listen);
     }
 

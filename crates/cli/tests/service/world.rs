@@ -128,7 +128,7 @@ impl World {
         let mut changes = self.store.changes();
         let wait = async {
             loop {
-                changes.tick();
+                changes.mark_seen();
                 if let Some(value) = holds() {
                     return value;
                 }

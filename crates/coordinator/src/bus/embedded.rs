@@ -47,7 +47,7 @@ impl Embedded {
     async fn wait_for_new(&self, streams: &[String]) -> Result<(), Error> {
         let mut changes = self.store.changes();
         loop {
-            changes.tick();
+            changes.mark_seen();
             if self.store.bus().has_new(streams)? {
                 return Ok(());
             }

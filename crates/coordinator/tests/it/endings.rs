@@ -58,7 +58,7 @@ replies:
     let ended = async {
         let mut changes = world.store().changes();
         loop {
-            changes.tick();
+            changes.mark_seen();
             if world.status(task) == TaskStatus::Failed {
                 break;
             }

@@ -322,7 +322,7 @@ async fn the_clock_is_kept_by_a_loop() {
         world.stage.advance(MINUTE);
         coordinator.wake();
         while world.store().schedules().get(now.id).unwrap().unwrap().runs == 0 {
-            following.look();
+            following.mark_seen();
             tokio::select! {
                 changed = following.changed() => changed.unwrap(),
                 () = tokio::time::sleep(std::time::Duration::from_millis(20)) => {}

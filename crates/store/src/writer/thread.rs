@@ -4,25 +4,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use super::queue::Queue;
 use super::{CommitHook, CommitPoint, Level, Message, Phase, Work};
 use crate::Error;
-use crate::changes::Ticks;
+use crate::changes::ChangeCounters;
 
 /// Work in one transaction; bounds how long another process waits for the write lock.
 const BATCH: usize = 512;
 
 /// How often other processes' commits are looked for, while somebody listens (§15.4).
 const POLL: Duration = Duration::from_millis(100);
-
-/// How long work that nobody waits for may wait for company. What goes along comes within a millisecond as a
-/// rule, and each transaction less is several pages less.
-const COMPANY: Duration = Duration::from_millis(20);
 
 /// Frames in the WAL before they are copied into the database. SQLite's own default; a test that
 /// cuts the WAL stays far below it.
@@ -37,8 +32,8 @@ const FRAME_HEADER_BYTES: u64 = 24;
 pub(super) struct Thread {
     connection: Connection,
     path: PathBuf,
-    messages: Queue<Message>,
-    ticks: Ticks,
+    messages: Receiver<Message>,
+    counters: ChangeCounters,
     hook: Option<CommitHook>,
     level: Level,
     /// Transactions committed.
@@ -48,18 +43,15 @@ pub(super) struct Thread {
     frame_bytes: u64,
     synced_frames: u64,
     data_version: i64,
-    looked: Instant,
-    /// Work that nobody waits for, and until when it waits for company.
-    along: Vec<Box<dyn Work>>,
-    along_until: Instant,
+    polled_at: Instant,
 }
 
 impl Thread {
     pub(super) fn prepare(
         mut connection: Connection,
         path: PathBuf,
-        messages: Queue<Message>,
-        ticks: Ticks,
+        messages: Receiver<Message>,
+        counters: ChangeCounters,
         hook: Option<CommitHook>,
     ) -> rusqlite::Result<Self> {
         let page: u32 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
@@ -86,7 +78,7 @@ impl Thread {
             connection,
             path,
             messages,
-            ticks,
+            counters,
             hook,
             level: Level::Written,
             number: 0,
@@ -94,19 +86,18 @@ impl Thread {
             frame_bytes: u64::from(page) + FRAME_HEADER_BYTES,
             synced_frames,
             data_version,
-            looked: Instant::now(),
-            along: Vec::new(),
-            along_until: Instant::now(),
+            polled_at: Instant::now(),
         })
     }
 
     pub(super) fn serve(mut self) {
-        while let Some(mut batch) = self.next() {
+        while let Some(first) = self.next() {
+            let mut batch = vec![first];
             while batch.len() < BATCH {
-                match self.messages.try_next() {
-                    Some(Message::Work(work) | Message::Along(work)) => batch.push(work),
-                    Some(Message::Listen) => {}
-                    None => break,
+                match self.messages.try_recv() {
+                    Ok(Message::Work(work)) => batch.push(work),
+                    Ok(Message::Listen) => {}
+                    Err(_) => break,
                 }
             }
             self.commit(batch);
@@ -114,51 +105,38 @@ impl Thread {
         }
     }
 
-    /// The next work; looks for other processes' commits while waiting, if somebody listens.
-    fn next(&mut self) -> Option<Vec<Box<dyn Work>>> {
+    /// The next work; `None` when the store was closed. Looks for other processes' commits while it waits.
+    fn next(&mut self) -> Option<Box<dyn Work>> {
         loop {
-            let look = self.ticks.must_poll().then(|| self.looked + POLL);
-            if look.is_some_and(|look| Instant::now() >= look) {
-                // Also when the queue never runs empty.
-                self.look();
-                continue;
-            }
-            let leave = (!self.along.is_empty()).then_some(self.along_until);
-            match self.messages.next(look.into_iter().chain(leave).min()) {
-                Ok(Message::Work(work)) => self.along.push(work),
-                Ok(Message::Along(work)) => {
-                    if self.along.is_empty() {
-                        self.along_until = Instant::now() + COMPANY;
-                    }
-                    self.along.push(work);
-                    if self.along.len() < BATCH {
+            let message = match self.counters.has_listeners() {
+                true => {
+                    let wait = POLL.saturating_sub(self.polled_at.elapsed());
+                    if wait.is_zero() {
+                        // Also when the queue never runs empty.
+                        self.poll();
                         continue;
                     }
+                    self.messages.recv_timeout(wait)
                 }
-                Ok(Message::Listen) => {
-                    self.look();
-                    continue;
-                }
-                Err(RecvTimeoutError::Disconnected) if self.along.is_empty() => return None,
-                Err(RecvTimeoutError::Disconnected) => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    if leave.is_none_or(|leave| Instant::now() < leave) {
-                        continue;
-                    }
-                }
+                false => self.messages.recv().map_err(RecvTimeoutError::from),
+            };
+            match message {
+                Ok(Message::Work(work)) => return Some(work),
+                Ok(Message::Listen) => self.poll(),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
             }
-            return Some(std::mem::take(&mut self.along));
         }
     }
 
-    /// Ticks when another process has committed since the last look.
-    fn look(&mut self) {
-        self.looked = Instant::now();
+    /// Counts a change when another process has committed since the last poll.
+    fn poll(&mut self) {
+        self.polled_at = Instant::now();
         // A failure shows when the next read or write meets it.
         let Ok(version) = data_version(&self.connection) else { return };
         if version != self.data_version {
             self.data_version = version;
-            self.ticks.changed_elsewhere();
+            self.counters.count_foreign_commit();
         }
     }
 
@@ -169,7 +147,7 @@ impl Thread {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         if let Ok(true) = outcome {
-            self.ticks.committed();
+            self.counters.count_commit();
         }
         let outcome = outcome.map(|_| ());
         for work in batch {

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use windlass_store::outputs::{Origin, Stream};
+use windlass_core::id::TaskId;
+use windlass_store::outputs::{Origin, OutputWriter, Stream};
 use windlass_store::{CommitPoint, Error, Level, Options, Phase, Store};
 
 use crate::world::{World, at, created, request};
@@ -18,46 +19,47 @@ fn watched(world: &World) -> (Store, Arc<Mutex<Vec<CommitPoint>>>) {
     (Store::open(world.dir.path(), options).unwrap(), points)
 }
 
-/// AX-038: what a command printed costs no transaction of its own.
+/// AX-038
 #[tokio::test]
-async fn what_a_command_printed_goes_along_with_what_is_written_next() {
+async fn the_next_append_writes_what_a_command_printed() {
     let world = World::new();
     let (store, points) = watched(&world);
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(task).await.unwrap();
-    let mut commits = Vec::new();
-    // A test that is kept waiting is overtaken by the writer, which does not wait for ever.
-    while commits.len() < 20 && commits.last() != Some(&1) {
-        let command_id = format!("call_{}", commits.len());
-        let before = points.lock().unwrap().len();
-        let [mut out, err] = [Stream::Stdout, Stream::Stderr].map(|stream| {
-            let origin = Origin { command_id: command_id.clone(), stream, task: Some(task) };
-            store.outputs().writer(origin).unwrap()
-        });
-        out.write(b"printed").unwrap();
-        out.finish_both(err, at(1)).await.unwrap();
-        owner.append(at(1), vec![request()], Level::Written).await.unwrap();
-        let kept = store.outputs().kept(&command_id, Stream::Stdout).unwrap().unwrap();
-        assert_eq!(kept.content, "printed");
-        // Each commit has a point before it and one after.
-        commits.push((points.lock().unwrap().len() - before) / 2);
-    }
-    assert_eq!(commits.last(), Some(&1), "{commits:?}");
+    let before = points.lock().unwrap().len();
+    let [mut out, err] = both(&store, Some(task));
+    out.write(b"printed").unwrap();
+    out.finish_with_next_append(err, task, at(1)).unwrap();
+    let content = |store: &Store| {
+        store.outputs().kept("call_1", Stream::Stdout).unwrap().map(|kept| kept.content)
+    };
+    assert_eq!(content(&store).as_deref(), Some("printed"));
+    assert_eq!(content(&world.open()), None);
+    owner.append(at(1), vec![request()], Level::Written).await.unwrap();
+    assert_eq!(content(&store).as_deref(), Some("printed"));
+    assert_eq!(content(&world.open()).as_deref(), Some("printed"));
+    // Each commit has a point before it and one after.
+    assert_eq!((points.lock().unwrap().len() - before) / 2, 1);
 }
 
-/// Even when nothing follows, it is written.
 #[tokio::test]
-async fn what_was_printed_last_is_written_when_the_store_is_closed() {
+async fn both_streams_of_a_command_take_one_transaction() {
     let world = World::new();
-    let store = world.open();
-    let origin = |stream| Origin { command_id: "call_1".to_owned(), stream, task: None };
-    let [mut out, err] = [Stream::Stdout, Stream::Stderr]
-        .map(|stream| store.outputs().writer(origin(stream)).unwrap());
+    let (store, points) = watched(&world);
+    let [mut out, err] = both(&store, None);
     out.write(b"printed").unwrap();
     out.finish_both(err, at(1)).await.unwrap();
+    assert_eq!(points.lock().unwrap().len(), 2);
     drop(store);
     let kept = world.open().outputs().kept("call_1", Stream::Stdout).unwrap().unwrap();
     assert_eq!(kept.content, "printed");
+}
+
+fn both(store: &Store, task: Option<TaskId>) -> [OutputWriter; 2] {
+    [Stream::Stdout, Stream::Stderr].map(|stream| {
+        let origin = Origin { command_id: "call_1".to_owned(), stream, task };
+        store.outputs().writer(origin).unwrap()
+    })
 }
 
 #[tokio::test]

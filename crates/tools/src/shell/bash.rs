@@ -127,7 +127,7 @@ async fn run(context: &ToolContext, call: &Call, given: Arguments) -> Outcome {
         Err(outcome) => return outcome,
     };
     let (ended, collector) = follow(running, collector, call).await;
-    let finished = collector.finish(shell.now(), call.limit_tokens, &context.workspace).await;
+    let finished = collector.finish(shell.task, shell.now(), call.limit_tokens, &context.workspace);
     let printed = match finished {
         Ok(printed) => printed,
         Err(error) => Printed::instead(format!("Its output could not be kept: {error}.")),

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 
 use jiff::Timestamp;
-use windlass_core::id::CallId;
+use windlass_core::id::{CallId, TaskId};
 use windlass_core::outcome::Truncated;
 use windlass_sandbox::{Chunk, Stream as From};
 use windlass_store::outputs::{HARD_CAP_BYTES, Origin, OutputWriter, Stream};
@@ -46,20 +46,21 @@ impl Collector {
         }
     }
 
-    /// Writes the rows that people read.
+    /// Writes the rows that people read, for a command that no result of a call waits for.
     pub(super) async fn keep(self, at: Timestamp) -> Result<(), windlass_store::Error> {
         self.stdout.finish_both(self.stderr, at).await
     }
 
-    /// Writes the rows that people read, and gives the texts of the call's outcome.
-    pub(super) async fn finish(
+    /// Gives the texts of the call's outcome. The rows that people read are written with its result.
+    pub(super) fn finish(
         self,
+        task: TaskId,
         at: Timestamp,
         limit_tokens: u64,
         workspace: &Workspace,
     ) -> Result<Printed, windlass_store::Error> {
         let Self { call, stdout, stderr, together } = self;
-        stdout.finish_both(stderr, at).await?;
+        stdout.finish_with_next_append(stderr, task, at)?;
         Ok(together.printed(call, limit_tokens, workspace))
     }
 }
