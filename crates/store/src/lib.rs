@@ -34,6 +34,7 @@ mod deadlines;
 mod rebuild;
 mod memories;
 pub mod outputs;
+pub mod search;
 
 use std::fmt;
 use std::path::Path;

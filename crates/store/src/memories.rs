@@ -4,13 +4,14 @@ use jiff::Timestamp;
 use windlass_core::id::{SessionId, TaskId};
 
 use crate::row::{self, Columns};
+use crate::search::any_of;
 use crate::{Error, Level, Store};
 
 /// One memory's text; longer things belong into files.
 const MAX_MEMORY_BYTES: usize = 64 * 1024;
 
 /// Words of a query that count; the rest of a very long one is left out.
-const MAX_TERMS: usize = 64;
+const MAX_WORDS: usize = 64;
 
 /// A memory to keep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,8 +75,9 @@ impl Memories<'_> {
 
     /// The memories that fit `query` best, at most `limit`. Any text is a legal query.
     pub fn search(self, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
-        let query = any_of(query);
-        if query.is_empty() {
+        let words = query.split(|letter: char| !letter.is_alphanumeric());
+        let words: Vec<_> = words.filter(|word| !word.is_empty()).take(MAX_WORDS).collect();
+        if words.is_empty() {
             return Ok(Vec::new());
         }
         self.store.read(|tx| {
@@ -84,7 +86,7 @@ impl Memories<'_> {
                  FROM memories_fts JOIN memories ON memories.id = memories_fts.rowid
                  WHERE memories_fts MATCH ?1 ORDER BY score DESC, id DESC LIMIT ?2",
             )?;
-            let mut rows = statement.query((query, limit))?;
+            let mut rows = statement.query((any_of(&words), limit))?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let of = Columns { table: "memories", row };
@@ -99,15 +101,4 @@ impl Memories<'_> {
             Ok(found)
         })
     }
-}
-
-/// The words of a text as a query that any one of them satisfies; quoted, so that none is an operator.
-fn any_of(text: &str) -> String {
-    let words = text.split(|letter: char| !letter.is_alphanumeric());
-    let terms: Vec<_> = words
-        .filter(|word| !word.is_empty())
-        .take(MAX_TERMS)
-        .map(|word| format!("\"{word}\""))
-        .collect();
-    terms.join(" OR ")
 }

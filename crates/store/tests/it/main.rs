@@ -15,5 +15,6 @@ mod schema;
 mod constraints;
 mod outputs;
 mod memories;
+mod search;
 mod generated;
 mod crash;

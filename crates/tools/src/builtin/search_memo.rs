@@ -9,8 +9,10 @@ use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 use windlass_core::text::prefix;
 use windlass_model::Embeddings;
+use windlass_store::search;
 
-use super::ranking::{Passage, fused, nearest, passages, rank};
+use super::meaning::{fused, nearest};
+use super::passages::{Passage, passages};
 use super::save_memo::MAX_MEMO_BYTES;
 use super::{Builtin, blocking, counted, path_error, read_only, scanning, unseen};
 use crate::output::readable;
@@ -48,7 +50,10 @@ impl Builtin for SearchMemo {
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let act: Act = match context.embeddings.clone() {
             None => scanning(move |stop| match gather(&context.workspace, stop) {
-                Ok(notes) => found(&notes, &given.query, rank(&notes.passages, &given.query)),
+                Ok(notes) => match by_words(&notes.passages, &given.query) {
+                    Ok(hits) => found(&notes, &given.query, hits),
+                    Err(outcome) => outcome,
+                },
                 Err(outcome) => outcome,
             }),
             Some(embeddings) => Box::new(move || {
@@ -66,7 +71,10 @@ async fn by_meaning_too(context: ToolContext, embeddings: Embeddings, query: Str
         Ok(notes) => notes,
         Err(outcome) => return outcome,
     };
-    let by_words = rank(&notes.passages, &query);
+    let by_words = match by_words(&notes.passages, &query) {
+        Ok(hits) => hits,
+        Err(outcome) => return outcome,
+    };
     let compared = notes.passages.iter().take(MAX_COMPARED);
     let mut texts = vec![query.clone()];
     texts.extend(compared.map(|passage| passage.text.clone()));
@@ -82,6 +90,18 @@ async fn by_meaning_too(context: ToolContext, embeddings: Embeddings, query: Str
             outcome
         }
     }
+}
+
+/// The passages that have words of the query, best first.
+fn by_words<'p>(passages: &'p [Passage], query: &str) -> Result<Vec<&'p Passage>, Outcome> {
+    let documents = passages.iter().map(|passage| {
+        // A note's name says what it is about, as one occurrence in its text would.
+        let name = passage.path.rsplit('/').next().unwrap_or(&passage.path);
+        format!("{}\n{}", passage.text, name.trim_end_matches(".md"))
+    });
+    let ranked = search::rank(query, documents.enumerate())
+        .map_err(|error| Outcome::error(format!("The memos cannot be searched: {error}.")))?;
+    Ok(ranked.into_iter().map(|ranked| &passages[ranked.id]).collect())
 }
 
 /// All notes, read.
