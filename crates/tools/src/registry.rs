@@ -23,6 +23,9 @@ use crate::tool::Tool;
 /// The longest arguments of one call; more than any model's longest reply.
 pub const MAX_ARGUMENT_BYTES: usize = 4 << 20;
 
+/// How much of an unknown name is compared with the known ones.
+const MAX_COMPARED_CHARS: usize = 64;
+
 /// All tools.
 #[derive(Clone, Default)]
 pub struct Registry {
@@ -179,19 +182,8 @@ fn parse(name: &str, arguments: &str) -> Result<Value, Outcome> {
     }
 }
 
-/// Edits between two names, case aside.
-fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<_> = left.chars().take(64).map(|c| c.to_ascii_lowercase()).collect();
-    let right: Vec<_> = right.chars().map(|c| c.to_ascii_lowercase()).collect();
-    let mut row: Vec<_> = (0..=right.len()).collect();
-    for (i, l) in left.iter().enumerate() {
-        let mut diagonal = i;
-        row[0] = i + 1;
-        for (j, r) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(l != r);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[right.len()]
+/// Edits between two names, case aside. What a model made up may be very long, and its beginning will do.
+fn distance(name: &str, known: &str) -> usize {
+    let name: String = name.chars().take(MAX_COMPARED_CHARS).collect();
+    strsim::levenshtein(&name.to_ascii_lowercase(), &known.to_ascii_lowercase())
 }

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 
-use super::client::Fetcher;
+use super::client::{Fetched, Fetcher};
 use super::page::{self, Part};
-use super::{Reach, Web, WebTool};
+use super::{Reach, Scratch, Web, WebTool};
+use crate::workspace::SCRATCH_DIRECTORY;
 
 /// Fetches a page.
 #[derive(Clone, Debug)]
@@ -40,16 +41,42 @@ impl WebTool for WebFetch {
         format!("reads {}", windlass_core::text::one_line(&given.url, 200))
     }
 
-    async fn run(self, given: Arguments) -> Outcome {
+    async fn run(self, given: Arguments, scratch: Scratch) -> Outcome {
         let part = if given.full == Some(true) { Part::Full } else { Part::Main };
         let fetched = match self.fetcher.fetch(given.url.trim()).await {
             Ok(fetched) => fetched,
             Err(error) => return Outcome::failure(format!("{error}.")),
         };
-        match tokio::task::spawn_blocking(move || page::text(fetched, part)).await {
+        let reading = tokio::task::spawn_blocking(move || {
+            if page::is_pdf(&fetched) {
+                return Ok(saved_pdf(&fetched, &scratch));
+            }
+            page::text(fetched, part)
+        });
+        match reading.await {
             Ok(Ok(text)) => Outcome::ok(text),
             Ok(Err(why)) => Outcome::failure(format!("{why}.")),
             Err(_) => Outcome::failure("the page could not be read."),
         }
+    }
+}
+
+/// Saves a PDF for the agent's own tools: reading one is a job for a program in the sandbox, because such a
+/// file may be made to harm its reader.
+fn saved_pdf(fetched: &Fetched, scratch: &Scratch) -> String {
+    let size = fetched.bytes.len();
+    if fetched.cut {
+        return format!(
+            "PDF: not shown. It has more than {size} bytes and is not saved. Download it with `curl` and \
+             read it with `pdftotext FILE -`."
+        );
+    }
+    let path = format!("{SCRATCH_DIRECTORY}/web-fetch-{}.pdf", scratch.call);
+    match scratch.workspace.keep(scratch.call, &path, &mut fetched.bytes.as_slice()) {
+        Ok(()) => format!(
+            "PDF: not shown ({size} bytes). It is saved as /workspace/{path}; `pdftotext /workspace/{path} -` \
+             gives its text where that program is installed."
+        ),
+        Err(error) => format!("PDF: not shown ({size} bytes). It could not be saved: {error}."),
     }
 }

@@ -7,7 +7,6 @@
 
 mod client;
 mod page;
-mod pdf;
 mod fetch;
 mod search;
 
@@ -18,12 +17,14 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use windlass_core::id::CallId;
 use windlass_core::outcome::{Ending, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_sandbox::network::{AddressRules, HostRules};
 
 use crate::schema;
 use crate::tool::{Call, Category, Prepared, Tool, ToolContext};
+use crate::workspace::Workspace;
 pub(crate) use client::install_tls;
 pub use fetch::WebFetch;
 pub use search::{Provider, Search, WebSearch};
@@ -50,7 +51,7 @@ impl Reach {
     }
 }
 
-/// What one of the web's tools consists of. All of them only look.
+/// What one of the web's tools consists of. All of them only read.
 trait WebTool: Clone + Send + Sync + 'static {
     type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
 
@@ -60,7 +61,13 @@ trait WebTool: Clone + Send + Sync + 'static {
     /// What a call does, for the gate.
     fn reason(given: &Self::Arguments) -> String;
 
-    fn run(self, given: Self::Arguments) -> impl Future<Output = Outcome> + Send;
+    fn run(self, given: Self::Arguments, scratch: Scratch) -> impl Future<Output = Outcome> + Send;
+}
+
+/// Where a call may leave a file for the agent.
+struct Scratch {
+    workspace: Arc<Workspace>,
+    call: CallId,
 }
 
 /// One of the web's tools.
@@ -90,15 +97,16 @@ impl<T: WebTool> Tool for Web<T> {
 
     fn prepare(
         &self,
-        _world: &ToolContext,
+        context: &ToolContext,
         call: Call,
     ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        Box::pin(std::future::ready(prepared(self.0.clone(), call)))
+        let scratch = Scratch { workspace: Arc::clone(&context.workspace), call: call.id };
+        Box::pin(std::future::ready(prepared(self.0.clone(), call, scratch)))
     }
 }
 
 /// A call, its arguments read, what it does said for the gate, ended with the task.
-fn prepared<T: WebTool>(tool: T, mut call: Call) -> Result<Prepared, Outcome> {
+fn prepared<T: WebTool>(tool: T, mut call: Call, scratch: Scratch) -> Result<Prepared, Outcome> {
     let given = serde_json::from_value(call.arguments.take()).map_err(|error| {
         Outcome::error(format!("The arguments of `{}` do not fit: {error}", T::NAME))
     })?;
@@ -106,7 +114,7 @@ fn prepared<T: WebTool>(tool: T, mut call: Call) -> Result<Prepared, Outcome> {
     let act = Box::new(move || -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let stopped = Outcome::ended(Ending::Cancelled, "Stopped with the task.");
-            call.stop.run_until_cancelled(tool.run(given)).await.unwrap_or(stopped)
+            call.stop.run_until_cancelled(tool.run(given, scratch)).await.unwrap_or(stopped)
         })
     });
     Ok(Prepared::new(assessment, Recovery::Rerun, act))

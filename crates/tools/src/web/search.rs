@@ -11,7 +11,7 @@ use url::Url;
 use windlass_core::outcome::Outcome;
 
 use super::client::{AGENT, install_tls, unreachable};
-use super::{Web, WebTool};
+use super::{Scratch, Web, WebTool};
 use crate::output::neutralize;
 
 /// How long a search may take.
@@ -193,7 +193,7 @@ impl WebTool for WebSearch {
         format!("searches the web for \"{query}\"")
     }
 
-    async fn run(self, given: Arguments) -> Outcome {
+    async fn run(self, given: Arguments, _scratch: Scratch) -> Outcome {
         let count = given.count.unwrap_or(DEFAULT_COUNT).min(MAX_COUNT);
         match self.ask(&given.query, count).await {
             Err(why) => Outcome::failure(format!("{why}.")),

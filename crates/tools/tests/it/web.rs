@@ -50,8 +50,7 @@ const ARTICLE: &str = "<p>The windlass hauls a load that no one could lift, turn
     from slipping back. It is older than writing, and sailors, millers and miners have used it ever since, \
     because it trades a long and patient effort for a force that no arm has.</p>";
 
-const PAPER: &str = "%PDF-1.4\n1 0 obj << /Type /Page /Contents 2 0 R >> endobj\n\
-    2 0 obj << /Length 28 >> stream\nBT (On windlasses) Tj ET\nendstream endobj\n";
+const PAPER: &str = "%PDF-1.4\n1 0 obj << /Type /Page >> endobj\n";
 
 fn pages() -> Router {
     let article = ARTICLE.repeat(6);
@@ -66,11 +65,29 @@ fn pages() -> Router {
         .route("/plain", get(|| async { typed("text/plain", "a\u{1b}[31mb") }))
         .route("/huge", get(|| async { typed("text/plain", "x".repeat(11 << 20)) }))
         .route("/paper.pdf", get(|| async { typed("application/pdf", PAPER) }))
+        .route("/unnamed", get(|| async { typed("application/octet-stream", PAPER) }))
         .route("/moved", get(|| async { Redirect::temporary("/plain") }))
         .route("/loop", get(|| async { Redirect::temporary("/loop") }))
         .route("/metadata", get(|| async { Redirect::temporary("http://169.254.169.254/latest") }))
         .route("/inside", get(|| async { Redirect::temporary("http://10.0.0.7/") }))
         .route("/file", get(|| async { Redirect::temporary("file:///etc/passwd") }))
+}
+
+#[tokio::test]
+async fn a_pdf_is_saved_and_not_shown() {
+    let site = site(pages()).await;
+    let mut bench = fetching(reach(&["127.0.0.1"]));
+    for path in ["/paper.pdf", "/unnamed"] {
+        let url = json!({ "url": format!("http://{}{path}", site.address) });
+        let text = bench.ok("web_fetch", url).await;
+        assert!(
+            text.starts_with("PDF: not shown (43 bytes). It is saved as /workspace/"),
+            "{text}"
+        );
+        assert!(text.contains("pdftotext"), "{text}");
+        let file = text.split("/workspace/").nth(1).unwrap().split(';').next().unwrap();
+        assert_eq!(std::fs::read_to_string(bench.path(file)).unwrap(), PAPER);
+    }
 }
 
 /// Must show 3; ES-192, ES-259
@@ -93,7 +110,6 @@ async fn a_page_is_given_as_markdown_and_other_text_as_it_is() {
     assert!(bench.ok("web_fetch", url("/moved")).await.contains("/plain — "));
     let huge = bench.ok("web_fetch", url("/huge")).await;
     assert!(huge.ends_with("[the page is longer; only its first 10485760 bytes were read]"));
-    assert!(bench.ok("web_fetch", url("/paper.pdf")).await.ends_with("\n\nOn windlasses"));
     assert_eq!(bench.error("web_fetch", url("/loop")).await, "Error: more than 10 redirects.");
     assert_eq!(
         bench.error("web_fetch", url("/nowhere")).await,
