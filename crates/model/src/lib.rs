@@ -17,6 +17,7 @@ mod sanitize;
 mod price;
 mod retry;
 mod open;
+mod providers;
 mod http;
 mod redact;
 mod assemble;
@@ -32,6 +33,7 @@ pub use memory::{ContextService, ContextServiceError, Embeddings, EmbeddingsErro
 pub use name::{ModelName, NameError};
 pub use open::{Dialect, Models, Provider, Settings, SetupError};
 pub use price::{Price, Prices};
+pub use providers::{KnownProvider, PROVIDERS};
 pub use record::Recorder;
 pub use retry::{LONGEST_WAIT, Retry};
 pub use script::Script;

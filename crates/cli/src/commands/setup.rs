@@ -96,7 +96,7 @@ pub(super) fn models(surroundings: &Surroundings, args: &args::Models) -> Result
 
 /// Where a model is, or what is missing before it can be asked.
 fn place(config: &Config, choice: &ModelChoice) -> Result<String, String> {
-    match config.models.endpoint(choice) {
+    match config.endpoint(choice) {
         Ok(Some(endpoint)) => {
             let key = if endpoint.key.is_some() { "with a key" } else { "without a key" };
             Ok(format!("{} ({key})", endpoint.base))

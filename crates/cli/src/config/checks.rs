@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 
 use windlass_core::axes::PermissionProfile;
-use windlass_model::Price;
+use windlass_model::{KnownProvider, PROVIDERS, Price};
 
 use super::Config;
 use super::error::{ConfigError, Source};
 use super::kind::Value;
 use super::layers::{Layers, fact_key};
-use super::models::{DEFAULT_ANTHROPIC_MODEL, DEFAULT_MODEL};
 use super::notice::Notice;
 use super::settings::Setting;
-use super::types::{ModelChoice, ModelFacts, Provider, SearchProvider};
+use super::types::{ModelChoice, ModelFacts, SearchProvider};
 use super::values::{Held, Values};
 
 /// Unset models follow `smart`, now and visibly, never when something fails (C-40).
@@ -44,17 +43,13 @@ pub(super) fn follow_smart(layers: &mut Layers) {
 }
 
 fn default_model(values: &Values) -> Option<ModelChoice> {
-    let is_set = |key: &str| values.get(key).is_some();
-    let (provider, model) = if is_set("models.litellm_api_base") {
-        (Provider::Litellm, DEFAULT_MODEL)
-    } else if is_set("models.openai_api_key") {
-        (Provider::Openai, DEFAULT_MODEL)
-    } else if is_set("models.anthropic_api_key") {
-        (Provider::Anthropic, DEFAULT_ANTHROPIC_MODEL)
-    } else {
-        return None;
+    // A provider that everybody runs themselves is configured by its base, any other by its key.
+    let is_configured = |provider: &&KnownProvider| {
+        let variable = if provider.base.is_some() { provider.key_env } else { provider.base_env };
+        Setting::of_variable(variable).is_some_and(|setting| values.get(setting.key).is_some())
     };
-    Some(ModelChoice::Served { provider, model: model.to_owned() })
+    let provider = PROVIDERS.iter().find(is_configured)?;
+    Some(ModelChoice::Served { provider, model: provider.default_model.to_owned() })
 }
 
 fn hold_model(values: &mut Values, key: &str, model: ModelChoice, source: Source) {

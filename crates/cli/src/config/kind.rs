@@ -11,7 +11,7 @@ use secrecy::SecretString;
 use windlass_core::policy::Class;
 
 use super::types::{
-    Base, ByteSize, ClassRule, DenyRule, MODEL_FORMS, ModelChoice, SandboxMode, Tables, Timeout,
+    Base, ByteSize, ClassRule, DenyRule, ModelChoice, SandboxMode, Tables, Timeout, model_forms,
 };
 use super::written::{
     self, Raw, base, list, number, pairs, size, switch, text, time, timeout, whole,
@@ -185,7 +185,7 @@ impl Kind {
             Self::Addresses => {
                 "a list of addresses or networks, such as `10.0.0.5` or `10.1.0.0/16`".to_owned()
             }
-            Self::Model => MODEL_FORMS.to_owned(),
+            Self::Model => model_forms(),
             Self::Deny => "a list of `{ pattern = \"…\", reason = \"…\" }`".to_owned(),
             Self::Classes => {
                 let classes: Vec<_> = Class::ALL.iter().map(|class| class.as_str()).collect();

@@ -37,7 +37,7 @@ pub use error::{ConfigError, ConfigErrors, Source};
 pub use models::{DEFAULT_CONTEXT_WINDOW, Endpoint};
 pub use notice::Notice;
 pub use rows::Row;
-pub use types::{ModelChoice, ModelFacts, Origin, Provider, Timeout};
+pub use types::{ModelChoice, ModelFacts, Origin, Timeout};
 
 use layers::{Layers, Standing};
 use settings::{

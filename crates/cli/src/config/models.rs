@@ -2,27 +2,24 @@
 
 use secrecy::SecretString;
 use windlass_core::axes::ModelMode;
+use windlass_model::KnownProvider;
 
+use super::Config;
 use super::error::{ConfigError, ConfigErrors};
-use super::settings::Models;
-use super::types::{Base, ModelChoice, Provider};
+use super::settings::{Models, Setting};
+use super::types::{Base, ModelChoice};
 
 /// The window of a model nothing is known about; small enough for any model in use for such work.
 pub const DEFAULT_CONTEXT_WINDOW: u64 = 128_000;
-/// The model that is used where a provider is configured and no model named (ES-295).
-pub(super) const DEFAULT_MODEL: &str = "gpt-4o";
-/// The same where Anthropic's is the only key.
-pub(super) const DEFAULT_ANTHROPIC_MODEL: &str = "claude-sonnet-4-5";
-
 /// Where a served model is asked, and with what key.
-#[derive(Clone, Copy, Debug)]
-pub struct Endpoint<'a> {
+#[derive(Clone, Debug)]
+pub struct Endpoint {
     /// Who serves it.
-    pub provider: Provider,
+    pub provider: &'static KnownProvider,
     /// Where.
-    pub base: &'a Base,
+    pub base: Base,
     /// The key; only a server on loopback may do without.
-    pub key: Option<&'a SecretString>,
+    pub key: Option<SecretString>,
 }
 
 impl Models {
@@ -43,33 +40,33 @@ impl Models {
             .into()
         })
     }
+}
 
+impl Config {
     /// Where a model is; `None` for a script. Says what is missing before anything is sent (ES-351).
-    pub fn endpoint(&self, model: &ModelChoice) -> Result<Option<Endpoint<'_>>, ConfigErrors> {
+    pub fn endpoint(&self, model: &ModelChoice) -> Result<Option<Endpoint>, ConfigErrors> {
         let ModelChoice::Served { provider, .. } = model else { return Ok(None) };
-        let (base, key) = match provider {
-            Provider::Litellm => (self.litellm_api_base.as_ref(), self.litellm_api_key.as_ref()),
-            Provider::Openai => (Some(&self.openai_base_url), self.openai_api_key.as_ref()),
-            Provider::Anthropic => {
-                (Some(&self.anthropic_base_url), self.anthropic_api_key.as_ref())
-            }
-        };
-        let base = base.ok_or_else(|| {
+        let (base, key) = (key_of(provider.base_env), key_of(provider.key_env));
+        let configured: Option<Base> = self.values.typed(base);
+        let base = configured.ok_or_else(|| {
             ConfigError::missing(
-                "models.litellm_api_base",
-                format!("`{model}` needs to know where LiteLLM is"),
-                "set `LITELLM_API_BASE`, such as http://localhost:4000",
+                base,
+                format!("`{model}` needs to know where {} is", provider.title),
+                format!("set `{}`, such as http://localhost:4000", provider.base_env),
             )
         })?;
-        if key.is_none() && !base.is_loopback() {
-            let (setting, variable) = match provider {
-                Provider::Litellm => ("models.litellm_api_key", "LITELLM_API_KEY"),
-                Provider::Openai => ("models.openai_api_key", "OPENAI_API_KEY"),
-                Provider::Anthropic => ("models.anthropic_api_key", "ANTHROPIC_API_KEY"),
-            };
+        let secret: Option<SecretString> = self.values.typed(key);
+        if secret.is_none() && !base.is_loopback() {
             let problem = format!("`{model}` at {base} needs a key");
-            return Err(ConfigError::missing(setting, problem, format!("set `{variable}`")).into());
+            let hint = format!("set `{}`", provider.key_env);
+            return Err(ConfigError::missing(key, problem, hint).into());
         }
-        Ok(Some(Endpoint { provider: *provider, base, key }))
+        Ok(Some(Endpoint { provider, base, key: secret }))
     }
+}
+
+/// The name of the setting that a provider's variable sets.
+fn key_of(variable: &str) -> &'static str {
+    let setting = Setting::of_variable(variable);
+    setting.expect("every provider's variables are declared in the table; a test reads all").key
 }

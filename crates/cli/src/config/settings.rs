@@ -91,6 +91,11 @@ impl Setting {
         explicit.chain(PREFIXES.iter().find_map(follows)).collect()
     }
 
+    /// The setting that this variable of the environment sets, where its declaration names the variable.
+    pub fn of_variable(name: &str) -> Option<&'static Self> {
+        all().find(|setting| setting.explicit_env.contains(&name))
+    }
+
     /// The setting of this name.
     pub fn find(key: &str) -> Option<&'static Self> {
         all().find(|setting| setting.key == key)

@@ -362,7 +362,7 @@ fn a_model_that_cannot_be_reached_says_what_is_missing() {
     let ask = |variables: &[(&str, &str)], model: &str| {
         let config = Config::load(&env(variables)).unwrap();
         let model: ModelChoice = model.parse().unwrap();
-        match config.models.endpoint(&model) {
+        match config.endpoint(&model) {
             Ok(Some(endpoint)) => format!("{} {}\n", endpoint.base, endpoint.key.is_some()),
             Ok(None) => "no endpoint\n".to_owned(),
             Err(error) => format!("{error}\n"),
@@ -506,4 +506,14 @@ fn files_are_found_by_the_rules_and_read_with_a_limit() {
     `DIR/windlass/config.toml` cannot be read: it is larger than 1 MiB (make it a text file that you can read, or move it away)
     `DIR/.windlass/config.toml` cannot be read: it is not a regular file (make it a text file that you can read, or move it away)
     ");
+}
+
+#[test]
+fn every_known_provider_has_its_settings_and_its_default_base() {
+    for provider in &windlass_model::PROVIDERS {
+        let base = Setting::of_variable(provider.base_env).expect(provider.name);
+        assert_eq!(base.default, provider.base.unwrap_or_default(), "{}", provider.name);
+        let key = Setting::of_variable(provider.key_env).expect(provider.name);
+        assert!(key.kind.fits_a_word(), "{}", provider.name);
+    }
 }

@@ -10,19 +10,7 @@ use serde_json::Value as Json;
 use url::Url;
 use windlass_core::policy::Class;
 use windlass_core::string_enum;
-use windlass_model::Price;
-
-string_enum! {
-    /// Who serves a model.
-    Provider ("provider") {
-        /// A LiteLLM proxy, or any server that speaks Chat Completions.
-        Litellm = "litellm",
-        /// OpenAI itself.
-        Openai = "openai",
-        /// Anthropic itself, in its own protocol.
-        Anthropic = "anthropic",
-    }
-}
+use windlass_model::{KnownProvider, PROVIDERS, Price};
 
 /// The start of a model's name that plays a file instead of asking a provider.
 const SCRIPT: &str = "script:";
@@ -33,7 +21,7 @@ pub enum ModelChoice {
     /// A model of a provider.
     Served {
         /// Who serves it.
-        provider: Provider,
+        provider: &'static KnownProvider,
         /// Its name there; may itself hold slashes.
         model: String,
     },
@@ -42,7 +30,12 @@ pub enum ModelChoice {
 }
 
 /// What a model may be called, as errors and the documentation say it.
-pub const MODEL_FORMS: &str = "`litellm/NAME`, `openai/NAME`, `anthropic/NAME`, `script:FILE`, or a bare NAME for `litellm/NAME`";
+pub fn model_forms() -> String {
+    let served = PROVIDERS.iter().map(|provider| format!("`{}/NAME`", provider.name));
+    let served: Vec<_> = served.collect();
+    let bare = PROVIDERS[0].name;
+    format!("{}, `{SCRIPT}FILE`, or a bare NAME for `{bare}/NAME`", served.join(", "))
+}
 
 impl FromStr for ModelChoice {
     type Err = String;
@@ -59,14 +52,12 @@ impl FromStr for ModelChoice {
             return Err(String::new());
         }
         let Some((provider, model)) = text.split_once('/') else {
-            return Ok(Self::Served { provider: Provider::Litellm, model: text.to_owned() });
+            return Ok(Self::Served { provider: &PROVIDERS[0], model: text.to_owned() });
         };
-        match (provider.parse(), model) {
+        match (KnownProvider::find(provider), model) {
             (_, "") => Err(format!("name the model after `{provider}/`")),
-            (Ok(provider), model) => Ok(Self::Served { provider, model: model.to_owned() }),
-            (Err(_), _) => {
-                Err(format!("for a model that LiteLLM calls so, write `litellm/{text}`"))
-            }
+            (Some(provider), model) => Ok(Self::Served { provider, model: model.to_owned() }),
+            (None, _) => Err(format!("for a model that LiteLLM calls so, write `litellm/{text}`")),
         }
     }
 }
@@ -74,7 +65,7 @@ impl FromStr for ModelChoice {
 impl fmt::Display for ModelChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Served { provider, model } => write!(f, "{provider}/{model}"),
+            Self::Served { provider, model } => write!(f, "{}/{model}", provider.name),
             Self::Script(file) => write!(f, "{SCRIPT}{}", file.display()),
         }
     }

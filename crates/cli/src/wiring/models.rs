@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use windlass_core::error::{ErrorDetails, ErrorType};
-use windlass_model::{Dialect, Model, ModelName, Models, Price, Prices, Provider, Retry, Settings};
+use windlass_model::{Model, ModelName, Models, Price, Prices, Provider, Retry, Settings};
 
-use crate::config::types::Provider as ProviderName;
 use crate::config::{Config, ModelChoice};
 
 /// A model, ready to be asked, or what is missing.
@@ -20,7 +19,7 @@ pub fn open(config: &Config, choice: &ModelChoice) -> Result<Arc<dyn Model>, Err
 
 fn settings(config: &Config, choice: &ModelChoice) -> Result<Settings, ErrorDetails> {
     let models = &config.models;
-    let endpoint = models.endpoint(choice).map_err(|errors| {
+    let endpoint = config.endpoint(choice).map_err(|errors| {
         let first = errors.0.first();
         let hint = first.and_then(|error| error.hint.clone()).unwrap_or_default();
         let message = first.map_or_else(|| errors.to_string(), |error| error.problem.clone());
@@ -29,14 +28,11 @@ fn settings(config: &Config, choice: &ModelChoice) -> Result<Settings, ErrorDeta
     let mut providers = BTreeMap::new();
     if let Some(endpoint) = endpoint {
         let provider = Provider {
-            dialect: match endpoint.provider {
-                ProviderName::Litellm | ProviderName::Openai => Dialect::OpenAi,
-                ProviderName::Anthropic => Dialect::Anthropic,
-            },
+            dialect: endpoint.provider.dialect,
             base: endpoint.base.expose().to_string(),
-            key: endpoint.key.cloned(),
+            key: endpoint.key,
         };
-        providers.insert(endpoint.provider.to_string(), provider);
+        providers.insert(endpoint.provider.name.to_owned(), provider);
     }
     Ok(Settings {
         providers,
