@@ -23,10 +23,14 @@ impl Agent {
 
     /// Why a tool is not one of the skill that this agent follows, if it is none.
     pub(crate) fn outside_its_skills(&self, state: &TaskState, tool: &str) -> Option<String> {
+        let tool = self.parts.registry.get(tool)?;
+        if tool.is_always_allowed() {
+            return None;
+        }
         let skills = self.parts.world.skills.current();
         let followed = self.followed_skills(state);
         let mut followed = followed.iter().filter_map(|name| skills.get(name));
-        let skill = followed.find(|skill| !skill.allows(tool))?;
+        let skill = followed.find(|skill| !skill.allows(&tool.names()))?;
         let tools = skill.meta.allowed_tools.as_deref().unwrap_or_default().join("`, `");
         Some(format!("the skill `{}` uses only `{tools}`", skill.meta.name))
     }
@@ -45,7 +49,8 @@ impl Agent {
         if bound.is_empty() {
             return bound;
         }
-        let tools: BTreeSet<_> = calls.into_iter().map(|open| &open.request.name).collect();
+        let tools: BTreeSet<_> =
+            calls.into_iter().map(|open| self.tool_names(&open.request.name)).collect();
         let concerned =
             |skill: &Skill, when| tools.iter().any(|tool| !skill.hooks(when, tool).is_empty());
         bound.retain(|skill| {
@@ -53,5 +58,10 @@ impl Agent {
             any && (self.parts.trusted)(skill)
         });
         bound
+    }
+
+    /// All names that a skill may call a tool by.
+    pub(crate) fn tool_names<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
+        self.parts.registry.get(name).map_or_else(|| vec![name], |tool| tool.names())
     }
 }

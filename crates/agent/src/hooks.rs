@@ -38,7 +38,7 @@ impl Agent {
         task: TaskId,
         open: &OpenCall,
     ) -> Option<String> {
-        for (skill, command) in asked(skills, When::BeforeTool, open) {
+        for (skill, command) in self.asked(skills, When::BeforeTool, open) {
             let said = self.run_hook(skill, When::BeforeTool, command, task, open, None).await;
             if let Err(words) = said {
                 return Some(format!("a hook of the skill `{}` refused: {words}", skill.meta.name));
@@ -56,7 +56,7 @@ impl Agent {
         outcome: &Outcome,
     ) -> Vec<String> {
         let mut remarks = Vec::new();
-        for (skill, command) in asked(skills, When::AfterTool, open) {
+        for (skill, command) in self.asked(skills, When::AfterTool, open) {
             let told = Some(outcome);
             let said = self.run_hook(skill, When::AfterTool, command, task, open, told).await;
             if let Err(words) = said {
@@ -64,6 +64,21 @@ impl Agent {
             }
         }
         remarks
+    }
+
+    /// The commands to run around a call, skill by skill.
+    fn asked<'a>(
+        &self,
+        skills: &'a [Arc<Skill>],
+        when: When,
+        open: &OpenCall,
+    ) -> Vec<(&'a Skill, String)> {
+        let tool = self.tool_names(&open.request.name);
+        let of = |skill: &'a Arc<Skill>| {
+            let commands = skill.hooks(when, &tool).into_iter();
+            commands.map(move |command| (skill.as_ref(), command))
+        };
+        skills.iter().flat_map(of).collect()
     }
 
     async fn run_hook(
@@ -119,19 +134,6 @@ impl Agent {
             other => Err(format!("it did not end by itself ({other:?}) {words}").trim().to_owned()),
         }
     }
-}
-
-/// The commands to run around a call, skill by skill.
-fn asked<'a>(
-    skills: &'a [Arc<Skill>],
-    when: When,
-    open: &'a OpenCall,
-) -> impl Iterator<Item = (&'a Skill, String)> {
-    let of = move |skill: &'a Arc<Skill>| {
-        let commands = skill.hooks(when, &open.request.name).into_iter();
-        commands.map(move |command| (skill.as_ref(), command))
-    };
-    skills.iter().flat_map(of)
 }
 
 /// What becomes of a call that a hook refused.

@@ -25,7 +25,7 @@ use windlass_skills::{Viewer, fork};
 use windlass_store::Level;
 use windlass_tools::registry::reachable_under;
 use windlass_tools::workspace::{Purpose, Replacement, content_hash};
-use windlass_tools::{Spawned, Tool, output};
+use windlass_tools::{Kind, Spawned, Tool, output};
 
 use self::attend::Stand;
 use crate::calls::{Plan, result};
@@ -57,7 +57,7 @@ impl Agent {
     pub(crate) fn offered(&self, state: &TaskState) -> impl Fn(&dyn Tool) -> bool + use<> {
         let (reachable, spawns) =
             (reachable_under(state.axes.permission_profile), self.may_spawn(state));
-        move |tool| reachable(tool) && (spawns || tool.name() != SPAWN_AGENT)
+        move |tool| reachable(tool) && (spawns || tool.kind() != Kind::SubAgent)
     }
 
     /// What an allowed `spawn_agent` call would start.

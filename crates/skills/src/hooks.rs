@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::invoke::names;
+use crate::invoke::is_name_of;
 use crate::skill::Skill;
 
 /// When a hook is run.
@@ -43,16 +43,16 @@ impl Skill {
         self.meta.hooks.is_some()
     }
 
-    /// The commands to run at this moment of this tool's call, in the order written.
-    pub fn hooks(&self, when: When, tool: &str) -> Vec<String> {
+    /// The commands to run at this moment of a call of the tool of these names, in the order written.
+    pub fn hooks(&self, when: When, tool: &[&str]) -> Vec<String> {
         let matches = |tools: Option<&Value>| match tools {
             None => true,
             Some(Value::String(text)) => {
                 let text = text.trim();
-                matches!(text, "" | "*") || text.split('|').any(|name| names(name, tool))
+                matches!(text, "" | "*") || text.split('|').any(|name| is_name_of(name, tool))
             }
             Some(Value::Array(list)) => {
-                list.iter().filter_map(Value::as_str).any(|name| names(name, tool))
+                list.iter().filter_map(Value::as_str).any(|name| is_name_of(name, tool))
             }
             Some(_) => false,
         };

@@ -97,38 +97,24 @@ const MAX_FILLED_IN_BYTES: usize = 1 << 20;
 /// How the text of a followed skill begins.
 const OPENING: &str = "Follow the skill `";
 
-/// Tools that no skill can do without: to look at skills, keep notes, ask and hand over.
-const ALWAYS: [&str; 7] = [
-    "list_skills",
-    "read_skill",
-    "update_plan",
-    "save_memo",
-    "search_memo",
-    "ask_user",
-    "publish_deliverable",
-];
-
 impl Skill {
-    /// Whether a tool may be used while this skill is followed (AX-034). Names are taken as other agents
-    /// write them too: `Bash(git:*)` names `bash`, `WebFetch` names `web_fetch`.
-    pub fn allows(&self, tool: &str) -> bool {
+    /// Whether a tool of these names may be used while this skill is followed (AX-034). Names are compared as
+    /// other agents write them too: `Bash(git:*)` names `bash`, `WebFetch` names `web_fetch`.
+    pub fn allows(&self, tool: &[&str]) -> bool {
         let Some(allowed) = &self.meta.allowed_tools else { return true };
-        ALWAYS.contains(&tool) || allowed.iter().any(|name| names(name, tool))
+        allowed.iter().any(|name| is_name_of(name, tool))
     }
 }
 
-pub(crate) fn names(written: &str, tool: &str) -> bool {
+/// Whether a skill means this tool by what it wrote.
+pub(crate) fn is_name_of(written: &str, tool: &[&str]) -> bool {
     let plain = |text: &str| -> String {
         let name = text.split('(').next().unwrap_or_default();
         let fits = |c: &char| c.is_ascii_alphanumeric();
         name.chars().filter(fits).map(|c| c.to_ascii_lowercase()).collect()
     };
-    let (written, tool) = (plain(written), plain(tool));
-    let same = match written.as_str() {
-        "task" => "spawnagent",
-        other => other,
-    };
-    tool == same || (same == "bash" && matches!(tool.as_str(), "bashoutput" | "bashkill"))
+    let written = plain(written);
+    tool.iter().any(|name| plain(name) == written)
 }
 
 fn delegated(skill: &Skill, arguments: &str) -> String {

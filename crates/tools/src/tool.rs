@@ -140,8 +140,28 @@ string_enum! {
 pub enum Kind {
     /// The tool itself, by its `Act`.
     Plain,
-    /// The loop: the call parks the task or starts another, and its `Act` is never run.
-    Loop,
+    /// The loop parks the task until a person has answered; the `Act` is never run.
+    Question,
+    /// The loop starts another agent; the `Act` is never run.
+    SubAgent,
+}
+
+/// What a call is about, as a summary of the work names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A command.
+    Command(String),
+    /// A file, by its path.
+    File(String),
+    /// A note that the agent wrote for itself.
+    Note {
+        /// Its file's name.
+        name: String,
+        /// What it says.
+        content: String,
+    },
+    /// Nothing that a summary would name.
+    Other,
 }
 
 /// One tool.
@@ -169,6 +189,36 @@ pub trait Tool: Send + Sync {
     /// Who carries its calls out.
     fn kind(&self) -> Kind {
         Kind::Plain
+    }
+
+    /// Whether it keeps the agent's own plan and notes. While notes are saved before a compaction, only
+    /// these tools can be used.
+    fn is_note(&self) -> bool {
+        false
+    }
+
+    /// Whether an agent can use it whatever tools the skill it follows names: to read skills, keep notes,
+    /// ask and hand over (AX-034).
+    fn is_always_allowed(&self) -> bool {
+        self.is_note()
+    }
+
+    /// Other names that a skill may call it by, such as those of other agents.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// All names that a skill may call it by.
+    fn names(&self) -> Vec<&str> {
+        std::iter::once(self.name()).chain(self.aliases().iter().copied()).collect()
+    }
+
+    /// What a call is about.
+    fn subject(&self, arguments: &Value) -> Subject {
+        match arguments["path"].as_str() {
+            Some(path) => Subject::File(path.to_owned()),
+            None => Subject::Other,
+        }
     }
 
     /// Whether its calls run one at a time even where they only read: one leaves something for the next,

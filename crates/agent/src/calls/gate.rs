@@ -14,10 +14,6 @@ use windlass_tools::{Kind, Prepared};
 use super::Plan;
 use crate::Agent;
 use crate::journal::Journal;
-use crate::spawn::SPAWN_AGENT;
-
-/// What an agent can use while it saves its notes.
-const NOTE_TOOLS: [&str; 3] = ["save_memo", "search_memo", "update_plan"];
 
 impl Agent {
     pub(super) fn decided(
@@ -55,10 +51,8 @@ impl Agent {
                 let (tool, recovery) = (tool.clone(), prepared.recovery.clone());
                 let call = ToolCall { call: open.request.id, tool, arguments, recovery };
                 match self.kind(&open.request.name) {
-                    Kind::Loop if open.request.name == SPAWN_AGENT => {
-                        self.plan_spawn(task, check, call)
-                    }
-                    Kind::Loop => {
+                    Kind::SubAgent => self.plan_spawn(task, check, call),
+                    Kind::Question => {
                         let question = asked(open, &call.arguments);
                         Plan::AskUser { check, call, question }
                     }
@@ -95,12 +89,14 @@ impl Agent {
 
     /// A tool that the profile does not reach is not shown; a forged call to it is refused here.
     fn not_offered(&self, task: &Journal, name: &str) -> Option<String> {
-        if task.state().cycle.is_flushing() && !NOTE_TOOLS.contains(&name) {
-            let tools = NOTE_TOOLS.join("`, `");
+        let tool = self.parts.registry.get(name);
+        if task.state().cycle.is_flushing() && !tool.is_some_and(|tool| tool.is_note()) {
+            let notes = self.parts.registry.iter().filter(|tool| tool.is_note());
+            let tools = notes.map(|tool| tool.name()).collect::<Vec<_>>().join("`, `");
             return Some(format!("notes are being saved: only `{tools}` can be used right now"));
         }
         let state = task.state();
-        if name == SPAWN_AGENT && !self.may_spawn(state) {
+        if self.kind(name) == Kind::SubAgent && !self.may_spawn(state) {
             let depth = state.created.depth;
             return Some(format!(
                 "sub-agents may not be nested deeper than this: depth {depth} is the limit \
@@ -112,7 +108,7 @@ impl Agent {
         }
         let profile = state.axes.permission_profile;
         let offered = self.offered(state);
-        (!self.parts.registry.get(name).is_some_and(|tool| offered(tool.as_ref())))
+        (!tool.is_some_and(|tool| offered(tool.as_ref())))
             .then(|| format!("`{name}` is not available under profile `{profile}`"))
     }
 

@@ -139,19 +139,26 @@ fn a_followed_skill_is_known_by_its_goal_and_allows_only_its_tools() {
         "MS-161: not on a model's own initiative"
     );
     let narrow = skills.get("narrow").unwrap();
-    let allowed: Vec<_> = ["read", "grep", "write", "bash", "read_skill", "ask_user"]
+    let allowed: Vec<_> = ["read", "grep", "write", "bash"]
         .into_iter()
-        .filter(|tool| narrow.allows(tool))
+        .filter(|tool| narrow.allows(&[tool]))
         .collect();
-    assert_eq!(allowed, ["read", "grep", "read_skill", "ask_user"]);
-    assert!(skills.get("anyone").unwrap().allows("bash"));
+    assert_eq!(allowed, ["read", "grep"]);
+    assert!(skills.get("anyone").unwrap().allows(&["bash"]));
     let text = "---\nname: x\ndescription: y\nallowed-tools: Bash(git:*), WebFetch, Task, mcp:time:now\n---\n";
     let directory = tempfile::tempdir().unwrap();
     put(&directory, "s/x.md", text);
     let loaded = load(&directory, &[("s", Scope::User)]);
     let other = loaded.get("x").unwrap();
-    for tool in ["bash", "bash_output", "web_fetch", "spawn_agent", "mcp__time__now"] {
-        assert!(other.allows(tool), "{tool}");
+    let tools: [&[&str]; 5] = [
+        &["bash"],
+        &["bash_output", "bash"],
+        &["web_fetch"],
+        &["spawn_agent", "task"],
+        &["mcp__time__now"],
+    ];
+    for tool in tools {
+        assert!(other.allows(tool), "{tool:?}");
     }
-    assert!(!other.allows("write") && !other.allows("mcp__time__later"));
+    assert!(!other.allows(&["write"]) && !other.allows(&["mcp__time__later"]));
 }

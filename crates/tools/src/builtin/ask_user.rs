@@ -29,9 +29,10 @@ impl Builtin for AskUser {
     const DESCRIPTION: &'static str = include_str!("descriptions/ask_user.md");
     const CATEGORY: Category = Category::Communication;
     const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);
-    const KIND: Kind = Kind::Loop;
+    const IS_ALWAYS_ALLOWED: bool = true;
+    const KIND: Kind = Kind::Question;
 
-    fn prepare(_world: ToolContext, call: Call, _given: Asked) -> Result<Prepared, Outcome> {
+    fn prepare(_context: ToolContext, call: Call, _given: Asked) -> Result<Prepared, Outcome> {
         Ok(Prepared {
             analysis: None,
             assessment: Assessment::of(Class::Note, "asks the user"),

@@ -22,6 +22,7 @@ impl Builtin for ListSkills {
     const DESCRIPTION: &'static str = include_str!("descriptions/list_skills.md");
     const CATEGORY: Category = Category::Skills;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
+    const IS_ALWAYS_ALLOWED: bool = true;
 
     fn prepare(context: ToolContext, call: Call, _given: Arguments) -> Result<Prepared, Outcome> {
         let act = act(move || {

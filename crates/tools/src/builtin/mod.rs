@@ -35,7 +35,7 @@ use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 
 use crate::schema;
-use crate::tool::{Act, Call, Category, Kind, Prepared, Tool, ToolContext};
+use crate::tool::{Act, Call, Category, Kind, Prepared, Subject, Tool, ToolContext};
 use crate::workspace::{self, Scanned, Stop};
 
 /// All of them, in the order the model is shown them.
@@ -72,6 +72,17 @@ trait Builtin: Send + Sync + 'static {
     const CATEGORY: Category;
     const MIN_CLASS: (Class, Risk);
     const KIND: Kind = Kind::Plain;
+    const IS_NOTE: bool = false;
+    const IS_ALWAYS_ALLOWED: bool = Self::IS_NOTE;
+    const ALIASES: &'static [&'static str] = &[];
+    /// The argument that names the file a call is about.
+    const FILE_ARGUMENT: &'static str = "path";
+
+    /// What a call is about.
+    fn subject(arguments: &Value) -> Subject {
+        let file = arguments[Self::FILE_ARGUMENT].as_str();
+        file.map_or(Subject::Other, |path| Subject::File(path.to_owned()))
+    }
 
     fn prepare(
         context: ToolContext,
@@ -103,6 +114,22 @@ impl<B: Builtin> Tool for B {
 
     fn kind(&self) -> Kind {
         B::KIND
+    }
+
+    fn is_note(&self) -> bool {
+        B::IS_NOTE
+    }
+
+    fn is_always_allowed(&self) -> bool {
+        B::IS_ALWAYS_ALLOWED
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        B::ALIASES
+    }
+
+    fn subject(&self, arguments: &Value) -> Subject {
+        B::subject(arguments)
     }
 
     fn prepare(

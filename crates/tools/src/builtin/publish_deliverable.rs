@@ -39,6 +39,8 @@ impl Builtin for PublishDeliverable {
     const DESCRIPTION: &'static str = include_str!("descriptions/publish_deliverable.md");
     const CATEGORY: Category = Category::Output;
     const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);
+    const IS_ALWAYS_ALLOWED: bool = true;
+    const FILE_ARGUMENT: &'static str = "filepath";
 
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         // What cannot be published is said before anything is decided.

@@ -28,6 +28,7 @@ impl Builtin for ReadSkill {
     const DESCRIPTION: &'static str = include_str!("descriptions/read_skill.md");
     const CATEGORY: Category = Category::Skills;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
+    const IS_ALWAYS_ALLOWED: bool = true;
 
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let reason = format!("reads skill `{}`", given.name);

@@ -2,12 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
 
 use super::rewrite::Rewrite;
 use super::{Builtin, counted, path_error};
-use crate::tool::{Call, Category, Prepared, ToolContext};
+use crate::tool::{Call, Category, Prepared, Subject, ToolContext};
 use crate::workspace::{MEMO_DIRECTORY, Purpose, content_hash};
 
 /// The largest memo; a note that is longer belongs into a file of its own.
@@ -33,6 +34,12 @@ impl Builtin for SaveMemo {
     const DESCRIPTION: &'static str = include_str!("descriptions/save_memo.md");
     const CATEGORY: Category = Category::ContextEngineering;
     const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);
+    const IS_NOTE: bool = true;
+
+    fn subject(arguments: &Value) -> Subject {
+        let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
+        Subject::Note { name: text("filename"), content: text("content") }
+    }
 
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let workspace = context.workspace;

@@ -46,6 +46,7 @@ impl Builtin for SearchMemo {
     const DESCRIPTION: &'static str = include_str!("descriptions/search_memo.md");
     const CATEGORY: Category = Category::ContextEngineering;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
+    const IS_NOTE: bool = true;
 
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let act: Act = match context.embeddings.clone() {

@@ -37,7 +37,8 @@ impl Builtin for SpawnAgent {
     const DESCRIPTION: &'static str = include_str!("descriptions/spawn_agent.md");
     const CATEGORY: Category = Category::Orchestration;
     const MIN_CLASS: (Class, Risk) = (Class::Delegate, Risk::Medium);
-    const KIND: Kind = Kind::Loop;
+    const ALIASES: &'static [&'static str] = &["task"];
+    const KIND: Kind = Kind::SubAgent;
 
     fn prepare(context: ToolContext, call: Call, given: Spawned) -> Result<Prepared, Outcome> {
         if given.timeout_seconds.is_some_and(|seconds| seconds > MAX_TIMEOUT_SECONDS) {

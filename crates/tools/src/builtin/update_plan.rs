@@ -62,6 +62,7 @@ impl Builtin for UpdatePlan {
     const DESCRIPTION: &'static str = include_str!("descriptions/update_plan.md");
     const CATEGORY: Category = Category::ContextEngineering;
     const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);
+    const IS_NOTE: bool = true;
 
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let plan = WorkingPlan::from(given);

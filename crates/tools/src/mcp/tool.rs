@@ -79,7 +79,7 @@ impl Tool for McpTool {
 
     fn prepare(
         &self,
-        _world: &ToolContext,
+        _context: &ToolContext,
         mut call: Call,
     ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
         let class = self.class();

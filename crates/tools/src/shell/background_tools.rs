@@ -42,6 +42,10 @@ impl Tool for BashOutput {
         Category::Environment
     }
 
+    fn aliases(&self) -> &'static [&'static str] {
+        &["bash"]
+    }
+
     fn prepare(
         &self,
         context: &ToolContext,
@@ -71,6 +75,10 @@ impl Tool for BashKill {
 
     fn category(&self) -> Category {
         Category::Environment
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["bash"]
     }
 
     fn min_class(&self) -> (Class, Risk) {

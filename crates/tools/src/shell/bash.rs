@@ -15,7 +15,7 @@ use windlass_sandbox::{Command, Ended, Error, Exit, KILL_GRACE, Running};
 use super::collect::{Collector, Printed};
 use super::{Shell, exit_words, out_of_memory};
 use crate::schema;
-use crate::tool::{Call, Category, Prepared, Tool, ToolContext};
+use crate::tool::{Call, Category, Prepared, Subject, Tool, ToolContext};
 
 /// How bash ends when it is given text that is no command.
 const SYNTAX_CODE: i32 = 2;
@@ -60,6 +60,11 @@ impl Tool for Bash {
 
     fn is_exclusive(&self) -> bool {
         true
+    }
+
+    fn subject(&self, arguments: &Value) -> Subject {
+        let command = arguments["command"].as_str();
+        command.map_or(Subject::Other, |command| Subject::Command(command.to_owned()))
     }
 
     fn prepare(

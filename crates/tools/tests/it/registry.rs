@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
+use serde_json::json;
 use windlass_core::axes::PermissionProfile;
 use windlass_tools::registry::{MAX_ARGUMENT_BYTES, reachable_under};
-use windlass_tools::{Kind, Registry};
+use windlass_tools::{Kind, Registry, Subject, Tool};
 
 #[test]
 fn every_schema_of_ours_compiles_and_no_two_names_are_alike() {
@@ -22,7 +23,7 @@ fn the_tools_stand_in_a_stable_order_with_their_risk_and_category() {
     let mut table = String::new();
     for tool in Registry::builtin().iter() {
         let (class, risk) = tool.min_class();
-        let by = if tool.kind() == Kind::Loop { "loop" } else { "" };
+        let by = if tool.kind() == Kind::Plain { "" } else { "loop" };
         let row = format!("{:20} {risk:7} {class:5} {:20} {by}", tool.name(), tool.category());
         writeln!(table, "{}", row.trim_end()).unwrap();
     }
@@ -132,4 +133,39 @@ proptest::proptest! {
             let _ = REGISTRY.check(tool.name(), &json.to_string());
         }
     }
+}
+
+/// AX-034
+#[test]
+fn a_skill_cannot_take_away_notes_questions_and_other_skills() {
+    let registry = Registry::builtin();
+    let those = |is: fn(&dyn Tool) -> bool| -> Vec<String> {
+        let found = registry.iter().filter(|tool| is(tool.as_ref()));
+        found.map(|tool| tool.name().to_owned()).collect()
+    };
+    assert_eq!(those(|tool| tool.is_note()), ["update_plan", "save_memo", "search_memo"]);
+    let others = ["ask_user", "list_skills", "read_skill", "publish_deliverable"];
+    assert_eq!(those(|tool| tool.is_always_allowed() && !tool.is_note()), others);
+}
+
+#[test]
+fn a_tool_answers_to_the_names_that_other_agents_give_it() {
+    let registry = Registry::builtin();
+    let names = |name: &str| registry.get(name).unwrap().names().join(" ");
+    assert_eq!(names("spawn_agent"), "spawn_agent task");
+    assert_eq!(names("bash_output"), "bash_output bash");
+    assert_eq!(names("read"), "read");
+}
+
+#[test]
+fn a_call_says_what_it_is_about() {
+    let registry = Registry::builtin();
+    let subject = |name: &str, arguments| registry.get(name).unwrap().subject(&arguments);
+    let file = |path: &str| Subject::File(path.to_owned());
+    assert_eq!(subject("read", json!({ "path": "a.rs" })), file("a.rs"));
+    assert_eq!(subject("publish_deliverable", json!({ "filepath": "b.md" })), file("b.md"));
+    assert_eq!(subject("bash", json!({ "command": "ls" })), Subject::Command("ls".to_owned()));
+    let note = Subject::Note { name: "n.md".to_owned(), content: "text".to_owned() };
+    assert_eq!(subject("save_memo", json!({ "filename": "n.md", "content": "text" })), note);
+    assert_eq!(subject("list_skills", json!({})), Subject::Other);
 }
