@@ -54,7 +54,7 @@ pub enum Error {
         status: TaskStatus,
     },
     /// The task was retried as often as it may be.
-    #[error("`{task}` was already retried {times} times, which is the limit")]
+    #[error("`{task}` has no retries left (limit {times})")]
     TriedEnough {
         /// The task.
         task: TaskId,

@@ -257,5 +257,8 @@ impl Timer<'_> {
 
 /// What an agent reads when a check is due.
 fn check_message(prompt: &str) -> String {
-    format!("Scheduled check: {prompt}\n{}", include_str!("prompts/monitor.md").trim())
+    include_str!("prompts/schedule_check.md")
+        .trim_end()
+        .replace("{monitor}", include_str!("prompts/monitor.md").trim())
+        .replace("{prompt}", prompt)
 }

@@ -147,9 +147,9 @@ impl Schedules<'_> {
 /// What an agent reads when a schedule begins to check on it.
 fn schedule_notice(schedule: &Schedule, next: &Zoned) -> String {
     let prompt = schedule.check_prompt.as_deref().unwrap_or_default();
-    format!(
-        "You will be asked again, first at {}: {prompt}\n{}",
-        next.strftime("%F %H:%M:%S %Z"),
-        include_str!("prompts/monitor.md").trim()
-    )
+    include_str!("prompts/schedule_added.md")
+        .trim_end()
+        .replace("{monitor}", include_str!("prompts/monitor.md").trim())
+        .replace("{first}", &next.strftime("%F %H:%M:%S %Z").to_string())
+        .replace("{prompt}", prompt)
 }

@@ -126,8 +126,8 @@ replies:
         }
     };
     let answered = program.windlass(&["answer", &question, "blue", "--resume"]).expect(0);
-    let told = format!("process {} goes on with it", first.id());
-    assert!(answered.stderr.contains(&told), "{answered:?}");
+    let notice = format!("process {} continues it", first.id());
+    assert!(answered.stderr.contains(&notice), "{answered:?}");
     std::fs::write(program.workspace().join("go"), "").unwrap();
     let first: Ran = first.wait_with_output().unwrap().into();
     first.expect(0);

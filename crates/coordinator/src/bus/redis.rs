@@ -54,7 +54,7 @@ for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
 end
 return gone";
 
-/// A consumer that looked last so long ago is no more; one that lives looks twice a second.
+/// A consumer that has not looked for so long is dead; a live one looks twice a second.
 const DEAD_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// A Redis server.

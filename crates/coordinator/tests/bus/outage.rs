@@ -59,7 +59,7 @@ async fn streams_lists_and_keys_have_the_names_and_types_of_the_contract() {
     assert!(left > 0 && left <= LONG.as_millis() as u64);
 }
 
-/// A killed server comes back with everything it acknowledged, and the same bus goes on with it.
+/// A killed server comes back with everything it acknowledged, and the same bus continues with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_loses_nothing_that_was_acknowledged() {
     let mut place = Place::redis();

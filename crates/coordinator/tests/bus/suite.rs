@@ -257,7 +257,7 @@ impl Leasing for Box<dyn Bus> {
 
 /// What waits in a stream of the store is bounded, and a signal is not held up by commands.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_too_many_is_refused_until_another_is_dealt_with() {
+async fn an_entry_too_many_is_refused_until_another_is_processed() {
     let place = Place::embedded();
     let bus = place.bus();
     let keys: Vec<_> = (0..MAX_WAITING_ENTRIES).map(|number| number.to_string()).collect();

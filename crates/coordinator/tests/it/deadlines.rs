@@ -73,17 +73,17 @@ async fn a_deadline_can_complete_the_task_with_what_it_has() {
     assert_eq!(world.store().projections().verify().unwrap(), [], "the journal implies all of it");
 }
 
-/// ES-081, ES-389: or be parked, and a person is told; who lets it go on is not stopped again.
+/// ES-081, ES-389: or be parked, and a person is notified; once resumed it is not stopped again.
 #[tokio::test]
-async fn a_deadline_can_park_the_task_and_tell_a_person() {
+async fn a_deadline_can_park_the_task_and_notify_a_person() {
     let world = World::routed("replies: [{say: done}]", "never asked");
     let task = due_at_nine(&world, DeadlineAction::PauseAndNotify).await;
     world.stage.advance(HOUR);
     tick(&world).await;
     let parked = row(&world, task);
     assert_eq!((parked.status, parked.reason), (TaskStatus::Paused, StatusReason::Deadline));
-    assert_eq!(world.told().len(), 1);
-    assert!(world.told()[0].contains("deadline"), "{:?}", world.told());
+    assert_eq!(world.replies().len(), 1);
+    assert!(world.replies()[0].contains("deadline"), "{:?}", world.replies());
     world.stage.advance(HOUR);
     assert!(tick(&world).await.is_empty());
     world
@@ -93,7 +93,7 @@ async fn a_deadline_can_park_the_task_and_tell_a_person() {
         .await
         .unwrap();
     assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
-    assert_eq!(world.told().len(), 1);
+    assert_eq!(world.replies().len(), 1);
 }
 
 /// ES-079, ES-085: a deadline that passes while a command runs ends the command.
@@ -128,14 +128,14 @@ async fn a_queued_task_whose_deadline_passes_expires() {
     let task = due_at_nine(&world, DeadlineAction::CompletePartial).await;
     world.stage.advance(HOUR);
     tick(&world).await;
-    assert_eq!(row(&world, task).status, TaskStatus::Failed, "it has nothing to be done with");
+    assert_eq!(row(&world, task).status, TaskStatus::Failed, "it has no partial result");
     let scheduled = world.store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(scheduled.status, SchedulerStatus::Expired);
 }
 
-/// ES-033: a loop of which nothing is heard any more is failed from outside, and let go of.
+/// ES-033: a loop that is silent for too long is failed from outside, and evicted.
 #[tokio::test]
-async fn a_loop_that_hangs_is_failed_from_outside() {
+async fn a_loop_that_stalls_is_failed_from_outside() {
     let world = World::routed("replies: [{say: done}]", "never asked");
     let gate = Gate::new();
     world.stage.server.next(Answer::script("say: never").gated(0, &gate));
@@ -154,7 +154,7 @@ async fn a_loop_that_hangs_is_failed_from_outside() {
             if !stalled.is_empty() {
                 return stalled;
             }
-            assert!(coordinator.now() < at("2026-11-15T17:00:00Z"), "it is never given up");
+            assert!(coordinator.now() < at("2026-11-15T17:00:00Z"), "it is never failed");
         }
     };
     let (driven, stalled) = tokio::join!(coordinator.tasks().drive(task, &stop), late);

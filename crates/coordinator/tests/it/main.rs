@@ -1,7 +1,7 @@
 //! The control plane at its own seam: triggers in; tasks, injections and words out. The model is
 //! scripted over real HTTP, the clock is set, everything else is real.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 mod world;
 mod routing;
@@ -9,7 +9,7 @@ mod sessions;
 mod triggers;
 mod schedules;
 mod deadlines;
-mod held;
+mod rate_limits;
 mod views;
 mod endings;
 mod explanations;

@@ -40,11 +40,11 @@ async fn a_message_in_a_fresh_session_becomes_a_task_by_one_model_call() {
     assert_eq!(page.user_id, "ada");
 }
 
-/// ES-052, ES-059, ES-065, ES-072, ES-076: with two tasks, the one that is meant hears it, and goes on.
+/// ES-052, ES-059, ES-065, ES-072, ES-076: with two tasks, the one that is meant gets it, and continues.
 #[tokio::test]
 async fn a_message_for_one_of_two_tasks_reaches_that_one() {
-    let world = World::new("replies: [{say: painted}]", |told| {
-        let line = told.lines().find(|line| line.contains("paint the door")).unwrap();
+    let world = World::new("replies: [{say: painted}]", |input| {
+        let line = input.lines().find(|line| line.contains("paint the door")).unwrap();
         let id = line.split_whitespace().nth(1).unwrap();
         Some(format!(r#"{{"decision":"inject_into_active","task_id":"{id}"}}"#))
     });
@@ -65,11 +65,11 @@ async fn a_message_for_one_of_two_tasks_reaches_that_one() {
 /// ES-060, ES-061, ES-062, ES-066, ES-083, ES-087, ES-088: pause, resume and cancel by words.
 #[tokio::test]
 async fn words_pause_resume_and_cancel_a_task() {
-    let world = World::new("replies: [{say: done}]", |told| {
-        let id = told.lines().nth(1)?.split_whitespace().nth(1)?;
-        let decision = match told {
-            _ if told.ends_with("hold on") => "pause_task",
-            _ if told.ends_with("go on") => "resume_task",
+    let world = World::new("replies: [{say: done}]", |input| {
+        let id = input.lines().nth(1)?.split_whitespace().nth(1)?;
+        let decision = match input {
+            _ if input.ends_with("hold on") => "pause_task",
+            _ if input.ends_with("go on") => "resume_task",
             _ => "cancel_task",
         };
         Some(format!(r#"{{"decision":"{decision}","task_id":"{id}","reason":"wrong repository"}}"#))
@@ -84,7 +84,7 @@ async fn words_pause_resume_and_cancel_a_task() {
     assert_eq!(world.status(task), TaskStatus::Cancelled);
     let row = world.store().tasks().get(task).unwrap().unwrap();
     assert_eq!(row.detail.as_deref(), Some("wrong repository"));
-    assert_eq!(world.told().len(), 3, "{:?}", world.told());
+    assert_eq!(world.replies().len(), 3, "{:?}", world.replies());
 }
 
 /// ES-063, ES-067, ES-389: chatter is answered, and nothing is started.
@@ -95,12 +95,12 @@ async fn small_talk_is_answered_without_a_task() {
     let handled = world.say("good morning").await.unwrap();
     assert_eq!(handled, Handled::Said { message: "Good morning!".to_owned() });
     assert!(world.store().tasks().list(&Filter::default()).unwrap().is_empty());
-    assert_eq!(world.told(), ["Good morning!"]);
+    assert_eq!(world.replies(), ["Good morning!"]);
 }
 
 /// ES-064, ES-065: nonsense, an id of elsewhere, an error: the fallback decides, and nothing is lost.
 #[tokio::test]
-async fn when_the_router_is_of_no_use_the_fallback_decides() {
+async fn when_the_router_fails_the_fallback_decides() {
     let other = r#"{"decision":"cancel_task","task_id":"task_00000000000000000000000001"}"#;
     for nonsense in ["as an assistant I cannot", "{}", other, r#"{"decision":"small_talk"}"#] {
         let world = World::routed("replies: []", nonsense);

@@ -110,7 +110,7 @@ replies:
 
 /// ES-056, ES-286: patience ends at `timeout_at`, by its action, driven or not.
 #[tokio::test]
-async fn a_monitor_that_waits_in_vain_times_out() {
+async fn a_monitor_whose_condition_never_holds_times_out() {
     for (action, status) in
         [(TimeoutAction::Fail, TaskStatus::Failed), (TimeoutAction::Complete, TaskStatus::Done)]
     {
@@ -134,7 +134,7 @@ async fn a_monitor_that_waits_in_vain_times_out() {
     }
 }
 
-/// ES-056, ES-099, MS-194: a cron schedule starts tasks by itself, at its time by its zone.
+/// ES-056, ES-099, MS-194: a cron schedule starts tasks automatically, at its time by its zone.
 #[tokio::test]
 async fn a_cron_schedule_starts_a_task_at_its_time() {
     let world = World::routed("replies: [{say: reported}]", "never asked");
@@ -168,9 +168,9 @@ async fn a_cron_schedule_starts_a_task_at_its_time() {
     assert_eq!(world.store().tasks().list(&Filter::default()).unwrap().len(), 2);
 }
 
-/// MS-207: a schedule starts so many tasks within so many hours, and a person is told, once.
+/// MS-207: a schedule starts so many tasks within so many hours, and a person is notified, once.
 #[tokio::test]
-async fn a_schedule_starts_no_more_than_may_go_on_unseen() {
+async fn a_schedule_starts_no_more_tasks_than_autonomous_work_may() {
     let world = World::routed("replies: [{say: reported}]", "never asked");
     let limits = Limits { autonomous_tasks: 2, ..Limits::default() };
     let coordinator = world.coordinator().clone().with_limits(limits);
@@ -192,10 +192,11 @@ async fn a_schedule_starts_no_more_than_may_go_on_unseen() {
     assert_eq!(started, hours, "two within eight hours");
     let row = world.store().schedules().get(hourly.id).unwrap().unwrap();
     assert_eq!((row.runs, row.missed), (4, 8));
-    let told = world.told();
-    let told: Vec<_> = told.iter().filter(|told| told.contains("autonomous_max_tasks")).collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("the next may start at 2026-11-15T17:00:00Z"), "{told:?}");
+    let replies = world.replies();
+    let notices: Vec<_> =
+        replies.iter().filter(|reply| reply.contains("autonomous_max_tasks")).collect();
+    assert_eq!(notices.len(), 2, "{notices:?}");
+    assert!(notices[0].contains("the next may start at 2026-11-15T17:00:00Z"), "{notices:?}");
 }
 
 /// Runs that were missed while nobody was there: left out, or made up for by one.
@@ -270,7 +271,7 @@ async fn a_trigger_of_another_scheduler_injects_its_prompt() {
     assert!(!refused.is_transient(), "{refused}");
 }
 
-/// A task that a person has parked is not told the same over and over.
+/// A task that a person has parked does not get the same check again and again.
 #[tokio::test]
 async fn checks_do_not_pile_up_in_front_of_a_parked_task() {
     let world = World::routed("replies: [{say: waiting}, {say: still waiting}]", "never asked");
@@ -309,7 +310,7 @@ async fn times_are_kept_by_their_types() {
 
 /// The driver loop sleeps until something is due, and wakes for what is added meanwhile.
 #[tokio::test]
-async fn the_clock_is_kept_by_a_loop() {
+async fn the_timer_runs_in_a_loop() {
     let world = World::routed("replies: [{say: waiting}]", "never asked");
     let task = world.task("wait").await;
     let mut now = monitor(&world, task);

@@ -14,7 +14,7 @@ use windlass_store::{Filter, Store};
 
 use crate::world::{START, World, at, command};
 
-/// Tasks are told apart by when they were made.
+/// Tasks differ by when they were made.
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 const NEW: &str = r#"{"decision":"new_task","goal":"work"}"#;
@@ -66,8 +66,9 @@ async fn a_session_is_shown_with_the_fields_of_the_contract() {
 /// ES-082: of the ten statuses, a session shows these five words.
 #[test]
 fn a_sessions_tasks_have_five_statuses() {
-    let told = |status| EntryStatus::of(status, windlass_core::status::StatusReason::User);
-    let told: Vec<_> = TaskStatus::ALL.iter().map(|&one| format!("{one} {}", told(one))).collect();
+    let entry = |status| EntryStatus::of(status, windlass_core::status::StatusReason::User);
+    let entries: Vec<_> =
+        TaskStatus::ALL.iter().map(|&one| format!("{one} {}", entry(one))).collect();
     let expected = [
         "todo RUNNING",
         "running RUNNING",
@@ -80,7 +81,7 @@ fn a_sessions_tasks_have_five_statuses() {
         "failed FAILED",
         "cancelled CANCELLED",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(entries, expected);
 }
 
 /// MS-131: a task that waits for others does not start before they are done.
@@ -137,7 +138,7 @@ async fn the_fourth_task_of_a_session_is_queued_with_its_place() {
     assert_eq!(world.coordinator().queue().ready().unwrap(), tasks[1..4]);
 }
 
-/// ES-090: a fourth that comes as a message is told its place.
+/// ES-090: a fourth that comes as a message is answered with its place.
 #[tokio::test]
 async fn a_message_that_has_to_wait_says_so() {
     let world = World::routed("replies: []", NEW);
@@ -147,7 +148,7 @@ async fn a_message_that_has_to_wait_says_so() {
     }
     let handled = world.say("more work").await.unwrap();
     assert!(matches!(handled, Handled::Started { place: Some(1), .. }), "{handled:?}");
-    assert!(world.told()[0].contains("queued, number 1 in line"), "{:?}", world.told());
+    assert!(world.replies()[0].contains("queued, number 1 in line"), "{:?}", world.replies());
 }
 
 /// ES-091: a sixth session is refused with words; one whose tasks have ended counts no more.
@@ -165,7 +166,7 @@ async fn the_sixth_session_of_a_user_is_refused() {
     let refused = world.say("and this").await.unwrap_err();
     assert!(matches!(refused, Error::TooManySessions { limit: 5, .. }), "{refused}");
     assert!(!refused.is_transient());
-    assert!(world.told()[0].contains("5 sessions"), "{:?}", world.told());
+    assert!(world.replies()[0].contains("5 sessions"), "{:?}", world.replies());
     let (known, first) = tasks[0];
     world.task_in(known, "a second there", options("ada")).await.unwrap();
     world.task_in(SessionId::new(at(START)), "work", options("bob")).await.unwrap();
@@ -188,10 +189,10 @@ async fn a_task_too_many_for_the_service_to_start_is_refused() {
     submit(again.clone()).await.unwrap();
     let refused = submit(command(world.session, "three")).await.unwrap_err();
     assert!(matches!(refused, Error::TooManyWaiting { limit: 2 }), "{refused}");
-    assert!(!refused.is_transient(), "its sender is told, and decides");
+    assert!(!refused.is_transient(), "its sender is notified, and decides");
     assert!(!submit(again).await.unwrap().new, "what was taken is taken");
     world.say("four").await.unwrap_err();
-    assert!(world.told()[0].contains("2 tasks already wait"), "{:?}", world.told());
+    assert!(world.replies()[0].contains("2 tasks already wait"), "{:?}", world.replies());
     world.drive(first).await;
     submit(command(world.session, "three")).await.unwrap();
 }
@@ -199,8 +200,8 @@ async fn a_task_too_many_for_the_service_to_start_is_refused() {
 /// ES-092, ES-093, ES-094: two messages at once are handled one after the other, under a lease.
 #[tokio::test]
 async fn simultaneous_messages_of_a_session_are_serialized() {
-    let world = World::new("replies: []", |told| {
-        let line = told.lines().find(|line| line.contains("(active)"));
+    let world = World::new("replies: []", |input| {
+        let line = input.lines().find(|line| line.contains("(active)"));
         Some(match line.and_then(|line| line.split_whitespace().nth(1)) {
             Some(id) => format!(r#"{{"decision":"inject_into_active","task_id":"{id}"}}"#),
             None => NEW.to_owned(),

@@ -42,7 +42,7 @@ fn event(task: TaskId, payload: serde_json::Value) -> ExternalEventReceived {
 /// ES-018, ES-053, ES-073, ES-098: an answer reaches the agent that asked; a second is refused by name,
 /// the same again is the same.
 #[tokio::test]
-async fn an_answer_goes_to_who_asked_and_counts_once() {
+async fn an_answer_reaches_the_task_that_asked_and_counts_once() {
     let world = World::routed(ASKING, "never asked");
     let task = world.task("paint").await;
     let question = world.drive(task).await.hitl_request.unwrap().request_id;
@@ -89,7 +89,7 @@ async fn an_event_is_injected_whatever_it_says() {
 
 /// ES-292: an event for nobody, and one for nothing that is active, are refused for good.
 #[tokio::test]
-async fn a_trigger_that_makes_no_sense_is_refused_for_good() {
+async fn an_invalid_trigger_is_refused_for_good() {
     let world = World::routed("replies: []", "never asked");
     let task = world.task("wait").await;
     let mut nobody = event(task, 1.into());

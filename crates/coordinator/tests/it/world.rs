@@ -23,7 +23,7 @@ pub fn at(text: &str) -> Timestamp {
 }
 
 impl World {
-    /// Agents answer by `replies`; the router by `route`, from what it is told.
+    /// Agents answer by `replies`; the router by `route`, from its input.
     pub fn new(replies: &str, route: impl Fn(&str) -> Option<String> + Send + 'static) -> Self {
         let stage = Stage::set(&format!("goal: unused\n{replies}"));
         stage.set_clock(at(START));
@@ -32,8 +32,8 @@ impl World {
                 return None;
             }
             let sent = request.json();
-            let told = sent["messages"].as_array().unwrap().last().unwrap()["content"].clone();
-            let text = route(told.as_str().unwrap()).unwrap_or_else(|| "no idea".to_owned());
+            let input = sent["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+            let text = route(input.as_str().unwrap()).unwrap_or_else(|| "no idea".to_owned());
             Some(Answer::script(&format!("say: {}", serde_json::Value::from(text))))
         });
         let session = SessionId::new(stage.coordinator.now());
@@ -121,7 +121,7 @@ impl World {
     }
 
     /// Words for people, as they go out.
-    pub fn told(&self) -> Vec<String> {
+    pub fn replies(&self) -> Vec<String> {
         let waiting = self.store().outbox().pending(10_000).unwrap().into_iter();
         let words = waiting.filter(|one| one.stream == OutStream::UserMessage).filter_map(|one| {
             let body: serde_json::Value = serde_json::from_str(&one.body).unwrap();

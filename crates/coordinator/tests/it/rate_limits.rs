@@ -1,4 +1,4 @@
-//! Tasks that a model's server has told to stay away: parked, and taken up again by themselves (ES-378).
+//! Tasks that a model's server has asked to wait: parked, and resumed automatically (ES-378).
 
 use jiff::SignedDuration;
 use windlass_coordinator::SubmitOptions;
@@ -22,9 +22,9 @@ fn standing(world: &World, task: TaskId) -> (TaskStatus, StatusReason) {
     (row.status, row.reason)
 }
 
-/// ES-378: a long wait costs nothing, is seen, and ends by itself; neither as stalled nor as out of time.
+/// ES-378: a long wait costs nothing, is seen, and ends automatically; neither as stalled nor as out of time.
 #[tokio::test]
-async fn a_task_that_is_told_to_wait_for_hours_is_parked_and_goes_on_then() {
+async fn a_rate_limited_task_is_parked_for_hours_and_resumes_then() {
     let world = World::routed("replies: [{bash: echo one >> done.txt}, {say: done}]", "unused");
     let task = world.task("work").await;
     world.stage.server.next(Answer::script("bash: echo one >> done.txt")).next(busy());
@@ -52,7 +52,7 @@ async fn a_task_that_is_told_to_wait_for_hours_is_parked_and_goes_on_then() {
 
 /// The whole tree waits with a sub-agent, and asks nobody meanwhile.
 #[tokio::test]
-async fn a_sub_agent_that_is_told_to_wait_parks_the_tree() {
+async fn a_rate_limited_sub_agent_parks_the_tree() {
     let replies = "
 match:
   - task: look around
@@ -73,7 +73,7 @@ replies:
     assert_eq!(world.drive(task).await.status, ResultStatus::Completed);
 }
 
-/// MS-054: what would go on by itself stays where it is when a person says so.
+/// MS-054: a person's pause also holds what would resume automatically.
 #[tokio::test]
 async fn a_person_can_pause_a_task_that_waits_for_its_time() {
     let world = World::routed("replies: [{say: done}]", "unused");
@@ -94,9 +94,9 @@ async fn a_person_can_pause_a_task_that_waits_for_its_time() {
     assert_eq!(world.coordinator().queue().ready().unwrap(), [task]);
 }
 
-/// Who asks for weeks has refused.
+/// A wait of years is a refusal.
 #[tokio::test]
-async fn a_wait_that_nobody_means_fails_the_task() {
+async fn a_rate_limit_of_years_fails_the_task() {
     let world = World::routed("replies: [{say: done}]", "unused");
     let task = world.task_in(world.session, "work", SubmitOptions::default()).await.unwrap();
     world.stage.server.next(Answer::error(429, "no").header("retry-after", "99999999"));
@@ -105,10 +105,10 @@ async fn a_wait_that_nobody_means_fails_the_task() {
     assert!(result.error_details.unwrap().retryable);
 }
 
-/// ES-374, ES-378: a server that says when to come back, each time anew, is come back to: a minute later, then
+/// ES-374, ES-378: a server that names a time, again and again, is asked then: a minute later, then
 /// two, for about a day.
 #[tokio::test]
-async fn a_server_that_is_busy_all_the_time_is_left_alone_for_longer_and_longer() {
+async fn a_server_that_stays_busy_is_asked_less_and_less_often() {
     let world = World::routed("replies: [{say: done}]", "unused");
     let soon = || Answer::error(429, "slow down").header("retry-after", "0");
     let task = world.task("work").await;
