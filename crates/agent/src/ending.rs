@@ -1,11 +1,9 @@
 //! How a segment ends: what ends one, and what is journaled of it.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
-use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
+use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{Event, SandboxEnded, StatusChanged};
 use windlass_core::schedule::Expiry;
@@ -13,9 +11,9 @@ use windlass_core::state::{Next, Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::Level;
 
+use crate::billing::stopped_by_person;
 use crate::journal::Journal;
 use crate::report;
-use crate::spend::stopped_at_budget;
 use crate::{Agent, Error};
 
 /// How a segment ends.
@@ -79,12 +77,11 @@ impl Agent {
         if stop.is_cancelled() {
             return Some(Ending::Paused(StatusReason::Shutdown));
         }
-        if let Some(error) = stopped_at_budget(state).or_else(|| report::unfinished(state)) {
+        if let Some(error) = stopped_by_person(state).or_else(|| report::unfinished(state)) {
             return Some(Ending::Failed(error));
         }
-        let used = Duration::from_millis(state.attempt_ms(task.now()));
-        if self.parts.settings.timeout.is_some_and(|limit| used >= limit) {
-            return Some(Ending::Failed(self.timed_out()));
+        if self.time_limit.is_used_up(task) {
+            return Some(Ending::Failed(self.time_limit.error()));
         }
         let rounds = state.attempt_rounds();
         if state.next() == Next::RunCalls && rounds >= self.parts.settings.max_iterations {
@@ -95,15 +92,6 @@ impl Agent {
             ));
         }
         None
-    }
-
-    pub(crate) fn timed_out(&self) -> ErrorDetails {
-        let limit = self.parts.settings.timeout.unwrap_or_default().as_secs_f64();
-        ErrorDetails::new(
-            ErrorType::Timeout,
-            format!("the task used up its {limit} s of active time"),
-        )
-        .with_remedy(Remedy::RaiseTimeout)
     }
 
     /// Journals the ending: the status it leaves the task in, and the result.
@@ -151,13 +139,9 @@ impl Agent {
             }));
         }
         let mut result = report::result(task, to, reason, error);
-        if to.is_terminal() && !task.state().sub_agents.is_empty() {
-            let why = format!("the agent above it is {to}");
-            self.tree.cancel_below(task.task(), &why).await?;
-        }
+        self.delegation.cancel_children(task.state(), to).await?;
         if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
-            let below = self.tree.question_below(task.task())?;
-            result.hitl_request = below.as_ref().map(HitlRequest::from);
+            result.hitl_request = self.delegation.question_below(task.task())?;
         }
         if let Some(kind) = task.state().sandbox.clone().filter(|_| task.state().created.depth == 0)
         {

@@ -4,13 +4,15 @@ use std::future::pending;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
 use windlass_core::schedule::Expiry;
 use windlass_store::{Changes, Store};
 
 use crate::Error;
-use crate::journal::Journal;
+use crate::ending::Ending;
+use crate::journal::{Flushed, Journal};
 
 /// Why a wait was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +25,51 @@ pub enum Interrupt {
     Shutdown,
 }
 
+/// The active time that one attempt at a task may use.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeLimit(pub Option<Duration>);
+
+impl TimeLimit {
+    /// Whether nothing is left of it.
+    pub fn is_used_up(self, task: &Journal) -> bool {
+        self.0.is_some_and(|limit| used(task) >= limit)
+    }
+
+    /// What fails a task that has used it up.
+    pub fn error(self) -> ErrorDetails {
+        let limit = self.0.unwrap_or_default().as_secs_f64();
+        let message = format!("the task used up its {limit} s of active time");
+        ErrorDetails::new(ErrorType::Timeout, message).with_remedy(Remedy::RaiseTimeout)
+    }
+
+    /// How an interrupted step ends the segment; the loop finds a cancel and the end of the process itself.
+    pub fn ending(self, interrupt: Interrupt) -> Option<Ending> {
+        match interrupt {
+            Interrupt::Cancel | Interrupt::Shutdown => None,
+            Interrupt::Timeout => Some(Ending::Failed(self.error())),
+        }
+    }
+
+    /// Watches over the next wait of a task.
+    pub fn watch(self, task: &Flushed<'_>, stop: &CancellationToken) -> Watch {
+        Watch {
+            store: task.store().clone(),
+            mail: task.mail(),
+            task: task.task(),
+            left: self.0.map(|limit| limit.saturating_sub(used(task))),
+            stop: stop.clone(),
+        }
+    }
+}
+
+fn used(task: &Journal) -> Duration {
+    Duration::from_millis(task.state().attempt_ms(task.now()))
+}
+
 /// Everything needed to notice an interrupt without holding the journal.
 pub struct Watch {
     store: Store,
-    /// Hears of what came after the journal last looked into its mailbox.
+    /// Reports mail that came after the journal last read its mailbox.
     mail: Changes,
     task: TaskId,
     left: Option<Duration>,
@@ -34,20 +77,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches over the next wait of a task.
-    pub fn over(journal: &Journal, limit: Option<Duration>, stop: &CancellationToken) -> Self {
-        let used = Duration::from_millis(journal.state().attempt_ms(journal.now()));
-        Self {
-            store: journal.store().clone(),
-            mail: journal.mail(),
-            task: journal.task(),
-            left: limit.map(|limit| limit.saturating_sub(used)),
-            stop: stop.clone(),
+    /// Resolves when the wait has to end.
+    pub async fn interrupted(&self) -> Result<Interrupt, Error> {
+        tokio::select! {
+            () = self.stop.cancelled() => Ok(Interrupt::Shutdown),
+            found = self.ended() => found,
         }
     }
 
-    /// Resolves when the wait has to end.
-    pub async fn interrupted(&self) -> Result<Interrupt, Error> {
+    /// The same for calls that run: a pause and a shutdown let them finish, only a cancel and the time
+    /// limit end them.
+    pub async fn ended(&self) -> Result<Interrupt, Error> {
         let timeout = async {
             match self.left {
                 Some(left) => tokio::time::sleep(left).await,
@@ -55,7 +95,6 @@ impl Watch {
             }
         };
         tokio::select! {
-            () = self.stop.cancelled() => Ok(Interrupt::Shutdown),
             cancelled = self.cancelled() => cancelled.map(|()| Interrupt::Cancel),
             () = timeout => Ok(Interrupt::Timeout),
         }
@@ -63,22 +102,26 @@ impl Watch {
 
     /// Resolves when a pause waits in the mailbox.
     pub async fn paused(&self) -> Result<(), Error> {
-        let park = |control: &Control| {
+        let is_pause = |control: &Control| {
             matches!(control, Control::Pause | Control::Expire { action: Expiry::Pause })
         };
-        self.told(park).await
+        self.wait_for_control(is_pause).await
     }
 
     async fn cancelled(&self) -> Result<(), Error> {
-        let end = |control: &Control| match control {
+        let is_end = |control: &Control| match control {
             Control::Cancel { .. } => true,
             Control::Expire { action } => *action != Expiry::Pause,
-            _ => false,
+            Control::Pause
+            | Control::Resume
+            | Control::Revoke { .. }
+            | Control::Watch { .. }
+            | Control::Unwatch { .. } => false,
         };
-        self.told(end).await
+        self.wait_for_control(is_end).await
     }
 
-    async fn told(&self, wanted: impl Fn(&Control) -> bool) -> Result<(), Error> {
+    async fn wait_for_control(&self, wanted: impl Fn(&Control) -> bool) -> Result<(), Error> {
         let mut mail = self.mail.clone();
         loop {
             mail.changed().await?;

@@ -4,13 +4,15 @@
 //! - One writer: a `Journal` is not `Clone` and is moved to the agent that drives the task.
 //! - State and context change by events alone, in the order and at the times they are committed with, so
 //!   recovery is the same code as running.
-//! - A noted event is committed with the next one, in one transaction, before anything is asked, run,
-//!   shown or waited for. A crash in between is a crash before the event.
+//! - A buffered event is committed with the next one, in one transaction. A crash in between is a crash
+//!   before the event. Whatever acts outside (asks a model, starts a call, waits) needs a [`Flushed`], and
+//!   that exists only while nothing is buffered.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use windlass_core::event::{Event, StatusChanged};
+use windlass_core::event::{Event, Record, StatusChanged};
 use windlass_core::id::TaskId;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -23,8 +25,8 @@ use crate::history::History;
 use crate::log;
 use crate::trace::Trace;
 
-/// A change of so many percent is told to surfaces; each telling is a write.
-const SHOWN_PERCENT: f64 = 5.0;
+/// Surfaces are notified when the context's usage changes by this many percent; each notice is a write.
+const USAGE_STEP_PERCENT: f64 = 5.0;
 
 /// Where the time comes from, so that tests own it.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -36,42 +38,56 @@ pub struct Journal {
     context: Context,
     trace: Trace,
     clock: Clock,
-    /// Ticks for what came after the last look into the mailbox.
+    /// Reports mail that came after the mailbox was last read.
     mail: Changes,
-    /// Taken in and not yet committed.
-    noted: Vec<(Timestamp, Event)>,
-    /// How full the context was when surfaces were last told, in steps.
-    shown: Option<u64>,
+    /// Applied to state and context, and not yet committed.
+    buffered: Vec<(Timestamp, Event)>,
+    /// The usage that surfaces were last notified of, in steps.
+    shown_usage: Option<u64>,
+}
+
+/// Proof that every event applied so far is committed. It borrows the journal, so nothing can be buffered
+/// while it lives.
+pub struct Flushed<'a> {
+    journal: &'a Journal,
+}
+
+impl Flushed<'_> {
+    /// What is sent to the model; `None` before the first `agent_start`.
+    pub fn transcript(&self) -> Option<&Transcript> {
+        self.journal.context.transcript()
+    }
+}
+
+impl Deref for Flushed<'_> {
+    type Target = Journal;
+
+    fn deref(&self) -> &Journal {
+        self.journal
+    }
 }
 
 impl Journal {
-    /// Goes on with a journal that was read.
+    /// Opens a journal that was read. The context is folded here and not before: it needs the model, and
+    /// the model is chosen by the state.
     pub fn open(
         stream: Stream,
         history: History,
         model: Arc<dyn Model>,
         clock: Clock,
     ) -> Result<Self, Error> {
-        let task = stream.task();
-        let (records, state) = history.into_parts();
         let mut context = Context::new(model);
-        for record in &records {
-            context.apply(&record.event);
-        }
+        history.replay(|event, state| context.apply(event, state))?;
+        let (records, state) = history.into_parts();
         let traces = stream.store().dir().traces().join(stream.root().to_string());
-        let trace = Trace::catch_up(&traces.join(format!("{task}.jsonl")), &records)?;
-        let (noted, mail) = (Vec::new(), stream.store().mailbox().changes());
-        Ok(Self { stream, state, context, trace, clock, mail, noted, shown: None })
+        let trace = Trace::catch_up(&traces.join(format!("{}.jsonl", stream.task())), &records)?;
+        let (buffered, mail) = (Vec::new(), stream.store().mailbox().changes());
+        Ok(Self { stream, state, context, trace, clock, mail, buffered, shown_usage: None })
     }
 
     /// What is known of the task.
     pub fn state(&self) -> &TaskState {
         &self.state
-    }
-
-    /// What the model sees; `None` before the first `agent_start`.
-    pub fn transcript(&self) -> Option<&Transcript> {
-        self.context.transcript()
     }
 
     /// The context that the model sees, as turns.
@@ -99,74 +115,80 @@ impl Journal {
         self.stream.store()
     }
 
-    /// A listener for what comes after the last look into the mailbox.
+    /// A listener for mail that comes after the mailbox was last read.
     pub fn mail(&self) -> Changes {
         self.mail.clone()
     }
 
-    /// Takes events in that need not be committed by themselves: something follows at once that does.
-    pub fn note(&mut self, events: Vec<Event>) -> Result<(), Error> {
+    /// Applies events that are committed together with the next ones.
+    pub fn buffer(&mut self, events: Vec<Event>) -> Result<(), Error> {
         let now = self.now();
         for event in events {
-            self.take_in(now, &event)?;
-            self.noted.push((now, event));
+            self.apply(now, &event)?;
+            self.buffered.push((now, event));
         }
         Ok(())
     }
 
-    /// Commits what was noted and these events, then takes them in.
-    pub async fn commit(&mut self, events: Vec<Event>, level: Level) -> Result<(), Error> {
-        let (now, known) = (self.now(), self.noted.len());
-        let mut all = std::mem::take(&mut self.noted);
-        all.extend(events.into_iter().map(|event| (now, event)));
-        if all.is_empty() {
-            return Ok(());
-        }
-        let records = self.stream.append_dated(all, level).await?;
-        for (place, record) in records.iter().enumerate() {
-            if place >= known {
-                self.take_in(record.at, &record.event)?;
-            }
-            log::line(record.task, &record.event, &self.state);
-        }
-        Ok(self.trace.append(&records)?)
+    /// Commits what was buffered.
+    pub async fn flush(&mut self) -> Result<Flushed<'_>, Error> {
+        self.commit(Vec::new(), Level::Written).await
     }
 
-    /// Takes what waits in the mailbox into the journal; cheap when nothing does.
+    /// Commits what was buffered and these events, then applies them.
+    pub async fn commit(&mut self, events: Vec<Event>, level: Level) -> Result<Flushed<'_>, Error> {
+        let (now, applied) = (self.now(), self.buffered.len());
+        let mut all = std::mem::take(&mut self.buffered);
+        all.extend(events.into_iter().map(|event| (now, event)));
+        if !all.is_empty() {
+            let records = self.stream.append_dated(all, level).await?;
+            self.committed(&records, applied)?;
+        }
+        Ok(Flushed { journal: self })
+    }
+
+    /// Moves what waits in the mailbox into the journal; cheap when nothing does.
     pub async fn drain(&mut self) -> Result<(), Error> {
         // Marked before the mailbox is read: mail that comes later is a new notice.
         self.mail.mark_seen();
         if !self.store().mailbox().has_mail(self.task())? {
             return Ok(());
         }
-        self.commit(Vec::new(), Level::Written).await?;
+        self.flush().await?;
         let records = self.stream.drain(self.now()).await?;
-        for record in &records {
-            self.take_in(record.at, &record.event)?;
-            log::line(record.task, &record.event, &self.state);
-        }
-        Ok(self.trace.append(&records)?)
+        self.committed(&records, 0)
     }
 
-    /// Tells surfaces how full the context is, when that has changed enough to be seen.
+    /// Notifies surfaces of the context's usage, when it has changed enough to be seen.
     pub async fn show_usage(&mut self, percent: f64) -> Result<(), Error> {
-        let step = (percent / SHOWN_PERCENT) as u64;
-        if self.shown.replace(step) != Some(step) {
-            self.stream.store().runtime().set_context_usage(self.task(), percent).await?;
+        let step = (percent / USAGE_STEP_PERCENT) as u64;
+        if self.shown_usage.replace(step) != Some(step) {
+            self.store().runtime().set_context_usage(self.task(), percent).await?;
         }
         Ok(())
     }
 
-    /// The event that moves the status, or `None` where it has it already.
-    pub fn moved(&self, to: TaskStatus, reason: StatusReason) -> Option<StatusChanged> {
+    /// The event that changes the status, or `None` when the task has that status already.
+    pub fn status_change(&self, to: TaskStatus, reason: StatusReason) -> Option<StatusChanged> {
         let from = self.state.status;
         (from != to).then(|| StatusChanged::new(from, to, reason))
     }
 
-    fn take_in(&mut self, at: Timestamp, event: &Event) -> Result<(), Error> {
+    /// Applies, logs and traces committed records; the first `applied` of them were applied before.
+    fn committed(&mut self, records: &[Record], applied: usize) -> Result<(), Error> {
+        for (place, record) in records.iter().enumerate() {
+            if place >= applied {
+                self.apply(record.at, &record.event)?;
+            }
+            log::line(record.task, &record.event, &self.state);
+        }
+        Ok(self.trace.append(records)?)
+    }
+
+    fn apply(&mut self, at: Timestamp, event: &Event) -> Result<(), Error> {
         let task = self.state.id();
         self.state.apply(at, event).map_err(|source| Error::Corrupt { task, source })?;
-        self.context.apply(event);
+        self.context.apply(event, &self.state);
         Ok(())
     }
 }

@@ -1,33 +1,37 @@
 //! One task's loop: ask the model, run what it asks for, journal both, repeat.
 
 mod run;
+mod start;
+mod ask;
+mod calls;
+mod gate;
+mod billing;
+mod compaction;
+mod delegation;
+mod ending;
 mod parts;
 mod error;
-mod history;
-mod ending;
-mod calls;
-mod bound;
-mod hooks;
-mod spawn;
-pub mod tree;
-pub mod budget;
-mod spend;
-mod memory;
 pub mod journal;
-mod place;
+mod history;
 mod context;
-mod compaction;
+mod interrupt;
+mod notices;
+mod sandbox_events;
+mod memory;
+mod prompt;
+pub mod report;
 pub mod trace;
 mod log;
 pub mod spans;
-mod interrupt;
-mod prompt;
-pub mod report;
+#[cfg(test)]
+mod testing;
 
+pub use billing::budget;
 pub use compaction::Summarizer;
+pub use delegation::tree;
 pub use error::Error;
+pub use gate::Trusted;
 pub use history::History;
-pub use hooks::Trusted;
 pub use journal::Journal;
 pub use memory::Memory;
 pub use parts::{Parts, Preview, Settings};

@@ -19,7 +19,7 @@ pub enum Memory {
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recalled {
+pub struct RecalledMemories {
     /// What is worth knowing, best first.
     pub memories: Vec<String>,
     /// What is known of this very task.
@@ -28,7 +28,7 @@ pub struct Recalled {
 
 impl Memory {
     /// What concerns a task. A service that does not answer fails it (ES-384).
-    pub async fn recall(&self, command: &TaskCommand) -> Result<Recalled, ErrorDetails> {
+    pub async fn recall(&self, command: &TaskCommand) -> Result<RecalledMemories, ErrorDetails> {
         match self {
             Self::Embedded(store) => {
                 let found = store
@@ -36,7 +36,7 @@ impl Memory {
                     .search(&command.goal, MAX_MEMORIES)
                     .map_err(|error| ErrorDetails::new(ErrorType::Storage, error.to_string()))?;
                 let memories = found.into_iter().map(|memory| memory.text).collect();
-                Ok(Recalled { memories, task_context: None })
+                Ok(RecalledMemories { memories, task_context: None })
             }
             Self::Service(service) => {
                 let (task, session) = (command.task_id.to_string(), command.session_id.to_string());
@@ -46,7 +46,7 @@ impl Memory {
                         .with_remedy(Remedy::CheckContextService)
                 })?;
                 found.memories.truncate(MAX_MEMORIES as usize);
-                Ok(Recalled { memories: found.memories, task_context: found.task_context })
+                Ok(RecalledMemories { memories: found.memories, task_context: found.task_context })
             }
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 use windlass_core::command::CompactionOverrides;
+use windlass_core::compaction;
 use windlass_core::event::SubAgentSpawn;
 use windlass_core::guard::Thresholds;
 use windlass_core::id::TaskId;
@@ -13,11 +14,11 @@ use windlass_core::policy::pattern::Pattern;
 use windlass_model::{Model, Price, StreamEvent};
 use windlass_tools::{Registry, ToolContext};
 
-use crate::budget;
+use crate::billing::budget;
 use crate::compaction::Summarizer;
-use crate::hooks::Trusted;
+use crate::delegation::tree;
+use crate::gate::Trusted;
 use crate::memory::Memory;
-use crate::tree;
 
 /// What one agent is made from.
 #[derive(Clone)]
@@ -41,6 +42,11 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// What a reply may take, in tokens.
+    pub(crate) fn reply_tokens(&self) -> u64 {
+        compaction::Limits::from(&self.settings.compaction).reserve
+    }
+
     /// The parts of a sub-agent: the same model, tools, workspace and sandbox, with limits of its own.
     pub(crate) fn for_child(&self, spawn: &SubAgentSpawn, bound_by: Vec<String>) -> Self {
         let shell = Arc::new(self.world.shell.for_task(spawn.task_id));

@@ -4,13 +4,14 @@
 
 use std::fmt::Write as _;
 
-use windlass_core::axes::Axes;
+use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::command::TaskCommand;
+use windlass_core::id::CallId;
 use windlass_core::message::{Message, ToolSpec};
 use windlass_core::policy::decide::by_profile;
 use windlass_core::policy::{Class, Decision};
 
-use crate::memory::Recalled;
+use crate::memory::RecalledMemories;
 
 /// What a call without a known outcome comes to.
 pub const UNKNOWN_OUTCOME: &str = include_str!("prompts/unknown.md");
@@ -27,8 +28,11 @@ pub const CUT: &str = include_str!("prompts/cut.md");
 /// What an agent is told whose last word the provider withheld.
 pub const WITHHELD: &str = include_str!("prompts/withheld.md");
 
+/// What an agent is advised to do when a hook refuses a call.
+pub const HOOK_SUGGESTION: &str = include_str!("prompts/hook_suggestion.md");
+
 /// What the system prompt is made from.
-pub struct Surroundings<'a> {
+pub struct PromptInput<'a> {
     /// The tools offered, in order.
     pub tools: &'a [ToolSpec],
     /// The axes in force.
@@ -39,11 +43,12 @@ pub struct Surroundings<'a> {
     pub skills: &'a [(String, String)],
     /// What the project's own files tell agents.
     pub instructions: Option<&'a str>,
+    /// Whether it is shown a tool that starts sub-agents.
+    pub can_delegate: bool,
 }
 
 /// The system prompt (ES-124…131, ES-405…415).
-pub fn system(about: &Surroundings<'_>) -> String {
-    let offered = |name: &str| about.tools.iter().any(|tool| tool.name == name);
+pub fn system(about: &PromptInput<'_>) -> String {
     let mut sections = vec![
         include_str!("prompts/identity.md").to_owned(),
         fill(include_str!("prompts/tools.md"), &[("tools", &tool_list(about.tools))]),
@@ -51,7 +56,7 @@ pub fn system(about: &Surroundings<'_>) -> String {
         fill(include_str!("prompts/files.md"), &[("workspace", about.workspace)]),
         include_str!("prompts/context.md").to_owned(),
     ];
-    if offered("spawn_agent") {
+    if about.can_delegate {
         sections.push(include_str!("prompts/sub_agents.md").to_owned());
     }
     sections.push(include_str!("prompts/events.md").to_owned());
@@ -79,7 +84,7 @@ pub fn system(about: &Surroundings<'_>) -> String {
 }
 
 /// The system prompt of a sub-agent: tools, workspace, safety (ES-239).
-pub fn minimal(about: &Surroundings<'_>) -> String {
+pub fn minimal(about: &PromptInput<'_>) -> String {
     let (profile, control) = (about.axes.permission_profile, about.axes.run_control);
     let values = [
         ("profile", profile.as_str()),
@@ -120,8 +125,65 @@ pub fn compacted(sections: &str) -> String {
     fill(include_str!("prompts/compacted.md"), &[("sections", sections)])
 }
 
+/// That a background command has ended.
+pub fn command_exited(call: CallId, command: &str, exit: &str) -> String {
+    let call = call.to_string();
+    let values = [("call", call.as_str()), ("command", command), ("exit", exit)];
+    line(include_str!("prompts/command_exited.md"), &values)
+}
+
+/// That the sandbox was restarted and a background command, with so many others, ended with it.
+pub fn sandbox_restarted(call: CallId, command: &str, others: usize) -> String {
+    let call = call.to_string();
+    let more = if others == 0 { String::new() } else { format!(" and {others} more") };
+    let values = [("call", call.as_str()), ("command", command), ("more", &more)];
+    line(include_str!("prompts/sandbox_restarted.md"), &values)
+}
+
+/// That the sandbox was lost.
+pub fn sandbox_lost(why: &str) -> String {
+    line(include_str!("prompts/sandbox_lost.md"), &[("why", why)])
+}
+
+/// Why a sub-agent was not started: there were too many.
+pub fn too_many_agents(limit: u32) -> String {
+    line(include_str!("prompts/too_many_agents.md"), &[("limit", &limit.to_string())])
+}
+
+/// Why a sub-agent is not started: it would be nested too deep.
+pub fn too_deep(depth: u32) -> String {
+    line(include_str!("prompts/too_deep.md"), &[("depth", &depth.to_string())])
+}
+
+/// Why a tool cannot be used while notes are saved.
+pub fn only_notes(tools: &[&str]) -> String {
+    line(include_str!("prompts/only_notes.md"), &[("tools", &tools.join("`, `"))])
+}
+
+/// Why a tool cannot be used by an agent that follows a skill.
+pub fn outside_skill(skill: &str, tools: &[String]) -> String {
+    let values = [("skill", skill), ("tools", &tools.join("`, `"))];
+    line(include_str!("prompts/outside_skill.md"), &values)
+}
+
+/// Why a tool is not available.
+pub fn out_of_profile(tool: &str, profile: PermissionProfile) -> String {
+    let values = [("tool", tool), ("profile", profile.as_str())];
+    line(include_str!("prompts/out_of_profile.md"), &values)
+}
+
+/// Why a hook refuses a call.
+pub fn hook_refused(skill: &str, words: &str) -> String {
+    line(include_str!("prompts/hook_refused.md"), &[("skill", skill), ("words", words)])
+}
+
+/// What a hook says about a call that ran.
+pub fn hook_remark(skill: &str, words: &str) -> String {
+    line(include_str!("prompts/hook_remark.md"), &[("skill", skill), ("words", words)])
+}
+
 /// The messages a conversation opens with (ES-123, ES-132…135, ES-297).
-pub fn opening(command: &TaskCommand, recalled: &Recalled) -> Vec<Message> {
+pub fn opening(command: &TaskCommand, recalled: &RecalledMemories) -> Vec<Message> {
     if let Some(resumed) = &command.resume_context {
         let mut messages = resumed.previous_messages.clone();
         messages.extend(resumed.injection.text_for_model().map(Message::user));
@@ -205,6 +267,11 @@ const fn in_words(class: Class) -> &'static str {
                                 formatting and raw device writes"
         }
     }
+}
+
+/// A text that becomes part of another one.
+fn line(template: &str, values: &[(&str, &str)]) -> String {
+    fill(template.trim_end(), values)
 }
 
 fn fill(template: &str, values: &[(&str, &str)]) -> String {

@@ -43,6 +43,8 @@ pub struct CompactionState {
     pub forced: bool,
     /// How large the context is that the provider refused, while notes are saved from a part of it.
     pub refused_tokens: Option<u64>,
+    /// Whether the last reply was one in which notes were saved.
+    pub reply_saved_notes: bool,
     /// Whether the last reply finished a step of the plan.
     pub step_finished: bool,
     /// Whether the task was handed back to a person before its context is compacted.
@@ -65,6 +67,7 @@ impl CompactionState {
     pub fn on_reply(&mut self, has_calls: bool) -> bool {
         self.fresh = false;
         self.forced = false;
+        self.reply_saved_notes = self.is_flushing();
         let Flush::Running(turns) = self.flush else {
             self.step_finished = false;
             return false;

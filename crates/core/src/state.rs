@@ -145,8 +145,8 @@ pub struct TaskState {
     pub deliverables: BTreeMap<String, Deliverable>,
     /// The version of each file that the agent has last seen or made.
     pub known_files: BTreeMap<String, String>,
-    /// The files that it and agents below it have changed.
-    pub changed_files: BTreeSet<String>,
+    /// The files that it and agents below it have changed, in the order of their first change.
+    pub changed_files: Vec<String>,
     /// Where the whole of each cut output is.
     pub outputs: Vec<String>,
     /// The shell's directory, as the agent sees it.
@@ -213,7 +213,7 @@ impl TaskState {
             plan: None,
             deliverables: BTreeMap::new(),
             known_files: BTreeMap::new(),
-            changed_files: BTreeSet::new(),
+            changed_files: Vec::new(),
             outputs: Vec::new(),
             working_directory: None,
             sandbox: None,
@@ -409,6 +409,15 @@ impl TaskState {
     /// Active time of this attempt up to `now`.
     pub fn attempt_ms(&self, now: Timestamp) -> u64 {
         self.active_ms(now).saturating_sub(self.before_attempt.1)
+    }
+
+    /// A question that is open, or that was answered while its call waits.
+    pub fn question(&self, id: QuestionId) -> Option<&Question> {
+        let answered = self.open_calls.iter().find_map(|open| match &open.stage {
+            Stage::Answered(question, _) if question.id == id => Some(question.as_ref()),
+            Stage::Answered(..) | Stage::Waiting | Stage::Asked(_) | Stage::Started(_) => None,
+        });
+        self.open_questions.get(&id).or(answered)
     }
 
     /// What is asked of a person, on the wire.

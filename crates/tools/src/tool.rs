@@ -227,6 +227,12 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Whether every call of it only reads, so that several may run side by side. Such a tool looks at
+    /// nothing that another one of them could change.
+    fn only_reads(&self) -> bool {
+        self.min_class().0 == Class::Read && !self.is_exclusive()
+    }
+
     /// Gathers what policy and recovery need, and changes nothing. An `Err` is
     /// an outcome the model can act on; the call then never starts.
     fn prepare(

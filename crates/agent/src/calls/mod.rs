@@ -1,214 +1,204 @@
 //! Bringing the calls of a reply to their results, one step at a time.
 //!
 //! Invariants:
-//! - One gate: no call starts without a journaled `risk_check` that allows it.
+//! - No call starts without a journaled `risk_check` that allows it.
 //! - At most once: `tool_call` is committed before the call starts, synced when it has effects; after a
 //!   crash a started call is brought to its result by its declared recovery, never by guessing.
 //! - Every call gets exactly one result, in the order of the reply.
+//! - A call is prepared once. Whether it may join the calls before it follows from its tool alone, so a call
+//!   that has to wait for them is not prepared before they have ended.
 
-mod gate;
+mod batch;
 mod recover;
-mod together;
+mod runner;
 
-pub(crate) use together::interrupting;
-
-use std::sync::Arc;
+pub(crate) use batch::{Batch, Group, Plan, Run, Settled, Spawn};
+pub(crate) use runner::Runner;
 
 use tokio_util::sync::CancellationToken;
-use windlass_core::event::{Event, RiskCheck, SubAgentSpawn, ToolCall, ToolResult};
+use windlass_core::event::{Event, ToolCall, ToolResult};
+use windlass_core::id::QuestionId;
 use windlass_core::outcome::{Fact, Outcome};
-use windlass_core::policy::Class;
 use windlass_core::question::{Question, QuestionKind};
 use windlass_core::state::{OpenCall, Stage};
-use windlass_skills::Viewer;
 use windlass_store::Level;
-use windlass_tools::{Call, Facts, Kind, Prepared};
+use windlass_tools::{Kind, Prepared};
 
+use crate::delegation::Delegated;
 use crate::ending::Ending;
-use crate::hooks::refused;
-use crate::interrupt::Watch;
+use crate::gate::Ruling;
 use crate::journal::Journal;
 use crate::prompt::ANSWERED;
 use crate::{Agent, Error};
+use batch::Concurrency;
 
 /// The most calls of one reply that run side by side.
 const MAX_CONCURRENT_CALLS: usize = 16;
 
-/// What becomes of an open call.
-pub(crate) enum Plan {
-    /// It has its result without running.
-    Settled { check: Option<RiskCheck>, outcome: Outcome },
-    /// A person has to be asked first.
-    Ask { check: RiskCheck, question: Question },
-    /// The loop itself carries it out: the agent asks a person.
-    AskUser { check: RiskCheck, call: ToolCall, question: Question },
-    /// The loop itself carries it out: another agent works on it. `check` is there when it is new.
-    Spawn { check: Option<RiskCheck>, call: ToolCall, spawn: SubAgentSpawn },
-    /// It runs.
-    Run { check: Option<RiskCheck>, call: ToolCall, prepared: Prepared },
-}
-
 impl Agent {
-    /// One step: the first open call, together with the read-only ones right behind it.
+    /// One step: the first open call, together with those right after it that may run beside it.
     pub(crate) async fn run_calls(
         &self,
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<Option<Ending>, Error> {
-        let open = task.state().open_calls.clone();
-        let hooked = self.hooked(task, &open);
-        // A refusal must not hold up the others of its batch.
-        let most = if hooked.is_empty() { MAX_CONCURRENT_CALLS } else { 1 };
-        let mut batch = Vec::new();
         // Cancelled for these calls alone: a cancel or the time limit ends them, the loop goes on.
         let end_calls = CancellationToken::new();
-        for open in open.into_iter().take(most) {
-            let plan = self.plan(task, &open, &end_calls).await;
-            let company = self.company(&plan);
-            if batch.last().is_some_and(|(_, before)| !company.joins(self.company(before))) {
-                break;
-            }
-            batch.push((open, plan));
-        }
-        if let [(open, plan)] = batch.as_mut_slice()
-            && let Plan::Run { check: Some(check), .. } | Plan::Spawn { check: Some(check), .. } =
-                plan
-        {
-            let watch = Watch::over(task, self.parts.settings.timeout, stop);
-            let refusal = tokio::select! {
-                refusal = self.refusal(&hooked, task.task(), open) => refusal,
+        let (state, context) = (task.state(), task.context());
+        let hooks = self.gate.matching_hooks(state, context.skills(), &state.open_calls);
+        // A refusal by a hook must not hold up the others of its batch.
+        let limit = if hooks.is_empty() { MAX_CONCURRENT_CALLS } else { 1 };
+        let mut batch = self.next_batch(task, limit, &end_calls).await;
+        if let Some((open, check)) = batch.first_new().filter(|_| !hooks.is_empty()) {
+            let flushed = task.flush().await?;
+            let watch = self.time_limit.watch(&flushed, stop);
+            let refused = tokio::select! {
+                refused = self.gate.run_before(&hooks, flushed.task(), &open, &check) => refused,
                 // The loop finds out what it was; the call has not begun.
                 found = watch.interrupted() => return found.map(|_| None),
             };
-            if let Some(reason) = refusal {
-                *plan = refused(check, reason);
+            if let Some((check, outcome)) = refused {
+                batch = Batch::settled(Settled::result(open, Some(check), outcome));
             }
         }
-        if batch.first().is_some_and(|(_, plan)| self.company(plan) == Company::Spawns) {
-            return self.run_spawns(task, stop, batch).await;
+        match batch.group {
+            Group::Empty => {}
+            Group::Runs(runs) => {
+                let interrupt = self.runner.run(task, stop, &end_calls, runs).await?;
+                if let Some(interrupt) = interrupt {
+                    return Ok(self.time_limit.ending(interrupt));
+                }
+            }
+            Group::Spawns(spawns) => {
+                let skills = self.gate.followed_skills(task.state());
+                match self.delegation.run(task, stop, spawns, &skills).await? {
+                    Delegated::Finished => {}
+                    Delegated::Unfinished(ending) => return Ok(ending),
+                }
+            }
         }
-        if batch.len() == 1 {
-            let (open, plan) = batch.remove(0);
-            return self.carry_out(task, stop, &end_calls, open, plan).await;
+        if let Some(settled) = batch.last {
+            settle(task, settled).await?;
         }
-        self.run_together(task, stop, &end_calls, batch).await
+        Ok(None)
+    }
+
+    /// The first open call and those that may run beside it.
+    async fn next_batch(
+        &self,
+        task: &Journal,
+        limit: usize,
+        end_calls: &CancellationToken,
+    ) -> Batch {
+        let mut batch = Batch::default();
+        for open in task.state().open_calls.iter().take(limit) {
+            let concurrency = self.concurrency(open);
+            if !batch.accepts(concurrency) {
+                break;
+            }
+            let plan = self.plan(task, open, end_calls).await;
+            if !batch.add(plan, concurrency) {
+                break;
+            }
+        }
+        batch
     }
 
     /// Decides what becomes of a call; changes nothing.
     async fn plan(&self, task: &Journal, open: &OpenCall, stop: &CancellationToken) -> Plan {
+        let state = task.state();
+        let can_spawn = self.gate.can_spawn(state);
         if let Stage::Started(call) = &open.stage {
-            return self.recover(task, open, call, stop).await;
+            return self.runner.recover(state, open, call, can_spawn, stop).await;
         }
-        let (name, arguments) = (&open.request.name, &open.request.arguments);
-        let arguments = match self.parts.registry.check(name, arguments) {
+        let settled = |outcome| Plan::Settled(Settled::result(open.clone(), None, outcome));
+        let arguments = match self.gate.arguments(open) {
             Ok(arguments) => arguments,
-            Err(outcome) => return Plan::Settled { check: None, outcome },
+            Err(outcome) => return settled(outcome),
         };
         if matches!(&open.stage, Stage::Answered(asked, _) if asked.kind == QuestionKind::AskUser) {
-            return Plan::Settled { check: None, outcome: Outcome::ok(ANSWERED.trim_end()) };
+            return settled(Outcome::ok(ANSWERED.trim_end()));
         }
-        let prepared = match self.prepare(task, open, arguments.clone(), stop).await {
-            Ok(prepared) => prepared,
-            Err(outcome) => return Plan::Settled { check: None, outcome },
-        };
-        self.decided(task, open, arguments, prepared)
-    }
-
-    async fn carry_out(
-        &self,
-        task: &mut Journal,
-        stop: &CancellationToken,
-        end_calls: &CancellationToken,
-        open: OpenCall,
-        plan: Plan,
-    ) -> Result<Option<Ending>, Error> {
-        match plan {
-            Plan::Settled { check, outcome } => {
-                let check = check.map(Event::RiskCheck);
-                let result = result(&open, outcome, 0);
-                let events = check.into_iter().chain(result).collect();
-                task.note(events)?;
-                Ok(None)
-            }
-            Plan::Ask { check, question } => {
-                let events = vec![Event::RiskCheck(check), Event::QuestionAsked(question)];
-                task.commit(events, Level::Synced).await?;
-                Ok(None)
-            }
-            Plan::AskUser { check, call, question } => {
-                let events = vec![
-                    Event::RiskCheck(check),
-                    Event::ToolCall(call),
-                    Event::QuestionAsked(question),
-                ];
-                task.commit(events, Level::Synced).await?;
-                Ok(None)
-            }
-            Plan::Spawn { .. } => self.run_spawns(task, stop, vec![(open, plan)]).await,
-            Plan::Run { .. } => self.run_together(task, stop, end_calls, vec![(open, plan)]).await,
+        match self.runner.prepare(state, open, arguments.clone(), can_spawn, stop).await {
+            Ok(prepared) => self.decide(task, open, arguments, prepared),
+            Err(outcome) => settled(outcome),
         }
     }
 
-    async fn prepare(
+    fn decide(
         &self,
         task: &Journal,
         open: &OpenCall,
         arguments: serde_json::Value,
-        stop: &CancellationToken,
-    ) -> Result<Prepared, Outcome> {
-        let Some(tool) = self.parts.registry.get(&open.request.name) else {
-            return Err(Outcome::error(format!("There is no tool `{}`.", open.request.name)));
-        };
-        let state = task.state();
-        let facts = Facts {
-            known_files: state.known_files.clone(),
-            working_directory: state.working_directory.clone(),
-            viewer: Viewer::of(&state.axes),
-            may_spawn: self.may_spawn(state),
-        };
-        let call = Call {
-            id: open.request.id,
-            arguments,
-            facts: Arc::new(facts),
-            limit_tokens: self.parts.settings.tool_output_max_tokens,
-            stop: stop.clone(),
-        };
-        tool.prepare(&self.parts.world, call).await
-    }
-
-    fn company(&self, plan: &Plan) -> Company {
-        match plan {
-            Plan::Run { call, prepared, .. } => {
-                let looks = prepared.assessment.class == Class::Read;
-                let alone =
-                    self.parts.registry.get(&call.tool).is_none_or(|tool| tool.is_exclusive());
-                let harmless = looks && !prepared.recovery.has_effects() && !alone;
-                if harmless { Company::Readers } else { Company::Alone }
+        prepared: Prepared,
+    ) -> Plan {
+        let check = match self.gate.decide(task.state(), open, &prepared) {
+            Ruling::Allowed(check) => check,
+            Ruling::Ask(check, question) => {
+                return Plan::Settled(Settled::Ask { check, call: None, question });
             }
-            Plan::Spawn { .. } => Company::Spawns,
-            Plan::Settled { .. } | Plan::Ask { .. } | Plan::AskUser { .. } => Company::Alone,
+            Ruling::Denied(check, outcome) => {
+                return Plan::Settled(Settled::result(open.clone(), Some(check), outcome));
+            }
+        };
+        let (tool, recovery) = (open.request.name.clone(), prepared.recovery.clone());
+        let call = ToolCall { call: open.request.id, tool, arguments, recovery };
+        let open = open.clone();
+        match self.kind(&open) {
+            Kind::Question => {
+                let question = user_question(&open, &call.arguments);
+                Plan::Settled(Settled::Ask { check, call: Some(call), question })
+            }
+            Kind::SubAgent => match self.delegation.plan(task, call) {
+                Ok((call, spawn)) => Plan::Spawn(Spawn { open, check: Some(check), call, spawn }),
+                Err(outcome) => Plan::Settled(Settled::result(open, Some(check), outcome)),
+            },
+            Kind::Plain => Plan::Run(Run { open, check: Some(check), call, prepared }),
         }
     }
 
-    fn kind(&self, name: &str) -> Kind {
-        self.parts.registry.get(name).map_or(Kind::Plain, |tool| tool.kind())
+    fn concurrency(&self, open: &OpenCall) -> Concurrency {
+        match self.gate.tool(&open.request.name) {
+            Some(tool) if tool.kind() == Kind::SubAgent => Concurrency::Children,
+            Some(tool) if tool.only_reads() => Concurrency::Readers,
+            Some(_) | None => Concurrency::Alone,
+        }
+    }
+
+    fn kind(&self, open: &OpenCall) -> Kind {
+        self.gate.tool(&open.request.name).map_or(Kind::Plain, |tool| tool.kind())
     }
 }
 
-/// What a call may run beside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Company {
-    /// Others that only look.
-    Readers,
-    /// Other sub-agents.
-    Spawns,
-    /// Nothing.
-    Alone,
+/// Journals what became of a call that does not run.
+async fn settle(task: &mut Journal, settled: Settled) -> Result<(), Error> {
+    match settled {
+        Settled::Result { open, check, outcome } => {
+            let check = check.map(Event::RiskCheck);
+            task.buffer(check.into_iter().chain(result(&open, outcome, 0)).collect())
+        }
+        Settled::Ask { check, call, question } => {
+            let call = call.map(Event::ToolCall);
+            let asked = [Event::QuestionAsked(question)];
+            let events = std::iter::once(Event::RiskCheck(check)).chain(call).chain(asked);
+            task.commit(events.collect(), Level::Synced).await.map(drop)
+        }
+    }
 }
 
-impl Company {
-    fn joins(self, other: Self) -> bool {
-        self == other && self != Self::Alone
+/// The question that the agent puts to a person with `ask_user`.
+fn user_question(open: &OpenCall, arguments: &serde_json::Value) -> Question {
+    let text = |key: &str| arguments[key].as_str().map(str::to_owned);
+    let options = arguments["options"].as_array().into_iter().flatten();
+    Question {
+        id: QuestionId::derived(&open.request.id.to_string(), "ask_user"),
+        kind: QuestionKind::AskUser,
+        call: Some(open.request.id),
+        question: text("question").unwrap_or_default(),
+        options: options.filter_map(|option| option.as_str().map(str::to_owned)).collect(),
+        context: text("context"),
+        binding: None,
+        grants: None,
     }
 }
 

@@ -3,52 +3,51 @@
 use tokio_util::sync::CancellationToken;
 use windlass_core::event::ToolCall;
 use windlass_core::outcome::{Ending as CallEnding, Outcome, Recovery};
-use windlass_core::state::OpenCall;
+use windlass_core::state::{OpenCall, TaskState};
 use windlass_tools::workspace::Happened;
 
-use super::Plan;
-use crate::Agent;
-use crate::journal::Journal;
+use super::{Plan, Run, Runner, Settled, Spawn};
 use crate::prompt::UNKNOWN_OUTCOME;
 
-impl Agent {
-    /// After a crash: a started call is brought to its result by its declared recovery (§15.6).
-    pub(super) async fn recover(
+impl Runner {
+    /// What becomes of a call that was started before a crash.
+    pub async fn recover(
         &self,
-        task: &Journal,
+        state: &TaskState,
         open: &OpenCall,
         started: &ToolCall,
+        can_spawn: bool,
         stop: &CancellationToken,
     ) -> Plan {
-        let unknown = || Plan::Settled {
-            check: None,
-            outcome: Outcome::ended(CallEnding::Unknown, UNKNOWN_OUTCOME.trim_end()),
-        };
+        let settled = |outcome| Plan::Settled(Settled::result(open.clone(), None, outcome));
+        let unknown = || settled(Outcome::ended(CallEnding::Unknown, UNKNOWN_OUTCOME.trim_end()));
         match &started.recovery {
             Recovery::Rerun => {}
             Recovery::Verify { change, outcome } => {
-                match self.parts.world.workspace.recover(open.request.id, change) {
-                    Ok(Happened::Yes) => {
-                        return Plan::Settled { check: None, outcome: outcome.as_ref().clone() };
-                    }
+                match self.world.workspace.recover(open.request.id, change) {
+                    Ok(Happened::Yes) => return settled(outcome.as_ref().clone()),
                     Ok(Happened::No) => {}
                     Ok(Happened::Unknown) | Err(_) => return unknown(),
                 }
             }
-            // Its sub-agent was journaled with it: go on waiting for that one.
+            // Its sub-agent was journaled with it: wait for that one.
             Recovery::Reattach { .. } => {
-                return match task.state().sub_agents.get(&open.request.id) {
-                    Some(spawn) => {
-                        Plan::Spawn { check: None, call: started.clone(), spawn: spawn.clone() }
-                    }
+                return match state.sub_agents.get(&open.request.id) {
+                    Some(spawn) => Plan::Spawn(Spawn {
+                        open: open.clone(),
+                        check: None,
+                        call: started.clone(),
+                        spawn: spawn.clone(),
+                    }),
                     None => unknown(),
                 };
             }
             Recovery::Unknown => return unknown(),
         }
-        match self.prepare(task, open, started.arguments.clone(), stop).await {
-            Ok(prepared) => Plan::Run { check: None, call: started.clone(), prepared },
-            Err(outcome) => Plan::Settled { check: None, outcome },
+        let (open, call) = (open.clone(), started.clone());
+        match self.prepare(state, &open, call.arguments.clone(), can_spawn, stop).await {
+            Ok(prepared) => Plan::Run(Run { open, check: None, call, prepared }),
+            Err(outcome) => settled(outcome),
         }
     }
 }

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use windlass_core::id::CallId;
 use windlass_core::message::{Message, ToolRequest};
-use windlass_core::policy::denial::DENIED;
 use windlass_core::text::{BYTES_PER_TOKEN, one_line, prefix};
+use windlass_tools::{Registry, Subject};
 
 use super::record::cut_to;
 use crate::context::Turn;
@@ -18,11 +18,16 @@ const ERROR_BYTES: usize = 400;
 const LINE: usize = 200;
 
 /// What turns came to, in at most `limit_tokens`.
-pub(super) fn extract(turns: &[&Turn], earlier: Option<&str>, limit_tokens: u64) -> String {
+pub(super) fn extract(
+    registry: &Registry,
+    turns: &[&Turn],
+    earlier: Option<&str>,
+    limit_tokens: u64,
+) -> String {
     let mut found = Found::default();
     for turn in turns {
         let refused = refused(turn);
-        for entry in turn.lasting() {
+        for entry in turn.retained() {
             match &entry.message {
                 Message::Assistant { text, calls } => {
                     if !text.trim().is_empty() {
@@ -30,7 +35,7 @@ pub(super) fn extract(turns: &[&Turn], earlier: Option<&str>, limit_tokens: u64)
                     }
                     // What was refused was not done.
                     let done = calls.iter().filter(|call| !refused.contains(&call.id));
-                    done.for_each(|call| found.call(call));
+                    done.for_each(|call| found.call(registry, call));
                 }
                 // What could not be done while notes were saved can be done now.
                 Message::Tool { is_error: true, .. } if turn.flush => {}
@@ -45,13 +50,10 @@ pub(super) fn extract(turns: &[&Turn], earlier: Option<&str>, limit_tokens: u64)
     found.text(earlier, limit)
 }
 
-/// The calls of a turn that were never carried out.
+/// The calls of a turn that were refused and never ran.
 fn refused(turn: &Turn) -> HashSet<CallId> {
-    let refused = turn.lasting().filter(|entry| match &entry.message {
-        Message::Tool { text, is_error: true, .. } => text.starts_with(DENIED),
-        Message::Tool { .. } | Message::Assistant { .. } | Message::User { .. } => false,
-    });
-    refused.filter_map(|entry| entry.call).collect()
+    let results = turn.retained().filter_map(|entry| entry.call);
+    results.filter(|result| result.denied).map(|result| result.call).collect()
 }
 
 #[derive(Default)]
@@ -64,19 +66,21 @@ struct Found {
 }
 
 impl Found {
-    fn call(&mut self, call: &ToolRequest) {
+    fn call(&mut self, registry: &Registry, call: &ToolRequest) {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-        let text = |key: &str| arguments[key].as_str().map(|text| one_line(text, LINE));
-        match call.name.as_str() {
-            "bash" => self.commands.extend(text("command").map(|text| format!("`{text}`"))),
-            "save_memo" => self.notes.extend(
-                text("filename")
-                    .map(|name| format!("memo `{name}`: {}", text("content").unwrap_or_default())),
-            ),
-            name => {
-                let path = text("path").or_else(|| text("filepath"));
-                self.files.extend(path.map(|path| format!("{name} `{path}`")));
+        let Some(tool) = registry.get(&call.name) else { return };
+        match tool.subject(&arguments) {
+            Subject::Command(command) => {
+                self.commands.push(format!("`{}`", one_line(&command, LINE)));
             }
+            Subject::Note { name, content } => {
+                let (name, content) = (one_line(&name, LINE), one_line(&content, LINE));
+                self.notes.push(format!("memo `{name}`: {content}"));
+            }
+            Subject::File(path) => {
+                self.files.push(format!("{} `{}`", call.name, one_line(&path, LINE)));
+            }
+            Subject::Other => {}
         }
     }
 

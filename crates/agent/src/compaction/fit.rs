@@ -3,13 +3,14 @@
 use windlass_core::compaction::{Limits, Trigger};
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::message::Message;
+use windlass_core::state::TaskState;
 
-use crate::context::{Context, tried};
+use crate::context::{Context, hypothetical};
 
 /// Results over these sizes shrink, tried in order.
 const SHRINK_BYTES: [usize; 3] = [8_192, 2_048, 512];
 /// A shorter summary than this says nothing.
-const LEAST_SUMMARY_TOKENS: u64 = 200;
+const MIN_SUMMARY_TOKENS: u64 = 200;
 /// How far under the trigger a compaction aims, so that the next one is some turns away.
 const AIM: f64 = 0.75;
 /// How much of a context that the provider refused may be left.
@@ -29,6 +30,7 @@ pub(super) struct Fit {
 /// Finds what stays, or says what is too large.
 pub(super) fn fit(
     context: &Context,
+    state: &TaskState,
     limits: &Limits,
     trigger: Trigger,
     used: u64,
@@ -38,20 +40,27 @@ pub(super) fn fit(
         Trigger::Tokens | Trigger::PlanStep => most as f64 * AIM,
         Trigger::ContextLength => (most as f64 * AIM).min(used as f64 * FORCED),
     };
-    let least = size(context, 0, None, 0);
+    let size = |kept, shrink, summary| size(context, state, kept, shrink, summary);
+    let least = size(0, None, 0);
     [aim as u64, most]
         .into_iter()
-        .find_map(|target| within(context, limits, target, least))
-        .ok_or_else(|| too_large(context, limits, least))
+        .find_map(|target| within(context, limits, target, least, size))
+        .ok_or_else(|| too_large(context, state, limits, least))
 }
 
-fn within(context: &Context, limits: &Limits, target: u64, least: u64) -> Option<Fit> {
+fn within(
+    context: &Context,
+    limits: &Limits,
+    target: u64,
+    least: u64,
+    size: impl Fn(usize, Option<usize>, u64) -> u64,
+) -> Option<Fit> {
     let room = target.checked_sub(least)?;
     let summary_tokens = limits.max_summary.min(room / 2);
-    if summary_tokens < LEAST_SUMMARY_TOKENS {
+    if summary_tokens < MIN_SUMMARY_TOKENS {
         return None;
     }
-    let fits = |kept, shrink| size(context, kept, shrink, summary_tokens) <= target;
+    let fits = |kept, shrink| size(kept, shrink, summary_tokens) <= target;
     let work = context.turns().iter().filter(|turn| !turn.flush).count();
     let wanted = work.min(limits.preserve_recent_turns as usize);
     let whole = std::iter::once((wanted, None));
@@ -65,13 +74,20 @@ fn within(context: &Context, limits: &Limits, target: u64, least: u64) -> Option
 }
 
 /// How large a context would be, in tokens.
-fn size(context: &Context, kept: usize, shrink: Option<usize>, summary_tokens: u64) -> u64 {
-    let end = tried(super::count(kept), shrink, "x".repeat(context.bytes(summary_tokens)));
-    context.after(&end).map_or(0, |transcript| context.tokens(transcript.bytes()))
+fn size(
+    context: &Context,
+    state: &TaskState,
+    kept: usize,
+    shrink: Option<usize>,
+    summary_tokens: u64,
+) -> u64 {
+    let summary = "x".repeat(context.bytes(summary_tokens));
+    let end = hypothetical(super::count(kept), shrink, summary);
+    context.after(&end, state).map_or(0, |transcript| context.tokens(transcript.bytes()))
 }
 
 /// Says which of the parts that stay is too large for the window.
-fn too_large(context: &Context, limits: &Limits, least: u64) -> ErrorDetails {
+fn too_large(context: &Context, state: &TaskState, limits: &Limits, least: u64) -> ErrorDetails {
     let opening = context.opening().iter().map(|message| match message {
         Message::User { text } | Message::Tool { text, .. } | Message::Assistant { text, .. } => {
             text.len()
@@ -80,8 +96,8 @@ fn too_large(context: &Context, limits: &Limits, least: u64) -> ErrorDetails {
     let header = context.header();
     let turns = context.turns().iter().flat_map(|turn| &turn.said);
     let said: usize = header.said.iter().chain(turns).map(String::len).sum();
-    let plan = header.plan.as_ref().map_or(0, |plan| plan.markdown().len());
-    let files: usize = header.files.iter().map(String::len).sum();
+    let plan = state.plan.as_ref().map_or(0, |plan| plan.markdown().len());
+    let files: usize = state.changed_files.iter().map(String::len).sum();
     let parts = [
         ("the system prompt and the tools", context.prelude_bytes()),
         ("the task message", opening.sum()),

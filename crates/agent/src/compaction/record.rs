@@ -12,7 +12,7 @@ const PIECE_BYTES: usize = 6_000;
 
 /// The messages of turns as text, one piece each, long ones cut.
 pub(super) fn pieces(turns: &[&Turn]) -> Vec<String> {
-    turns.iter().flat_map(|turn| turn.lasting()).map(|entry| cut(entry_text(entry))).collect()
+    turns.iter().flat_map(|turn| turn.retained()).map(|entry| cut(entry_text(entry))).collect()
 }
 
 /// Cuts a text in the middle.
@@ -71,7 +71,7 @@ fn entry_text(entry: &Entry) -> String {
         }
         Message::Tool { name, text, is_error, .. } => {
             let failed = if *is_error { ", failed" } else { "" };
-            let call = entry.call.map(|call| format!(" `{call}`")).unwrap_or_default();
+            let call = entry.call.map(|of| format!(" `{}`", of.call)).unwrap_or_default();
             format!("[result of {name}{call}{failed}]\n{text}")
         }
     }

@@ -9,15 +9,15 @@ use windlass_core::message::{Message, Prelude};
 use windlass_core::text::{BYTES_PER_TOKEN, estimate_tokens};
 use windlass_model::{Options, Transcript};
 use windlass_store::Level;
+use windlass_tools::Registry;
 
-use super::{Summarizer, extract, record};
-use crate::budget::Reservation;
+use super::{Compactor, Summarizer, extract, record};
+use crate::billing::Credit;
 use crate::context::{Context, Turn};
 use crate::ending::Ending;
-use crate::interrupt::{Interrupt, Watch};
+use crate::interrupt::Interrupt;
 use crate::journal::Journal;
-use crate::prompt;
-use crate::{Agent, Error};
+use crate::{Error, prompt};
 
 /// What every summary must have (ES-171).
 const SECTIONS: [&str; 6] =
@@ -25,14 +25,14 @@ const SECTIONS: [&str; 6] =
 /// How often one chunk is asked for.
 const ATTEMPTS: usize = 2;
 /// Between the summaries of chunks (ES-170).
-const JOINT: &str = "\n\n---\n\n";
+const SEPARATOR: &str = "\n\n---\n\n";
 /// Words per token, for telling the summarizer how long it may be.
 const WORDS_PER_TOKEN: f64 = 0.6;
 /// How much of the summarizer's window its input may fill; JSON makes text longer.
 const INPUT_SHARE: f64 = 0.7;
 
 /// What is summarized.
-pub(super) struct Material {
+pub(super) struct SummaryInput {
     /// Pieces of the record, each within the summarizer's reach.
     pub chunks: Vec<String>,
     /// The turns themselves, for the extract.
@@ -47,7 +47,7 @@ pub(super) enum Summarized {
     Interrupted(Option<Ending>),
 }
 
-impl Material {
+impl SummaryInput {
     /// The record of the turns that go, the summary before them first.
     pub fn of(context: &Context, dropped: &[&Turn], limits: &Limits, by: &Summarizer) -> Self {
         let earlier = context.header().summary.clone();
@@ -66,9 +66,9 @@ impl Material {
         Self { chunks: chunked(&pieces, limit.max(1)), turns, earlier }
     }
 
-    fn extract(&self, limit: u64) -> String {
+    fn extract(&self, registry: &Registry, limit: u64) -> String {
         let turns: Vec<_> = self.turns.iter().collect();
-        extract::extract(&turns, self.earlier.as_deref(), limit)
+        extract::extract(registry, &turns, self.earlier.as_deref(), limit)
     }
 }
 
@@ -116,7 +116,7 @@ enum Attempt {
     Interrupted(Interrupt),
 }
 
-impl Agent {
+impl Compactor {
     /// Summarizes chunk by chunk. What was answered before a crash is taken from `progress`.
     pub(super) async fn summarize(
         &self,
@@ -124,35 +124,37 @@ impl Agent {
         stop: &CancellationToken,
         start: &CompactionStart,
         progress: Vec<CompactionProgress>,
-        material: Material,
+        input: SummaryInput,
     ) -> Result<Summarized, Error> {
         let limit = start.summary_tokens;
-        if material.chunks.is_empty() {
-            let earlier = material.earlier.unwrap_or_else(|| "- none".to_owned());
+        if input.chunks.is_empty() {
+            let earlier = input.earlier.unwrap_or_else(|| "- none".to_owned());
             return Ok(Summarized::Made(earlier, Source::Model));
         }
-        let same = start.chunks as usize == material.chunks.len();
+        let same = start.chunks as usize == input.chunks.len();
         let answers = progress.into_iter().filter(|_| same).map(|one| one.text);
         let mut answers: VecDeque<String> = answers.collect();
         let mut summaries = Vec::new();
-        let parts = material.chunks.len();
-        for (place, chunk) in material.chunks.iter().enumerate() {
+        let parts = input.chunks.len();
+        for (place, chunk) in input.chunks.iter().enumerate() {
             let record = prompt::record(place + 1, parts, chunk);
             match self.summary(task, stop, start, &mut answers, &record).await? {
                 Ok(Some(summary)) => summaries.push(summary),
                 Ok(None) => {}
-                Err(interrupt) => return Ok(self.put_off(interrupt)),
+                Err(interrupt) => {
+                    return Ok(Summarized::Interrupted(self.time_limit.ending(interrupt)));
+                }
             }
         }
         if summaries.is_empty() {
-            return Ok(Summarized::Made(material.extract(limit), Source::Extract));
+            return Ok(Summarized::Made(input.extract(&self.registry, limit), Source::Extract));
         }
         let mut source = Source::Model;
         if summaries.len() < parts {
             source = Source::Mixed;
-            summaries.push(material.extract(limit / 2));
+            summaries.push(input.extract(&self.registry, limit / 2));
         }
-        let joined = summaries.join(JOINT);
+        let joined = summaries.join(SEPARATOR);
         if estimate_tokens(joined.len() as u64) <= limit {
             return Ok(Summarized::Made(joined, source));
         }
@@ -163,14 +165,7 @@ impl Agent {
                 let bytes = usize::try_from(limit * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
                 Summarized::Made(record::cut_to(&joined, bytes), Source::Mixed)
             }
-            Err(interrupt) => self.put_off(interrupt),
-        })
-    }
-
-    fn put_off(&self, interrupt: Interrupt) -> Summarized {
-        Summarized::Interrupted(match interrupt {
-            Interrupt::Cancel | Interrupt::Shutdown => None,
-            Interrupt::Timeout => Some(Ending::Failed(self.timed_out())),
+            Err(interrupt) => Summarized::Interrupted(self.time_limit.ending(interrupt)),
         })
     }
 
@@ -212,15 +207,15 @@ impl Agent {
         record: &str,
         words: u64,
     ) -> Result<Attempt, Error> {
-        let model = &self.parts.summarizer.model;
+        let model = &self.summarizer.model;
         let prelude = Prelude { system: prompt::summarize(words), tools: Vec::new() };
         let mut transcript: Transcript = model.transcript(&prelude);
         transcript.push(&Message::user(record));
         let tokens = task.context().tokens(transcript.bytes());
-        // Where nothing is left to spend, the journal says it for nothing.
-        let reserved = match self.afford(task, self.parts.summarizer.price, tokens).await {
-            Ok(reserved) => reserved,
-            Err(hit) => {
+        // Where nothing is left to spend, the extract costs nothing.
+        let reserved = match self.billing.reserve(task, self.summarizer.price, tokens).await? {
+            Credit::Granted(reserved) => reserved,
+            Credit::UsedUp(hit) => {
                 return Ok(Attempt::Failed(format!("the {} budget is used up", hit.budget)));
             }
         };
@@ -230,14 +225,14 @@ impl Agent {
             estimated_tokens: tokens,
             hash: transcript.hash(),
             context: None,
-            reserved_usd: reserved.as_ref().map(Reservation::usd),
+            reserved_usd: reserved.known_usd(),
         };
-        task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
-        let watch = Watch::over(task, self.parts.settings.timeout, stop);
+        let flushed = task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
+        let watch = self.time_limit.watch(&flushed, stop);
         let options = Options::default();
-        let mut unheard = |_| {};
+        let mut ignore_preview = |_| {};
         let reply = tokio::select! {
-            reply = model.reply(&transcript, &options, &mut unheard) => reply,
+            reply = model.reply(&transcript, &options, &mut ignore_preview) => reply,
             interrupt = watch.interrupted() => return Ok(Attempt::Interrupted(interrupt?)),
         };
         let reply = match reply {
@@ -250,8 +245,9 @@ impl Agent {
             usage: reply.usage,
             latency_ms: reply.latency.as_millis() as u64,
         };
-        task.commit(vec![Event::CompactionProgress(progress)], Level::Written).await?;
-        self.paid(task, reserved, &reply.usage, 0).await?;
+        let warning = self.billing.settle(reserved, &reply.usage, 0);
+        let events = std::iter::once(Event::CompactionProgress(progress)).chain(warning);
+        task.commit(events.collect(), Level::Written).await?;
         Ok(Attempt::Answered(reply.text))
     }
 }

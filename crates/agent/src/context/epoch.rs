@@ -1,9 +1,10 @@
-//! Where an epoch ends: what stays of a conversation when its older turns go, when only a part of it can be
-//! sent, and when it is sent behind another prelude.
+//! Where an epoch ends: what stays of a conversation when its older turns are dropped, when only a part of it
+//! can be sent, and when the prelude changes.
 
 use windlass_core::compaction::Source;
 use windlass_core::event::{CompactionEnd, Excerpt};
 use windlass_core::message::{Message, Prelude};
+use windlass_core::state::TaskState;
 use windlass_model::Transcript;
 
 use super::{Context, Turn};
@@ -11,31 +12,31 @@ use crate::prompt::LEFT_OUT;
 
 impl Context {
     /// The transcript that a compaction would leave.
-    pub fn after(&self, end: &CompactionEnd) -> Option<Transcript> {
+    pub fn after(&self, end: &CompactionEnd, state: &TaskState) -> Option<Transcript> {
         let prelude = self.prelude.as_ref()?;
-        let (dropped, kept) = self.parted(end.kept_turns as usize);
+        let (dropped, kept) = self.partition_turns(end.kept_turns as usize);
         let header = self.header.after(end, &dropped);
         let replies = self.replies - kept.len();
         let mut transcript = self.model.transcript(prelude).with_prior_replies(replies);
         for message in &self.opening {
             transcript.push(message);
         }
-        transcript.push(&Message::user(header.text()));
-        for entry in kept.iter().flat_map(|turn| turn.lasting()) {
-            transcript.push(&entry.within(end.shrink_bytes, end.file.as_deref()));
+        transcript.push(&Message::user(header.text(state)));
+        for entry in kept.iter().flat_map(|turn| turn.retained()) {
+            transcript.push(&entry.truncated(end.shrink_bytes, end.file.as_deref()));
         }
         Some(transcript)
     }
 
-    /// The conversation so far behind another prelude.
-    pub(super) fn behind(&self, prelude: &Prelude) -> Transcript {
+    /// The conversation so far, after another prelude.
+    pub(super) fn rebuild_with(&self, prelude: &Prelude, state: &TaskState) -> Transcript {
         let earlier = self.replies - self.turns.len();
         let mut transcript = self.model.transcript(prelude).with_prior_replies(earlier);
         for message in &self.opening {
             transcript.push(message);
         }
         if self.header.summary.is_some() {
-            transcript.push(&Message::user(self.header.text()));
+            transcript.push(&Message::user(self.header.text(state)));
         }
         for entry in self.turns.iter().flat_map(|turn| &turn.entries) {
             transcript.push(&entry.message);
@@ -44,17 +45,17 @@ impl Context {
     }
 
     /// Until the compaction that follows, the model sees a part of the context. All turns are still there.
-    pub(super) fn show_only(&mut self, excerpt: &Excerpt) {
+    pub(super) fn show_only(&mut self, excerpt: &Excerpt, state: &TaskState) {
         let earlier = self.header.summary.as_deref().unwrap_or_default();
         let summary = format!("{earlier}\n\n{}", LEFT_OUT.trim_end());
-        let thought_of = tried(excerpt.kept_turns, excerpt.shrink_bytes, summary);
-        self.transcript = self.after(&CompactionEnd { file: None, ..thought_of });
-        self.measured = None;
+        let end = hypothetical(excerpt.kept_turns, excerpt.shrink_bytes, summary);
+        self.transcript = self.after(&CompactionEnd { file: None, ..end }, state);
+        self.estimate.forget_count();
     }
 
     /// The turns that would go and those that would stay. Turns in which notes were saved never stay:
     /// what they said is in the notes.
-    pub fn parted(&self, keep: usize) -> (Vec<&Turn>, Vec<&Turn>) {
+    pub fn partition_turns(&self, keep: usize) -> (Vec<&Turn>, Vec<&Turn>) {
         let work = self.turns.iter().filter(|turn| !turn.flush).count();
         let mut skip = work.saturating_sub(keep);
         self.turns.iter().partition(|turn| {
@@ -64,21 +65,26 @@ impl Context {
         })
     }
 
-    pub(super) fn begin_epoch(&mut self, end: &CompactionEnd) {
-        let Some(transcript) = self.after(end) else { return };
-        let (dropped, kept) = self.parted(end.kept_turns as usize);
+    pub(super) fn begin_epoch(&mut self, end: &CompactionEnd, state: &TaskState) {
+        let Some(transcript) = self.after(end, state) else { return };
+        let (dropped, kept) = self.partition_turns(end.kept_turns as usize);
         let header = self.header.after(end, &dropped);
-        let turns = kept.iter().map(|turn| turn.carried(end.shrink_bytes, end.file.as_deref()));
+        let turns =
+            kept.iter().map(|turn| turn.into_next_epoch(end.shrink_bytes, end.file.as_deref()));
         self.turns = turns.collect();
         self.header = header;
         self.opened_bytes = transcript.bytes();
         self.transcript = Some(transcript);
-        self.measured = None;
+        self.estimate.forget_count();
     }
 }
 
-/// A compaction that is only thought of.
-pub fn tried(kept_turns: u32, shrink_bytes: Option<usize>, summary: String) -> CompactionEnd {
+/// A compaction that did not happen, for measuring what it would leave.
+pub fn hypothetical(
+    kept_turns: u32,
+    shrink_bytes: Option<usize>,
+    summary: String,
+) -> CompactionEnd {
     CompactionEnd {
         number: 0,
         summary,

@@ -1,12 +1,13 @@
-//! What stands for earlier epochs: everything that is pinned, and the summary.
+//! What stands for earlier epochs: what people said, the plan, the changed files, and the summary.
 
 use windlass_core::event::CompactionEnd;
 use windlass_core::plan::WorkingPlan;
+use windlass_core::state::TaskState;
 
 use super::Turn;
 use crate::prompt;
 
-/// Paths that are listed; the rest are counted. The newest count most.
+/// Paths that are listed, the newest; the others are only counted.
 const MAX_FILES: usize = 200;
 
 /// What a context keeps of everything that was dropped from it.
@@ -14,10 +15,6 @@ const MAX_FILES: usize = 200;
 pub struct Header {
     /// What people said, word for word, oldest first.
     pub said: Vec<String>,
-    /// The working plan.
-    pub plan: Option<WorkingPlan>,
-    /// The files changed so far, by the journal, in the order of their first change.
-    pub files: Vec<String>,
     /// The summary of everything before.
     pub summary: Option<String>,
     /// Where what was dropped can be read, newest last.
@@ -25,15 +22,6 @@ pub struct Header {
 }
 
 impl Header {
-    /// Takes in that files were changed.
-    pub fn changed(&mut self, paths: &[String]) {
-        for path in paths {
-            if !self.files.contains(path) {
-                self.files.push(path.clone());
-            }
-        }
-    }
-
     /// The header after a compaction that drops these turns.
     pub fn after(&self, end: &CompactionEnd, dropped: &[&Turn]) -> Self {
         let mut after = self.clone();
@@ -53,12 +41,12 @@ impl Header {
     }
 
     /// The message that the next epoch has in place of what was dropped (ES-163).
-    pub fn text(&self) -> String {
+    pub fn text(&self, state: &TaskState) -> String {
         let said: Vec<_> = self.said.iter().map(|text| format!("> {text}")).collect();
-        let plan = self.plan.as_ref().map(WorkingPlan::markdown).unwrap_or_default();
-        let skipped = self.files.len().saturating_sub(MAX_FILES);
-        let mut files: Vec<_> =
-            self.files[skipped..].iter().map(|path| format!("- {path}")).collect();
+        let plan = state.plan.as_ref().map(WorkingPlan::markdown).unwrap_or_default();
+        let changed = &state.changed_files;
+        let skipped = changed.len().saturating_sub(MAX_FILES);
+        let mut files: Vec<_> = changed[skipped..].iter().map(|path| format!("- {path}")).collect();
         if skipped > 0 {
             files.insert(0, format!("- ({skipped} earlier ones are not listed)"));
         }

@@ -4,30 +4,33 @@
 //! - Append-only: within an epoch a transcript only grows, byte for byte. An epoch ends with a
 //!   compaction, with the notes saved from a part of a refused context, or with other tools at the start of
 //!   a segment; what the next one begins with follows from the journal alone.
-//! - A message from outside never stands between a reply and the results of its calls: it is held
+//! - A message from outside never stands between a reply and the results of its calls: it is queued
 //!   until the last of them has one.
-//! - A call is never parted from its result: turns stay or go as a whole.
+//! - A call is never separated from its result: turns stay or go as a whole.
+//! - What the task's state knows is not kept here a second time: `apply` is given the state.
 
 mod turns;
 mod epoch;
 mod header;
+mod estimate;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use windlass_core::compaction::MAX_FLUSH_TURNS;
-use windlass_core::event::{Event, LlmResponse};
-use windlass_core::id::{CallId, QuestionId};
+use windlass_core::event::{AgentStart, Event, LlmResponse, ToolResult};
+use windlass_core::id::CallId;
 use windlass_core::injection::{Injection, InjectionType};
-use windlass_core::message::{Finish, Message, Prelude, ToolRequest, ToolSpec, Usage};
-use windlass_core::outcome::Fact;
-use windlass_core::text::BYTES_PER_TOKEN;
+use windlass_core::message::{Message, Prelude, ToolRequest, ToolSpec};
+use windlass_core::outcome::{Ending as CallEnding, Fact};
+use windlass_core::state::{TaskState, Unfinished};
 use windlass_model::{Model, Transcript};
 use windlass_skills::followed;
 
-pub use epoch::tried;
+use estimate::Estimate;
+
+pub use epoch::hypothetical;
 pub use header::Header;
-pub use turns::{Entry, Turn};
+pub use turns::{Entry, ResultOf, Turn};
 
 use crate::prompt::{CUT, FLUSHED, WITHHELD};
 
@@ -42,43 +45,24 @@ pub struct Context {
     header: Header,
     /// The turns of this epoch.
     turns: Vec<Turn>,
-    /// Skills that it was given to follow on the way, by itself or by a person.
+    /// Skills that it read, or that a person called for.
     skills: BTreeSet<String>,
     /// Replies of the whole task.
     replies: usize,
-    open: HashMap<CallId, ToolRequest>,
-    held: Vec<Held>,
-    /// Whether the agent is asked to save its notes.
-    flushing: bool,
-    /// Replies with calls while it is.
-    flush_turns: u32,
-    questions: HashMap<QuestionId, String>,
-    measured: Option<Measured>,
-    /// Tokens per byte, as the provider last counted.
-    rate: f64,
+    queued: Vec<Queued>,
+    estimate: Estimate,
     /// How large this epoch was when it began.
     opened_bytes: usize,
 }
 
-/// A message that waits for its place.
-struct Held {
+/// A message that waits until it may follow the results of a reply.
+struct Queued {
     text: String,
-    /// What stays of it word for word, when its turn goes.
+    /// What stays of it word for word, when its turn is dropped.
     pinned: Option<String>,
-    /// Whether it goes with the next compaction, whatever stays.
-    passing: bool,
+    /// Whether the next compaction drops it in any case.
+    ephemeral: bool,
 }
-
-/// The provider's last word on how large the conversation is.
-struct Measured {
-    tokens: u64,
-    bytes: usize,
-}
-
-/// Fewer tokens per byte than this are not believed: an estimate must not be too small.
-const LEAST_RATE: f64 = 1.0 / BYTES_PER_TOKEN as f64;
-/// More tokens per byte than this cannot be.
-const MOST_RATE: f64 = 1.0;
 
 impl Context {
     /// An empty context; the first `agent_start` opens it.
@@ -92,39 +76,41 @@ impl Context {
             turns: Vec::new(),
             skills: BTreeSet::new(),
             replies: 0,
-            open: HashMap::new(),
-            held: Vec::new(),
-            flushing: false,
-            flush_turns: 0,
-            questions: HashMap::new(),
-            measured: None,
-            rate: LEAST_RATE,
+            queued: Vec::new(),
+            estimate: Estimate::default(),
             opened_bytes: 0,
         }
     }
 
-    /// What is sent to the model; `None` before the first `agent_start`.
-    pub fn transcript(&self) -> Option<&Transcript> {
+    /// What is sent to the model; `None` before the first `agent_start`. It leaves this crate's hands only
+    /// through [`crate::journal::Flushed`].
+    pub(crate) fn transcript(&self) -> Option<&Transcript> {
         self.transcript.as_ref()
     }
 
-    /// How large the conversation is: the provider's last report plus what came after it (O-17).
+    /// Whether the conversation has begun.
+    pub fn has_begun(&self) -> bool {
+        self.transcript.is_some()
+    }
+
+    /// How many messages would be sent, and their hash.
+    pub fn fingerprint(&self) -> (usize, String) {
+        self.transcript.as_ref().map_or((0, String::new()), |sent| (sent.len(), sent.hash()))
+    }
+
+    /// How large the conversation is, by the best estimate.
     pub fn estimated_tokens(&self) -> u64 {
-        let bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
-        match &self.measured {
-            Some(known) => known.tokens + self.tokens(bytes.saturating_sub(known.bytes)),
-            None => self.tokens(bytes),
-        }
+        self.estimate.conversation(self.sent_bytes())
     }
 
     /// How many tokens so many bytes are, by the provider's last count.
     pub fn tokens(&self, bytes: usize) -> u64 {
-        (bytes as f64 * self.rate).ceil() as u64
+        self.estimate.tokens(bytes)
     }
 
     /// How many bytes so many tokens are.
     pub fn bytes(&self, tokens: u64) -> usize {
-        (tokens as f64 / self.rate) as usize
+        self.estimate.bytes(tokens)
     }
 
     /// How large this epoch was when it began.
@@ -162,97 +148,102 @@ impl Context {
         self.prelude.as_ref().map_or(0, |prelude| self.model.transcript(prelude).bytes())
     }
 
-    /// Takes in one event.
-    pub fn apply(&mut self, event: &Event) {
+    /// Takes in one event, with the state that it led to.
+    pub fn apply(&mut self, event: &Event, state: &TaskState) {
         match event {
-            Event::AgentStart(start) => {
-                let first = self.transcript.is_none();
-                if let Some(prelude) = &start.prelude {
-                    self.transcript = Some(self.behind(prelude));
-                    self.prelude = Some(prelude.clone());
-                    self.measured = None;
-                }
-                for message in &start.context {
-                    self.open_with(message);
-                }
-                if first {
-                    self.opened_bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
-                }
-                self.release();
+            Event::AgentStart(start) => self.start(start, state),
+            Event::LlmResponse(response) => self.reply(response, state),
+            Event::ToolResult(result) => self.result(result, state),
+            Event::InjectionReceived(injection) => self.inject(injection, state),
+            Event::DoomLoopDetected(detected) => {
+                self.queue(Queued::plain(&detected.message), state);
             }
-            Event::LlmResponse(response) => {
-                self.replies += 1;
-                self.open = response.calls.iter().map(|call| (call.id, call.clone())).collect();
-                let (text, calls) = (response.text.clone(), response.calls.clone());
-                let saved = self.flushing && calls.is_empty();
-                let unfinished = unfinished(response).filter(|_| !saved);
-                self.measure(&response.usage);
-                self.begin_turn(Message::Assistant { text, calls });
-                self.counted(&response.usage);
-                self.flush_turns += u32::from(self.flushing);
-                if saved {
-                    self.flushed();
-                }
-                if let Some(told) = unfinished {
-                    self.hold(Held::plain(told.trim_end()));
-                }
-            }
-            Event::ToolResult(result) => {
-                if let Some(call) = self.open.remove(&result.call) {
-                    let text = result.outcome.text.clone();
-                    let is_error = result.outcome.is_error();
-                    let (provider_id, name) = (call.provider_id, call.name);
-                    let message = Message::Tool { provider_id, name, text, is_error };
-                    self.add(Entry { message, call: Some(result.call), passing: false });
-                }
-                self.learn(&result.outcome.facts);
-                // As the state counts: what follows is work again, and the agent has to know.
-                if self.flushing && self.open.is_empty() && self.flush_turns >= MAX_FLUSH_TURNS {
-                    self.flushed();
-                }
-                self.release();
-            }
-            Event::InjectionReceived(injection) => self.injected(injection),
-            Event::DoomLoopDetected(detected) => self.hold(Held::plain(&detected.message)),
-            Event::CommandExited(exited) => self.hold(Held::plain(&exited.message)),
+            Event::CommandExited(exited) => self.queue(Queued::plain(&exited.message), state),
             Event::SandboxLost(lost) if lost.message.is_empty() => {}
-            Event::SandboxLost(lost) => self.hold(Held::plain(&lost.message)),
+            Event::SandboxLost(lost) => self.queue(Queued::plain(&lost.message), state),
             Event::MemoryFlush(flush) => {
-                (self.flushing, self.flush_turns) = (true, 0);
                 if let Some(excerpt) = &flush.excerpt {
-                    self.show_only(excerpt);
+                    self.show_only(excerpt, state);
                 }
-                self.hold(Held::passing(&flush.message));
+                self.queue(Queued::ephemeral(&flush.message), state);
             }
-            Event::CompactionStart(_) => self.flushing = false,
-            Event::CompactionEnd(end) => self.begin_epoch(end),
-            Event::PlanUpdated(plan) => self.header.plan = Some(plan.clone()),
-            Event::QuestionAsked(question) => {
-                self.questions.insert(question.id, question.question.clone());
-            }
-            Event::SubAgentComplete(complete) => self.header.changed(&complete.files_changed),
+            Event::CompactionEnd(end) => self.begin_epoch(end, state),
             Event::TaskCreated(_)
             | Event::StatusChanged(_)
             | Event::LlmRequest(_)
             | Event::RiskCheck(_)
             | Event::ToolCall(_)
+            | Event::QuestionAsked(_)
             | Event::QuestionAnswered(_)
             | Event::QuestionClosed(_)
+            | Event::PlanUpdated(_)
             | Event::DeliverablePublished(_)
             | Event::ModeChanged(_)
             | Event::SandboxStarted(_)
             | Event::SandboxEnded(_)
+            | Event::CompactionStart(_)
             | Event::CompactionProgress(_)
             | Event::SubAgentSpawn(_)
+            | Event::SubAgentComplete(_)
             | Event::BudgetHit(_)
             | Event::AgentEnd(_) => {}
         }
     }
 
-    /// Notes are saved, or were not in the turns there are for it: the agent goes on with its work.
-    fn flushed(&mut self) {
-        self.flushing = false;
-        self.hold(Held::passing(FLUSHED.trim_end()));
+    fn start(&mut self, start: &AgentStart, state: &TaskState) {
+        let first = self.transcript.is_none();
+        if let Some(prelude) = &start.prelude {
+            self.transcript = Some(self.rebuild_with(prelude, state));
+            self.prelude = Some(prelude.clone());
+            self.estimate.forget_count();
+        }
+        for message in &start.context {
+            self.open_with(message);
+        }
+        if first {
+            self.opened_bytes = self.sent_bytes();
+        }
+        self.release(state);
+    }
+
+    fn reply(&mut self, response: &LlmResponse, state: &TaskState) {
+        self.replies += 1;
+        let (text, calls) = (response.text.clone(), response.calls.clone());
+        let saving_notes = state.cycle.reply_saved_notes;
+        let saved = saving_notes && calls.is_empty();
+        let prompt = self.sent_bytes();
+        self.begin_turn(Message::Assistant { text, calls }, saving_notes);
+        self.estimate.learn(&response.usage, prompt, self.sent_bytes());
+        if saved {
+            self.queue(Queued::ephemeral(FLUSHED.trim_end()), state);
+        }
+        match &state.unfinished {
+            Some(Unfinished::Cut { .. }) => self.queue(Queued::plain(CUT.trim_end()), state),
+            Some(Unfinished::Withheld) => self.queue(Queued::plain(WITHHELD.trim_end()), state),
+            None => {}
+        }
+    }
+
+    fn result(&mut self, result: &ToolResult, state: &TaskState) {
+        if let Some(call) = request(self.turns.last(), result.call) {
+            let (provider_id, name) = (call.provider_id.clone(), call.name.clone());
+            let (text, is_error) = (result.outcome.text.clone(), result.outcome.is_error());
+            let message = Message::Tool { provider_id, name, text, is_error };
+            let denied = result.outcome.ending == CallEnding::Denied;
+            let call = Some(ResultOf { call: result.call, denied });
+            self.add(Entry { message, call, ephemeral: false });
+        }
+        for fact in &result.outcome.facts {
+            if let Fact::SkillRead { name } = fact {
+                self.skills.insert(name.clone());
+            }
+        }
+        // The turns for saving notes are used up: what follows is work again, and the agent has to know.
+        let was_saving = self.turns.last().is_some_and(|turn| turn.flush);
+        if was_saving && state.open_calls.is_empty() && !state.cycle.is_flushing() {
+            self.queue(Queued::ephemeral(FLUSHED.trim_end()), state);
+        }
+        self.release(state);
     }
 
     /// Earlier conversations begin with turns of their own; the first message is what stays.
@@ -260,18 +251,18 @@ impl Context {
         match message {
             Message::Assistant { .. } => {
                 self.replies += 1;
-                self.begin_turn(message.clone());
+                self.begin_turn(message.clone(), false);
             }
             Message::User { .. } | Message::Tool { .. } => {
-                self.add(Entry { message: message.clone(), call: None, passing: false });
+                self.add(Entry { message: message.clone(), call: None, ephemeral: false });
             }
         }
     }
 
-    fn begin_turn(&mut self, message: Message) {
+    fn begin_turn(&mut self, message: Message, flush: bool) {
         self.push(&message);
-        let entry = Entry { message, call: None, passing: false };
-        self.turns.push(Turn { entries: vec![entry], said: Vec::new(), flush: self.flushing });
+        let entry = Entry { message, call: None, ephemeral: false };
+        self.turns.push(Turn { entries: vec![entry], said: Vec::new(), flush });
     }
 
     fn add(&mut self, entry: Entry) {
@@ -282,38 +273,37 @@ impl Context {
         }
     }
 
-    fn injected(&mut self, injection: &Injection) {
+    fn inject(&mut self, injection: &Injection, state: &TaskState) {
         if injection.injection_type == InjectionType::UserMessage {
             self.skills.extend(followed(&injection.content).map(str::to_owned));
         }
         let Some(text) = injection.text_for_model() else { return };
-        let pinned =
-            match injection.injection_type {
-                InjectionType::UserMessage => Some(text.clone()),
-                InjectionType::HitlResponse => {
-                    let asked = injection.question.and_then(|id| self.questions.get(&id));
-                    Some(asked.map_or_else(
-                        || text.clone(),
-                        |asked| format!("You asked: {asked}\n{text}"),
-                    ))
-                }
-                InjectionType::ExternalEvent | InjectionType::SystemControl => None,
-            };
-        self.hold(Held { text, pinned, passing: false });
+        let pinned = match injection.injection_type {
+            InjectionType::UserMessage => Some(text.clone()),
+            InjectionType::HitlResponse => {
+                let question = injection.question.and_then(|id| state.question(id));
+                Some(question.map_or_else(
+                    || text.clone(),
+                    |question| format!("You asked: {}\n{text}", question.question),
+                ))
+            }
+            InjectionType::ExternalEvent | InjectionType::SystemControl => None,
+        };
+        self.queue(Queued { text, pinned, ephemeral: false }, state);
     }
 
-    fn hold(&mut self, held: Held) {
-        self.held.push(held);
-        self.release();
+    fn queue(&mut self, message: Queued, state: &TaskState) {
+        self.queued.push(message);
+        self.release(state);
     }
 
-    fn release(&mut self) {
+    fn release(&mut self, state: &TaskState) {
         // What arrives before the conversation has begun follows its opening.
-        if !self.open.is_empty() || self.transcript.is_none() {
+        if !state.open_calls.is_empty() || self.transcript.is_none() {
             return;
         }
-        for Held { text, pinned, passing } in std::mem::take(&mut self.held) {
-            self.add(Entry { message: Message::User { text }, call: None, passing });
+        for Queued { text, pinned, ephemeral } in std::mem::take(&mut self.queued) {
+            self.add(Entry { message: Message::User { text }, call: None, ephemeral });
             if let (Some(pinned), Some(turn)) = (pinned, self.turns.last_mut()) {
                 turn.said.push(pinned);
             }
@@ -326,54 +316,25 @@ impl Context {
         }
     }
 
-    fn learn(&mut self, facts: &[Fact]) {
-        for fact in facts {
-            match fact {
-                Fact::FileChanged { path, .. } => self.header.changed(std::slice::from_ref(path)),
-                Fact::SkillRead { name } => drop(self.skills.insert(name.clone())),
-                Fact::FileRead { .. }
-                | Fact::Plan(_)
-                | Fact::Published(_)
-                | Fact::BackgroundStarted { .. }
-                | Fact::WorkingDirectory { .. } => {}
-            }
-        }
-    }
-
-    /// Learns how the provider counts, from the size of the prompt it has just reported.
-    fn measure(&mut self, usage: &Usage) {
-        let bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
-        if usage.input_tokens > 0 && bytes > 0 {
-            let rate = usage.input_tokens as f64 / bytes as f64;
-            self.rate = rate.clamp(LEAST_RATE, MOST_RATE);
-        }
-    }
-
-    fn counted(&mut self, usage: &Usage) {
-        if usage.input_tokens > 0 {
-            let bytes = self.transcript.as_ref().map_or(0, Transcript::bytes);
-            let tokens = usage.input_tokens + usage.output_tokens;
-            self.measured = Some(Measured { tokens, bytes });
-        }
+    fn sent_bytes(&self) -> usize {
+        self.transcript.as_ref().map_or(0, Transcript::bytes)
     }
 }
 
-impl Held {
+/// What the reply of a turn asked for by this call.
+fn request(turn: Option<&Turn>, id: CallId) -> Option<&ToolRequest> {
+    match &turn?.entries.first()?.message {
+        Message::Assistant { calls, .. } => calls.iter().find(|call| call.id == id),
+        Message::User { .. } | Message::Tool { .. } => None,
+    }
+}
+
+impl Queued {
     fn plain(text: &str) -> Self {
-        Self { text: text.to_owned(), pinned: None, passing: false }
+        Self { text: text.to_owned(), pinned: None, ephemeral: false }
     }
 
-    fn passing(text: &str) -> Self {
-        Self { text: text.to_owned(), pinned: None, passing: true }
-    }
-}
-
-/// What an agent is told whose last word did not come whole.
-fn unfinished(response: &LlmResponse) -> Option<&'static str> {
-    match response.finish {
-        _ if !response.calls.is_empty() => None,
-        Finish::Length => Some(CUT),
-        Finish::ContentFilter => Some(WITHHELD),
-        Finish::Stop | Finish::ToolCalls => None,
+    fn ephemeral(text: &str) -> Self {
+        Self { text: text.to_owned(), pinned: None, ephemeral: true }
     }
 }

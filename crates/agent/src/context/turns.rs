@@ -10,9 +10,18 @@ pub struct Entry {
     /// What was said.
     pub message: Message,
     /// The call it is the result of.
-    pub call: Option<CallId>,
-    /// Whether it goes with the next compaction, whatever stays.
-    pub passing: bool,
+    pub call: Option<ResultOf>,
+    /// Whether the next compaction drops it in any case.
+    pub ephemeral: bool,
+}
+
+/// Which call a message is the result of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResultOf {
+    /// The call.
+    pub call: CallId,
+    /// Whether it was refused and never ran.
+    pub denied: bool,
 }
 
 /// One reply, the results of its calls, and what came before the next.
@@ -27,25 +36,25 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// What of it may outlast a compaction.
-    pub fn lasting(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|entry| !entry.passing)
+    /// What of it may stay after a compaction.
+    pub fn retained(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| !entry.ephemeral)
     }
 
     /// The turn as the next epoch knows it.
-    pub fn carried(&self, shrink: Option<usize>, file: Option<&str>) -> Self {
-        let entries = self.lasting().map(|entry| Entry {
-            message: entry.within(shrink, file),
+    pub fn into_next_epoch(&self, shrink: Option<usize>, file: Option<&str>) -> Self {
+        let entries = self.retained().map(|entry| Entry {
+            message: entry.truncated(shrink, file),
             call: entry.call,
-            passing: false,
+            ephemeral: false,
         });
         Self { entries: entries.collect(), said: self.said.clone(), flush: false }
     }
 }
 
 impl Entry {
-    /// The message, its result shrunk to a pointer where it is larger than that.
-    pub fn within(&self, shrink: Option<usize>, file: Option<&str>) -> Message {
+    /// The message; a result over the limit is cut, and says where the whole of it is.
+    pub fn truncated(&self, shrink: Option<usize>, file: Option<&str>) -> Message {
         match (&self.message, shrink, self.call) {
             (Message::Tool { provider_id, name, text, is_error }, Some(limit), Some(call))
                 if text.len() > limit =>
@@ -53,7 +62,7 @@ impl Entry {
                 Message::Tool {
                     provider_id: provider_id.clone(),
                     name: name.clone(),
-                    text: shrunk(text, limit, call, file),
+                    text: shrunk(text, limit, call.call, file),
                     is_error: *is_error,
                 }
             }

@@ -198,7 +198,7 @@ impl Machine {
         let (losses, conversation): (Vec<_>, Vec<_>) = messages
             .into_iter()
             .map(|message| masked(&message.raw))
-            .partition(|message| message.contains("The sandbox was started anew"));
+            .partition(|message| message.contains("The sandbox was restarted"));
         let mut files = files(&self.workspace());
         let mut counted = |name: String| files.remove(&name).map_or(0, |text| text.lines().count());
         let effects = (1..=COMMANDS).map(|n| counted(format!("effect-{n}"))).collect();

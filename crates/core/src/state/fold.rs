@@ -54,7 +54,7 @@ impl TaskState {
     /// What a sub-agent took is part of what its parent took; its rounds and calls are its own.
     pub(super) fn on_sub_agent_end(&mut self, complete: &SubAgentComplete) {
         self.sub_agents.remove(&complete.call);
-        self.changed_files.extend(complete.files_changed.iter().cloned());
+        complete.files_changed.iter().for_each(|path| self.on_file_change(path));
         self.usage.input_tokens += complete.usage.input_tokens;
         self.usage.output_tokens += complete.usage.output_tokens;
         self.usage.total_tokens = self.usage.input_tokens + self.usage.output_tokens;
@@ -118,7 +118,7 @@ impl TaskState {
             }
             Fact::FileChanged { path, hash, .. } => {
                 self.known_files.insert(path.clone(), hash.clone());
-                self.changed_files.insert(path.clone());
+                self.on_file_change(path);
             }
             Fact::WorkingDirectory { path } => self.working_directory = Some(path.clone()),
             Fact::BackgroundStarted { call, command } => {
@@ -126,6 +126,12 @@ impl TaskState {
             }
             // The plan and deliverables have events of their own; which skills bind it, the context knows.
             Fact::Plan(_) | Fact::Published(_) | Fact::SkillRead { .. } => {}
+        }
+    }
+
+    fn on_file_change(&mut self, path: &str) {
+        if !self.changed_files.iter().any(|known| known == path) {
+            self.changed_files.push(path.to_owned());
         }
     }
 

@@ -1,5 +1,6 @@
 //! A task and all agents below it: one owner, one budget, one count.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use jiff::Timestamp;
@@ -11,7 +12,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{Filter, Level, Owner, QuestionState, Store, Stream, TaskRow};
 
 use crate::Error;
-use crate::budget::{self, Budget};
+use crate::billing::budget::{self, Budget};
 use crate::history::History;
 use crate::journal::Clock;
 
@@ -30,7 +31,7 @@ pub struct Tree {
     store: Store,
     clock: Clock,
     limits: Limits,
-    budget: Budget,
+    budget: Arc<Budget>,
     started: AtomicU32,
 }
 
@@ -51,13 +52,13 @@ impl Tree {
             states.push(History::read(store, row.id)?.into_state());
         }
         let started = u32::try_from(rows.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let budget = Budget::new(budgets, root, &states);
+        let budget = Arc::new(Budget::new(budgets, root, &states));
         let (store, started) = (store.clone(), AtomicU32::new(started));
         Ok(Self { owner, store, clock, limits, budget, started })
     }
 
     /// What the tree may spend and has spent.
-    pub fn budget(&self) -> &Budget {
+    pub fn budget(&self) -> &Arc<Budget> {
         &self.budget
     }
 
@@ -91,11 +92,6 @@ impl Tree {
     /// Makes a task below another. One that was made before a crash is made once.
     pub(crate) async fn create(&self, created: TaskCreated) -> Result<TaskId, Error> {
         Ok(self.owner.create_child(self.now(), created).await?.task())
-    }
-
-    /// The state of a task of the tree, as its journal says.
-    pub(crate) fn state(&self, task: TaskId) -> Result<TaskState, Error> {
-        Ok(History::read(&self.store, task)?.into_state())
     }
 
     /// The store, for reading.

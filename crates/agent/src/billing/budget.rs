@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - A call starts only while something is left. What is in flight counts, so that agents side by side
-//!   go over by at most one call together; one whose reservation does not fit waits for the others.
-//! - What was spent is a fold of the journals, so that it outlives every crash.
+//!   exceed a budget by at most one call together; a reservation that does not fit waits for the others.
+//! - What was spent is a fold of the journals, so that it survives every crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use windlass_core::message::Usage;
 use windlass_core::spending::{STOP, Spending};
 use windlass_core::state::TaskState;
 
-/// How much of a budget may be used before it is told, in percent.
+/// People are warned when this much of a budget is used, in percent.
 const WARNING_PERCENT: f64 = 80.0;
 
 /// What a tree may spend; what is `None` has no limit.
@@ -49,7 +49,7 @@ struct Ledger {
     warned: BTreeSet<BudgetKind>,
 }
 
-/// A call that is paid for; what it holds is given back when it is dropped unsettled.
+/// A call that is paid for; what is reserved is given back when it is dropped.
 pub struct Reservation<'a> {
     budget: &'a Budget,
     usd: f64,
@@ -84,18 +84,13 @@ impl Budget {
         }
     }
 
-    /// Whether anything is bounded at all.
-    pub(crate) fn is_bounded(&self) -> bool {
-        !self.limits.is_empty()
-    }
-
-    /// Whether a call may have to wait for others: only what they will have cost is not known before.
-    pub(crate) fn may_wait(&self) -> bool {
+    /// Whether a reservation can wait for others: only money is reserved.
+    pub(crate) fn can_wait(&self) -> bool {
         self.limits.contains_key(&BudgetKind::Cost)
     }
 
-    /// Takes in what people have said to a task.
-    pub(crate) fn heard(&self, task: TaskId, spending: &Spending) {
+    /// Takes over what people have granted to a task.
+    pub(crate) fn sync_raises(&self, task: TaskId, spending: &Spending) {
         let mut ledger = self.lock();
         for kind in spending.raised.keys() {
             let before = ledger.raised.get(&task).and_then(|raised| raised.get(kind)).copied();
@@ -132,7 +127,7 @@ impl Budget {
         self.exceeded(&self.lock())
     }
 
-    /// A budget that is nearly used up and of which nobody was told.
+    /// A budget that is nearly used up and not yet warned about.
     pub(crate) fn warning(&self) -> Option<BudgetHit> {
         let mut ledger = self.lock();
         let hit = self.limits.keys().find_map(|&kind| {
@@ -188,9 +183,9 @@ impl Ledger {
 }
 
 impl Reservation<'_> {
-    /// What is reserved.
-    pub(crate) fn usd(&self) -> f64 {
-        self.usd
+    /// What is reserved, when it is money at all; journaled with the request.
+    pub(crate) fn known_usd(&self) -> Option<f64> {
+        Some(self.usd).filter(|usd| *usd > 0.0)
     }
 
     /// Puts what the call took in place of what was reserved for it.

@@ -1,5 +1,5 @@
-//! What became of the place where effects happen: journaled, told to the agent, the end of the task where
-//! there is no going on without it.
+//! What became of the sandbox: journaled, reported to the agent, and the end of the task where it cannot
+//! continue without one.
 
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{Event, SandboxLost, SandboxStarted};
@@ -8,12 +8,12 @@ use windlass_store::Level;
 
 use crate::ending::Ending;
 use crate::journal::Journal;
-use crate::{Agent, Error};
+use crate::{Agent, Error, prompt};
 
 impl Agent {
-    /// Journals what became of the sandbox since the last look; how the task ends, if it has to (ES-381,
+    /// Journals what became of the sandbox since it was last asked; how the task ends, if it has to (ES-381,
     /// ES-385).
-    pub(crate) async fn report_place(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
+    pub(crate) async fn report_sandbox(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
         let news = self.parts.world.shell.sandbox().drain_events();
         if news.is_empty() {
             return Ok(None);
@@ -34,10 +34,7 @@ impl Agent {
                 Event::SandboxStarted(SandboxStarted { kind, footing: what, container_id })
             }
             SandboxEvent::Lost { why } => {
-                let message = format!(
-                    "The sandbox was lost: {why}. The workspace is as it was; nothing else is sure to \
-                     be, and no background command goes on."
-                );
+                let message = prompt::sandbox_lost(&why);
                 Event::SandboxLost(SandboxLost { reason: why, message })
             }
             SandboxEvent::Failed { why, .. } => {

@@ -1,0 +1,130 @@
+//! One reply of the model: paid for, asked for, journaled; and what a failure of the model means.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use windlass_core::event::{Event, LlmRequest, LlmResponse};
+use windlass_core::id::CallId;
+use windlass_core::message::ToolRequest;
+use windlass_model::{Fault, Options, Reply, StreamEvent};
+use windlass_store::Level;
+
+use crate::billing::Credit;
+use crate::ending::Ending;
+use crate::journal::Journal;
+use crate::{Agent, Error, Preview, report, spans};
+
+/// The longest wait that a model's server may ask for; a longer one fails the task.
+const MAX_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// The shortest time that a task is parked: ending and starting a segment should be worth it. It is doubled
+/// each time in a row, this many times.
+const MIN_WAIT: Duration = Duration::from_secs(60);
+const MAX_DOUBLINGS: u32 = 6;
+
+/// Waits in a row, about a day with the shortest ones; then the task fails.
+const MAX_WAITS: u32 = 24;
+
+impl Agent {
+    /// One reply of the model, journaled.
+    pub(crate) async fn ask(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+    ) -> Result<Option<Ending>, Error> {
+        let (messages, hash) = task.context().fingerprint();
+        let tokens = task.estimated_tokens();
+        let price = self.parts.settings.price;
+        let reserved = match self.billing.reserve(task, price, tokens).await? {
+            Credit::Granted(reserved) => reserved,
+            Credit::UsedUp(_) => return Ok(Some(Ending::OverBudget)),
+        };
+        let gauge = self.compactor.limits().gauge(tokens);
+        let request = LlmRequest {
+            model: self.parts.model.name().to_string(),
+            messages,
+            estimated_tokens: tokens,
+            hash,
+            context: Some(gauge),
+            reserved_usd: reserved.known_usd(),
+        };
+        task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
+        task.show_usage(gauge.percent).await?;
+
+        let flushed = task.flush().await?;
+        let watch = self.time_limit.watch(&flushed, stop);
+        let Some(transcript) = flushed.transcript() else {
+            return Err(Error::Empty { task: flushed.task() });
+        };
+        let (id, previews) = (flushed.task(), &self.parts.previews);
+        let mut live = |live: StreamEvent| {
+            // Nobody listening is fine: previews are for surfaces that happen to be there.
+            let _ = previews.send(Preview { task: id, live });
+        };
+        let options = Options::default();
+        let span = spans::chat(id, &self.parts.model.name().to_string());
+        let asked = self.parts.model.reply(transcript, &options, &mut live);
+        let reply = tokio::select! {
+            reply = asked.instrument(span.clone()) => reply,
+            interrupt = watch.interrupted() => return Ok(self.time_limit.ending(interrupt?)),
+        };
+        match reply {
+            Ok(reply) => {
+                let response = response(task.now(), reply);
+                let usage = response.usage;
+                span.record("gen_ai.usage.input_tokens", usage.input_tokens);
+                span.record("gen_ai.usage.output_tokens", usage.output_tokens);
+                let warning = self.billing.settle(reserved, &usage, 1);
+                let events = std::iter::once(Event::LlmResponse(response)).chain(warning);
+                task.buffer(events.collect())?;
+                Ok(None)
+            }
+            Err(error) => self.model_failed(task, &error).await,
+        }
+    }
+
+    /// A context that the provider finds too long is compacted once and sent once more.
+    async fn model_failed(
+        &self,
+        task: &mut Journal,
+        error: &windlass_model::Error,
+    ) -> Result<Option<Ending>, Error> {
+        let too_long = matches!(error.fault, Fault::ContextLength { .. });
+        if too_long && !task.state().cycle.forced {
+            tracing::warn!(task_id = %task.task(), %error, "Context refused as too long");
+            return self.compactor.force(task).await;
+        }
+        let wait = rate_limited(task.now(), task.state().holds, error);
+        Ok(Some(wait.unwrap_or(Ending::Failed(report::model_error(error)))))
+    }
+}
+
+fn response(now: Timestamp, reply: Reply) -> LlmResponse {
+    let calls = reply.calls.into_iter().map(|call| ToolRequest {
+        id: CallId::new(now),
+        provider_id: call.provider_id,
+        name: call.name,
+        arguments: call.arguments,
+    });
+    LlmResponse {
+        text: reply.text,
+        calls: calls.collect(),
+        finish: reply.finish,
+        usage: reply.usage,
+        model: reply.model,
+        latency_ms: reply.latency.as_millis() as u64,
+    }
+}
+
+/// A rate-limited task is parked until the server's retry time. It holds nothing while it waits (ES-378).
+fn rate_limited(now: Timestamp, before: u32, error: &windlass_model::Error) -> Option<Ending> {
+    let asked = error.retry_delay().filter(|wait| *wait <= MAX_WAIT && before < MAX_WAITS)?;
+    let wait = asked.max(MIN_WAIT * 2_u32.pow(before.min(MAX_DOUBLINGS)));
+    // Whole seconds, and never too early.
+    let seconds = i64::try_from(wait.as_secs()).ok()?.checked_add(1)?;
+    let until = now.checked_add(SignedDuration::from_secs(seconds)).ok()?;
+    let until = until.round(jiff::Unit::Second).ok()?;
+    Some(Ending::Held(until, format!("{error}; it resumes at {until}")))
+}

@@ -1,0 +1,269 @@
+//! Sub-agents: started side by side, each a task of its own in the journal, their results in call order.
+//!
+//! Invariants:
+//! - A sub-agent is journaled with the call that asks for it, before it exists. After a crash the call
+//!   waits for that one again. Its task is made at most once.
+//! - Never more than its parent: same model, workspace and sandbox, the parent's axes, no rules that a
+//!   person gave the parent (MS-217).
+//! - Results are journaled when all calls of a batch have one: in the order of the reply (ES-232).
+
+mod child_result;
+mod run_children;
+pub mod tree;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use windlass_core::command::{ExecutionConfig, HitlRequest, TaskCommand};
+use windlass_core::event::{Event, SubAgentSpawn, TaskCreated, ToolCall};
+use windlass_core::id::{CommandId, TaskId};
+use windlass_core::outcome::{Outcome, Recovery};
+use windlass_core::state::{OpenCall, TaskState};
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_core::text::one_line;
+use windlass_skills::{Viewer, fork};
+use windlass_store::Level;
+use windlass_tools::Spawned;
+
+use self::run_children::ChildState;
+use self::tree::Tree;
+use crate::calls::{Spawn, result};
+use crate::ending::Ending;
+use crate::interrupt::TimeLimit;
+use crate::journal::{Flushed, Journal};
+use crate::{Error, Parts, prompt};
+
+/// How wide a label is; longer ones are cut.
+const LABEL: usize = 60;
+
+/// Runs the sub-agents of one agent.
+pub(crate) struct Delegation {
+    /// What sub-agents are made from.
+    parts: Parts,
+    tree: Arc<Tree>,
+    /// The limit of the agent that waits for them.
+    time_limit: TimeLimit,
+}
+
+/// One sub-agent of a batch.
+struct Child {
+    open: OpenCall,
+    spawn: SubAgentSpawn,
+    /// Why it was never started.
+    refused: Option<Outcome>,
+}
+
+/// How far the sub-agents of a batch have come.
+pub(crate) enum Delegated {
+    /// All calls have their results.
+    Finished,
+    /// One of them cannot go on now; how the segment ends, if the loop does not find it itself.
+    Unfinished(Option<Ending>),
+}
+
+impl Delegation {
+    /// Runs sub-agents made from these parts, in this tree.
+    pub fn new(parts: Parts, tree: Arc<Tree>) -> Self {
+        let time_limit = TimeLimit(parts.settings.timeout);
+        Self { parts, tree, time_limit }
+    }
+
+    /// What an allowed `spawn_agent` call starts: the call with its recovery, and the sub-agent.
+    pub fn plan(
+        &self,
+        task: &Journal,
+        mut call: ToolCall,
+    ) -> Result<(ToolCall, SubAgentSpawn), Outcome> {
+        let given: Spawned = serde_json::from_value(call.arguments.clone())
+            .map_err(|error| Outcome::error(format!("The arguments do not fit: {error}.")))?;
+        let (state, settings) = (task.state(), &self.parts.settings);
+        let timeout = given.timeout_seconds.map_or(settings.sub_agent_timeout, Duration::from_secs);
+        let skills = self.parts.world.skills.current();
+        let spawn = SubAgentSpawn {
+            call: call.call,
+            task_id: TaskId::new(task.now()),
+            label: one_line(given.label.as_deref().unwrap_or(&given.task), LABEL),
+            task: fork(&given.task, &skills, Viewer::of(&state.axes)).unwrap_or(given.task),
+            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            model: self.parts.model.name().to_string(),
+            axes: state.axes,
+            depth: state.created.depth + 1,
+            write_output_to: given.write_output_to,
+        };
+        call.recovery = Recovery::Reattach { id: spawn.task_id.to_string() };
+        Ok((call, spawn))
+    }
+
+    /// Starts or resumes sub-agents and waits for all of them. `skills` are those that bind them.
+    pub async fn run(
+        &self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+        spawns: Vec<Spawn>,
+        skills: &[String],
+    ) -> Result<Delegated, Error> {
+        let (children, started) = self.admit(spawns);
+        let flushed = task.commit(started, Level::Synced).await?;
+        self.create(&flushed, &children).await?;
+        // A pause parks sub-agents as the end of the process does: at their next boundary.
+        let halt = stop.child_token();
+        let (states, interrupt) =
+            self.run_children(&flushed, stop, &halt, &children, skills).await?;
+        if let Some(ending) = interrupt.and_then(|interrupt| self.time_limit.ending(interrupt)) {
+            return Ok(Delegated::Unfinished(Some(ending)));
+        }
+        if let Some(ending) = unfinished(&states) {
+            return Ok(Delegated::Unfinished(Some(ending)));
+        }
+        if states.iter().any(|state| matches!(state, ChildState::Paused)) {
+            // The loop finds a pause that reached only them in the mailbox.
+            let shutdown = Ending::Paused(StatusReason::Shutdown);
+            return Ok(Delegated::Unfinished(stop.is_cancelled().then_some(shutdown)));
+        }
+        let mut ended = states.into_iter().filter_map(|state| match state {
+            ChildState::Ended(state) => Some(state),
+            ChildState::Blocked { .. }
+            | ChildState::OverBudget
+            | ChildState::RateLimited(_)
+            | ChildState::Paused => None,
+        });
+        let mut events = Vec::new();
+        for Child { open, spawn, refused } in children {
+            if let Some(outcome) = refused {
+                events.extend(result(&open, outcome, 0));
+            } else if let Some(state) = ended.next() {
+                events.extend(self.result(&open, &spawn, &state)?);
+            }
+        }
+        task.commit(events, Level::Written).await?;
+        Ok(Delegated::Finished)
+    }
+
+    /// Ends every task below one that ends for good.
+    pub async fn cancel_children(&self, state: &TaskState, to: TaskStatus) -> Result<(), Error> {
+        if to.is_terminal() && !state.sub_agents.is_empty() {
+            self.tree.cancel_below(state.id(), &format!("the agent above it is {to}")).await?;
+        }
+        Ok(())
+    }
+
+    /// The first question that waits for a person below a task.
+    pub fn question_below(&self, task: TaskId) -> Result<Option<HitlRequest>, Error> {
+        Ok(self.tree.question_below(task)?.as_ref().map(HitlRequest::from))
+    }
+
+    /// Which of the sub-agents may start, and the events that start them.
+    fn admit(&self, spawns: Vec<Spawn>) -> (Vec<Child>, Vec<Event>) {
+        let (mut children, mut started) = (Vec::new(), Vec::new());
+        for Spawn { open, check, call, spawn } in spawns {
+            let mut refused = None;
+            if let Some(check) = check {
+                started.push(Event::RiskCheck(check));
+                if self.tree.admit() {
+                    started.push(Event::ToolCall(call));
+                    started.push(Event::SubAgentSpawn(spawn.clone()));
+                } else {
+                    let limit = self.tree.limits().max_agents;
+                    refused = Some(Outcome::failure(prompt::too_many_agents(limit)));
+                }
+            }
+            children.push(Child { open, spawn, refused });
+        }
+        (children, started)
+    }
+
+    async fn create(&self, task: &Flushed<'_>, children: &[Child]) -> Result<(), Error> {
+        for child in children.iter().filter(|child| child.refused.is_none()) {
+            self.tree.create(created(task.state(), child)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// How a segment ends whose sub-agents cannot go on.
+fn unfinished(states: &[ChildState]) -> Option<Ending> {
+    if states.iter().any(|state| matches!(state, ChildState::OverBudget)) {
+        return Some(Ending::OverBudget);
+    }
+    if states.iter().any(|state| matches!(state, ChildState::Blocked { .. })) {
+        return Some(Ending::Blocked);
+    }
+    let until = states.iter().filter_map(|state| match state {
+        ChildState::RateLimited(until) => Some(*until),
+        ChildState::Ended(_)
+        | ChildState::Blocked { .. }
+        | ChildState::OverBudget
+        | ChildState::Paused => None,
+    });
+    let until = until.max()?;
+    let why = format!("the model server of a sub-agent asks to wait; it resumes at {until}");
+    Some(Ending::Held(until, why))
+}
+
+fn created(parent: &TaskState, child: &Child) -> TaskCreated {
+    let spawn = &child.spawn;
+    TaskCreated {
+        command: TaskCommand {
+            command_id: CommandId::derived(&spawn.call.to_string(), "spawn_agent"),
+            session_id: parent.command().session_id,
+            task_id: spawn.task_id,
+            goal: spawn.task.clone(),
+            constraints: Vec::new(),
+            execution_config: ExecutionConfig::default(),
+            resume_context: None,
+        },
+        parent: Some(parent.id()),
+        root: parent.created.root,
+        depth: spawn.depth,
+        axes: spawn.axes,
+        workspace: parent.created.workspace.clone(),
+        driver: parent.created.driver,
+        dependency_blockers: Vec::new(),
+        max_retries: 0,
+        cost_budget: None,
+        user_id: None,
+        deadline: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn blocked() -> ChildState {
+        ChildState::Blocked { on: Vec::new() }
+    }
+
+    #[test]
+    fn a_used_up_budget_comes_before_a_question_and_that_before_a_wait() {
+        let wait = || ChildState::RateLimited(Timestamp::UNIX_EPOCH);
+        let ending = unfinished(&[wait(), blocked(), ChildState::OverBudget]);
+        assert!(matches!(ending, Some(Ending::OverBudget)), "{ending:?}");
+        assert!(matches!(unfinished(&[wait(), blocked()]), Some(Ending::Blocked)));
+        assert!(unfinished(&[ChildState::Paused]).is_none());
+    }
+
+    #[test]
+    fn of_several_waits_the_longest_counts() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let states = [ChildState::RateLimited(at(20)), ChildState::RateLimited(at(10))];
+        match unfinished(&states) {
+            Some(Ending::Held(until, _)) => assert_eq!(until, at(20)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_sub_agent_is_a_task_of_the_same_session_one_level_below() {
+        let parent = crate::testing::state("goal");
+        let (open, spawn) =
+            (crate::testing::open_call("spawn_agent", "{}"), crate::testing::spawn());
+        let created = created(&parent, &Child { open, spawn: spawn.clone(), refused: None });
+        assert_eq!(created.parent, Some(parent.id()));
+        assert_eq!(created.command.session_id, parent.command().session_id);
+        assert_eq!((created.depth, created.command.goal), (spawn.depth, spawn.task));
+    }
+}

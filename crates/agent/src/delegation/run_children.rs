@@ -1,0 +1,167 @@
+//! Running sub-agents side by side: one that waits for a person resumes as soon as it is answered, while
+//! the others work.
+//!
+//! Invariants:
+//! - All segments of all children are awaited here: when this returns, none of them runs.
+//! - A child that blocks is run again only when mail waits that its segment will take.
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+use windlass_core::id::{InjectionId, TaskId};
+use windlass_core::injection::{Control, Injection};
+use windlass_core::state::{Next, TaskState};
+use windlass_core::status::{StatusReason, TaskStatus};
+
+use super::{Child, Delegation, Tree};
+use crate::history::History;
+use crate::interrupt::Interrupt;
+use crate::journal::{Flushed, Journal};
+use crate::{Agent, Error};
+
+/// Where a sub-agent stands when its segment has ended.
+pub(super) enum ChildState {
+    Ended(Box<TaskState>),
+    /// It waits for a person. Mail for one of these tasks lets it resume.
+    Blocked {
+        on: Vec<TaskId>,
+    },
+    /// The tree's budget is used up.
+    OverBudget,
+    /// Its model's server accepts no requests until then.
+    RateLimited(Timestamp),
+    /// It was parked with the process.
+    Paused,
+}
+
+impl Delegation {
+    /// Runs all children; a cancel or the time limit of the parent ends them, and they are awaited.
+    pub(super) async fn run_children(
+        &self,
+        task: &Flushed<'_>,
+        stop: &CancellationToken,
+        halt: &CancellationToken,
+        children: &[Child],
+        skills: &[String],
+    ) -> Result<(Vec<ChildState>, Option<Interrupt>), Error> {
+        let watch = self.time_limit.watch(task, stop);
+        let live: Vec<_> = children.iter().filter(|child| child.refused.is_none()).collect();
+        let running = self.run_all(&live, skills, halt);
+        tokio::pin!(running);
+        let mut interrupt = None;
+        let states = tokio::select! {
+            states = &mut running => states,
+            found = watch.ended() => {
+                let found = found?;
+                interrupt = Some(found);
+                let why = match found {
+                    Interrupt::Timeout => "the agent above it ran out of time",
+                    Interrupt::Cancel | Interrupt::Shutdown => "the agent above it was cancelled",
+                };
+                for child in &live {
+                    cancel(task, child.spawn.task_id, why).await?;
+                }
+                running.await
+            }
+            paused = watch.paused() => {
+                paused?;
+                halt.cancel();
+                running.await
+            }
+        };
+        Ok((states?, interrupt))
+    }
+
+    /// Runs children until none of them has anything left to do; where each stands, in their order.
+    async fn run_all(
+        &self,
+        children: &[&Child],
+        skills: &[String],
+        halt: &CancellationToken,
+    ) -> Result<Vec<ChildState>, Error> {
+        let run = |place: usize| async move {
+            (place, self.run_child(children[place], skills, halt).await)
+        };
+        let mut mail = self.tree.store().mailbox().changes();
+        let mut states: Vec<_> = children.iter().map(|_| None).collect();
+        let mut running: FuturesUnordered<_> = (0..children.len()).map(run).collect();
+        while !running.is_empty() {
+            tokio::select! {
+                Some((place, state)) = running.next() => states[place] = Some(state),
+                changed = mail.changed() => changed?,
+            }
+            for (place, state) in states.iter_mut().enumerate() {
+                if let Some(Ok(ChildState::Blocked { on })) = state
+                    && !halt.is_cancelled()
+                    && has_mail(&self.tree, on)?
+                {
+                    *state = None;
+                    running.push(run(place));
+                }
+            }
+        }
+        // An error of one child does not interrupt the others: all have ended their segments here.
+        states.into_iter().flatten().collect()
+    }
+
+    /// One sub-agent, until its segment ends.
+    async fn run_child(
+        &self,
+        child: &Child,
+        skills: &[String],
+        halt: &CancellationToken,
+    ) -> Result<ChildState, Error> {
+        let (tree, id) = (&self.tree, child.spawn.task_id);
+        let (stream, history) = (tree.stream(id)?, History::read(tree.store(), id)?);
+        if history.state().status.is_terminal() {
+            return Ok(ChildState::Ended(Box::new(history.into_state())));
+        }
+        let model = self.parts.model.clone();
+        let mut journal = Journal::open(stream, history, model, tree.clock())?;
+        let parts = self.parts.for_child(&child.spawn, skills.to_vec());
+        let shell = parts.world.shell.clone();
+        let agent = Agent::new(parts, tree.clone());
+        // Boxed: an agent's run contains its sub-agents' runs.
+        let ran = Box::pin(agent.run(&mut journal, halt)).await;
+        shell.end_background().await;
+        ran?;
+        let state = journal.state();
+        Ok(match (state.status, state.reason) {
+            (TaskStatus::Blocked, StatusReason::Budget) => ChildState::OverBudget,
+            (TaskStatus::Blocked, _) => {
+                let mut on = vec![id];
+                // Without a question of its own it waits for those below it, and takes their mail to them.
+                if !matches!(state.next(), Next::Wait(_)) {
+                    on.extend(tree.below(id)?.into_iter().map(|row| row.id));
+                }
+                ChildState::Blocked { on }
+            }
+            (TaskStatus::Paused, StatusReason::RateLimited) => {
+                ChildState::RateLimited(state.until.unwrap_or_else(|| journal.now()))
+            }
+            (status, _) if status.is_terminal() => ChildState::Ended(Box::new(state.clone())),
+            _ => ChildState::Paused,
+        })
+    }
+}
+
+async fn cancel(task: &Journal, child: TaskId, why: &str) -> Result<(), Error> {
+    let id = InjectionId::new(task.now());
+    let control = Control::Cancel { reason: Some(why.to_owned()) };
+    let injection = Injection::control(id, control);
+    match task.store().mailbox().inject(child, injection, task.now()).await {
+        // It has just ended.
+        Ok(_) | Err(windlass_store::Error::TaskEnded { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn has_mail(tree: &Tree, tasks: &[TaskId]) -> Result<bool, Error> {
+    for task in tasks {
+        if tree.store().mailbox().has_mail(*task)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
