@@ -8,5 +8,5 @@ mod redis;
 
 pub use messages::{RawMessage, assert_extends, messages, messages_array};
 pub use model_server::{Answer, Gate, ModelServer, Request, TlsServer};
-pub use play::{Stage, play};
+pub use play::{Stage, play, play_context, play_first_request};
 pub use redis::RedisServer;

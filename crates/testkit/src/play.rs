@@ -1,39 +1,54 @@
-//! `play`: text in, text out. A goal and a scripted model in, the journal a person would want to read
-//! out. One function knows the API, so that a refactoring touches it and not a hundred tests.
+//! `play`: text in, text out. A goal and a scripted model in, the journal or the context a reader wants to
+//! see out. Only this module knows the API, so a refactoring touches it and not a hundred tests.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use windlass_agent::{Parts, Preview, Settings, Summarizer, budget, tree};
-use windlass_coordinator::{AgentFactory, BoxFuture, Coordinator, Draft, Share};
+use windlass_coordinator::{Coordinator, Draft, Share};
 use windlass_core::axes::Axes;
-use windlass_core::command::{CompactionOverrides, ExecutionConfig, TaskResult};
-use windlass_core::error::{ErrorDetails, ErrorType};
-use windlass_core::event::{Driver, Event, Record};
-use windlass_core::guard::Thresholds;
+use windlass_core::command::{ExecutionConfig, TaskResult};
+use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
-use windlass_core::state::TaskState;
+use windlass_core::injection::Control;
 use windlass_core::status::TaskStatus;
-use windlass_core::text::one_line;
-use windlass_model::{Dialect, Model, Models, Provider, Retry};
-use windlass_sandbox::Host;
-use windlass_shell::Context;
-use windlass_skills::{Skill, SkillRegistry, Skills};
 use windlass_store::{Options, Store};
-use windlass_tools::shell::Limits;
-use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Notices, Registry, Shell, ToolContext};
 
 use crate::ModelServer;
 
-/// Plays a script to its end and tells what happened, an event a line. The script is the model's, with
-/// the goal in front: `goal: …`, then `replies: …`.
+mod equip;
+mod scene;
+mod text;
+
+use equip::Props;
+use scene::{Scene, Step};
+
+/// Plays a scene to its end and returns the task's journal, one event a line. The scene is the model's
+/// script with a goal in front; [`scene`] has the other keys.
 pub async fn play(script: &str) -> String {
-    Stage::set(script).run().await
+    let stage = Stage::set(script);
+    let task = stage.play().await;
+    stage.told(task)
+}
+
+/// Plays a scene to its end and returns what the model saw in its last request (or in request `show`):
+/// every message, and the system prompt as its headings.
+pub async fn play_context(script: &str) -> String {
+    let stage = Stage::set(script);
+    stage.play().await;
+    let (requests, number) = (stage.server.requests(), stage.scene.show);
+    let number = number.unwrap_or(requests.len());
+    let request = requests.get(number - 1).unwrap_or_else(|| panic!("no request {number}"));
+    stage.mask(&text::context(&request.json(), text::System::Headings))
+}
+
+/// Plays a scene and returns the first request whole: system prompt, tools and messages.
+pub async fn play_first_request(script: &str) -> String {
+    let stage = Stage::set(script);
+    stage.play().await;
+    let request = stage.server.requests()[0].json();
+    stage.mask(&text::context(&request, text::System::Whole))
 }
 
 /// A machine for one or more runs of the same script.
@@ -42,30 +57,12 @@ pub struct Stage {
     pub server: ModelServer,
     /// The control plane.
     pub coordinator: Coordinator,
-    /// Its store, for a test that looks behind it.
+    /// Its store, for a test that checks what was kept.
     pub store: Store,
     root: tempfile::TempDir,
-    goal: String,
+    scene: Scene,
     clock: Arc<Mutex<Option<Timestamp>>>,
     meanwhile: Meanwhile,
-}
-
-/// Answers open questions from another thread, to the end of each.
-fn answer_those_that_are(coordinator: &Coordinator, status: TaskStatus, text: &'static str) {
-    for asked in coordinator.inbox().open().expect("questions can be read") {
-        let asker = asked.asker.expect("who asks is a task");
-        if asker.status != status {
-            continue;
-        }
-        let question = asked.row.question.id;
-        let answering = coordinator.clone();
-        let answer = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().build();
-            let answered = answering.inbox().answer(question, text, "ada");
-            runtime.expect("a runtime").block_on(answered).expect("an open question");
-        };
-        std::thread::spawn(answer).join().expect("the answer is accepted");
-    }
 }
 
 /// What happens elsewhere whenever the time is asked for.
@@ -74,13 +71,14 @@ type Meanwhile = Arc<Mutex<Option<Box<dyn FnMut() + Send>>>>;
 impl Stage {
     /// Sets the stage for a script.
     pub fn set(script: &str) -> Self {
-        let (goal, replies) = goal_and_replies(script);
-        let server = ModelServer::start(&replies);
+        let script = scene::unindent(script);
+        let scene = Scene::parse(&script);
+        let server = ModelServer::start(&script);
         let root = tempfile::tempdir().expect("a throwaway directory");
-        std::fs::create_dir(root.path().join("workspace")).expect("a fresh directory is writable");
+        scene.write_files(root.path());
         let store =
             Store::open(root.path().join("data"), Options::default()).expect("a fresh store");
-        let equip = Props { base: server.base(), store: store.clone() };
+        let equip = Props::new(server.base(), store.clone(), &scene, root.path());
         let clock: Arc<Mutex<Option<Timestamp>>> = Arc::default();
         let meanwhile = Meanwhile::default();
         let (shown, happens) = (clock.clone(), meanwhile.clone());
@@ -97,7 +95,7 @@ impl Stage {
             set.unwrap_or_else(Timestamp::now)
         };
         let coordinator = Coordinator::new(store.clone(), Arc::new(equip), Arc::new(now));
-        Self { server, coordinator, store, root, goal, clock, meanwhile }
+        Self { server, coordinator, store, root, scene, clock, meanwhile }
     }
 
     /// Answers, from elsewhere, what tasks of this status ask, whenever a task or the coordinator looks at
@@ -119,20 +117,26 @@ impl Stage {
         self.set_clock(self.coordinator.now() + by);
     }
 
-    /// The workspace.
-    pub fn workspace(&self) -> std::path::PathBuf {
-        self.root.path().join("workspace")
+    /// Where the agent works.
+    pub fn workspace(&self) -> PathBuf {
+        self.root.path().join(scene::WORKSPACE)
     }
 
-    /// The goal, before it is handed in.
+    /// The goal, before it is submitted.
     pub fn draft(&self) -> Draft {
+        let default = Axes::headless();
+        let axes = Axes {
+            permission_profile: self.scene.profile().unwrap_or(default.permission_profile),
+            run_control: self.scene.control().unwrap_or(default.run_control),
+            ..default
+        };
         Draft {
             user_id: None,
-            goal: self.goal.clone(),
-            constraints: Vec::new(),
+            goal: self.scene.goal.clone(),
+            constraints: self.scene.constraints.clone(),
             workspace: self.workspace(),
             share: Share::Allowed,
-            axes: Axes::headless(),
+            axes,
             execution_config: ExecutionConfig::default(),
             resume_context: None,
             driver: Driver::Foreground,
@@ -142,9 +146,9 @@ impl Stage {
         }
     }
 
-    /// Hands the goal in.
+    /// Submits the goal.
     pub async fn submit(&self) -> TaskId {
-        self.coordinator.tasks().submit(self.draft()).await.expect("the goal is taken")
+        self.coordinator.tasks().submit(self.draft()).await.expect("the goal is accepted")
     }
 
     /// Drives a task until its segment ends.
@@ -153,147 +157,156 @@ impl Stage {
         self.coordinator.tasks().drive(task, &stop).await.expect("the task is driven")
     }
 
-    /// Submits, drives and tells.
+    /// Submits, drives, and returns the journal.
     pub async fn run(&self) -> String {
         let task = self.submit().await;
         self.drive(task).await;
         self.told(task)
     }
 
-    /// A task's journal, as `play` tells it.
+    /// Plays the whole scene: what happens before, during and between the segments of its task.
+    async fn play(&self) -> TaskId {
+        let task = self.submit().await;
+        for step in &self.scene.before {
+            take(step.clone(), &self.coordinator, task).await;
+        }
+        self.take_steps_at_requests(task);
+        if let Some(pipe) = &self.scene.crash_when_written {
+            self.crash_when_written(task, pipe).await;
+        }
+        if let Some(number) = self.scene.crash_at_request {
+            self.crash_at_request(task, number).await;
+        }
+        self.drive(task).await;
+        for step in &self.scene.then {
+            take(step.clone(), &self.coordinator, task).await;
+            self.drive(task).await;
+        }
+        task
+    }
+
+    /// Takes the steps of `at_request` when the request arrives, before it is answered.
+    fn take_steps_at_requests(&self, task: TaskId) {
+        let steps = self.scene.at_request.clone();
+        if steps.is_empty() {
+            return;
+        }
+        let coordinator = self.coordinator.clone();
+        let arrived = Mutex::new(0);
+        self.server.answer_with(move |_| {
+            let mut arrived = arrived.lock().unwrap_or_else(PoisonError::into_inner);
+            *arrived += 1;
+            for step in steps.get(&*arrived).into_iter().flatten() {
+                let (coordinator, step) = (coordinator.clone(), step.clone());
+                elsewhere(async move { take(step, &coordinator, task).await });
+            }
+            None
+        });
+    }
+
+    /// Drives the task and drops it, as a crash does, when a command has written to a pipe of the
+    /// workspace.
+    async fn crash_when_written(&self, task: TaskId, pipe: &str) {
+        let path = self.workspace().join(pipe);
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0)
+            .expect("a pipe can be made");
+        let pipe = tokio::net::unix::pipe::OpenOptions::new().open_receiver(&path);
+        let pipe = pipe.expect("a fresh pipe can be read");
+        tokio::select! {
+            _ = self.drive(task) => panic!("the task ended before it wrote:\n{}", self.told(task)),
+            ready = pipe.readable() => ready.expect("the pipe is open"),
+        }
+        std::fs::remove_file(&path).expect("the pipe can be removed");
+    }
+
+    /// Drives the task and drops it, as a crash does, while the model has a request to answer.
+    async fn crash_at_request(&self, task: TaskId, number: usize) {
+        let gate = crate::Gate::new();
+        let held = gate.clone();
+        let arrived = Mutex::new(0);
+        self.server.answer_with(move |_| {
+            let mut arrived = arrived.lock().unwrap_or_else(PoisonError::into_inner);
+            *arrived += 1;
+            (*arrived == number).then(|| crate::Answer::script("say: lost").gated(0, &held))
+        });
+        tokio::select! {
+            _ = self.drive(task) => panic!("the task ended before:\n{}", self.told(task)),
+            () = gate.reached() => {}
+        }
+        self.server.answer_with(|_| None);
+        gate.open();
+    }
+
+    /// A task's journal, one event a line.
     pub fn told(&self, task: TaskId) -> String {
         let records = self.store.journal().of(task).expect("the journal is there");
-        let told: Vec<String> = records.iter().filter_map(tell).collect();
-        let lines = told.iter().enumerate();
-        lines.map(|(index, line)| format!("{} {line}\n", index + 1)).collect()
+        let events = records.iter().map(|record| &record.event);
+        self.mask(&text::journal(events))
+    }
+
+    /// Replaces what varies from run to run.
+    fn mask(&self, text: &str) -> String {
+        text::mask(text, self.root.path())
     }
 }
 
-/// The goal's line apart from the rest, indentation removed.
-fn goal_and_replies(script: &str) -> (String, String) {
-    let lines: Vec<&str> = script.lines().filter(|line| !line.trim().is_empty()).collect();
-    let indent = lines.iter().map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
-    let (goal, replies): (Vec<_>, Vec<_>) =
-        lines.into_iter().map(|line| &line[indent..]).partition(|line| line.starts_with("goal:"));
-    let goal = goal.first().expect("the script has a `goal:`").trim_start_matches("goal:").trim();
-    (goal.to_owned(), replies.join("\n"))
+/// One step of a person, or of another process.
+async fn take(step: Step, coordinator: &Coordinator, task: TaskId) {
+    match step {
+        Step::Send(text) => {
+            coordinator.messages().send(task, &text, "ada").await.expect("the message is accepted");
+        }
+        Step::Event(payload) => {
+            coordinator
+                .messages()
+                .event(task, &payload, "sensor")
+                .await
+                .expect("the event is accepted");
+        }
+        Step::Answer(text) => {
+            let open = coordinator.inbox().open().expect("questions can be read");
+            let question = open.first().expect("a question is open").row.question.id;
+            coordinator
+                .inbox()
+                .answer(question, &text, "ada")
+                .await
+                .expect("the answer is accepted");
+        }
+        Step::Pause => {
+            coordinator
+                .control()
+                .steer(task, Control::Pause, "ada")
+                .await
+                .expect("it can be paused");
+        }
+        Step::Cancel => {
+            let cancel = Control::Cancel { reason: None };
+            coordinator.control().steer(task, cancel, "ada").await.expect("it can be cancelled");
+        }
+        Step::Resume => coordinator.control().resume(task, "ada").await.expect("it can be resumed"),
+    }
 }
 
-/// One line for an event worth telling; ids and times, which vary, are left out.
-fn tell(record: &Record) -> Option<String> {
-    let words = match &record.event {
-        Event::AgentStart(start) => start.goal.clone(),
-        Event::LlmResponse(reply) if reply.calls.is_empty() => format!("say: {}", reply.text),
-        Event::LlmResponse(reply) => {
-            let calls = reply.calls.iter().map(|call| format!("{}: {}", call.name, call.arguments));
-            calls.collect::<Vec<_>>().join(" + ")
+/// Answers open questions of tasks with this status.
+fn answer_those_that_are(coordinator: &Coordinator, status: TaskStatus, text: &'static str) {
+    for asked in coordinator.inbox().open().expect("questions can be read") {
+        let asker = asked.asker.expect("who asks is a task");
+        if asker.status == status {
+            let (coordinator, question) = (coordinator.clone(), asked.row.question.id);
+            elsewhere(async move {
+                let answered = coordinator.inbox().answer(question, text, "ada").await;
+                answered.expect("an open question");
+            });
         }
-        Event::RiskCheck(check) => format!("{} {} {}", check.tool, check.class, check.decision),
-        Event::ToolCall(call) => call.tool.clone(),
-        Event::ToolResult(result) => {
-            format!("{}: {}", result.outcome.ending, result.outcome.text)
-        }
-        Event::InjectionReceived(injection) => injection.content.clone(),
-        Event::DoomLoopDetected(detected) => detected.message.clone(),
-        Event::QuestionAsked(question) => question.question.clone(),
-        Event::QuestionAnswered(answered) => answered.answer.text.clone(),
-        Event::StatusChanged(moved) => format!("{} → {} ({})", moved.from, moved.to, moved.reason),
-        Event::AgentEnd(result) => result.status.to_string(),
-        _ => return None,
+    }
+}
+
+/// Runs something to its end on another thread, from code that cannot wait for it.
+fn elsewhere(work: impl Future<Output = ()> + Send + 'static) {
+    let run = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime").block_on(work);
     };
-    Some(format!("{:<18} {}", record.event.kind(), one_line(&words, 80)).trim_end().to_owned())
-}
-
-/// What agents work with on this stage.
-struct Props {
-    base: String,
-    store: Store,
-}
-
-impl Props {
-    fn agent(
-        &self,
-        task: &TaskState,
-        previews: broadcast::Sender<Preview>,
-    ) -> Result<Parts, ErrorDetails> {
-        let broken = |error: &dyn std::fmt::Display| {
-            ErrorDetails::new(ErrorType::Internal, error.to_string())
-        };
-        let model = self.model("openai/scripted", Retry::default())?;
-        let directory = Path::new(&task.created.workspace);
-        let workspace =
-            Workspace::open(directory, Places::default()).map_err(|error| broken(&error))?;
-        let world = ToolContext {
-            workspace: Arc::new(workspace),
-            skills: SkillRegistry::fixed(Skills::empty()),
-            notices: Notices::default(),
-            embeddings: None,
-            shell: Arc::new(self.shell(directory, task.id()).map_err(|error| broken(&error))?),
-        };
-        let settings = Settings {
-            max_iterations: 200,
-            timeout: None,
-            tool_output_max_tokens: 8_000,
-            deny: Vec::new(),
-            allow: Vec::new(),
-            bound_by: Vec::new(),
-            compaction: CompactionOverrides::default(),
-            container: "host".to_owned(),
-            footing: String::new(),
-            workspace: directory.display().to_string(),
-            instructions: None,
-            compact_at_plan_step: false,
-            guard: Thresholds::default(),
-            sub_agent_timeout: Duration::from_secs(300),
-            sub_agents: tree::Limits { max_depth: 2, max_agents: 32 },
-            budget: budget::Limits::default(),
-            price: None,
-        };
-        let summarizer = Summarizer { model: model.clone(), window: 128_000, price: None };
-        let registry = Arc::new(Registry::builtin());
-        let memory = None;
-        let trusted = Arc::new(|_: &Skill| true);
-        Ok(Parts { model, summarizer, registry, world, settings, memory, trusted, previews })
-    }
-
-    fn model(&self, name: &str, retry: Retry) -> Result<Arc<dyn Model>, ErrorDetails> {
-        let broken = |error: &dyn std::fmt::Display| {
-            ErrorDetails::new(ErrorType::Internal, error.to_string())
-        };
-        let provider = Provider { dialect: Dialect::OpenAi, base: self.base.clone(), key: None };
-        let providers = [("openai".to_owned(), provider)].into();
-        let settings = windlass_model::Settings { providers, retry, ..Default::default() };
-        let name = name.parse().map_err(|error| broken(&error))?;
-        Models::new(settings).open(&name).map_err(|error| broken(&error))
-    }
-
-    fn shell(&self, directory: &Path, task: TaskId) -> Result<Shell, windlass_sandbox::Error> {
-        let environment: Vec<_> = std::env::vars().collect();
-        let data = self.store.dir().root().to_owned();
-        let host = Host::new(data, directory.to_owned(), &environment, &[])?;
-        let limits = Limits {
-            default_timeout: Duration::from_secs(120),
-            max_timeout: Duration::from_secs(600),
-            shown_bytes: 32_000,
-        };
-        let gate = Context::new(directory.display().to_string(), "/nowhere");
-        let clock = Arc::new(Timestamp::now);
-        Ok(Shell::new(Arc::new(host), self.store.clone(), task, clock, limits, gate))
-    }
-}
-
-impl AgentFactory for Props {
-    fn make<'a>(
-        &'a self,
-        task: &'a TaskState,
-        previews: broadcast::Sender<Preview>,
-    ) -> BoxFuture<'a, Result<Parts, ErrorDetails>> {
-        Box::pin(std::future::ready(self.agent(task, previews)))
-    }
-
-    fn router(&self) -> BoxFuture<'_, Result<Arc<dyn Model>, ErrorDetails>> {
-        Box::pin(std::future::ready(
-            self.model("openai/router", Retry { max_retries: 0, ..Retry::default() }),
-        ))
-    }
+    std::thread::spawn(run).join().expect("what happens elsewhere succeeds");
 }

@@ -1,4 +1,13 @@
-//! The loop at its own seam: a goal and a scripted model in, a journal out.
+//! The loop at its own seam: a goal and a scripted model in, a journal or a context out.
 
 mod journal;
 mod control;
+mod calls;
+mod permissions;
+mod messages;
+mod limits;
+mod compaction;
+mod crashes;
+mod skills;
+mod sub_agents;
+mod contexts;

@@ -1,0 +1,141 @@
+//! What agents work with on a stage: the test server's model, a shell without isolation, a fixed set of
+//! skills.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::broadcast;
+use windlass_agent::{Parts, Preview, Settings, Summarizer, budget, tree};
+use windlass_coordinator::{AgentFactory, BoxFuture};
+use windlass_core::command::CompactionOverrides;
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::guard::Thresholds;
+use windlass_core::id::TaskId;
+use windlass_core::state::TaskState;
+use windlass_model::{Dialect, Model, Models, Provider, Retry};
+use windlass_sandbox::Host;
+use windlass_shell::Context;
+use windlass_skills::{Scope, Skill, SkillRegistry, Skills};
+use windlass_store::Store;
+use windlass_tools::shell::Limits;
+use windlass_tools::workspace::{Places, Workspace};
+use windlass_tools::{Notices, Registry, Shell, ToolContext};
+
+use super::scene::{self, Scene};
+
+/// The largest tool result in the context, in tokens, unless a scene says otherwise.
+const OUTPUT_TOKENS: u64 = 8_000;
+/// The context window, in tokens, unless a scene says otherwise.
+const WINDOW: u64 = 128_000;
+
+pub(super) struct Props {
+    base: String,
+    store: Store,
+    limits: scene::Limits,
+    instructions: Option<String>,
+    skills: PathBuf,
+}
+
+impl Props {
+    pub(super) fn new(base: String, store: Store, scene: &Scene, root: &Path) -> Self {
+        let (limits, instructions) = (scene.limits, scene.instructions.clone());
+        Self { base, store, limits, instructions, skills: root.join(scene::SKILLS) }
+    }
+
+    fn agent(
+        &self,
+        task: &TaskState,
+        previews: broadcast::Sender<Preview>,
+    ) -> Result<Parts, ErrorDetails> {
+        let model = self.model("openai/scripted", Retry::default())?;
+        let directory = Path::new(&task.created.workspace);
+        let workspace = Workspace::open(directory, Places::default()).map_err(|e| internal(&e))?;
+        let world = ToolContext {
+            workspace: Arc::new(workspace),
+            skills: SkillRegistry::fixed(Skills::load(&[(self.skills.clone(), Scope::User)])),
+            notices: Notices::default(),
+            embeddings: None,
+            shell: Arc::new(self.shell(directory, task.id()).map_err(|e| internal(&e))?),
+        };
+        let window = self.limits.window.unwrap_or(WINDOW);
+        let summarizer = Summarizer { model: model.clone(), window, price: None };
+        let settings = self.settings(directory);
+        let registry = Arc::new(Registry::builtin());
+        let memory = None;
+        let trusted = Arc::new(|_: &Skill| true);
+        Ok(Parts { model, summarizer, registry, world, settings, memory, trusted, previews })
+    }
+
+    fn settings(&self, workspace: &Path) -> Settings {
+        let compaction = CompactionOverrides {
+            context_window_tokens: self.limits.window,
+            response_reserve_tokens: self.limits.window.map(|_| 0),
+            preserve_recent_turns: self.limits.recent_turns,
+            memory_flush_enabled: self.limits.flush,
+            ..CompactionOverrides::default()
+        };
+        Settings {
+            max_iterations: self.limits.max_iterations.unwrap_or(200),
+            timeout: None,
+            tool_output_max_tokens: self.limits.output_tokens.unwrap_or(OUTPUT_TOKENS),
+            deny: Vec::new(),
+            allow: Vec::new(),
+            bound_by: Vec::new(),
+            compaction,
+            container: "host".to_owned(),
+            footing: String::new(),
+            workspace: workspace.display().to_string(),
+            instructions: self.instructions.clone(),
+            compact_at_plan_step: false,
+            guard: Thresholds::default(),
+            sub_agent_timeout: Duration::from_secs(300),
+            sub_agents: tree::Limits { max_depth: 2, max_agents: 32 },
+            budget: budget::Limits { turns: self.limits.turns, ..budget::Limits::default() },
+            price: None,
+        }
+    }
+
+    fn model(&self, name: &str, retry: Retry) -> Result<Arc<dyn Model>, ErrorDetails> {
+        let provider = Provider { dialect: Dialect::OpenAi, base: self.base.clone(), key: None };
+        let providers = [("openai".to_owned(), provider)].into();
+        let settings = windlass_model::Settings { providers, retry, ..Default::default() };
+        let name = name.parse().map_err(|error| internal(&error))?;
+        Models::new(settings).open(&name).map_err(|error| internal(&error))
+    }
+
+    fn shell(&self, directory: &Path, task: TaskId) -> Result<Shell, windlass_sandbox::Error> {
+        let environment: Vec<_> = std::env::vars().collect();
+        let data = self.store.dir().root().to_owned();
+        let host = Host::new(data, directory.to_owned(), &environment, &[])?;
+        let limits = Limits {
+            default_timeout: Duration::from_secs(120),
+            max_timeout: Duration::from_secs(600),
+            shown_bytes: 32_000,
+        };
+        let gate = Context::new(directory.display().to_string(), "/nowhere");
+        let clock = Arc::new(Timestamp::now);
+        Ok(Shell::new(Arc::new(host), self.store.clone(), task, clock, limits, gate))
+    }
+}
+
+fn internal(error: &dyn std::fmt::Display) -> ErrorDetails {
+    ErrorDetails::new(ErrorType::Internal, error.to_string())
+}
+
+impl AgentFactory for Props {
+    fn make<'a>(
+        &'a self,
+        task: &'a TaskState,
+        previews: broadcast::Sender<Preview>,
+    ) -> BoxFuture<'a, Result<Parts, ErrorDetails>> {
+        Box::pin(std::future::ready(self.agent(task, previews)))
+    }
+
+    fn router(&self) -> BoxFuture<'_, Result<Arc<dyn Model>, ErrorDetails>> {
+        Box::pin(std::future::ready(
+            self.model("openai/router", Retry { max_retries: 0, ..Retry::default() }),
+        ))
+    }
+}
