@@ -3,7 +3,7 @@
 //! It speaks Chat Completions (`…/chat/completions`) and Messages (`…/messages`), and answers by, in
 //! this order: what was queued with [`ModelServer::next`], the closure of [`ModelServer::answer_with`],
 //! and the script, where the number of replies already in a request chooses (so that a task that is
-//! killed and resumed goes on where it was) unless [`ModelServer::in_order`] was called.
+//! killed and resumed continues where it was) unless [`ModelServer::in_order`] was called.
 //!
 //! It runs on a thread of its own with a runtime of its own, so it serves async tests and tests that
 //! start the real binary alike. It stops, and all its connections with it, when it is dropped.

@@ -29,7 +29,7 @@ use scene::{Scene, Step};
 pub async fn play(script: &str) -> String {
     let stage = Stage::set(script);
     let task = stage.play().await;
-    stage.told(task)
+    stage.journal(task)
 }
 
 /// Plays a scene to its end and returns what the model saw in its last request (or in request `show`):
@@ -102,7 +102,7 @@ impl Stage {
     /// the clock: at known places between two of their steps, which no wait could hit.
     pub fn answer_meanwhile(&self, status: TaskStatus, text: &'static str) {
         let coordinator = self.coordinator.clone();
-        let happens = move || answer_those_that_are(&coordinator, status, text);
+        let happens = move || answer_questions_of(&coordinator, status, text);
         let mut meanwhile = self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner);
         *meanwhile = Some(Box::new(happens));
     }
@@ -161,7 +161,7 @@ impl Stage {
     pub async fn run(&self) -> String {
         let task = self.submit().await;
         self.drive(task).await;
-        self.told(task)
+        self.journal(task)
     }
 
     /// Plays the whole scene: what happens before, during and between the segments of its task.
@@ -214,7 +214,7 @@ impl Stage {
         let pipe = tokio::net::unix::pipe::OpenOptions::new().open_receiver(&path);
         let pipe = pipe.expect("a fresh pipe can be read");
         tokio::select! {
-            _ = self.drive(task) => panic!("the task ended before it wrote:\n{}", self.told(task)),
+            _ = self.drive(task) => panic!("the task ended before it wrote:\n{}", self.journal(task)),
             ready = pipe.readable() => ready.expect("the pipe is open"),
         }
         std::fs::remove_file(&path).expect("the pipe can be removed");
@@ -231,7 +231,7 @@ impl Stage {
             (*arrived == number).then(|| crate::Answer::script("say: lost").gated(0, &held))
         });
         tokio::select! {
-            _ = self.drive(task) => panic!("the task ended before:\n{}", self.told(task)),
+            _ = self.drive(task) => panic!("the task ended before:\n{}", self.journal(task)),
             () = gate.reached() => {}
         }
         self.server.answer_with(|_| None);
@@ -239,7 +239,7 @@ impl Stage {
     }
 
     /// A task's journal, one event a line.
-    pub fn told(&self, task: TaskId) -> String {
+    pub fn journal(&self, task: TaskId) -> String {
         let records = self.store.journal().of(task).expect("the journal is there");
         let events = records.iter().map(|record| &record.event);
         self.mask(&text::journal(events))
@@ -289,7 +289,7 @@ async fn take(step: Step, coordinator: &Coordinator, task: TaskId) {
 }
 
 /// Answers open questions of tasks with this status.
-fn answer_those_that_are(coordinator: &Coordinator, status: TaskStatus, text: &'static str) {
+fn answer_questions_of(coordinator: &Coordinator, status: TaskStatus, text: &'static str) {
     for asked in coordinator.inbox().open().expect("questions can be read") {
         let asker = asked.asker.expect("who asks is a task");
         if asker.status == status {

@@ -6,7 +6,7 @@ use windlass_model::{Script, script::Scripted};
 
 use crate::signal::Signal;
 
-/// One answer. Made from a reply, a status or bytes, then bent as a test needs it.
+/// One answer. Made from a reply, a status or bytes, then changed as a test needs it.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub(crate) what: What,
@@ -27,7 +27,7 @@ pub(crate) enum What {
     Stream(Vec<Vec<u8>>),
     /// These bytes instead of any response.
     Raw(Vec<u8>),
-    /// The connection is closed without a word.
+    /// The connection is closed without an answer.
     Close,
 }
 

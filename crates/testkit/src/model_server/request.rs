@@ -14,7 +14,7 @@ pub struct Request {
     pub path: String,
     /// Its headers, names in lower case, in the order they came.
     pub headers: Vec<(String, String)>,
-    /// Its body's very bytes.
+    /// Its body, byte for byte.
     pub body: Arc<[u8]>,
     /// Which connection it came on, from 1.
     pub connection: usize,
@@ -66,7 +66,7 @@ impl Request {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Its messages, each in its very bytes.
+    /// Its messages, each byte for byte.
     pub fn messages(&self) -> Vec<crate::RawMessage> {
         crate::messages(&self.body)
     }
