@@ -34,7 +34,7 @@ Examples:
 /// Of `demo`.
 pub const DEMO: &str = "\
 Examples:
-  windlass demo                 a failing test is found, mended and reported on
+  windlass demo                 a failing test is found, fixed and reported on
   windlass demo --keep          and its directory kept, to look around in";
 
 /// Of `resume`.

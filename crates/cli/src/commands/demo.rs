@@ -18,7 +18,7 @@ use crate::show::note;
 use crate::wiring::{Load, Surroundings, sandbox};
 
 const GOAL: &str =
-    "The test in test.sh fails. Find out why, mend total.sh and write a short report.";
+    "The test in test.sh fails. Find out why, fix total.sh and write a short report.";
 
 /// The files of the throwaway workspace.
 const FILES: [(&str, &str); 3] = [

@@ -43,7 +43,7 @@ fn masked(text: &str) -> String {
 
 /// Must show 1
 #[test]
-fn the_demo_mends_a_failing_test_and_leaves_nothing_behind() {
+fn the_demo_fixes_a_failing_test_and_leaves_nothing_behind() {
     let home = tempfile::tempdir().unwrap();
     let ran = demo(home.path(), &[]).output().unwrap();
     let (stdout, stderr) =
@@ -91,6 +91,6 @@ fn the_demo_can_be_kept_to_look_around_in() {
     let kept = std::fs::read_dir(home.path().join("tmp")).unwrap().next().unwrap().unwrap().path();
     let report = std::fs::read_to_string(kept.join("shop/output/report.md")).unwrap();
     assert!(report.starts_with("# The total was too small"), "{report}");
-    let mended = Command::new("sh").arg("test.sh").current_dir(kept.join("shop")).status().unwrap();
-    assert!(mended.success());
+    let fixed = Command::new("sh").arg("test.sh").current_dir(kept.join("shop")).status().unwrap();
+    assert!(fixed.success());
 }
