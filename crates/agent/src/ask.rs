@@ -92,11 +92,11 @@ impl Agent {
         error: &windlass_model::Error,
     ) -> Result<Option<Ending>, Error> {
         let too_long = matches!(error.fault, Fault::ContextLength { .. });
-        if too_long && !task.state().cycle.forced {
+        if too_long && !task.state().compaction.forced {
             tracing::warn!(task_id = %task.task(), %error, "Context refused as too long");
             return self.compactor.force(task).await;
         }
-        let wait = rate_limited(task.now(), task.state().holds, error);
+        let wait = rate_limited(task.now(), task.state().attempts.rate_limit_streak, error);
         Ok(Some(wait.unwrap_or(Ending::Failed(report::model_error(error)))))
     }
 }

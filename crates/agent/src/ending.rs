@@ -143,7 +143,8 @@ impl Agent {
         if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
             result.hitl_request = self.delegation.question_below(task.task())?;
         }
-        if let Some(kind) = task.state().sandbox.clone().filter(|_| task.state().created.depth == 0)
+        if let Some(kind) =
+            task.state().sandbox.kind.clone().filter(|_| task.state().created.depth == 0)
         {
             // Said first, done by who drives the task once this is kept.
             events.push(Event::SandboxEnded(SandboxEnded { kind }));
@@ -157,7 +158,7 @@ impl Agent {
 /// What becomes of a task whose time is up. One that has never begun has nothing to be done with.
 fn expired(state: &TaskState, action: Expiry, why: &str) -> Ending {
     match action {
-        Expiry::Complete if state.started => Ending::Partial(why.to_owned()),
+        Expiry::Complete if state.attempts.started => Ending::Partial(why.to_owned()),
         Expiry::Fail | Expiry::Complete => {
             Ending::Failed(ErrorDetails::new(ErrorType::Deadline, why))
         }

@@ -44,7 +44,7 @@ pub fn line(task_id: TaskId, event: &Event, state: &TaskState) {
             tracing::info!(%task_id, %injection_type, "Injection received");
         }
         Event::CompactionStart(start) if start.flushed => {
-            let memos = state.known_files.keys().filter(|path| path.starts_with(".memo/"));
+            let memos = state.files.known.keys().filter(|path| path.starts_with(".memo/"));
             tracing::info!(%task_id, files_written = memos.count(), "Memory flush");
         }
         Event::CompactionEnd(end) => {

@@ -17,7 +17,7 @@ use crate::{Agent, Error, prompt};
 impl Agent {
     /// Reports which of its background commands have ended.
     pub(crate) async fn report_exits(&self, task: &mut Journal) -> Result<(), Error> {
-        if task.state().final_text.is_some() {
+        if task.state().last_reply.final_text.is_some() {
             return Ok(());
         }
         let events: Vec<_> = self.parts.world.shell.exited().into_iter().map(exited).collect();
@@ -31,7 +31,8 @@ impl Agent {
             return Ok(());
         }
         let viewer = Viewer::of(&state.axes);
-        let skills = change_notice(&state.told_skills, &self.parts.world.skills.current(), viewer);
+        let skills =
+            change_notice(&state.skills.announced, &self.parts.world.skills.current(), viewer);
         let others = self.parts.world.notices.take().into_iter().map(|text| (text, None));
         let all = others.chain(skills.map(|(text, versions)| (text, Some(versions))));
         let event = |(text, versions): (String, Option<_>)| {
@@ -44,7 +45,7 @@ impl Agent {
 
     /// Warns an agent that repeats itself, and fails one that does not stop (ES-264…269).
     pub(crate) async fn guard(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
-        if !task.state().open_calls.is_empty() {
+        if !task.state().last_reply.open_calls.is_empty() {
             return Ok(None);
         }
         match task.state().guard.verdict() {

@@ -40,13 +40,13 @@ pub fn result_of(
         session_id: state.command().session_id,
         command_id: state.command().command_id,
         status,
-        deliverables: state.deliverables.values().cloned().collect(),
+        deliverables: state.files.deliverables.values().cloned().collect(),
         final_message: match state.next() {
             Next::Finish(text) => Some(text),
             Next::AskModel | Next::Compact | Next::RunCalls | Next::Wait(_) => None,
         },
         evidence_refs: evidence(state),
-        usage: UsageMetrics { duration_ms: state.active_ms(now), ..state.usage },
+        usage: UsageMetrics { duration_ms: state.active_ms(now), ..state.spending.usage },
         error_details: error,
         hitl_request: blocked.then(|| state.hitl_request()).flatten(),
     }
@@ -60,19 +60,20 @@ fn evidence(state: &TaskState) -> Vec<EvidenceRef> {
         uri: format!("file:///workspace/.trace/{}.jsonl", state.id()),
         description: Some("every event of this task".to_owned()),
     };
-    let files = state.deliverables.values().enumerate().map(|(index, deliverable)| EvidenceRef {
-        ref_id: format!("deliverable-{}", index + 1),
-        kind: match deliverable.kind {
-            DeliverableType::Screenshot => EvidenceType::Screenshot,
-            DeliverableType::Report
-            | DeliverableType::Code
-            | DeliverableType::Data
-            | DeliverableType::Other => EvidenceType::File,
-        },
-        uri: format!("file:///workspace/{}", deliverable.filepath),
-        description: Some(deliverable.description.clone()),
-    });
-    let outputs = state.outputs.iter().enumerate().map(|(index, path)| EvidenceRef {
+    let files =
+        state.files.deliverables.values().enumerate().map(|(index, deliverable)| EvidenceRef {
+            ref_id: format!("deliverable-{}", index + 1),
+            kind: match deliverable.kind {
+                DeliverableType::Screenshot => EvidenceType::Screenshot,
+                DeliverableType::Report
+                | DeliverableType::Code
+                | DeliverableType::Data
+                | DeliverableType::Other => EvidenceType::File,
+            },
+            uri: format!("file:///workspace/{}", deliverable.filepath),
+            description: Some(deliverable.description.clone()),
+        });
+    let outputs = state.files.outputs.iter().enumerate().map(|(index, path)| EvidenceRef {
         ref_id: format!("output-{}", index + 1),
         kind: EvidenceType::Log,
         uri: format!("file://{path}"),
@@ -84,7 +85,7 @@ fn evidence(state: &TaskState) -> Vec<EvidenceRef> {
 /// Why a task whose last word is not whole cannot go on. One that was cut goes on a few times: the rest
 /// is asked for; what a provider withholds it would withhold again.
 pub fn unfinished(state: &TaskState) -> Option<ErrorDetails> {
-    match state.unfinished.as_ref()? {
+    match state.last_reply.unfinished.as_ref()? {
         Unfinished::Cut { times, .. } if *times <= MAX_CUT_REPLIES => None,
         Unfinished::Cut { times, .. } => {
             let message = format!("{times} replies in a row were cut at the model's output limit");

@@ -82,8 +82,8 @@ impl Agent {
 
 /// Background commands end with the segment that started them; a later one reports it to the agent.
 fn lost_with_the_sandbox(state: &TaskState) -> Option<SandboxLost> {
-    let (call, command) = state.background.first_key_value()?;
-    let others = state.background.len() - 1;
+    let (call, command) = state.sandbox.background.first_key_value()?;
+    let others = state.sandbox.background.len() - 1;
     let reason = "the process that ran it ended".to_owned();
     Some(SandboxLost { reason, message: prompt::sandbox_restarted(*call, command, others) })
 }

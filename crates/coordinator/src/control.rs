@@ -105,7 +105,9 @@ fn signalled(state: &TaskState) -> Option<Conclusion> {
             error: None,
         },
         Signal::Expired(Expiry::Pause, why) => expired(TaskStatus::Paused, why),
-        Signal::Expired(Expiry::Complete, why) if state.started => expired(TaskStatus::Done, why),
+        Signal::Expired(Expiry::Complete, why) if state.attempts.started => {
+            expired(TaskStatus::Done, why)
+        }
         // A task that has never started has nothing to complete with.
         Signal::Expired(Expiry::Fail | Expiry::Complete, why) => {
             let error = ErrorDetails::new(ErrorType::Deadline, why);

@@ -114,7 +114,7 @@ impl Tasks<'_> {
     pub async fn retry(self, task: TaskId) -> Result<(), Error> {
         let owner = self.coordinator.store.own(task).await?;
         let state = self.state(task)?;
-        let (status, times) = (state.status, state.retries);
+        let (status, times) = (state.status, state.attempts.retries);
         match status {
             TaskStatus::Failed if times < state.created.max_retries => {}
             TaskStatus::Failed => return Err(Error::TriedEnough { task, times }),

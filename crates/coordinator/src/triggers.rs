@@ -227,7 +227,7 @@ impl Triggers<'_> {
     /// Retries a task once per command: one that comes again finds that the try it asked for was made.
     async fn tried_again(self, trigger: &TaskControlReceived) -> Result<Handled, Error> {
         let (task, stream) = (trigger.task_id, TriggerStream::TaskControlReceived.as_str());
-        let retries = self.coordinator.tasks().state(task)?.retries;
+        let retries = self.coordinator.tasks().state(task)?.attempts.retries;
         let before = match &trigger.command_id {
             Some(id) => {
                 self.coordinator

@@ -61,7 +61,8 @@ impl Ending {
     /// What happens to a task whose time is up. One that never started, or whose last attempt failed, has
     /// no partial result.
     pub fn expired(state: &TaskState, action: Expiry, why: &str) -> Self {
-        let has_partial_result = state.started && state.status.check_move(TaskStatus::Done).is_ok();
+        let has_partial_result =
+            state.attempts.started && state.status.check_move(TaskStatus::Done).is_ok();
         match action {
             Expiry::Complete if has_partial_result => Self::Partial(why.to_owned()),
             Expiry::Fail | Expiry::Complete => {

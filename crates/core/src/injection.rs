@@ -13,8 +13,8 @@ use crate::string_enum;
 /// An injection's text is cut here; a larger one is refused at the door.
 pub const MAX_INJECTION_BYTES: usize = 256 * 1024;
 
-/// Where a notice keeps what the agent was told of.
-const TOLD_SKILLS: &str = "told_skills";
+/// The key under which a notice has the skills that the agent knows.
+const ANNOUNCED_SKILLS: &str = "told_skills";
 
 string_enum! {
     /// What kind of message it is (ES-071).
@@ -141,15 +141,15 @@ impl Injection {
         text: impl Into<String>,
         skills: Option<&BTreeMap<String, String>>,
     ) -> Self {
-        let metadata = skills.map(|skills| serde_json::json!({ TOLD_SKILLS: skills }));
+        let metadata = skills.map(|skills| serde_json::json!({ ANNOUNCED_SKILLS: skills }));
         Self { metadata, ..Self::new(id, InjectionType::SystemControl, text.into()) }
     }
 
-    /// The skills that the agent knows after a notice that told it of some.
-    pub fn told_skills(&self) -> Option<BTreeMap<String, String>> {
+    /// The skills that the agent knows after a notice that announced some.
+    pub fn announced_skills(&self) -> Option<BTreeMap<String, String>> {
         let notice = self.injection_type == InjectionType::SystemControl && self.control.is_none();
-        let told = self.metadata.as_ref()?.get(TOLD_SKILLS)?;
-        notice.then(|| serde_json::from_value(told.clone()).ok()).flatten()
+        let skills = self.metadata.as_ref()?.get(ANNOUNCED_SKILLS)?;
+        notice.then(|| serde_json::from_value(skills.clone()).ok()).flatten()
     }
 
     /// The same, with its sender's name.

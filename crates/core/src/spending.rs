@@ -1,11 +1,12 @@
-//! What a task has spent of its budgets, and what people have said about that, as a fold of its events.
+//! What a task has used and paid, and what people have said about its budgets, as a fold of its events.
 //!
 //! Invariant: a request whose reply was never journaled counts as spent, once the next segment starts:
 //! the provider may have billed it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::{BudgetHit, BudgetKind, BudgetLevel};
+use crate::command::UsageMetrics;
+use crate::event::{BudgetHit, BudgetKind, BudgetLevel, SubAgentComplete};
 use crate::message::Usage;
 
 /// The answer that ends a task at its budget.
@@ -14,13 +15,21 @@ pub const STOP: &str = "Stop";
 /// What a task has spent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spending {
-    /// By its own model calls, in US dollars.
+    /// Tokens, rounds and calls so far, of sub-agents too; `duration_ms` counts ended segments only.
+    pub usage: UsageMetrics,
+    /// What it has cost so far, as far as that is known; of sub-agents too.
+    pub cost_usd: f64,
+    /// Whether the price of anything is known; without, nothing is known of its cost.
+    pub is_priced: bool,
+    /// Prompt and reply tokens of the last reply.
+    pub last_tokens: u64,
+    /// What its own model calls cost, in US dollars.
     pub own_usd: f64,
-    /// By its own model calls.
+    /// Tokens of its own model calls.
     pub own_tokens: u64,
     /// Its own model replies.
     pub own_turns: u64,
-    /// Budgets of which it has told that they run out.
+    /// Budgets that were reported as nearly used up.
     pub warned: BTreeSet<BudgetKind>,
     /// By how much people have raised each.
     pub raised: BTreeMap<BudgetKind, f64>,
@@ -32,8 +41,13 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// Takes in that a model is asked.
-    pub fn requested(&mut self, reserved: Option<f64>) {
+    /// What it has cost; `None` where it has spent and nobody knows what.
+    pub fn known_cost(&self) -> Option<f64> {
+        (self.is_priced || self.usage.total_tokens == 0).then_some(self.cost_usd)
+    }
+
+    /// The model is asked.
+    pub fn on_request(&mut self, reserved: Option<f64>) {
         self.in_flight = reserved;
     }
 
@@ -42,22 +56,38 @@ impl Spending {
         self.in_flight.unwrap_or(0.0)
     }
 
-    /// Takes in that it answered.
-    pub fn settled(&mut self, usage: &Usage) {
+    /// The model answered, or the summarizer did.
+    pub fn on_usage(&mut self, usage: &Usage) {
         self.in_flight = None;
         self.own_usd += usage.cost_usd.unwrap_or(0.0);
         self.own_tokens += usage.input_tokens + usage.output_tokens;
+        self.add(usage.input_tokens, usage.output_tokens, usage.cost_usd);
     }
 
-    /// Takes in that a segment begins; returns what a lost request may have cost.
-    pub fn segment_begun(&mut self) -> f64 {
+    /// What a sub-agent used is part of what its parent used; its rounds and calls are its own.
+    pub fn on_sub_agent_end(&mut self, complete: &SubAgentComplete) {
+        let SubAgentComplete { usage, cost_usd, .. } = complete;
+        self.add(usage.input_tokens, usage.output_tokens, *cost_usd);
+        self.usage.sub_agents_spawned += usage.sub_agents_spawned;
+    }
+
+    fn add(&mut self, input_tokens: u64, output_tokens: u64, cost_usd: Option<f64>) {
+        self.usage.input_tokens += input_tokens;
+        self.usage.output_tokens += output_tokens;
+        self.usage.total_tokens = self.usage.input_tokens + self.usage.output_tokens;
+        self.cost_usd += cost_usd.unwrap_or(0.0);
+        self.is_priced |= cost_usd.is_some();
+    }
+
+    /// A segment begins: a request without a reply counts as spent from now on.
+    pub fn on_segment_start(&mut self) {
         let lost = self.in_flight.take().unwrap_or(0.0);
         self.own_usd += lost;
-        lost
+        self.cost_usd += lost;
     }
 
-    /// Takes in that a budget runs out.
-    pub fn hit(&mut self, hit: &BudgetHit) {
+    /// A budget is nearly or wholly used up.
+    pub fn on_budget_hit(&mut self, hit: &BudgetHit) {
         match hit.level {
             BudgetLevel::Warning => {
                 self.warned.insert(hit.budget);
@@ -66,8 +96,8 @@ impl Spending {
         }
     }
 
-    /// Takes in what a person said about it.
-    pub fn answered(&mut self, text: &str) {
+    /// A person answered the question about the budget.
+    pub fn on_answer(&mut self, text: &str) {
         let Some(kind) = self.hit.take() else { return };
         match raise(text) {
             Some(by) => {
@@ -78,8 +108,8 @@ impl Spending {
         }
     }
 
-    /// Takes in that the task is tried again: what was said at the last end does not hold any more.
-    pub fn retried(&mut self) {
+    /// The task is retried: a stop at the last end no longer counts.
+    pub fn on_retry(&mut self) {
         self.stopped = None;
     }
 }
@@ -106,11 +136,12 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_reply_counts_as_spent_when_the_task_goes_on() {
+    fn a_request_without_a_reply_counts_as_spent_when_the_task_resumes() {
         let mut spending = Spending::default();
-        spending.requested(Some(0.25));
-        assert_eq!(spending.segment_begun(), 0.25);
-        assert_eq!(spending.own_usd, 0.25);
-        assert_eq!(spending.segment_begun(), 0.0);
+        spending.on_request(Some(0.25));
+        for _ in 0..2 {
+            spending.on_segment_start();
+            assert_eq!((spending.own_usd, spending.cost_usd), (0.25, 0.25));
+        }
     }
 }

@@ -47,7 +47,12 @@ impl Progress {
             is_replying: false,
             has_plan: state.plan.is_some(),
             has_introduction: false,
-            requested: state.open_calls.iter().map(|open| requested(&open.request)).collect(),
+            requested: state
+                .last_reply
+                .open_calls
+                .iter()
+                .map(|open| requested(&open.request))
+                .collect(),
             sub_agents: labels.collect(),
         }
     }
@@ -268,7 +273,7 @@ fn requested(request: &ToolRequest) -> (CallId, String) {
 
 /// The call that an interrupted task continues with; no event announces it again.
 fn call_in_progress(state: &TaskState) -> Option<String> {
-    let call = state.open_calls.first()?;
+    let call = state.last_reply.open_calls.first()?;
     let Stage::Started(call) = &call.stage else { return None };
     Some(tool_lines::call(&call.tool, &call.arguments, DEFAULT_WIDTH))
 }

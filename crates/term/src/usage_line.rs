@@ -44,10 +44,10 @@ impl UsageLine {
     /// Starts from what the task has used before this run.
     pub fn new(state: &TaskState) -> Self {
         let mut line = Self {
-            tokens: state.usage.total_tokens,
-            cost: state.cost_spent,
-            has_price: state.priced,
-            context_tokens: state.last_tokens,
+            tokens: state.spending.usage.total_tokens,
+            cost: state.spending.cost_usd,
+            has_price: state.spending.is_priced,
+            context_tokens: state.spending.last_tokens,
             ..Self::default()
         };
         if let Some(plan) = &state.plan {

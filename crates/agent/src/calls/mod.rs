@@ -45,7 +45,7 @@ impl Agent {
         // Cancelled for these calls alone: a cancel or the time limit ends them, the loop goes on.
         let end_calls = CancellationToken::new();
         let (state, context) = (task.state(), task.context());
-        let hooks = self.gate.matching_hooks(state, context.skills(), &state.open_calls);
+        let hooks = self.gate.matching_hooks(state, context.skills(), &state.last_reply.open_calls);
         // A refusal by a hook must not hold up the others of its batch.
         let limit = if hooks.is_empty() { MAX_CONCURRENT_CALLS } else { 1 };
         let mut batch = self.next_batch(task, limit, &end_calls).await;
@@ -91,7 +91,7 @@ impl Agent {
         end_calls: &CancellationToken,
     ) -> Batch {
         let mut batch = Batch::default();
-        for open in task.state().open_calls.iter().take(limit) {
+        for open in task.state().last_reply.open_calls.iter().take(limit) {
             let concurrency = self.concurrency(open);
             if !batch.accepts(concurrency) {
                 break;

@@ -47,8 +47,8 @@ impl Runner {
             return Err(Outcome::error(format!("There is no tool `{}`.", open.request.name)));
         };
         let facts = Facts {
-            known_files: state.known_files.clone(),
-            working_directory: state.working_directory.clone(),
+            known_files: state.files.known.clone(),
+            working_directory: state.sandbox.working_directory.clone(),
             viewer: Viewer::of(&state.axes),
             may_spawn: can_spawn,
         };

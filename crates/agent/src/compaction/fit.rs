@@ -97,7 +97,7 @@ fn too_large(context: &Context, state: &TaskState, limits: &Limits, least: u64) 
     let turns = context.turns().iter().flat_map(|turn| &turn.said);
     let said: usize = header.said.iter().chain(turns).map(String::len).sum();
     let plan = state.plan.as_ref().map_or(0, |plan| plan.markdown().len());
-    let files: usize = state.changed_files.iter().map(String::len).sum();
+    let files: usize = state.files.changed.iter().map(String::len).sum();
     let parts = [
         ("the system prompt and the tools", context.prelude_bytes()),
         ("the task message", opening.sum()),

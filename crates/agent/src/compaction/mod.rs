@@ -82,14 +82,14 @@ impl Compactor {
     /// Whether there is room to ask the model.
     pub fn room(&self, state: &TaskState, context: &Context) -> Room {
         let usage = Usage { used: context.estimated_tokens(), floor: context.floor_tokens() };
-        Room::of(&self.limits, &state.cycle, usage, self.at_plan_step)
+        Room::of(&self.limits, &state.compaction, usage, self.at_plan_step)
     }
 
     /// Whether a full context is handed back to a person first: once, when notes are saved (C-22, PL-035).
     /// Resuming the task goes on with the compaction.
     pub fn should_pause(&self, state: &TaskState) -> bool {
         let attended = state.axes.run_control != RunControl::Autonomous;
-        attended && state.created.depth == 0 && !state.cycle.yielded
+        attended && state.created.depth == 0 && !state.compaction.yielded
     }
 
     /// Phase 1: asks the agent to save its notes (ES-158).
@@ -103,7 +103,7 @@ impl Compactor {
         excerpt: Option<Excerpt>,
     ) -> Result<Option<Ending>, Error> {
         let flush = MemoryFlush {
-            number: task.state().cycle.compactions + 1,
+            number: task.state().compaction.compactions + 1,
             estimated_tokens: task.estimated_tokens(),
             message: prompt::FLUSH.trim_end().to_owned(),
             excerpt,
@@ -115,7 +115,7 @@ impl Compactor {
     /// Makes room in a context that the provider refused. Notes are saved first here too, from as much of
     /// it as will be left; when that is refused as well, older turns are dropped without notes.
     pub async fn force(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
-        let cycle = &task.state().cycle;
+        let cycle = &task.state().compaction;
         if !self.limits.flush_enabled || cycle.flush != Flush::NotYet || cycle.fresh {
             return self.begin(task, Trigger::ContextLength).await;
         }
@@ -137,7 +137,7 @@ impl Compactor {
         trigger: Trigger,
     ) -> Result<Option<Ending>, Error> {
         let limits = &self.limits;
-        let refused = task.state().cycle.refused_tokens;
+        let refused = task.state().compaction.refused_tokens;
         let tokens_before = refused.unwrap_or_else(|| task.estimated_tokens());
         let fit = match fit::fit(task.context(), task.state(), limits, trigger, tokens_before) {
             Ok(fit) => fit,
@@ -145,7 +145,7 @@ impl Compactor {
         };
         let (dropped, _) = task.context().partition_turns(fit.kept);
         let input = SummaryInput::of(task.context(), &dropped, limits, &self.summarizer);
-        let cycle = &task.state().cycle;
+        let cycle = &task.state().compaction;
         let start = CompactionStart {
             number: cycle.compactions + 1,
             trigger,
@@ -169,7 +169,8 @@ impl Compactor {
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<Option<Ending>, Error> {
-        let Some(Compacting { start, progress }) = task.state().cycle.compacting.clone() else {
+        let Some(Compacting { start, progress }) = task.state().compaction.compacting.clone()
+        else {
             return Ok(None);
         };
         let (dropped, _) = task.context().partition_turns(start.kept_turns as usize);

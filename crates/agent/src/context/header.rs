@@ -44,7 +44,7 @@ impl Header {
     pub fn text(&self, state: &TaskState) -> String {
         let said: Vec<_> = self.said.iter().map(|text| format!("> {text}")).collect();
         let plan = state.plan.as_ref().map(WorkingPlan::markdown).unwrap_or_default();
-        let changed = &state.changed_files;
+        let changed = &state.files.changed;
         let skipped = changed.len().saturating_sub(MAX_FILES);
         let mut files: Vec<_> = changed[skipped..].iter().map(|path| format!("- {path}")).collect();
         if skipped > 0 {

@@ -209,7 +209,7 @@ impl Context {
     fn reply(&mut self, response: &LlmResponse, state: &TaskState) {
         self.replies += 1;
         let (text, calls) = (response.text.clone(), response.calls.clone());
-        let saving_notes = state.cycle.reply_saved_notes;
+        let saving_notes = state.compaction.reply_saved_notes;
         let saved = saving_notes && calls.is_empty();
         let prompt = self.sent_bytes();
         self.begin_turn(Message::Assistant { text, calls }, saving_notes);
@@ -217,7 +217,7 @@ impl Context {
         if saved {
             self.queue(Queued::ephemeral(FLUSHED.trim_end()), state);
         }
-        match &state.unfinished {
+        match &state.last_reply.unfinished {
             Some(Unfinished::Cut { .. }) => self.queue(Queued::plain(CUT.trim_end()), state),
             Some(Unfinished::Withheld) => self.queue(Queued::plain(WITHHELD.trim_end()), state),
             None => {}
@@ -240,7 +240,7 @@ impl Context {
         }
         // The turns for saving notes are used up: what follows is work again, and the agent has to know.
         let was_saving = self.turns.last().is_some_and(|turn| turn.flush);
-        if was_saving && state.open_calls.is_empty() && !state.cycle.is_flushing() {
+        if was_saving && state.last_reply.open_calls.is_empty() && !state.compaction.is_flushing() {
             self.queue(Queued::ephemeral(FLUSHED.trim_end()), state);
         }
         self.release(state);
@@ -299,7 +299,7 @@ impl Context {
 
     fn release(&mut self, state: &TaskState) {
         // What arrives before the conversation has begun follows its opening.
-        if !state.open_calls.is_empty() || self.transcript.is_none() {
+        if !state.last_reply.open_calls.is_empty() || self.transcript.is_none() {
             return;
         }
         for Queued { text, pinned, ephemeral } in std::mem::take(&mut self.queued) {

@@ -88,17 +88,17 @@ fn complete(spawn: &SubAgentSpawn, state: &TaskState, why: Option<String>) -> Su
             },
         }),
     };
-    let mut files_changed = state.changed_files.clone();
+    let mut files_changed = state.files.changed.clone();
     files_changed.sort();
     SubAgentComplete {
         call: spawn.call,
         task_id: spawn.task_id,
         label: spawn.label.clone(),
         status,
-        output: state.final_text.clone().unwrap_or_default(),
-        usage: state.usage,
+        output: state.last_reply.final_text.clone().unwrap_or_default(),
+        usage: state.spending.usage,
         cost_usd: state.known_cost(),
-        duration_ms: state.usage.duration_ms,
+        duration_ms: state.spending.usage.duration_ms,
         files_changed,
         error,
     }

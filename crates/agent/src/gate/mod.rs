@@ -226,7 +226,7 @@ impl Gate {
     fn not_offered(&self, state: &TaskState, name: &str) -> Option<String> {
         let tool = self.registry.get(name);
         let kind = tool.map_or(Kind::Plain, |tool| tool.kind());
-        if state.cycle.is_flushing() && !tool.is_some_and(|tool| tool.is_note()) {
+        if state.compaction.is_flushing() && !tool.is_some_and(|tool| tool.is_note()) {
             let tools = self.registry.iter().filter(|tool| tool.is_note());
             let names: Vec<_> = tools.map(|tool| tool.name()).collect();
             return Some(prompt::only_notes(&names));

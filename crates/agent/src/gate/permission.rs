@@ -54,6 +54,6 @@ pub(super) fn permission_question(
 fn binding(state: &TaskState, open: &OpenCall) -> Binding {
     Binding {
         arguments_hash: allow::arguments_hash(&open.request.arguments),
-        cwd: state.working_directory.clone().unwrap_or_default(),
+        cwd: state.sandbox.working_directory.clone().unwrap_or_default(),
     }
 }

@@ -88,7 +88,7 @@ fn an_answer_counts_for_the_call_it_was_asked_about_and_no_other() {
 #[test]
 fn while_notes_are_saved_only_tools_that_keep_notes_run() {
     let mut state = state("goal");
-    state.cycle.on_flush(&MemoryFlush {
+    state.compaction.on_flush(&MemoryFlush {
         number: 1,
         estimated_tokens: 0,
         message: String::new(),

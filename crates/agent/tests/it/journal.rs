@@ -137,10 +137,13 @@ async fn a_conversation_is_kept_whole() {
     let records = other.journal().of(task).unwrap();
     let events = records.iter().map(|record| (record.at, &record.event));
     let state = windlass_core::state::TaskState::fold(events).unwrap().unwrap();
-    assert_eq!((state.id(), state.usage.iterations, state.usage.compactions), (task, 3, 0));
+    assert_eq!(
+        (state.id(), state.spending.usage.iterations, state.spending.usage.compactions),
+        (task, 3, 0)
+    );
     assert_eq!(state.plan.as_ref().unwrap().steps[0].description, "first");
-    assert_eq!(state.deliverables.keys().collect::<Vec<_>>(), ["output/a.md"]);
-    assert!(state.sub_agents.is_empty() && state.started);
+    assert_eq!(state.files.deliverables.keys().collect::<Vec<_>>(), ["output/a.md"]);
+    assert!(state.sub_agents.is_empty() && state.attempts.started);
     assert!(other.tasks().get(task).unwrap().unwrap().started_at.is_some());
 
     stage.coordinator.inbox().answer(question, "blue", "ada").await.unwrap();

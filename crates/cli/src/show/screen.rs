@@ -56,7 +56,7 @@ impl Screen {
             preview: String::new(),
             frame: 0,
             is_drawn: false,
-            retry: match state.retries < state.created.max_retries {
+            retry: match state.attempts.retries < state.created.max_retries {
                 true => Retry::Possible,
                 false => Retry::UsedUp,
             },

@@ -67,7 +67,7 @@ pub fn task_page(details: &TaskDetails, cost: &str) -> String {
         state.axes,
         strip_controls(&state.created.workspace),
     );
-    let usage = &state.usage;
+    let usage = &state.spending.usage;
     page += &format!(
         "  usage      {} rounds, {} calls, {} tokens, {cost}\n",
         usage.iterations, usage.tool_calls, usage.total_tokens,
@@ -96,7 +96,7 @@ pub fn task_page(details: &TaskDetails, cost: &str) -> String {
     if let Some(command) = next_action::command(&view.next_action(), state.id()) {
         page += &format!("  next       {command}\n");
     }
-    for file in state.deliverables.values() {
+    for file in state.files.deliverables.values() {
         page += &strip_controls(&format!("  delivers   {}: {}\n", file.filepath, file.description));
     }
     if let Some(plan) = &state.plan {
@@ -120,7 +120,7 @@ fn why(state: &TaskState) -> String {
 /// What the agent has put down for itself: its plan and its memos (ES-106).
 pub fn working_memory(state: &TaskState) -> serde_json::Value {
     let memos: Vec<_> =
-        state.known_files.keys().filter(|path| path.starts_with(".memo/")).collect();
+        state.files.known.keys().filter(|path| path.starts_with(".memo/")).collect();
     json!({ "plan": state.plan, "memos": memos })
 }
 

@@ -51,7 +51,7 @@ impl Workbench {
             .map_err(|errors| misconfigured(errors.into()))?;
         let choice = config.models.for_mode(task.axes.model_mode).cloned();
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
-        let model = self.recorded(models::open(&config, &choice)?, task.started)?;
+        let model = self.recorded(models::open(&config, &choice)?, task.attempts.started)?;
         let summarizer = summarizer(&config, &choice)?;
         let skills = skills::registry(&self.surroundings, directory)
             .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;

@@ -162,11 +162,11 @@ fn view(
     if let Some(state) = state.filter(|_| row.status == TaskStatus::Running) {
         let duration_ms = match driven_by {
             Some(_) => state.active_ms(coordinator.now()),
-            None => state.usage.duration_ms,
+            None => state.spending.usage.duration_ms,
         };
-        row.usage = UsageMetrics { duration_ms, ..state.usage };
+        row.usage = UsageMetrics { duration_ms, ..state.spending.usage };
         // They end with the process that drives the task (MS-124).
-        background = driven_by.map(|_| state.background.clone()).unwrap_or_default();
+        background = driven_by.map(|_| state.sandbox.background.clone()).unwrap_or_default();
     }
     let nothing_spent = row.usage.total_tokens == 0;
     let is_priced = nothing_spent || row.cost_spent > 0.0 || store.tasks().is_priced(id)?;
@@ -187,5 +187,5 @@ fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {
         Event::AgentStart(start) => Limits::of_segment(start),
         _ => None,
     })?;
-    Some(limits.gauge(state.last_tokens))
+    Some(limits.gauge(state.spending.last_tokens))
 }

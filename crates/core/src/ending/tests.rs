@@ -32,7 +32,8 @@ fn state(status: TaskStatus, reason: StatusReason) -> TaskState {
         deadline: None,
     };
     let mut state = TaskState::begin(NOW, &Event::TaskCreated(Box::new(created))).unwrap();
-    (state.status, state.reason, state.started) = (status, reason, status != TaskStatus::Todo);
+    (state.status, state.reason) = (status, reason);
+    state.attempts.started = status != TaskStatus::Todo;
     state
 }
 

@@ -2,31 +2,79 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use jiff::Timestamp;
+
 use super::{FoldError, OpenCall, Signal, Stage, TaskState, Unfinished, millis};
-use crate::event::{LlmResponse, SubAgentComplete, ToolResult};
+use crate::event::{
+    AgentStart, CompactionEnd, LlmResponse, StatusChanged, SubAgentComplete, ToolResult,
+};
 use crate::id::CallId;
 use crate::injection::{Control, Injection};
-use crate::message::{Finish, ToolRequest, Usage};
+use crate::message::{Finish, ToolRequest};
 use crate::outcome::{Ending, Fact};
 use crate::question::{Answer, Permission, Question, QuestionKind};
 use crate::schedule::Expiry;
-use crate::status::TaskStatus;
+use crate::status::{StatusReason, TaskStatus};
 
 impl TaskState {
+    pub(super) fn on_status_change(&mut self, change: &StatusChanged) -> Result<(), FoldError> {
+        self.status.check_move(change.to)?;
+        if change.to == TaskStatus::Retrying {
+            self.attempts.retries += 1;
+            self.attempts.rate_limit_streak = 0;
+            self.attempts.rounds_before = self.spending.usage.iterations;
+            self.attempts.active_ms_before = self.spending.usage.duration_ms;
+            // A new attempt may do again what the last one did.
+            self.guard.forget();
+            self.spending.on_retry();
+            self.last_reply.unfinished = None;
+        }
+        let limited = change.reason == StatusReason::RateLimited;
+        self.attempts.rate_limit_streak += u32::from(limited);
+        self.compaction.yielded |= change.reason == StatusReason::ContextFull;
+        self.status = change.to;
+        self.reason = change.reason;
+        self.until = change.until;
+        self.error = change.error.clone();
+        self.clear_signal();
+        Ok(())
+    }
+
+    pub(super) fn on_segment_start(&mut self, at: Timestamp, start: &AgentStart) {
+        if start.prelude.is_some() {
+            self.skills.announced = start.skills.clone();
+            self.skills.in_prompt = start.skills.clone();
+        }
+        self.guard.thresholds = start.guard.unwrap_or_default();
+        self.end_segment();
+        // The sandbox of an earlier segment is gone with it.
+        self.sandbox.kind = None;
+        self.spending.on_segment_start();
+        self.attempts.started = true;
+        self.attempts.segment = Some((at, at));
+    }
+
+    pub(super) fn on_compaction_end(&mut self, end: &CompactionEnd) {
+        self.spending.usage.compactions = end.number;
+        self.compaction.on_end(end);
+        // What was announced since may be summarized away, so it is announced again.
+        self.skills.announced = self.skills.in_prompt.clone();
+    }
+
     pub(super) fn on_reply(&mut self, response: &LlmResponse) {
         let usage = &response.usage;
-        self.spent(usage);
+        self.spending.on_usage(usage);
         self.spending.own_turns += 1;
-        self.holds = 0;
-        self.last_tokens = usage.input_tokens + usage.output_tokens;
+        self.attempts.rate_limit_streak = 0;
+        self.spending.last_tokens = usage.input_tokens + usage.output_tokens;
         // What an agent says when it has saved its notes is not its last word.
-        let flushing = self.cycle.on_reply(!response.calls.is_empty());
+        let flushing = self.compaction.on_reply(!response.calls.is_empty());
         let last = response.calls.is_empty() && !flushing;
-        let (so_far, times) = match self.unfinished.take() {
+        let (so_far, times) = match self.last_reply.unfinished.take() {
             Some(Unfinished::Cut { text, times }) => (text, times),
             Some(Unfinished::Withheld) | None => (String::new(), 0),
         };
-        (self.final_text, self.unfinished) = match response.finish {
+        (self.last_reply.final_text, self.last_reply.unfinished) = match response.finish {
             _ if !last => (None, None),
             Finish::Stop | Finish::ToolCalls => (Some(so_far + &response.text), None),
             Finish::Length => {
@@ -35,32 +83,17 @@ impl TaskState {
             }
             Finish::ContentFilter => (None, Some(Unfinished::Withheld)),
         };
-        self.open_calls = response
+        self.last_reply.open_calls = response
             .calls
             .iter()
             .map(|request| OpenCall { request: request.clone(), stage: Stage::Waiting })
             .collect();
     }
 
-    pub(super) fn spent(&mut self, usage: &Usage) {
-        self.usage.input_tokens += usage.input_tokens;
-        self.usage.output_tokens += usage.output_tokens;
-        self.usage.total_tokens = self.usage.input_tokens + self.usage.output_tokens;
-        self.cost_spent += usage.cost_usd.unwrap_or(0.0);
-        self.priced |= usage.cost_usd.is_some();
-        self.spending.settled(usage);
-    }
-
-    /// What a sub-agent took is part of what its parent took; its rounds and calls are its own.
     pub(super) fn on_sub_agent_end(&mut self, complete: &SubAgentComplete) {
         self.sub_agents.remove(&complete.call);
-        complete.files_changed.iter().for_each(|path| self.on_file_change(path));
-        self.usage.input_tokens += complete.usage.input_tokens;
-        self.usage.output_tokens += complete.usage.output_tokens;
-        self.usage.total_tokens = self.usage.input_tokens + self.usage.output_tokens;
-        self.usage.sub_agents_spawned += complete.usage.sub_agents_spawned;
-        self.cost_spent += complete.cost_usd.unwrap_or(0.0);
-        self.priced |= complete.cost_usd.is_some();
+        complete.files_changed.iter().for_each(|path| self.files.on_change(path));
+        self.spending.on_sub_agent_end(complete);
     }
 
     pub(super) fn on_answer(
@@ -69,7 +102,7 @@ impl TaskState {
         answer: &Answer,
     ) -> Result<(), FoldError> {
         if question.kind == QuestionKind::Budget {
-            self.spending.answered(&answer.text);
+            self.spending.on_answer(&answer.text);
         }
         if question.permission(&answer.text) == Some(Permission::AllowAll)
             && let Some(rule) = &question.grants
@@ -86,20 +119,20 @@ impl TaskState {
 
     pub(super) fn on_tool_result(&mut self, result: &ToolResult) -> Result<(), FoldError> {
         let place = self.place("tool_result", result.call)?;
-        let call = self.open_calls.remove(place);
+        let call = self.last_reply.open_calls.remove(place);
         let ran = matches!(call.stage, Stage::Started(_) | Stage::Answered(..));
-        self.usage.tool_calls += u32::from(ran);
+        self.spending.usage.tool_calls += u32::from(ran);
         self.sub_agents.remove(&result.call);
-        let flushing = self.cycle.is_flushing();
-        if self.open_calls.is_empty() {
-            self.usage.iterations += 1;
-            self.cycle.on_round_end();
+        let flushing = self.compaction.is_flushing();
+        if self.last_reply.open_calls.is_empty() {
+            self.spending.usage.iterations += 1;
+            self.compaction.on_round_end();
         }
         for fact in &result.outcome.facts {
             self.on_fact(fact);
         }
         if let Some(cut) = &result.outcome.truncated {
-            self.outputs.push(cut.full_output_path.clone());
+            self.files.outputs.push(cut.full_output_path.clone());
         }
         let ending = result.outcome.ending;
         let failed = matches!(ending, Ending::Error | Ending::Denied | Ending::Unknown);
@@ -114,24 +147,18 @@ impl TaskState {
     pub(super) fn on_fact(&mut self, fact: &Fact) {
         match fact {
             Fact::FileRead { path, hash } => {
-                self.known_files.insert(path.clone(), hash.clone());
+                self.files.known.insert(path.clone(), hash.clone());
             }
             Fact::FileChanged { path, hash, .. } => {
-                self.known_files.insert(path.clone(), hash.clone());
-                self.on_file_change(path);
+                self.files.known.insert(path.clone(), hash.clone());
+                self.files.on_change(path);
             }
-            Fact::WorkingDirectory { path } => self.working_directory = Some(path.clone()),
+            Fact::WorkingDirectory { path } => self.sandbox.working_directory = Some(path.clone()),
             Fact::BackgroundStarted { call, command } => {
-                self.background.insert(*call, command.clone());
+                self.sandbox.background.insert(*call, command.clone());
             }
             // The plan and deliverables have events of their own; which skills bind it, the context knows.
             Fact::Plan(_) | Fact::Published(_) | Fact::SkillRead { .. } => {}
-        }
-    }
-
-    fn on_file_change(&mut self, path: &str) {
-        if !self.changed_files.iter().any(|known| known == path) {
-            self.changed_files.push(path.to_owned());
         }
     }
 
@@ -155,13 +182,13 @@ impl TaskState {
             }
             Some(Control::Pause | Control::Resume | Control::Expire { .. }) | None => {}
         }
-        if let Some(told) = injection.told_skills() {
-            self.told_skills = told;
+        if let Some(announced) = injection.announced_skills() {
+            self.skills.announced = announced;
         }
         if injection.text_for_model().is_some() {
-            self.final_text = None;
+            self.last_reply.final_text = None;
             // What follows answers this, and does not go on from where the reply was cut.
-            self.unfinished = None;
+            self.last_reply.unfinished = None;
         }
     }
 
@@ -180,13 +207,14 @@ impl TaskState {
     }
 
     pub(super) fn end_segment(&mut self) {
-        if let Some((from, heard)) = self.segment.take() {
-            self.usage.duration_ms += millis(from, heard);
+        if let Some((from, last_event)) = self.attempts.segment.take() {
+            self.spending.usage.duration_ms += millis(from, last_event);
         }
     }
 
     pub(super) fn place(&self, event: &'static str, call: CallId) -> Result<usize, FoldError> {
-        self.open_calls
+        self.last_reply
+            .open_calls
             .iter()
             .position(|open| open.request.id == call)
             .ok_or(FoldError::NoSuchCall { event, call })
@@ -198,7 +226,7 @@ impl TaskState {
         call: CallId,
     ) -> Result<&mut OpenCall, FoldError> {
         let place = self.place(event, call)?;
-        Ok(&mut self.open_calls[place])
+        Ok(&mut self.last_reply.open_calls[place])
     }
 }
 

@@ -48,7 +48,9 @@ fn pick<T: Copy>(all: &[T], by: u8) -> T {
 fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
     let (detail, amount) = (choice.detail, choice.amount);
     let text = || format!("text {amount}");
-    let open_call = || state.open_calls.get(detail as usize % state.open_calls.len().max(1));
+    let open_call = || {
+        state.last_reply.open_calls.get(detail as usize % state.last_reply.open_calls.len().max(1))
+    };
     let open_question = || state.open_questions.keys().next().copied();
     Some(match choice.kind {
         0..=2 => status(state, detail, amount),
@@ -185,14 +187,14 @@ fn pick_recovery(detail: u8) -> Recovery {
 }
 
 fn result(state: &TaskState, at: Timestamp) -> TaskResult {
-    let usage = UsageMetrics { duration_ms: state.active_ms(at), ..state.usage };
+    let usage = UsageMetrics { duration_ms: state.active_ms(at), ..state.spending.usage };
     TaskResult {
         task_id: state.id(),
         session_id: state.command().session_id,
         command_id: state.command().command_id,
         status: ResultStatus::Paused,
-        deliverables: state.deliverables.values().cloned().collect(),
-        final_message: state.final_text.clone(),
+        deliverables: state.files.deliverables.values().cloned().collect(),
+        final_message: state.last_reply.final_text.clone(),
         evidence_refs: Vec::new(),
         usage,
         error_details: None,
@@ -270,9 +272,12 @@ async fn check(choices: Vec<Choice>) {
         let row = store.tasks().get(*task).unwrap().unwrap();
         assert_eq!((row.status, row.reason), (state.status, state.reason));
         assert_eq!((row.axes, &row.plan, &row.error), (state.axes, &state.plan, &state.error));
-        assert_eq!((row.cost_spent, row.retry_count), (state.cost_spent, state.retries));
-        assert_eq!(row.usage.total_tokens, state.usage.total_tokens);
-        let published: Vec<_> = state.deliverables.values().cloned().collect();
+        assert_eq!(
+            (row.cost_spent, row.retry_count),
+            (state.spending.cost_usd, state.attempts.retries)
+        );
+        assert_eq!(row.usage.total_tokens, state.spending.usage.total_tokens);
+        let published: Vec<_> = state.files.deliverables.values().cloned().collect();
         assert_eq!(store.tasks().deliverables(*task).unwrap(), published);
     }
     let open = store.questions().open().unwrap().len();

@@ -1,0 +1,115 @@
+//! The parts of a task's state, one per concern.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::command::Deliverable;
+use crate::event::ToolCall;
+use crate::id::{CallId, QuestionId};
+use crate::message::ToolRequest;
+use crate::question::{Answer, Question};
+
+/// The last reply of the model, and what of it is still to be done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LastReply {
+    /// Its calls that have no result yet, in order.
+    pub open_calls: Vec<OpenCall>,
+    /// Its text, when it was final and nothing has come since.
+    pub final_text: Option<String>,
+    /// What is missing, where the reply would have been final had it been whole.
+    pub unfinished: Option<Unfinished>,
+}
+
+/// How far an open call has come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stage {
+    /// Nothing has happened to it.
+    Waiting,
+    /// A person is asked about it.
+    Asked(QuestionId),
+    /// A person has answered this question.
+    Answered(Box<Question>, Answer),
+    /// It was started; whether it ended is not known.
+    Started(Box<ToolCall>),
+}
+
+/// A call of the last reply that has no result yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenCall {
+    /// What the model asked for.
+    pub request: ToolRequest,
+    /// How far it has come.
+    pub stage: Stage,
+}
+
+/// A last word that is not whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unfinished {
+    /// Cut at the model's output limit; the next reply goes on from there.
+    Cut {
+        /// What was said so far.
+        text: String,
+        /// How many replies in a row were cut.
+        times: u32,
+    },
+    /// The provider withheld the rest.
+    Withheld,
+}
+
+/// How often the task was started and tried, and how long it has been active.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attempts {
+    /// Whether an agent has ever started.
+    pub started: bool,
+    /// Times it was retried.
+    pub retries: u32,
+    /// Times in a row that the model server refused a request for a while instead of answering.
+    pub rate_limit_streak: u32,
+    /// Rounds and active time before the last retry: each attempt has limits of its own.
+    pub(super) rounds_before: u32,
+    pub(super) active_ms_before: u64,
+    /// When the running segment began, and when its last event was committed.
+    pub(super) segment: Option<(Timestamp, Timestamp)>,
+}
+
+/// The files of a task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FileState {
+    /// The version of each file that the agent has last seen or made.
+    pub known: BTreeMap<String, String>,
+    /// The files that it and agents below it have changed, in the order of their first change.
+    pub changed: Vec<String>,
+    /// What was published, by path.
+    pub deliverables: BTreeMap<String, Deliverable>,
+    /// Where the whole of each cut output is.
+    pub outputs: Vec<String>,
+}
+
+impl FileState {
+    pub(super) fn on_change(&mut self, path: &str) {
+        if !self.changed.iter().any(|known| known == path) {
+            self.changed.push(path.to_owned());
+        }
+    }
+}
+
+/// The sandbox of a task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SandboxState {
+    /// The kind that was started for it and has not ended.
+    pub kind: Option<String>,
+    /// The shell's directory, as the agent sees it.
+    pub working_directory: Option<String>,
+    /// Commands left running, by the call that started each.
+    pub background: BTreeMap<CallId, String>,
+}
+
+/// The skills that an agent knows of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SkillState {
+    /// The version of each skill that was announced to the agent.
+    pub announced: BTreeMap<String, String>,
+    /// The same as the system prompt has it, which is all that outlives a compaction.
+    pub(super) in_prompt: BTreeMap<String, String>,
+}
