@@ -2,27 +2,27 @@
 //!
 //! Invariants:
 //! - Output that changes is progress: calls count as the same only with the same result.
-//! - Each detection goes one rung up the ladder; a full window without one goes back to the ground.
+//! - Each detection is answered more firmly than the last; a full window without one starts over.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// Identical consecutive calls before the guard speaks (ES-264).
+/// Identical consecutive calls before the guard intervenes (ES-264).
 const MAX_IDENTICAL_CALLS: usize = 3;
-/// Consecutive failures before it speaks (ES-265).
+/// Consecutive failures before it intervenes (ES-265).
 const MAX_CONSECUTIVE_FAILURES: usize = 5;
 /// How many calls back it looks for cycles (ES-266).
 const PATTERN_WINDOW: usize = 10;
 /// Interventions before the task fails (ES-269).
 const MAX_INTERVENTIONS: u32 = 3;
-/// A short cycle must have been seen this many times over, in calls.
+/// Calls that a short cycle must span before it counts.
 const MIN_CYCLE_CALLS: usize = 6;
 
-const NUDGE: &str = "You appear to be repeating the same action. Reconsider your approach.";
-const STRONG_NUDGE: &str = "Stop and re-read your plan. What should you do differently?";
+const NUDGE: &str = include_str!("prompts/repetition.md").trim_ascii_end();
+const STRONG_NUDGE: &str = include_str!("prompts/repetition_again.md").trim_ascii_end();
 
-/// When the guard speaks.
+/// When the guard intervenes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thresholds {
     /// Identical consecutive calls (ES-264).
@@ -55,7 +55,7 @@ struct Seen {
 /// What the guard remembers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
-    /// When it speaks; as the agent's last start said.
+    /// When it intervenes; as the last start of the agent set it.
     #[serde(default)]
     pub thresholds: Thresholds,
     recent: VecDeque<Seen>,
@@ -84,13 +84,13 @@ pub enum Intervention {
 }
 
 impl Guard {
-    /// Begins anew, with the same thresholds.
+    /// Forgets every call; the thresholds stay.
     pub fn forget(&mut self) {
         *self = Self { thresholds: self.thresholds, ..Self::default() };
     }
 
-    /// Takes in one call and its result, both as hashes of their canonical text.
-    pub fn saw(&mut self, tool: &str, call: u64, result: u64, failed: bool) {
+    /// Remembers a call and its result, both as hashes of their canonical text.
+    pub fn on_call(&mut self, tool: &str, call: u64, result: u64, failed: bool) {
         self.recent.push_back(Seen { tool: tool.to_owned(), call, result, failed });
         let remembered = self.thresholds.pattern_window.max(self.thresholds.max_identical_calls);
         while self.recent.len() > remembered {
@@ -103,8 +103,8 @@ impl Guard {
         }
     }
 
-    /// Takes in that the agent was told.
-    pub fn intervened(&mut self) {
+    /// The agent was told that it repeats itself.
+    pub fn on_intervention(&mut self) {
         self.interventions += 1;
         self.since_intervention = 0;
         self.failures = 0;
@@ -168,11 +168,11 @@ mod tests {
         let mut guard = Guard::default();
         let mut said = Vec::new();
         for (index, (call, result, failed)) in calls.enumerate() {
-            guard.saw("bash", call, result, failed);
+            guard.on_call("bash", call, result, failed);
             match guard.verdict() {
                 Some(Intervention::Nudge { number, message, .. }) => {
                     said.push(format!("{}: {number} {message}", index + 1));
-                    guard.intervened();
+                    guard.on_intervention();
                 }
                 Some(Intervention::Fail { pattern }) => {
                     said.push(format!("{}: fail: {pattern}", index + 1));

@@ -118,7 +118,7 @@ impl Injection {
     pub fn control(id: InjectionId, control: Control) -> Self {
         let content = match &control {
             Control::Pause => "pause".to_owned(),
-            Control::Resume => "Task resumed by user".to_owned(),
+            Control::Resume => include_str!("prompts/resumed.md").trim_end().to_owned(),
             Control::Revoke { rule } => format!("revoke: {rule}"),
             Control::Cancel { reason } => reason.clone().unwrap_or_else(|| "cancel".to_owned()),
             Control::Watch { .. } => "watch".to_owned(),
@@ -161,12 +161,11 @@ impl Injection {
     /// What the model reads; `None` for control that it need not know of.
     pub fn text_for_model(&self) -> Option<String> {
         let content = &self.content;
+        let filled = |prompt: &str| Some(prompt.trim_end().replace("{content}", content));
         match (self.injection_type, &self.control) {
-            (InjectionType::UserMessage, _) => Some(format!("User says: {content}")),
-            (InjectionType::HitlResponse, _) => {
-                Some(format!("User responded to your question: {content}"))
-            }
-            (InjectionType::ExternalEvent, _) => Some(format!("Event received: {content}")),
+            (InjectionType::UserMessage, _) => filled(include_str!("prompts/user_message.md")),
+            (InjectionType::HitlResponse, _) => filled(include_str!("prompts/answer.md")),
+            (InjectionType::ExternalEvent, _) => filled(include_str!("prompts/external_event.md")),
             (
                 InjectionType::SystemControl,
                 Some(

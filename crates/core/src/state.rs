@@ -205,7 +205,7 @@ impl TaskState {
             }
             Event::ToolResult(result) => self.on_tool_result(result)?,
             Event::InjectionReceived(injection) => self.on_injection(injection),
-            Event::DoomLoopDetected(_) => self.guard.intervened(),
+            Event::DoomLoopDetected(_) => self.guard.on_intervention(),
             Event::PlanUpdated(plan) => {
                 let before = self.plan.as_ref().map_or(0, WorkingPlan::done);
                 self.compaction.step_finished |= plan.done() > before;

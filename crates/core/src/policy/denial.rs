@@ -5,9 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::analysis::CommandAnalysis;
 use super::class::Class;
 use super::decide::{Layer, Verdict};
+use crate::string_enum;
 
 /// The first line of every denial, exactly. (ES-116)
-pub const DENIED: &str = "DENIED: This action is not permitted.";
+pub const DENIED: &str = include_str!("../prompts/denied.md").trim_ascii_end();
+
+const SUGGESTIONS: &str = include_str!("../prompts/suggestions.md");
 
 /// A denied call, as its tool result. (AX-037)
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,8 +51,8 @@ impl Denial {
             Some(comment) => format!("the user denied it: {comment}"),
             None => "the user denied it".to_owned(),
         };
-        let mut suggestions = suggestions(tool, call, Layer::Approval);
-        suggestions.insert(0, "do what remains without this step".to_owned());
+        let without = Advice::ByPerson.lines().map(str::to_owned);
+        let suggestions = without.chain(suggestions(tool, call, Layer::Approval)).collect();
         Self { tool: tool.to_owned(), reason, suggestions, can_retry: false }
     }
 
@@ -60,110 +63,120 @@ impl Denial {
     }
 }
 
-const ASK: &str = "ask the user with `ask_user`, saying what you need and why";
+string_enum! {
+    /// A section of `prompts/suggestions.md`: what to try instead of one kind of denied call.
+    Advice ("section of suggestions") {
+        /// Of every denial.
+        Always = "always",
+        /// A person said no.
+        ByPerson = "denied by the user",
+        /// The role, the plan or the skill excludes the tool.
+        NotOffered = "tool not offered",
+        /// The configuration excludes the command.
+        Denylist = "denylist",
+        /// `git push` and its like.
+        Push = "push",
+        /// `git reset --hard` and its like.
+        DiscardedChanges = "discarded changes",
+        /// `rm` and its like.
+        Removal = "removal",
+        /// `sudo` and its like.
+        Privileges = "privileges",
+        /// `kill` and its like.
+        Signal = "signal",
+        /// `chmod` and its like.
+        FileMode = "file mode",
+        /// `curl … | sh` and its like.
+        DownloadIntoShell = "download into a shell",
+        /// Any other command that cannot be read.
+        Opaque = "opaque command",
+        /// Any other command that destroys.
+        Destructive = "destructive command",
+        /// Any other command that could ruin the machine.
+        Catastrophic = "catastrophic command",
+        /// Any other command that sends work elsewhere.
+        Publishing = "publishing",
+        /// Any other command that changes something.
+        Effect = "command with an effect",
+        /// A command that reads what it must not.
+        Secret = "secret",
+        /// `write` over a file that was not read.
+        UnreadFile = "unread file",
+        /// `write` and `edit`.
+        FileChange = "file change",
+        /// `bash` as a whole.
+        CommandTool = "command tool",
+        /// `spawn_agent`.
+        SubAgent = "sub-agent",
+        /// A tool that sends work elsewhere.
+        PublishingTool = "publishing tool",
+        /// Any other tool.
+        OtherTool = "other tool",
+    }
+}
+
+impl Advice {
+    /// The lines of this section.
+    fn lines(self) -> impl Iterator<Item = &'static str> {
+        let heading = format!("## {self}");
+        let below = SUGGESTIONS.lines().skip_while(move |line| *line != heading).skip(1);
+        below.take_while(|line| !line.starts_with("## ")).filter(|line| !line.is_empty())
+    }
+}
 
 fn suggestions(tool: &str, call: Call<'_>, by: Layer) -> Vec<String> {
-    let mut list: Vec<&str> = match call {
-        Call::Command(analysis) => command_suggestions(analysis).to_vec(),
-        Call::Other(class) => tool_suggestions(tool, class).to_vec(),
-    };
-    match by {
-        Layer::Filter => list.insert(0, "use one of the tools that are offered to you"),
-        Layer::Denylist => {
-            list.insert(0, "do it another way; this one is ruled out by configuration")
-        }
+    let by_layer = match by {
+        Layer::Filter => Some(Advice::NotOffered),
+        Layer::Denylist => Some(Advice::Denylist),
         Layer::Profile
         | Layer::Allowlist
         | Layer::RunControl
         | Layer::SessionRule
-        | Layer::Approval => {}
-    }
-    list.push(ASK);
-    let mut seen = Vec::new();
-    list.retain(|text| {
-        let new = !seen.contains(text);
-        seen.push(*text);
-        new
-    });
-    list.into_iter().map(str::to_owned).collect()
+        | Layer::Approval => None,
+    };
+    let by_call = match call {
+        Call::Command(analysis) => for_command(analysis),
+        Call::Other(class) => Some(for_tool(tool, class)),
+    };
+    let sections = by_layer.into_iter().chain(by_call).chain([Advice::Always]);
+    sections.flat_map(Advice::lines).map(str::to_owned).collect()
 }
 
-/// What fits the worst command of an analysis.
-fn command_suggestions(analysis: &CommandAnalysis) -> &'static [&'static str] {
+/// What fits the worst command of a script.
+fn for_command(analysis: &CommandAnalysis) -> Option<Advice> {
     let all = analysis.flat();
     let worst = all
         .iter()
         .max_by_key(|command| (command.assessment.risk, command.assessment.class))
         .map(|command| (command.program(), command.assessment.class));
-    let Some((program, class)) = worst else { return &[] };
-    match (program, class) {
-        ("git" | "hub", Class::Publish | Class::Production) => &[
-            "commit your work on a branch and open a pull request with `gh pr create`",
-            "ask the user to push",
-        ],
-        ("git", Class::Destructive) => &[
-            "set changes aside with `git stash` instead of throwing them away",
-            "commit the current state to a branch first",
-        ],
-        ("rm" | "rimraf" | "find" | "shred" | "rmdir" | "unlink", _) => &[
-            "remove the files you mean by name, without `-r` and `-f`",
-            "move them aside instead, such as `mv build build.old`",
-            "use the project's own clean command",
-        ],
-        ("sudo" | "doas" | "su" | "pkexec" | "run0", _) => &[
-            "do it without more privileges: install for the user or into the workspace",
-            "use a tool that is already installed",
-        ],
-        ("kill" | "pkill" | "killall", _) => {
-            &["end a command you started yourself with `bash_kill`"]
-        }
-        ("chmod" | "chown" | "chgrp", _) => {
-            &["run the script by its interpreter, such as `bash script.sh`"]
-        }
-        ("curl" | "wget", Class::Opaque) => {
-            &["download to a file in the workspace, read it, then run what you need from it"]
-        }
-        _ => match class {
-            Class::Opaque => &[
-                "write the command out plainly, without computed names or text piped into a shell",
-                "split it into smaller commands",
-            ],
-            Class::Destructive => &[
-                "keep to files in the workspace, and to steps that can be undone",
-                "split it into smaller steps and leave this one out",
-            ],
-            Class::Catastrophic => &["reach the goal without it; this is never allowed"],
-            Class::Production | Class::Publish => {
-                &["prepare everything locally and leave the last step to the user"]
-            }
-            Class::Edit | Class::LocalCommand | Class::Test | Class::Build => &[
-                "use `read`, `grep` and `glob` to find out what you need",
-                "record the work as a commitment with `commit`, for someone who may do it",
-            ],
-            Class::Read | Class::Note | Class::Ledger | Class::Delegate => {
-                &["use another file or source that does not hold secrets"]
-            }
-        },
-    }
+    let (program, class) = worst?;
+    Some(match (program, class) {
+        ("git" | "hub", Class::Publish | Class::Production) => Advice::Push,
+        ("git", Class::Destructive) => Advice::DiscardedChanges,
+        ("rm" | "rimraf" | "find" | "shred" | "rmdir" | "unlink", _) => Advice::Removal,
+        ("sudo" | "doas" | "su" | "pkexec" | "run0", _) => Advice::Privileges,
+        ("kill" | "pkill" | "killall", _) => Advice::Signal,
+        ("chmod" | "chown" | "chgrp", _) => Advice::FileMode,
+        ("curl" | "wget", Class::Opaque) => Advice::DownloadIntoShell,
+        (_, Class::Opaque) => Advice::Opaque,
+        (_, Class::Destructive) => Advice::Destructive,
+        (_, Class::Catastrophic) => Advice::Catastrophic,
+        (_, Class::Production | Class::Publish) => Advice::Publishing,
+        (_, Class::Edit | Class::LocalCommand | Class::Test | Class::Build) => Advice::Effect,
+        (_, Class::Read | Class::Note | Class::Ledger | Class::Delegate) => Advice::Secret,
+    })
 }
 
 /// What fits a tool that is not a command.
-fn tool_suggestions(tool: &str, class: Class) -> &'static [&'static str] {
-    match tool {
-        "write" | "edit" => match class {
-            Class::Opaque => &["read the file first, then write it"],
-            _ => &[
-                "record the work as a commitment with `commit`, for an executor to do",
-                "put your findings into the plan with `update_plan`",
-            ],
-        },
-        "bash" => &["use `read`, `grep` and `glob` instead of a command"],
-        "browser" => &["read the page with `web_fetch` instead"],
-        "spawn_agent" => &["do the work yourself, in smaller steps"],
-        _ => match class {
-            Class::Publish | Class::Production => {
-                &["prepare everything and leave the last step to the user"]
-            }
+fn for_tool(tool: &str, class: Class) -> Advice {
+    match (tool, class) {
+        ("write" | "edit", Class::Opaque) => Advice::UnreadFile,
+        ("write" | "edit", _) => Advice::FileChange,
+        ("bash", _) => Advice::CommandTool,
+        ("spawn_agent", _) => Advice::SubAgent,
+        (_, Class::Publish | Class::Production) => Advice::PublishingTool,
+        (
+            _,
             Class::Read
             | Class::Note
             | Class::Ledger
@@ -174,7 +187,21 @@ fn tool_suggestions(tool: &str, class: Class) -> &'static [&'static str] {
             | Class::Build
             | Class::Destructive
             | Class::Opaque
-            | Class::Catastrophic => &["use a tool that only reads"],
-        },
+            | Class::Catastrophic,
+        ) => Advice::OtherTool,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_section_of_suggestions_is_there_and_chosen_by_name() {
+        for &advice in Advice::ALL {
+            assert!(advice.lines().count() > 0, "{advice}");
+        }
+        let headings = SUGGESTIONS.lines().filter(|line| line.starts_with("## ")).count();
+        assert_eq!(headings, Advice::ALL.len());
     }
 }

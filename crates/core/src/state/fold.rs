@@ -139,7 +139,7 @@ impl TaskState {
         // What is refused while notes are saved says nothing about the work.
         if !flushing {
             let said = hash_of(result.outcome.comparable());
-            self.guard.saw(&result.tool, canonical_hash(&call.request), said, failed);
+            self.guard.on_call(&result.tool, canonical_hash(&call.request), said, failed);
         }
         Ok(())
     }

@@ -60,7 +60,7 @@ fn every_denial_of_the_corpus_ends_with_asking_the_user() {
 }
 
 #[test]
-fn a_write_denied_to_an_architect_suggests_a_commitment() {
+fn a_denied_write_suggests_saying_what_should_be_changed() {
     let axes = Axes { permission_profile: PermissionProfile::Restricted, ..Axes::headless() };
     let call = Assessment::of(Class::Edit, "writes `a`");
     let rules = Rules {
@@ -69,7 +69,7 @@ fn a_write_denied_to_an_architect_suggests_a_commitment() {
     };
     let verdict = decide(&call, &axes, &rules);
     let denial = Denial::new("write", Call::Other(call.class), &verdict);
-    assert!(denial.suggestions.iter().any(|text| text.contains("`commit`")), "{denial:?}");
+    assert!(denial.suggestions.iter().any(|text| text.contains("say in your reply")), "{denial:?}");
     assert!(!denial.can_retry);
 }
 
@@ -79,4 +79,17 @@ fn a_person_may_say_why() {
     let denial = Denial::by_person("bash", Call::Command(&analysis), Some("we need it"));
     assert_eq!(denial.reason, "the user denied it: we need it");
     assert!(denial.render().starts_with("DENIED: This action is not permitted.\n{"));
+}
+
+/// A suggestion that names a tool we do not have sends the agent into the next error.
+#[test]
+fn suggestions_name_only_tools_that_exist() {
+    let axes = Axes { permission_profile: PermissionProfile::Restricted, ..Axes::headless() };
+    let call = Assessment::of(Class::Edit, "writes `a`");
+    let verdict = decide(&call, &axes, &Rules::default());
+    let of_write = Denial::new("write", Call::Other(call.class), &verdict);
+    let of_command = denial("cargo build", PermissionProfile::Restricted, &Rules::default());
+    for text in of_write.suggestions.iter().chain(&of_command.suggestions) {
+        assert!(!text.contains("`commit`"), "{text}");
+    }
 }
