@@ -1,25 +1,34 @@
-//! The class table: what each known program does, as data.
+//! The class table: what each known program does, as text.
 //!
-//! A program's rows go from general to special and **the last row that matches decides**. A row's
-//! pattern is written as [`Invocation::matches`] explains. Every row has examples that match it and
-//! examples that must not be judged like it; a test checks them all.
+//! `commands/*.txt` say it, one file per topic. The build leaves out their examples (`build.rs`), so
+//! that the program carries the rules only; the tests here read the files as they are.
+//!
+//! ```text
+//! # A comment.
+//! git hub                            programs that behave alike, on one line or several
+//!   values: -C -c                    options whose value is a word of its own
+//!   outputs: --output                options whose value is a file that is written
+//!   options: one dash                `-name` is one option; otherwise `-rf` is `-r -f`
+//!   files: writes last               what the operands are; otherwise not files
+//!   read | status|log | looks at the repository
+//!     yes git status                 an example that this row decides
+//!     no  git push                   an example that must not have this class
+//!   read MEDIUM | ls-remote | asks a remote
+//! ```
+//!
+//! A row is `class [risk] | pattern | reason`; the risk stands there only where it is more than the
+//! class's own. A program's rows go from general to special, and **the last row that matches decides**. A
+//! pattern is written as [`Invocation::matches`] explains.
 
-mod coreutils;
-mod files;
-mod archives;
-mod git;
-mod packages;
-mod languages;
-mod build;
-mod containers;
-mod network;
-mod databases;
-mod cloud;
-mod system;
+mod parse;
 
-use super::invocation::{Invocation, Style};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use windlass_core::policy::class::{Class, Risk};
 use windlass_core::policy::pattern::Pattern;
+
+use super::invocation::{Invocation, Style};
 
 /// A class from the configuration, for commands with this structure.
 #[derive(Clone, Debug)]
@@ -57,136 +66,57 @@ pub(super) struct Row {
     /// The risk, where it is more than the class's own.
     pub risk: Option<Risk>,
     pub reason: &'static str,
-    /// Commands this row decides.
-    #[cfg_attr(not(test), expect(dead_code, reason = "examples are for readers and the test"))]
-    pub yes: &'static [&'static str],
-    /// Commands that look alike and are not of this class.
-    #[cfg_attr(not(test), expect(dead_code, reason = "examples are for readers and the test"))]
-    pub no: &'static [&'static str],
 }
 
 /// One program, or several that behave alike.
 #[derive(Debug)]
 pub(super) struct Program {
-    pub names: &'static [&'static str],
+    pub names: Vec<&'static str>,
     /// Options whose value is a word of its own.
     pub values: &'static str,
     /// Options whose value is a file that it writes.
     pub outputs: &'static str,
     pub style: Style,
     pub files: Files,
-    pub rows: &'static [Row],
+    pub rows: Vec<Row>,
 }
 
-/// A program without options that matter, of which every use is alike.
-const fn all(names: &'static [&'static str], files: Files, rows: &'static [Row]) -> Program {
-    Program { names, values: "", outputs: "", style: Style::Bundled, files, rows }
+/// Every topic without its examples, in reading order.
+static RULES: &str = include_str!(concat!(env!("OUT_DIR"), "/commands.txt"));
+
+/// Read at the first command, because most runs of the program look at none.
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| Table::new(parse::programs(RULES).expect("a test reads the whole table")));
+
+struct Table {
+    programs: Vec<Program>,
+    by_name: HashMap<&'static str, usize>,
 }
 
-/// A program that is told what to do by its first words, and whose files say nothing.
-const fn subcommands(
-    names: &'static [&'static str],
-    values: &'static str,
-    rows: &'static [Row],
-) -> Program {
-    Program { names, values, outputs: "", style: Style::Bundled, files: Files::None, rows }
+impl Table {
+    fn new(programs: Vec<Program>) -> Self {
+        let names = programs.iter().enumerate();
+        let by_name = names
+            .flat_map(|(index, program)| program.names.iter().map(move |name| (*name, index)))
+            .collect();
+        Self { programs, by_name }
+    }
 }
-
-const fn row(
-    pattern: &'static str,
-    class: Class,
-    reason: &'static str,
-    yes: &'static [&'static str],
-    no: &'static [&'static str],
-) -> Row {
-    Row { pattern, class, risk: None, reason, yes, no }
-}
-
-const fn risky(
-    pattern: &'static str,
-    class: Class,
-    risk: Risk,
-    reason: &'static str,
-    yes: &'static [&'static str],
-    no: &'static [&'static str],
-) -> Row {
-    Row { pattern, class, risk: Some(risk), reason, yes, no }
-}
-
-/// Every topic, in reading order.
-const TOPICS: &[&[Program]] = &[
-    coreutils::PROGRAMS,
-    files::PROGRAMS,
-    archives::PROGRAMS,
-    git::PROGRAMS,
-    packages::PROGRAMS,
-    languages::PROGRAMS,
-    build::PROGRAMS,
-    containers::PROGRAMS,
-    network::PROGRAMS,
-    databases::PROGRAMS,
-    cloud::PROGRAMS,
-    system::PROGRAMS,
-];
 
 /// The entry of a program.
 pub(super) fn program(name: &str) -> Option<&'static Program> {
-    TOPICS.iter().flat_map(|topic| topic.iter()).find(|program| program.names.contains(&name))
+    TABLE.by_name.get(name).map(|index| &TABLE.programs[*index])
 }
 
-/// Whether the table, the shell or a wrapper knows this name.
+/// Whether the table knows this name.
 pub(super) fn knows(name: &str) -> bool {
     program(name).is_some()
 }
 
 /// The row that decides this call.
-pub(super) fn row_of(program: &Program, invocation: &Invocation) -> Option<&'static Row> {
-    let rows: &'static [Row] = program.rows;
-    rows.iter().rfind(|row| invocation.matches(row.pattern))
+pub(super) fn row_of(program: &'static Program, invocation: &Invocation) -> Option<&'static Row> {
+    program.rows.iter().rfind(|row| invocation.matches(row.pattern))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Context, analyze};
-
-    fn class(command: &str) -> Class {
-        analyze(command, &Context::new("/workspace", "/home/user")).assessment.class
-    }
-
-    #[test]
-    fn every_row_has_examples_and_they_hold() {
-        let mut wrong = Vec::new();
-        for program in TOPICS.iter().flat_map(|topic| topic.iter()) {
-            for row in program.rows {
-                let name = program.names[0];
-                if row.yes.is_empty() || row.no.is_empty() {
-                    wrong.push(format!("{name} {}: needs examples of both kinds", row.pattern));
-                }
-                for example in row.yes {
-                    if class(example) != row.class {
-                        wrong.push(format!("`{example}` is {}, not {}", class(example), row.class));
-                    }
-                }
-                for example in row.no {
-                    if class(example) == row.class {
-                        wrong.push(format!("`{example}` must not be {}", row.class));
-                    }
-                }
-            }
-        }
-        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    }
-
-    #[test]
-    fn no_name_is_listed_twice() {
-        let mut names: Vec<_> = TOPICS
-            .iter()
-            .flat_map(|topic| topic.iter())
-            .flat_map(|program| program.names)
-            .collect();
-        names.sort();
-        let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
-        assert!(twice.is_empty(), "{twice:?}");
-    }
-}
+mod tests;
