@@ -96,23 +96,8 @@ impl Metrics {
                 let took = duration.saturating_sub(time_before) as f64;
                 self.measure(("agent.loop.duration_ms", vec![status]), took);
             }
-            Event::TaskCreated(_)
-            | Event::StatusChanged(_)
-            | Event::AgentStart(_)
-            | Event::LlmRequest(_)
-            | Event::QuestionAsked(_)
-            | Event::QuestionAnswered(_)
-            | Event::QuestionClosed(_)
-            | Event::PlanUpdated(_)
-            | Event::DeliverablePublished(_)
-            | Event::ModeChanged(_)
-            | Event::SandboxStarted(_)
-            | Event::SandboxEnded(_)
-            | Event::SandboxLost(_)
-            | Event::CommandExited(_)
-            | Event::MemoryFlush(_)
-            | Event::CompactionStart(_)
-            | Event::BudgetHit(_) => {}
+            // No metric counts the other kinds.
+            _ => {}
         }
     }
 

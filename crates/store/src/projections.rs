@@ -46,18 +46,8 @@ pub(crate) fn apply(tx: &Connection, record: &Record) -> Result<(), Fault> {
         Event::ModeChanged(changed) => changed_mode(tx, record, changed)?,
         Event::AgentEnd(result) => ended_segment(tx, record, result)?,
         Event::InjectionReceived(injection) => injected(tx, record, injection)?,
-        Event::LlmRequest(_)
-        | Event::RiskCheck(_)
-        | Event::ToolCall(_)
-        | Event::ToolResult(_)
-        | Event::DoomLoopDetected(_)
-        | Event::MemoryFlush(_)
-        | Event::CompactionStart(_)
-        | Event::CompactionEnd(_)
-        | Event::SubAgentSpawn(_)
-        | Event::SubAgentComplete(_)
-        | Event::BudgetHit(_)
-        | Event::CommandExited(_) => {}
+        // No table is derived from the other kinds.
+        _ => {}
     }
     Ok(())
 }

@@ -208,19 +208,8 @@ impl Progress {
                 let used = format!("! {} budget: {spent} of {limit} used", hit.budget);
                 vec![paint.yellow(&text(&used))]
             }
-            Event::InjectionReceived(_)
-            | Event::CompactionStart(_)
-            | Event::CompactionProgress(_)
-            | Event::TaskCreated(_)
-            | Event::StatusChanged(_)
-            | Event::LlmRequest(_)
-            | Event::RiskCheck(_)
-            | Event::QuestionAsked(_)
-            | Event::QuestionAnswered(_)
-            | Event::QuestionClosed(_)
-            | Event::ModeChanged(_)
-            | Event::SandboxEnded(_)
-            | Event::AgentEnd(_) => Vec::new(),
+            // The other kinds are not shown while a task runs.
+            _ => Vec::new(),
         }
     }
 

@@ -168,25 +168,8 @@ impl Context {
                 self.queue(Queued::ephemeral(&flush.message), state);
             }
             Event::CompactionEnd(end) => self.begin_epoch(end, state),
-            Event::TaskCreated(_)
-            | Event::StatusChanged(_)
-            | Event::LlmRequest(_)
-            | Event::RiskCheck(_)
-            | Event::ToolCall(_)
-            | Event::QuestionAsked(_)
-            | Event::QuestionAnswered(_)
-            | Event::QuestionClosed(_)
-            | Event::PlanUpdated(_)
-            | Event::DeliverablePublished(_)
-            | Event::ModeChanged(_)
-            | Event::SandboxStarted(_)
-            | Event::SandboxEnded(_)
-            | Event::CompactionStart(_)
-            | Event::CompactionProgress(_)
-            | Event::SubAgentSpawn(_)
-            | Event::SubAgentComplete(_)
-            | Event::BudgetHit(_)
-            | Event::AgentEnd(_) => {}
+            // The model reads nothing of the other kinds.
+            _ => {}
         }
     }
 
