@@ -59,7 +59,7 @@ impl Agent {
             Some(Intervention::Fail { pattern }) => {
                 let message = "the agent kept repeating itself after three interventions";
                 let error = ErrorDetails::new(ErrorType::DoomLoop, message);
-                Ok(Some(Ending::Failed(error.diagnosed(pattern))))
+                Ok(Some(Ending::Failed(error.with_diagnostic(pattern))))
             }
         }
     }

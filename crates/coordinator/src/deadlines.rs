@@ -77,7 +77,7 @@ impl Deadlines<'_> {
         action: Expiry,
         why: &str,
     ) -> Result<Handled, Error> {
-        let injection = Injection::control(id, Control::Expire { action }).because(why);
+        let injection = Injection::control(id, Control::Expire { action }).with_content(why);
         match self.coordinator.messages().inject(task, injection).await {
             Ok(_) => {}
             Err(Error::Store(windlass_store::Error::TaskEnded { status, .. })) => {

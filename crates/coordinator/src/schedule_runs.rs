@@ -63,7 +63,7 @@ impl Timer<'_> {
         if due.is_some_and(|due| due != run) || run > now {
             return nothing("that run is not due");
         }
-        let turn = row.schedule.turn(run, now);
+        let turn = row.schedule.due_run(run, now);
         let handled = match turn.runs {
             true => self.act(&row.schedule, run, turn.next.as_ref()).await,
             false => nothing("no service ran in time"),
@@ -106,7 +106,7 @@ impl Timer<'_> {
                     return Ok(Handled::Nothing { reason });
                 }
                 let control = Control::Watch { schedule: schedule.id, next: next.cloned() };
-                let check = Injection::control(id, control).because(check_message(&prompt));
+                let check = Injection::control(id, control).with_content(check_message(&prompt));
                 self.coordinator
                     .with_lease(
                         self.coordinator.tasks().session_of(task)?,

@@ -84,7 +84,7 @@ impl Schedules<'_> {
             let injection = InjectionId::derived(&id.to_string(), "watch");
             self.coordinator
                 .messages()
-                .inject(task, Injection::control(injection, control).because(words))
+                .inject(task, Injection::control(injection, control).with_content(words))
                 .await?;
         }
         self.coordinator.wake();

@@ -65,11 +65,10 @@ string_enum! {
         Chat = "chat",
         /// Working out a plan for a person to accept.
         Plan = "plan",
-        /// Making changes.
         Build = "build",
         /// Judging work that exists.
         Review = "review",
-        /// Mending what broke.
+        /// Repairing what is broken.
         Repair = "repair",
         /// Finding things out.
         Research = "research",
@@ -119,11 +118,11 @@ string_enum! {
     Surface ("surface") {
         /// The terminal interface.
         Tui = "tui",
-        /// The web page.
+        /// The web pages; the server sets it.
         Web = "web",
         /// No one is watching.
         Headless = "headless",
-        /// An editor or another program.
+        /// An editor or another program; its protocol sets it.
         Rpc = "rpc",
     }
 }
@@ -138,7 +137,6 @@ pub struct Axes {
     pub run_control: RunControl,
     /// How much without asking.
     pub permission_profile: PermissionProfile,
-    /// Which model.
     pub model_mode: ModelMode,
     /// Where it is seen.
     pub surface: Surface,

@@ -31,7 +31,7 @@ pub struct TaskCommand {
     /// What this task does differently from the configuration.
     #[serde(default)]
     pub execution_config: ExecutionConfig,
-    /// An earlier conversation to go on from.
+    /// An earlier conversation to continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_context: Option<ResumeContext>,
 }
@@ -94,13 +94,11 @@ pub struct ResumeContext {
 string_enum! {
     /// What became of a task, on the wire (ES-299).
     ResultStatus ("result status") {
-        /// Finished.
         Completed = "COMPLETED",
         /// Given up, timed out or stuck on an error.
         Failed = "FAILED",
         /// Waiting for a person.
         BlockedUser = "BLOCKED_USER",
-        /// Parked.
         Paused = "PAUSED",
         /// Stopped for good.
         Cancelled = "CANCELLED",
@@ -108,7 +106,7 @@ string_enum! {
 }
 
 impl ResultStatus {
-    /// How a status is told on the wire; `None` while the task is at work.
+    /// The status on the wire; `None` while the task is running.
     pub fn of(status: TaskStatus, reason: StatusReason) -> Option<Self> {
         match status {
             TaskStatus::Done => Some(Self::Completed),
@@ -131,9 +129,7 @@ impl ResultStatus {
 /// Everything a finished or parked run hands back (ES-298).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskResult {
-    /// The task.
     pub task_id: TaskId,
-    /// Its session.
     pub session_id: SessionId,
     /// The submission it answers.
     pub command_id: CommandId,
@@ -159,15 +155,12 @@ pub struct TaskResult {
 string_enum! {
     /// What a deliverable is (ES-225).
     DeliverableType ("deliverable type") {
-        /// Prose.
         Report = "report",
-        /// Source code.
         Code = "code",
         /// Figures or records.
         Data = "data",
         /// A picture of a screen.
         Screenshot = "screenshot",
-        /// Anything else.
         Other = "other",
     }
 }
@@ -185,7 +178,6 @@ pub struct Deliverable {
     /// The text itself, when small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// Its size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
 }
@@ -193,13 +185,11 @@ pub struct Deliverable {
 string_enum! {
     /// What an evidence reference points to (ES-305).
     EvidenceType ("evidence type") {
-        /// A picture.
         Screenshot = "screenshot",
-        /// A file.
         File = "file",
         /// A record of what happened.
         Log = "log",
-        /// A page elsewhere.
+        /// A page elsewhere (ES-305). Evidence from a browser produces it.
         Url = "url",
     }
 }
@@ -224,7 +214,6 @@ pub struct EvidenceRef {
 pub struct HitlRequest {
     /// The question's id.
     pub request_id: QuestionId,
-    /// The question.
     pub question: String,
     /// Answers to choose from, if it is a choice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -250,11 +239,8 @@ impl From<&Question> for HitlRequest {
 pub struct UsageMetrics {
     /// Input plus output.
     pub total_tokens: u64,
-    /// Prompt tokens.
     pub input_tokens: u64,
-    /// Reply tokens.
     pub output_tokens: u64,
-    /// Tool rounds.
     pub iterations: u32,
     /// Tool calls that ran.
     pub tool_calls: u32,
@@ -262,7 +248,6 @@ pub struct UsageMetrics {
     pub sub_agents_spawned: u32,
     /// Times the context was summarized.
     pub compactions: u32,
-    /// Active time.
     pub duration_ms: u64,
 }
 
@@ -296,20 +281,20 @@ mod tests {
 
     /// ES-299, ES-300: what a status is on the wire, for each reason that matters.
     #[test]
-    fn a_status_is_told_on_the_wire_as_designed() {
+    fn each_status_has_its_word_on_the_wire() {
         use StatusReason::*;
-        let told = |status, reason| ResultStatus::of(status, reason).map(ResultStatus::as_str);
-        assert_eq!(told(TaskStatus::Blocked, Question), Some("BLOCKED_USER"));
-        assert_eq!(told(TaskStatus::Blocked, Budget), Some("BLOCKED_USER"));
-        assert_eq!(told(TaskStatus::Blocked, Timeout), Some("FAILED"));
-        assert_eq!(told(TaskStatus::Blocked, Error), Some("FAILED"));
+        let on_wire = |status, reason| ResultStatus::of(status, reason).map(ResultStatus::as_str);
+        assert_eq!(on_wire(TaskStatus::Blocked, Question), Some("BLOCKED_USER"));
+        assert_eq!(on_wire(TaskStatus::Blocked, Budget), Some("BLOCKED_USER"));
+        assert_eq!(on_wire(TaskStatus::Blocked, Timeout), Some("FAILED"));
+        assert_eq!(on_wire(TaskStatus::Blocked, Error), Some("FAILED"));
         for &reason in StatusReason::ALL {
-            assert_eq!(told(TaskStatus::Done, reason), Some("COMPLETED"));
-            assert_eq!(told(TaskStatus::Failed, reason), Some("FAILED"));
-            assert_eq!(told(TaskStatus::Paused, reason), Some("PAUSED"));
-            assert_eq!(told(TaskStatus::Cancelled, reason), Some("CANCELLED"));
+            assert_eq!(on_wire(TaskStatus::Done, reason), Some("COMPLETED"));
+            assert_eq!(on_wire(TaskStatus::Failed, reason), Some("FAILED"));
+            assert_eq!(on_wire(TaskStatus::Paused, reason), Some("PAUSED"));
+            assert_eq!(on_wire(TaskStatus::Cancelled, reason), Some("CANCELLED"));
             for at_work in ["todo", "running", "verifying", "reviewing", "retrying"] {
-                assert_eq!(told(at_work.parse().unwrap(), reason), None, "{at_work}");
+                assert_eq!(on_wire(at_work.parse().unwrap(), reason), None, "{at_work}");
             }
         }
         let all: Vec<_> = ResultStatus::ALL.iter().map(|status| status.as_str()).collect();

@@ -74,39 +74,39 @@ impl Limits {
     }
 
     /// What a prompt may fill; a reserve never takes more than half of the window.
-    pub const fn usable(&self) -> u64 {
+    pub const fn usable_tokens(&self) -> u64 {
         let half = self.window / 2;
         let usable = self.window - if self.reserve < half { self.reserve } else { half };
         if usable == 0 { 1 } else { usable }
     }
 
     /// The most tokens that do not trigger a compaction.
-    pub fn trigger(&self) -> u64 {
-        (self.usable() as f64 * self.trigger_ratio) as u64
+    pub fn trigger_tokens(&self) -> u64 {
+        (self.usable_tokens() as f64 * self.trigger_ratio) as u64
     }
 
     /// Whether older turns must be summarized: strictly more than the ratio (ES-166).
     pub fn should_compact(&self, used: u64) -> bool {
-        used as f64 / self.usable() as f64 > self.trigger_ratio
+        used as f64 / self.usable_tokens() as f64 > self.trigger_ratio
     }
 
     /// The required rule for saving notes (ES-167). It counts from the end of the window, so for
     /// large windows it speaks after the trigger; the loop goes by [`Limits::flush_point`] (C-22).
     pub const fn should_flush(&self, used: u64) -> bool {
-        self.flush_enabled && used > self.usable().saturating_sub(self.flush_soft_threshold)
+        self.flush_enabled && used > self.usable_tokens().saturating_sub(self.flush_soft_threshold)
     }
 
     /// Above how many tokens notes are saved: the soft threshold before the trigger, but not before
     /// half of what a fresh context (`floor`) leaves is used, or small windows would save all the time.
     pub fn flush_point(&self, floor: u64) -> u64 {
-        let trigger = self.trigger();
+        let trigger = self.trigger_tokens();
         let soft = trigger.saturating_sub(self.flush_soft_threshold);
         soft.max(floor.saturating_add(trigger) / 2)
     }
 
     /// How full a context of `used` tokens is.
     pub fn gauge(&self, used: u64) -> Gauge {
-        let usable = self.usable();
+        let usable = self.usable_tokens();
         let (used, tenths) = (u128::from(used), u128::from(used) * 1_000 / u128::from(usable));
         let reaches = |percent: u64| used * 100 >= u128::from(percent) * u128::from(usable);
         let level = match () {
@@ -123,12 +123,12 @@ impl Limits {
     }
 
     /// Whether a context is full enough for a compaction at a finished plan step.
-    pub const fn early(&self, used: u64) -> bool {
-        used as u128 * 100 >= EARLY_PERCENT as u128 * self.usable() as u128
+    pub const fn can_compact_early(&self, used: u64) -> bool {
+        used as u128 * 100 >= EARLY_PERCENT as u128 * self.usable_tokens() as u128
     }
 
     /// The most tokens of one chunk to summarize, by the average message (ES-168, O-19).
-    pub const fn chunk(&self, average: u64) -> u64 {
+    pub const fn chunk_tokens(&self, average: u64) -> u64 {
         let ratio = match average {
             0..=250 => 8,
             251..=1_000 => 4,
@@ -153,7 +153,6 @@ string_enum! {
 string_enum! {
     /// What the gauge advises.
     Recommendation ("recommendation") {
-        /// Go on.
         Continue = "continue",
         /// Save what must not be lost.
         SaveState = "save-state",
@@ -223,7 +222,7 @@ mod tests {
         let limits = Limits { reserve: 0, ..limits(100_000) };
         assert!(!limits.should_compact(85_000));
         assert!(limits.should_compact(85_001));
-        assert_eq!(limits.trigger(), 85_000);
+        assert_eq!(limits.trigger_tokens(), 85_000);
     }
 
     /// ES-167
@@ -240,7 +239,7 @@ mod tests {
         let large = limits(204_096);
         assert_eq!(large.flush_point(10_000), 170_000 - 4_000);
         let small = limits(16_384);
-        assert_eq!(small.trigger(), 10_444);
+        assert_eq!(small.trigger_tokens(), 10_444);
         assert_eq!(small.flush_point(8_000), (8_000 + 10_444) / 2);
     }
 
@@ -267,7 +266,7 @@ mod tests {
     fn larger_messages_make_smaller_chunks() {
         let limits = limits(128_000);
         assert_eq!(
-            [250, 251, 1_000, 1_001].map(|average| limits.chunk(average)),
+            [250, 251, 1_000, 1_001].map(|average| limits.chunk_tokens(average)),
             [16_000, 8_000, 8_000, 4_000]
         );
     }

@@ -1,8 +1,8 @@
-//! Where a task stands between two compactions, as a fold of its events.
+//! The progress of a task between two compactions, as a fold of its events.
 //!
 //! Invariants:
 //! - Notes are saved at most once per cycle, whatever crashes in between.
-//! - A compaction that was begun is the next thing that happens, until it has ended.
+//! - A compaction that began is the next thing that happens, until it has ended.
 
 use crate::compaction::{MAX_FLUSH_TURNS, Trigger};
 use crate::event::{CompactionEnd, CompactionProgress, CompactionStart, MemoryFlush};
@@ -13,13 +13,13 @@ pub enum Flush {
     /// Not asked for yet.
     #[default]
     NotYet,
-    /// The agent is saving; so many replies came.
+    /// The agent is saving; the number of its replies so far.
     Running(u32),
     /// It has saved what it wanted to.
     Done,
 }
 
-/// A compaction that has begun and not ended.
+/// A compaction that began and has not ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compacting {
     /// How it began.
@@ -28,7 +28,7 @@ pub struct Compacting {
     pub progress: Vec<CompactionProgress>,
 }
 
-/// Where a task stands between two compactions.
+/// The progress of a task between two compactions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompactionState {
     /// Compactions that have ended.

@@ -142,7 +142,6 @@ const fn reason_of(error: ErrorType) -> StatusReason {
         | ContextServiceUnavailable
         | InvalidCommand
         | Overloaded
-        | CorruptedState
         | Storage
         | Workspace
         | Budget

@@ -7,14 +7,12 @@ use crate::string_enum;
 string_enum! {
     /// Who could do something about an error.
     ErrorCategory ("error category") {
-        /// Passes by itself; worth another try.
+        /// Goes away without help; worth another attempt.
         Transient = "transient",
         /// Stays until something is changed.
         Permanent = "permanent",
-        /// The agent went astray: limits, loops, time.
+        /// The agent reached a limit or repeated itself.
         Agent = "agent",
-        /// A tool failed; told to the agent, not the end of a task.
-        Tool = "tool",
     }
 }
 
@@ -51,10 +49,8 @@ string_enum! {
         ContextServiceUnavailable = "context_service_unavailable",
         /// The submission makes no sense (ES-371).
         InvalidCommand = "invalid_command",
-        /// As much waits to be started as may wait; later the same may be taken.
+        /// The queue of tasks is full; the same submission may be accepted later.
         Overloaded = "overloaded",
-        /// The journal contradicts itself (ES-371).
-        CorruptedState = "corrupted_state",
         /// The journal could not be written.
         Storage = "storage",
         /// The workspace is gone or cannot be used.
@@ -87,7 +83,7 @@ impl ErrorType {
             | Overloaded
             | Storage => ErrorCategory::Transient,
             ModelUnauthorized | ModelUnavailable | ModelProtocol | ModelRefused
-            | SandboxOutOfMemory | InvalidCommand | CorruptedState | Workspace | Internal => {
+            | SandboxOutOfMemory | InvalidCommand | Workspace | Internal => {
                 ErrorCategory::Permanent
             }
         }
@@ -246,7 +242,7 @@ impl ErrorDetails {
     }
 
     /// The same with what was seen.
-    pub fn diagnosed(mut self, diagnostic: impl Into<String>) -> Self {
+    pub fn with_diagnostic(mut self, diagnostic: impl Into<String>) -> Self {
         self.diagnostic = Some(diagnostic.into());
         self
     }
@@ -254,11 +250,11 @@ impl ErrorDetails {
     /// The same with what to do next.
     pub fn with_remedy(mut self, remedy: Remedy) -> Self {
         self.remedy = Some(remedy);
-        self.hinted(remedy.neutral_words())
+        self.with_hint(remedy.neutral_words())
     }
 
     /// The same with what to do next, where only words say it.
-    pub fn hinted(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }

@@ -144,12 +144,11 @@ events! {
     }
 }
 
-/// An event as it stands in a journal.
+/// An event with its place in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// Place in the whole database; the cursor that surfaces resume from.
     pub pos: i64,
-    /// The task.
     pub task: TaskId,
     /// Place in the task's stream, from 1.
     pub seq: u64,
@@ -157,7 +156,6 @@ pub struct Record {
     pub at: Timestamp,
     /// The tool round it belongs to.
     pub iteration: u32,
-    /// What happened.
     pub event: Event,
 }
 

@@ -69,7 +69,6 @@ pub struct Guard {
 pub enum Intervention {
     /// Tell the agent.
     Nudge {
-        /// What repeats.
         pattern: String,
         /// Which intervention this is.
         number: u32,
@@ -77,10 +76,7 @@ pub enum Intervention {
         message: &'static str,
     },
     /// Give up on it.
-    Fail {
-        /// What repeats.
-        pattern: String,
-    },
+    Fail { pattern: String },
 }
 
 impl Guard {

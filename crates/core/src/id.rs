@@ -87,9 +87,9 @@ ids! {
     InjectionId = "inj";
     /// Identifies one submission, so that a repeated one starts nothing.
     CommandId = "cmd";
-    /// Identifies one promise of work.
+    /// Identifies one commitment; the commitment ledger gives it.
     CommitmentId = "cmt";
-    /// Identifies one piece of evidence.
+    /// Identifies one piece of evidence for a commitment.
     EvidenceId = "evd";
     /// Identifies one repeating or delayed trigger.
     ScheduleId = "sch";

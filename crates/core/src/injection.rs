@@ -10,7 +10,7 @@ use crate::policy::allow::AllowRule;
 use crate::schedule::Expiry;
 use crate::string_enum;
 
-/// An injection's text is cut here; a larger one is refused at the door.
+/// An injection's text is cut here; a larger one is refused when it arrives.
 pub const MAX_INJECTION_BYTES: usize = 256 * 1024;
 
 /// The key under which a notice has the skills that the agent knows.
@@ -36,11 +36,9 @@ string_enum! {
 pub enum Control {
     /// Park at the next boundary; a running call finishes first.
     Pause,
-    /// Go on.
     Resume,
     /// Take back a rule that an `Allow All` gave.
     Revoke {
-        /// The rule.
         rule: AllowRule,
     },
     /// Stop for good, now.
@@ -49,17 +47,15 @@ pub enum Control {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A schedule looks after the task: with nothing to do, it is parked until then (ES-282).
+    /// A schedule watches the task: with nothing to do, the task is parked until then (ES-282).
     Watch {
-        /// The schedule.
         schedule: ScheduleId,
         /// When it speaks next; `None` when this was the last time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Zoned>,
     },
-    /// A schedule looks after the task no more.
+    /// A schedule no longer watches the task.
     Unwatch {
-        /// The schedule.
         schedule: ScheduleId,
     },
     /// Its time is up.
@@ -74,7 +70,6 @@ pub enum Control {
 pub struct Injection {
     /// A second one with the same id is dropped.
     pub id: InjectionId,
-    /// What kind.
     pub injection_type: InjectionType,
     /// What it says, in the sender's words.
     pub content: String,
@@ -130,7 +125,7 @@ impl Injection {
     }
 
     /// The same, saying why in these words.
-    pub fn because(mut self, words: impl Into<String>) -> Self {
+    pub fn with_content(mut self, words: impl Into<String>) -> Self {
         self.content = words.into();
         self
     }

@@ -96,7 +96,6 @@ pub enum Finish {
 pub struct Usage {
     /// Prompt tokens, cached ones included.
     pub input_tokens: u64,
-    /// Reply tokens.
     pub output_tokens: u64,
     /// Prompt tokens that came from the provider's cache.
     #[serde(default)]

@@ -46,10 +46,7 @@ pub enum Fact {
         diff: Option<String>,
     },
     /// The agent has been given the instructions of this skill.
-    SkillRead {
-        /// The skill.
-        name: String,
-    },
+    SkillRead { name: String },
     /// The working plan is now this.
     Plan(WorkingPlan),
     /// This file is a deliverable.
@@ -58,7 +55,6 @@ pub enum Fact {
     BackgroundStarted {
         /// The call that started it.
         call: CallId,
-        /// The command.
         command: String,
     },
     /// The shell is now in this directory.
@@ -95,7 +91,7 @@ pub struct Outcome {
     /// Where the whole text is, when it was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
-    /// Stands for the text where two results are compared, when the text holds times or counts that
+    /// Replaces the text where two results are compared, when the text holds times or counts that
     /// differ in every run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
@@ -123,7 +119,6 @@ pub struct Truncated {
 }
 
 impl Outcome {
-    /// It worked.
     pub fn ok(text: impl Into<String>) -> Self {
         Self::ended(Ending::Ok, text)
     }
@@ -197,7 +192,6 @@ pub struct FileChange {
     pub path: String,
     /// Hash before; `None` when there was no file.
     pub before: Option<String>,
-    /// Hash after.
     pub after: String,
 }
 
@@ -215,10 +209,7 @@ pub enum Recovery {
         outcome: Box<Outcome>,
     },
     /// It waits for something with an id of its own.
-    Reattach {
-        /// That id.
-        id: String,
-    },
+    Reattach { id: String },
     /// Nobody can tell.
     Unknown,
 }

@@ -9,13 +9,11 @@ use crate::string_enum;
 string_enum! {
     /// How far one step is.
     StepStatus ("step status") {
-        /// Not begun.
         Pending = "pending",
         /// Being worked on.
         InProgress = "in_progress",
-        /// Finished.
         Done = "done",
-        /// Cannot go on for now.
+        /// Cannot continue for now.
         Blocked = "blocked",
         /// Not needed after all.
         Skipped = "skipped",
@@ -44,7 +42,6 @@ pub struct Step {
     pub description: String,
     /// How far it is.
     pub status: StepStatus,
-    /// A remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
 }
@@ -88,7 +85,7 @@ impl WorkingPlan {
         text
     }
 
-    /// What the agent is told after an update (ES-146).
+    /// What the agent reads after an update (ES-146).
     pub fn acknowledgement(&self) -> String {
         let (done, total) = (self.done(), self.steps.len());
         format!("Plan updated ({done}/{total} done).\n\n{}", self.markdown())

@@ -8,7 +8,6 @@ use crate::policy::allow::AllowRule;
 use crate::string_enum;
 
 string_enum! {
-    /// Who asks.
     QuestionKind ("question kind") {
         /// The agent, by `ask_user`.
         AskUser = "ask_user",
@@ -16,9 +15,9 @@ string_enum! {
         Permission = "permission",
         /// A limit of money or work.
         Budget = "budget",
-        /// An agent that proposes a plan.
+        /// An agent that proposes a plan. Produced by plan acceptance: plan mode ends in this question.
         Plan = "plan",
-        /// A program that an agent step runs.
+        /// A program that a workflow step runs. Produced by CLI runners.
         Runner = "runner",
     }
 }
@@ -26,12 +25,10 @@ string_enum! {
 /// Answers to a permission question.
 pub const PERMISSION_OPTIONS: [&str; 3] = ["Allow", "Deny", "Allow All"];
 
-/// One question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// Its id, in the inbox and on the wire.
     pub id: QuestionId,
-    /// Who asks.
     pub kind: QuestionKind,
     /// The call that waits for it, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +44,7 @@ pub struct Question {
     /// What a permission is bound to: hash of the arguments and the working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<Binding>,
-    /// The rule that `Allow All` would give; its words stand in `context`.
+    /// The rule that `Allow All` would give; `context` describes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<AllowRule>,
 }
@@ -74,7 +71,6 @@ impl Question {
 /// What a person said to a permission question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// This call.
     Allow,
     /// Not this call.
     Deny {
@@ -101,6 +97,5 @@ pub struct Answer {
     pub text: String,
     /// Who said it.
     pub by: String,
-    /// When.
     pub at: Timestamp,
 }

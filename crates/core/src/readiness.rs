@@ -3,7 +3,7 @@
 //! Invariants:
 //! - Pure: facts about one task in, yes or no out. Whoever keeps the facts may search with a coarser
 //!   filter, but asks this function in the end.
-//! - Total: every status and every reason has its answer written down.
+//! - Total: every status and every reason has its answer.
 
 use jiff::Timestamp;
 
@@ -13,9 +13,8 @@ use crate::status::{StatusReason, TaskStatus};
 /// What is known of a task that has no parent.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// Where it stands.
     pub status: TaskStatus,
-    /// Why it stands there.
+    /// Why it has this status.
     pub reason: StatusReason,
     /// When it resumes automatically, where it does.
     pub resume_at: Option<Timestamp>,
@@ -38,7 +37,7 @@ impl Facts<'_> {
             TaskStatus::Retrying => true,
             TaskStatus::Blocked => self.is_answered() || self.is_woken(),
             TaskStatus::Paused => self.resumes_automatically(now) || self.is_woken(),
-            // A task that says it runs may have lost its process. Its lock tells, not these facts.
+            // A task that says it runs may have lost its process. Its lock shows that, not these facts.
             TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Reviewing => false,
             TaskStatus::Done | TaskStatus::Failed | TaskStatus::Cancelled => false,
         }
@@ -68,8 +67,7 @@ impl Facts<'_> {
             | StatusReason::Schedule
             | StatusReason::MergeConflict
             | StatusReason::AwaitingMessage
-            | StatusReason::ContextFull
-            | StatusReason::Storage => false,
+            | StatusReason::ContextFull => false,
         }
     }
 
@@ -214,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn injections_are_told_apart_by_what_they_do() {
+    fn each_injection_has_the_kind_of_what_it_does() {
         let id = InjectionId::new(NOW);
         let (question, schedule) = (QuestionId::new(NOW), ScheduleId::new(NOW));
         let control = |control| Injection::control(id, control);
@@ -236,7 +234,7 @@ mod tests {
 
     /// ES-090
     #[test]
-    fn a_session_counts_what_was_begun_and_not_parked() {
+    fn a_session_counts_tasks_that_began_and_are_not_parked() {
         let holding: Vec<_> =
             TaskStatus::ALL.iter().filter(|status| status.holds_session_slot()).collect();
         assert_eq!(

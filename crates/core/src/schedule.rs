@@ -1,4 +1,4 @@
-//! When something happens by itself: deadlines, and schedules with their runs. Times are typed by what
+//! When something happens automatically: deadlines, and schedules with their runs. Times are typed by what
 //! they mean: instants, zoned times, dates, times of day, durations (MS-183…188).
 
 use jiff::tz::TimeZone;
@@ -14,18 +14,17 @@ pub const MIN_INTERVAL: u64 = 1;
 /// A run that is later than this was missed: nobody was there to start it.
 pub const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
-/// How a final reply begins that ends a task which a schedule looks after; any other parks it until the
-/// schedule speaks again. A monitor that goes on by mistake is seen; one that stops by mistake is not.
+/// How a final reply begins that ends a task which a schedule watches; any other parks it until the
+/// schedule fires again. A monitor that continues by mistake is seen; one that stops by mistake is not.
 pub const MONITORING_COMPLETE: &str = "MONITORING COMPLETE";
 
 string_enum! {
     /// What happens when a task's deadline passes (ES-079…081).
     DeadlineAction ("deadline action") {
-        /// It fails.
         Fail = "fail",
         /// It ends with what it has.
         CompletePartial = "complete_partial",
-        /// It is parked and a person is told.
+        /// It is parked and a person is notified.
         PauseAndNotify = "pause_and_notify",
     }
 }
@@ -43,7 +42,6 @@ string_enum! {
 string_enum! {
     /// How a task ends, or is parked, when its time is up.
     Expiry ("expiry") {
-        /// It fails.
         Fail = "fail",
         /// It ends with what it has.
         Complete = "complete",
@@ -72,13 +70,13 @@ impl From<TimeoutAction> for Expiry {
 }
 
 string_enum! {
-    /// Where a task stands with the scheduler, apart from its own status (MS-139, MS-142).
+    /// The state of a task in the scheduler, apart from its own status (MS-139, MS-142).
     SchedulerStatus ("scheduler status") {
         /// Waiting for its time or its place.
         Queued = "queued",
         /// Its time has come.
         Due = "due",
-        /// A worker has taken it.
+        /// A worker has claimed it.
         Claimed = "claimed",
         /// An agent works on it.
         Dispatched = "dispatched",
@@ -106,15 +104,14 @@ string_enum! {
     Missed ("policy for missed runs") {
         /// They are left out.
         Skip = "skip",
-        /// One run stands for all of them.
+        /// One run replaces all of them.
         RunOnce = "run_once",
     }
 }
 
 string_enum! {
-    /// Where a schedule stands.
+    /// Whether a schedule still fires.
     ScheduleState ("schedule state") {
-        /// It runs.
         Active = "active",
         /// A person has stopped it for now.
         Paused = "paused",
@@ -127,26 +124,18 @@ string_enum! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Rhythm {
-    /// Every so many seconds from when it was made.
+    /// At an interval in seconds, from when it was made.
     Every {
         /// The seconds between.
         interval_seconds: u64,
     },
     /// By a cron line of five fields.
-    Cron {
-        /// The line.
-        cron: String,
-    },
-    /// Every day at a time by the clock on the wall.
-    Daily {
-        /// The time.
-        daily_at: civil::Time,
-    },
-    /// Once.
+    Cron { cron: String },
+    /// Every day at a time by the local clock.
+    Daily { daily_at: civil::Time },
     Once {
-        /// The day.
         date: civil::Date,
-        /// The time by the clock on the wall.
+        /// The time by the local clock.
         time: civil::Time,
     },
 }
@@ -156,10 +145,9 @@ pub enum Rhythm {
 #[error("{0}")]
 pub struct RhythmError(String);
 
-/// Something that happens by itself, again and again.
+/// Something that happens automatically, again and again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Its id.
     pub id: ScheduleId,
     /// What it does.
     pub action: ScheduleAction,
@@ -178,7 +166,7 @@ pub struct Schedule {
     /// The directory that its tasks work in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// What the agent is told.
+    /// What the agent reads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check_prompt: Option<String>,
     /// When its runs are.
@@ -260,7 +248,7 @@ pub fn time_zone(name: &str) -> Result<TimeZone, RhythmError> {
 
 /// What a schedule's clock says about an instant.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
+pub struct DueRun {
     /// Whether it runs now.
     pub runs: bool,
     /// Runs that are left out.
@@ -284,7 +272,7 @@ impl Schedule {
     }
 
     /// What happens at `now`, when a run was due at `due`.
-    pub fn turn(&self, due: Timestamp, now: Timestamp) -> Turn {
+    pub fn due_run(&self, due: Timestamp, now: Timestamp) -> DueRun {
         let late = now.duration_since(due) > GRACE;
         let mut missed = 0;
         let mut run = due;
@@ -299,7 +287,7 @@ impl Schedule {
         let on_time = now.duration_since(run) <= GRACE;
         let runs = !late || on_time || self.missed_runs == Missed::RunOnce;
         let missed = if runs { missed } else { missed + 1 };
-        Turn { runs, missed, next: self.next(now) }
+        DueRun { runs, missed, next: self.next(now) }
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - State is a fold: `apply` is the only way it changes, and it looks at nothing but the event.
-//! - What happens next is a question to the state (`next`), so a loop that was killed and one that was
-//!   not go on alike.
+//! - The state says what happens next (`next`), so a loop that was killed and one that was not behave
+//!   the same.
 
 mod fold;
 mod parts;
@@ -37,19 +37,14 @@ pub enum FoldError {
     #[error("a journal must begin with `task_created`, not `{0}`")]
     NotCreated(&'static str),
     /// The task is created twice.
-    #[error("`task_created` stands in the middle of a journal")]
+    #[error("`task_created` is not the first event of its journal")]
     DuplicateCreation,
     /// A status moved in a way the lifecycle does not have.
     #[error(transparent)]
     IllegalMove(#[from] IllegalMove),
-    /// An event speaks of a call that no reply asked for, or that has ended.
+    /// An event names a call that no reply asked for, or that has ended.
     #[error("`{event}` names call `{call}`, which is not open")]
-    NoSuchCall {
-        /// The event.
-        event: &'static str,
-        /// The call.
-        call: CallId,
-    },
+    NoSuchCall { event: &'static str, call: CallId },
 }
 
 /// What the loop does next.
@@ -57,7 +52,7 @@ pub enum FoldError {
 pub enum Next {
     /// Ask the model.
     AskModel,
-    /// Go on with the compaction that was begun.
+    /// Continue the compaction that began.
     Compact,
     /// Bring the open calls of the last reply to their results.
     RunCalls,
@@ -72,7 +67,6 @@ pub enum Next {
 pub enum Signal {
     /// Stop for good.
     Cancel(Option<String>),
-    /// Park.
     Pause,
     /// Its time is up, and why.
     Expired(Expiry, String),
@@ -85,9 +79,8 @@ pub struct TaskState {
     pub created: TaskCreated,
     /// When it began.
     pub created_at: Timestamp,
-    /// Where it stands.
     pub status: TaskStatus,
-    /// Why it stands there.
+    /// Why it has this status.
     pub reason: StatusReason,
     /// When it resumes automatically.
     pub until: Option<Timestamp>,
@@ -121,7 +114,7 @@ pub struct TaskState {
     pub compaction: CompactionState,
     /// Sub-agents that were started and have not ended, by the call that asked for each.
     pub sub_agents: BTreeMap<CallId, SubAgentSpawn>,
-    /// Schedules that look after it: with nothing to do, it is parked and not done.
+    /// Schedules that watch it: with nothing to do, it is parked and not done.
     pub schedules: BTreeSet<ScheduleId>,
 }
 
@@ -258,7 +251,7 @@ impl TaskState {
 
     /// Whether the last words mean that there is nothing to do until a schedule speaks again (ES-287).
     pub fn waits_for_schedule(&self) -> bool {
-        // Some models put marks around a heading.
+        // Some models put markup around a heading.
         let words =
             |text: &String| text.trim_start_matches(|c: char| !c.is_alphanumeric()).to_owned();
         let ended = |text: &String| words(text).starts_with(MONITORING_COMPLETE);

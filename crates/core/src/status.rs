@@ -3,15 +3,14 @@
 use crate::string_enum;
 
 string_enum! {
-    /// Where a task stands (MS-130). `done`, `failed` and `cancelled` are final.
+    /// The state of a task in its lifecycle (MS-130). `done`, `failed` and `cancelled` are final.
     TaskStatus ("task status") {
-        /// Not started.
         Todo = "todo",
         /// An agent is working.
         Running = "running",
-        /// Deterministic checks are looking at the finished work.
+        /// Checks run on the finished work. Completion contracts produce it.
         Verifying = "verifying",
-        /// A person or an auditor is looking at the finished work.
+        /// A person or an auditor reviews the finished work. Completion contracts produce it.
         Reviewing = "reviewing",
         /// Waiting for a person, a budget or another task.
         Blocked = "blocked",
@@ -19,9 +18,7 @@ string_enum! {
         Paused = "paused",
         /// About to run again after a failure.
         Retrying = "retrying",
-        /// Finished.
         Done = "done",
-        /// Given up.
         Failed = "failed",
         /// Stopped for good by a person.
         Cancelled = "cancelled",
@@ -49,18 +46,16 @@ string_enum! {
         Dependency = "dependency",
         /// Waiting for the next scheduled check.
         Schedule = "schedule",
-        /// Work could not be merged.
+        /// Work could not be merged. Worktrees produce it.
         MergeConflict = "merge_conflict",
         /// A chat waits for the next message.
         AwaitingMessage = "awaiting_message",
-        /// The context is full and its notes are saved; a person decides whether to go on.
+        /// The context is full and its notes are saved; a person decides whether it continues.
         ContextFull = "context_full",
-        /// The model server asked to be left alone for a while (ES-378).
+        /// The model server refuses requests for a while (ES-378).
         RateLimited = "rate_limited",
         /// The process is shutting down.
         Shutdown = "shutdown",
-        /// The disk would not take more.
-        Storage = "storage",
     }
 }
 
@@ -93,7 +88,7 @@ impl TaskStatus {
             }
             Reviewing => matches!(to, Running | Blocked | Paused | Done | Failed | Cancelled),
             Blocked => matches!(to, Running | Paused | Done | Failed | Cancelled),
-            // For another reason: what would go on by itself waits for a person then.
+            // For another reason: what would resume automatically waits for a person then.
             Paused => matches!(to, Running | Blocked | Paused | Done | Failed | Cancelled),
             Retrying => matches!(to, Running | Blocked | Paused | Failed | Cancelled),
             Failed => matches!(to, Retrying),

@@ -70,13 +70,13 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_with_its_causes_once_each() {
+    fn an_error_is_shown_with_each_cause_once() {
         #[derive(Debug, thiserror::Error)]
         #[error("{0}")]
-        struct Told(&'static str, #[source] Option<Box<Told>>);
-        let told = |text, cause: Option<Told>| Told(text, cause.map(Box::new));
-        let deep = told("no such file", None);
-        let error = told("cannot start", Some(told("cannot open: no such file", Some(deep))));
+        struct Failed(&'static str, #[source] Option<Box<Failed>>);
+        let failed = |text, cause: Option<Failed>| Failed(text, cause.map(Box::new));
+        let deep = failed("no such file", None);
+        let error = failed("cannot start", Some(failed("cannot open: no such file", Some(deep))));
         assert_eq!(with_causes(&error), "cannot start: cannot open: no such file");
     }
 }

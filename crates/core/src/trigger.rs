@@ -44,7 +44,6 @@ pub struct TriggerError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserMessageReceived {
-    /// The conversation.
     pub session_id: SessionId,
     /// Who says it.
     pub user_id: String,
@@ -70,9 +69,7 @@ pub type TaskResultReceived = TaskResult;
 pub struct HitlResponseReceived {
     /// The question, as `hitl_request.request_id` named it.
     pub request_id: QuestionId,
-    /// The answer.
     pub response: String,
-    /// Who answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
     /// The task that asked; checked when given.
@@ -111,7 +108,7 @@ pub struct ScheduledTrigger {
     /// The task, where no schedule says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
-    /// What the agent is told, where no schedule says it.
+    /// What the agent reads, where no schedule says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check_prompt: Option<String>,
     /// When it was due.
@@ -162,7 +159,6 @@ pub struct TaskControlReceived {
     /// Makes a repeated delivery harmless.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_id: Option<String>,
-    /// The task.
     pub task_id: TaskId,
     /// What is wanted.
     pub action: TaskAction,
@@ -182,7 +178,6 @@ pub struct TaskControlReceived {
 pub struct UserMessageCommand {
     /// Names this message; a repeated one has the same.
     pub message_id: String,
-    /// The conversation.
     pub session_id: SessionId,
     /// What it is about, if it is about a task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -294,7 +289,7 @@ mod tests {
 
     /// ES-292: what is missing, unknown or not one of the words is named, and refused for good.
     #[test]
-    fn a_payload_that_is_not_what_its_stream_promises_is_refused_by_name() {
+    fn a_payload_that_does_not_fit_its_stream_is_refused() {
         let missing = format!(r#"{{"session_id":"ses_{ID}","message":"hello"}}"#);
         assert!(refused(TriggerStream::UserMessageReceived, &missing).contains("user_id"));
         let unknown = format!(r#"{{"request_id":"q_{ID}","response":"x","answer":"y"}}"#);

@@ -1,6 +1,6 @@
 //! What the shell does itself: builtins that change what the shell knows, or hide text that runs.
 
-use super::expand::joined;
+use super::expand::join_fields;
 use super::state::{Arg, UNKNOWN};
 use super::walk::Walk;
 use super::{Via, environment, paths};
@@ -83,7 +83,7 @@ impl Walk<'_> {
                     && !text.text.is_empty()
                     && !text.text.starts_with('-')
                 {
-                    self.apart(Via::Script("trap".to_owned()), |walk| {
+                    self.in_subshell(Via::Script("trap".to_owned()), |walk| {
                         walk.script_text(text, "trap");
                     });
                 }
@@ -124,7 +124,7 @@ impl Walk<'_> {
             ("popd", _) | (_, Some((None, _))) => None,
             (_, None) => Some(self.context.home.clone()),
             (_, Some((Some("-"), _))) => None,
-            (_, Some((Some(path), _))) => match &self.resolved(path)[..] {
+            (_, Some((Some(path), _))) => match &self.resolve_all(path)[..] {
                 [only] => only.clone(),
                 _ => None,
             },
@@ -137,7 +137,7 @@ impl Walk<'_> {
         if let Some((name, value)) = arg.text.split_once('=') {
             let name = name.trim_end_matches('+').to_owned();
             let values = vec![vec![Arg::literal(value)]];
-            environment::assigned(self, &name, &values);
+            environment::judge_assignment(self, &name, &values);
             if !self.state.variables.contains_key(&name) || !value.starts_with('(') {
                 self.state.set(&name, values);
             }
@@ -148,7 +148,7 @@ impl Walk<'_> {
         let Some((name, value)) = arg.text.split_once('=') else { return };
         let (name, value) = (name.to_owned(), value.to_owned());
         let text = Arg::literal(&*value);
-        self.apart(Via::Alias(name.clone()), |walk| walk.script_text(&text, "alias"));
+        self.in_subshell(Via::Alias(name.clone()), |walk| walk.script_text(&text, "alias"));
         self.state.aliases.insert(name, value);
         self.state.changes += 1;
     }
@@ -158,7 +158,9 @@ impl Walk<'_> {
         for pair in args.windows(2) {
             if options.contains(&&*pair[0].text) {
                 let text = pair[1].clone();
-                self.apart(Via::Script(name.to_owned()), |walk| walk.script_text(&text, name));
+                self.in_subshell(Via::Script(name.to_owned()), |walk| {
+                    walk.script_text(&text, name)
+                });
             }
         }
     }
@@ -183,7 +185,7 @@ impl Walk<'_> {
     }
 
     /// The absolute paths a path may be; `None` where the directory is not known.
-    pub(super) fn resolved(&self, path: &str) -> Vec<Option<String>> {
+    pub(super) fn resolve_all(&self, path: &str) -> Vec<Option<String>> {
         let directories = self.state.directories.iter();
         directories.map(|from| paths::resolve(from.as_deref(), path)).collect()
     }
@@ -198,15 +200,15 @@ impl Walk<'_> {
         let mut text = value.to_owned();
         for arg in args {
             text.push(' ');
-            text.push_str(&requoted(arg));
+            text.push_str(&quote_again(arg));
         }
         self.script(&text, Via::Alias(name.to_owned()));
         self.active.pop();
     }
 
-    /// Records a part of a command that is judged by itself.
+    /// Records a part of a command that is judged separately.
     pub(super) fn note(&mut self, assessment: Assessment, words: &[Arg]) {
-        let command = super::walk::shown(&joined(words).text);
+        let command = super::walk::display_text(&join_fields(words).text);
         let via = self.via.clone();
         let words = words.iter().map(|arg| arg.known().map(str::to_owned)).collect();
         self.found.push(super::ShellCommand {
@@ -220,7 +222,7 @@ impl Walk<'_> {
 }
 
 /// An argument as text that reads back as the same argument.
-pub(super) fn requoted(arg: &Arg) -> String {
+pub(super) fn quote_again(arg: &Arg) -> String {
     match arg.known() {
         Some(text) => format!("'{}'", text.replace('\'', r"'\''")),
         None => "$__unknown__".to_owned(),

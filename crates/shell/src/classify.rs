@@ -1,4 +1,4 @@
-//! What one command does by itself: functions and builtins first, then wrappers, shells and
+//! What one command does, without those it runs: functions and builtins first, then wrappers, shells and
 //! interpreters, then the table.
 
 use super::invocation::Invocation;
@@ -51,13 +51,13 @@ impl Walk<'_> {
             return Assessment::of(Class::Read, "nothing to run");
         };
         if name.glob || name.known().is_none() {
-            return self.computed(name, args);
+            return self.judge_computed_name(name, args);
         }
-        self.named(&name.text.clone(), args)
+        self.judge_named(&name.text.clone(), args)
     }
 
     /// A command whose name is only known when it runs: opaque, and as bad as what it may be.
-    fn computed(&mut self, name: &Arg, args: &[Arg]) -> Assessment {
+    fn judge_computed_name(&mut self, name: &Arg, args: &[Arg]) -> Assessment {
         let mut judged =
             Assessment::of(Class::Opaque, "the command's name is only known when it runs");
         if name.glob {
@@ -67,7 +67,7 @@ impl Walk<'_> {
             }
             let base = name.text.rsplit('/').next().unwrap_or_default().to_owned();
             for candidate in DANGEROUS.iter().filter(|candidate| glob(&base, candidate)) {
-                judged = worse(judged, self.named(candidate, args));
+                judged = worse(judged, self.judge_named(candidate, args));
             }
             return judged;
         }
@@ -76,36 +76,36 @@ impl Walk<'_> {
             judged = worse(judged, self.shell("sh", args));
         }
         // An unset variable leaves nothing: `r$x` may be `r`, and `$x rm` may be `rm`.
-        let left = name.stripped();
+        let left = name.without_unknown();
         if !left.is_empty() && !left.ends_with('/') {
-            judged = worse(judged, self.named(&left, args));
+            judged = worse(judged, self.judge_named(&left, args));
         } else if let Some((first, rest)) = args.split_first()
             && first.known().is_some_and(|text| !text.starts_with('-'))
         {
-            judged = worse(judged, self.named(&first.text.clone(), rest));
+            judged = worse(judged, self.judge_named(&first.text.clone(), rest));
         }
         judged
     }
 
     /// A command with a known name.
-    fn named(&mut self, name: &str, args: &[Arg]) -> Assessment {
+    fn judge_named(&mut self, name: &str, args: &[Arg]) -> Assessment {
         if name.is_empty() {
             return Assessment::of(Class::Read, "an empty command name runs nothing");
         }
         if !self.may_judge(args.len()) {
-            return opaque("there is too much in it to look through");
+            return opaque("there is too much in it to analyze");
         }
         if name.starts_with('-') {
             // The keyword `time` took no options: in another shell these are the program's.
             let argv: Vec<Arg> =
                 std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
-            return self.by_program("time", &argv);
+            return self.judge_program("time", &argv);
         }
         let (program, place) = self.program(name);
-        let mut judged = self.by_program(&program, args);
+        let mut judged = self.judge_program(&program, args);
         if name.contains('/') {
             judged = worse(judged, place);
-            judged = self.written_here(name, "").into_iter().fold(judged, worse);
+            judged = self.judge_written_file(name, "").into_iter().fold(judged, worse);
         }
         if let Some(bodies) = self.state.functions.get(name).cloned() {
             if self.active.iter().any(|active| active == name) && self.forks > 0 {
@@ -124,10 +124,10 @@ impl Walk<'_> {
         if let Some(value) = self.state.aliases.get(name).cloned() {
             self.follow_alias(name, &value, args);
             if judged.class == Class::LocalCommand {
-                judged = Assessment::of(Class::Read, format!("means alias `{name}`"));
+                judged = Assessment::of(Class::Read, format!("is the alias `{name}`"));
             }
         }
-        self.by_configuration(&program, args, judged)
+        self.apply_custom_rules(&program, args, judged)
     }
 
     /// The program's own name, and what its place means.
@@ -138,7 +138,7 @@ impl Walk<'_> {
         };
         let home_tools =
             [".cargo/bin", ".local/bin", "go/bin", ".bun/bin", ".deno/bin", ".nvm", ".pyenv"];
-        let place = match self.resolved(directory).into_iter().next().flatten() {
+        let place = match self.resolve_all(directory).into_iter().next().flatten() {
             Some(path) if TOOL_DIRECTORIES.contains(&&*path) => harmless,
             Some(path)
                 if home_tools.iter().any(|tools| {
@@ -160,7 +160,7 @@ impl Walk<'_> {
         (base.to_owned(), place)
     }
 
-    fn by_program(&mut self, program: &str, args: &[Arg]) -> Assessment {
+    fn judge_program(&mut self, program: &str, args: &[Arg]) -> Assessment {
         if shows_version(program, args) {
             return Assessment::of(Class::Read, "shows help or a version");
         }
@@ -175,19 +175,19 @@ impl Walk<'_> {
         }
         if let Some(judged) = self.wrapper(program, args) {
             return match table::program(program) {
-                Some(_) => worse(judged, self.by_table(program, args)),
+                Some(_) => worse(judged, self.judge_by_table(program, args)),
                 None => judged,
             };
         }
         if let Some(judged) = self.interpreter(program, args) {
             return judged;
         }
-        self.by_table(program, args)
+        self.judge_by_table(program, args)
     }
 
-    fn by_table(&mut self, program: &str, args: &[Arg]) -> Assessment {
+    fn judge_by_table(&mut self, program: &str, args: &[Arg]) -> Assessment {
         let Some(entry) = table::program(program) else {
-            return self.unknown_program(program, args);
+            return self.judge_unknown_program(program, args);
         };
         let invocation = Invocation::new(program, args, entry.values, entry.style);
         let mut judged = match table::row_of(entry, &invocation) {
@@ -200,7 +200,7 @@ impl Walk<'_> {
                 format!("not a way to call `{program}` that is known here"),
             ),
         };
-        judged = self.with_files(entry, &invocation, judged);
+        judged = self.judge_files(entry, &invocation, judged);
         if matches!(program, "curl" | "wget" | "tee" | "sponge" | "dd") {
             let names = entry.outputs.split_whitespace();
             let files = names.flat_map(|name| invocation.values(name)).map(str::to_owned);
@@ -219,7 +219,7 @@ impl Walk<'_> {
     }
 
     /// Adds what the files mean that the command names.
-    fn with_files(
+    fn judge_files(
         &self,
         entry: &Program,
         invocation: &Invocation,
@@ -263,7 +263,7 @@ impl Walk<'_> {
         judged
     }
 
-    fn unknown_program(&self, program: &str, args: &[Arg]) -> Assessment {
+    fn judge_unknown_program(&self, program: &str, args: &[Arg]) -> Assessment {
         let mut judged = Assessment::of(Class::LocalCommand, format!("runs `{program}`"));
         for arg in args {
             let value = arg.text.split_once('=').map_or(&*arg.text, |(_, value)| value);
@@ -275,7 +275,7 @@ impl Walk<'_> {
     }
 
     /// The configuration's own classes and production patterns.
-    fn by_configuration(&self, program: &str, args: &[Arg], judged: Assessment) -> Assessment {
+    fn apply_custom_rules(&self, program: &str, args: &[Arg], judged: Assessment) -> Assessment {
         let words: Vec<Option<String>> = std::iter::once(Some(program.to_owned()))
             .chain(args.iter().map(|arg| arg.known().map(str::to_owned)))
             .collect();
@@ -297,7 +297,7 @@ impl Walk<'_> {
     /// Text that another program will run, given as an argument.
     pub(super) fn argument_script(&mut self, text: &str, program: &str) {
         let text = Arg::literal(text);
-        self.apart(Via::Wrapper(program.to_owned()), |walk| walk.script_text(&text, program));
+        self.in_subshell(Via::Wrapper(program.to_owned()), |walk| walk.script_text(&text, program));
     }
 }
 

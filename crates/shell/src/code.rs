@@ -199,7 +199,7 @@ impl Walk<'_> {
                 judged = worse(judged, self.code(program, &code));
             }
             if matches!(base, "perl" | "ruby") && invocation.has("-i") {
-                judged = worse(judged, self.edited(&invocation.operands));
+                judged = worse(judged, self.judge_edits(&invocation.operands));
             }
             return Some(judged);
         }
@@ -244,7 +244,7 @@ impl Walk<'_> {
     }
 
     /// Files that are changed in place.
-    fn edited(&self, files: &[&Arg]) -> Assessment {
+    fn judge_edits(&self, files: &[&Arg]) -> Assessment {
         let mut judged = Assessment::of(Class::Edit, "changes files in place");
         for file in files {
             if let Some(write) = self.judge_path(file, Use::Write) {
@@ -274,7 +274,7 @@ impl Walk<'_> {
         };
         let argv = std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
         let via = Via::Wrapper(program.to_owned());
-        self.apart(via.clone(), |walk| walk.record(argv, via, Vec::new()));
+        self.in_subshell(via.clone(), |walk| walk.record(argv, via, Vec::new()));
         Assessment::of(Class::Read, "judged by the module it runs")
     }
 
@@ -284,7 +284,7 @@ impl Walk<'_> {
             return opaque(format!("`{program}` runs code that is only known when it runs"));
         }
         if code.len() > LONGEST_CODE {
-            return opaque(format!("`{program}` runs more code than can be looked through"));
+            return opaque(format!("`{program}` runs more code than can be analyzed"));
         }
         if let Some(word) = RUNS.iter().find(|word| code.contains(**word)) {
             self.texts_in(program, code);
@@ -303,10 +303,10 @@ impl Walk<'_> {
             if group.len() > 1 {
                 let argv = group.iter().map(|text| Arg::literal(&**text)).collect();
                 let inner = via.clone();
-                self.apart(via.clone(), |walk| walk.record(argv, inner, Vec::new()));
+                self.in_subshell(via.clone(), |walk| walk.record(argv, inner, Vec::new()));
             }
             for text in group.iter().filter(|text| !text.trim().is_empty()) {
-                self.apart(via.clone(), |walk| {
+                self.in_subshell(via.clone(), |walk| {
                     walk.script_text(&Arg::literal(&**text), program);
                 });
             }
@@ -337,7 +337,7 @@ impl Walk<'_> {
             }
         }
         if invocation.values("-i|--include").any(|library| library == "inplace") {
-            judged = worse(judged, self.edited(operands));
+            judged = worse(judged, self.judge_edits(operands));
         }
         if invocation.has("-l|--load") {
             judged = worse(judged, opaque("loads a library into `awk`"));

@@ -1,7 +1,7 @@
 //! Variables that make a later command run something, or something else.
 
 use super::Via;
-use super::expand::joined;
+use super::expand::join_fields;
 use super::state::{Arg, Values};
 use super::walk::Walk;
 use windlass_core::policy::class::{Assessment, Class, Risk};
@@ -82,9 +82,9 @@ const LOADS: &[&str] = &[
 ];
 
 /// Judges an assignment that a command or the shell's environment gets.
-pub(super) fn assigned(walk: &mut Walk<'_>, name: &str, values: &Values) {
+pub(super) fn judge_assignment(walk: &mut Walk<'_>, name: &str, values: &Values) {
     for fields in values {
-        let value = joined(fields);
+        let value = join_fields(fields);
         if let Some(assessment) = judge(walk, name, &value) {
             walk.note(assessment, &[Arg::literal(format!("{name}={}", value.text))]);
         }
@@ -98,7 +98,7 @@ fn judge(walk: &mut Walk<'_>, name: &str, value: &Arg) -> Option<Assessment> {
     }
     if one_of(COMMANDS) {
         let via = Via::Variable(name.to_owned());
-        walk.apart(via.clone(), |walk| match value.known() {
+        walk.in_subshell(via.clone(), |walk| match value.known() {
             Some(text) => walk.script(text, via),
             None => walk.script_text(value, name),
         });

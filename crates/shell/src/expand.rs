@@ -41,7 +41,7 @@ impl Walk<'_> {
     pub(super) fn expand_to_text(&mut self, word: &str) -> Arg {
         let variants = self.expand(word);
         match &variants[..] {
-            [fields] => joined(fields),
+            [fields] => join_fields(fields),
             _ => Arg::unknown(),
         }
     }
@@ -50,7 +50,7 @@ impl Walk<'_> {
     pub(super) fn expand_document(&mut self, text: &str) -> Arg {
         match word::document_pieces(text) {
             Ok(pieces) => match &self.build(&pieces)[..] {
-                [fields] => joined(fields),
+                [fields] => join_fields(fields),
                 _ => Arg::unknown(),
             },
             Err(failure) => {
@@ -152,7 +152,7 @@ impl Walk<'_> {
                     self.state.set(name, alternative.clone());
                 }
                 let mut values = self.value(name).unwrap_or_else(unknown);
-                values.extend(alternative.into_iter().map(|fields| vec![joined(&fields)]));
+                values.extend(alternative.into_iter().map(|fields| vec![join_fields(&fields)]));
                 values
             }
             Operation::Prompt => {
@@ -162,7 +162,7 @@ impl Walk<'_> {
             Operation::Indirect(rest) => {
                 self.expand_document(rest);
                 let target = self.value(name).and_then(|values| match &values[..] {
-                    [fields] => joined(fields).known().map(str::to_owned),
+                    [fields] => join_fields(fields).known().map(str::to_owned),
                     _ => None,
                 });
                 target.and_then(|target| self.value(&target)).unwrap_or_else(unknown)
@@ -198,7 +198,7 @@ impl Walk<'_> {
     /// `${name@P}`: what the value holds is executed.
     fn prompt(&mut self, name: &str) {
         for fields in self.value(name).unwrap_or_else(|| vec![vec![Arg::unknown()]]) {
-            match joined(&fields).known() {
+            match join_fields(&fields).known() {
                 Some(text) => drop(self.expand_document(text)),
                 None => self.note_unreadable(
                     &format!("${{{name}@P}}"),
@@ -217,7 +217,7 @@ impl Walk<'_> {
                 return Arg::unknown();
             }
         };
-        self.apart(Via::Substitution, |walk| walk.list(&nodes));
+        self.in_subshell(Via::Substitution, |walk| walk.list(&nodes));
         self.output(&nodes).map_or_else(Arg::unknown, |text| Arg {
             text: text.trim_end_matches('\n').to_owned(),
             quoted: false,
@@ -235,14 +235,14 @@ impl Walk<'_> {
 }
 
 /// The fields as one text, as between quotes.
-pub(super) fn joined(fields: &[Arg]) -> Arg {
+pub(super) fn join_fields(fields: &[Arg]) -> Arg {
     let text = fields.iter().map(|arg| &*arg.text).collect::<Vec<_>>().join(" ");
     Arg { text, quoted: fields.iter().any(|arg| arg.quoted), glob: false }
 }
 
 /// A path of which the end is not known.
 fn cut(fields: &[Arg]) -> Arg {
-    let whole = joined(fields);
+    let whole = join_fields(fields);
     let directory = whole.text.rfind('/').map_or("", |at| &whole.text[..=at]);
     let text = match whole.text.starts_with(UNKNOWN) {
         true => UNKNOWN.to_string(),

@@ -1,6 +1,6 @@
 //! What is refused before it is parsed, so that reading a command has a bound in time and stack.
 //!
-//! The grammar behind [`super::syntax`] backtracks: a `;` under `n` parentheses costs it 2ⁿ steps, as do
+//! The grammar that [`super::syntax`] uses backtracks: a `;` under `n` parentheses costs it 2ⁿ steps, as do
 //! nested `case` and nested quotes in an array index, and it recurses once per opener. Commands that
 //! people write stay far below these limits.
 
@@ -71,7 +71,7 @@ pub(super) fn before_tokens(text: &str) -> Result<(), ParseFailure> {
     Ok(())
 }
 
-/// Whether `<<` stands in `${…}`. To bash it is text there; the tokenizer looks for the rest of the document and
+/// Whether `<<` is in `${…}`. To bash it is text there; the tokenizer looks for the rest of the document and
 /// panics where it does not come.
 fn here_document_in_expansion(bytes: &[u8]) -> bool {
     let mut open = 0_usize;

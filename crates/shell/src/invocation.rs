@@ -1,4 +1,4 @@
-//! The arguments of a program, told apart: options with their values, and operands.
+//! The arguments of a program, split into options with their values and operands.
 
 use super::state::{Arg, UNKNOWN};
 use windlass_core::policy::pattern::glob;

@@ -24,13 +24,13 @@ impl Walk<'_> {
         // Expanding walks substitutions, which the caller has already done: what is found is dropped.
         let found = std::mem::take(&mut self.found);
         let state = self.state.clone();
-        let output = self.printed(parts);
+        let output = self.printed_text(parts);
         self.found = found;
         self.state = state;
         output
     }
 
-    fn printed(&mut self, parts: &[Part]) -> Option<String> {
+    fn printed_text(&mut self, parts: &[Part]) -> Option<String> {
         let (mut words, mut document) = (Vec::new(), None);
         for part in parts {
             match part {

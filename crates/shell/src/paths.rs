@@ -118,7 +118,7 @@ pub(super) fn join(directory: &str, path: &str) -> String {
     format!("{}/{path}", directory.trim_end_matches('/'))
 }
 
-fn under(path: &str, directory: &str) -> bool {
+fn is_under(path: &str, directory: &str) -> bool {
     let directory = directory.trim_end_matches('/');
     path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -131,10 +131,10 @@ fn place(context: &Context, path: &str) -> Place {
         path if path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/") => {
             Place::Workspace
         }
-        path if under(path, &context.workspace) => Place::Workspace,
-        path if context.scratch.iter().any(|scratch| under(path, scratch)) => Place::Scratch,
-        path if under(path, "/dev/shm") => Place::Outside,
-        path if ["/dev", "/sys", "/proc", "/boot"].iter().any(|root| under(path, root)) => {
+        path if is_under(path, &context.workspace) => Place::Workspace,
+        path if context.scratch.iter().any(|scratch| is_under(path, scratch)) => Place::Scratch,
+        path if is_under(path, "/dev/shm") => Place::Outside,
+        path if ["/dev", "/sys", "/proc", "/boot"].iter().any(|root| is_under(path, root)) => {
             Place::Device
         }
         _ => Place::Outside,
@@ -173,7 +173,7 @@ pub(super) fn judge(
     if path.is_empty() || path == "-" {
         return None;
     }
-    let shown = super::walk::shown(path);
+    let shown = super::walk::display_text(path);
     let absolute: Vec<String> =
         directories.iter().filter_map(|from| resolve(from.as_deref(), path)).collect();
     if absolute.iter().any(|path| secret(context, path)) {
@@ -206,7 +206,7 @@ pub(super) fn judge(
     }
     let verb = if usage == Use::Remove { "removes" } else { "writes" };
     match worst_place(context, directories, path) {
-        Place::Workspace | Place::Scratch if ignored(&shown) => None,
+        Place::Workspace | Place::Scratch if is_sink(&shown) => None,
         Place::Workspace | Place::Scratch => {
             Some(Assessment::of(Class::Edit, format!("{verb} `{shown}`")).at_least(Risk::Medium))
         }
@@ -225,7 +225,7 @@ pub(super) fn judge(
 }
 
 /// Files that swallow what is written.
-fn ignored(path: &str) -> bool {
+fn is_sink(path: &str) -> bool {
     path.starts_with("/dev/") || path.starts_with("/proc/self/fd/")
 }
 
@@ -260,12 +260,12 @@ pub(super) fn secret(context: &Context, path: &str) -> bool {
         let directory = pattern.strip_suffix("/*").is_some_and(|directory| directory == path);
         directory
             || glob(&pattern, &path)
-            || (path.contains(['*', '?', '[']) && overlap(&path, &pattern))
+            || (path.contains(['*', '?', '[']) && can_overlap(&path, &pattern))
     })
 }
 
 /// Whether two globs can name the same path, part by part.
-fn overlap(left: &str, right: &str) -> bool {
+fn can_overlap(left: &str, right: &str) -> bool {
     let (left, right): (Vec<_>, Vec<_>) = (left.split('/').collect(), right.split('/').collect());
     left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| glob(a, b) || glob(b, a))
 }

@@ -47,15 +47,15 @@ impl Walk<'_> {
         }
         if command {
             let Some((text, positional)) = rest.split_first() else {
-                // Text that starts with a dash is taken for options; it is read all the same.
+                // Text that starts with a dash is parsed as options; it is read nevertheless.
                 if let Some(last) = args.last().filter(|_| args.len() > 1) {
                     let via = Via::Script(program.to_owned());
-                    self.apart(via, |walk| walk.script_text(last, program));
+                    self.in_subshell(via, |walk| walk.script_text(last, program));
                 }
                 return Assessment::of(Class::Read, "a shell without a command");
             };
             let positional = positional.get(1..).unwrap_or_default().to_vec();
-            self.apart(Via::Script(program.to_owned()), |walk| {
+            self.in_subshell(Via::Script(program.to_owned()), |walk| {
                 // Without arguments `$1` is empty, but that is no reason to trust it.
                 walk.state.positional = (!positional.is_empty()).then(|| vec![positional]);
                 walk.script_text(text, program);
@@ -72,7 +72,7 @@ impl Walk<'_> {
     fn input_script(&mut self, program: &str) -> Assessment {
         match self.state.input.clone() {
             Input::Text(text) => {
-                self.apart(Via::Script(program.to_owned()), |walk| {
+                self.in_subshell(Via::Script(program.to_owned()), |walk| {
                     walk.state.input = Input::Inherited;
                     walk.script_text(&Arg::literal(text), program);
                 });
@@ -99,7 +99,7 @@ impl Walk<'_> {
                     &text.text,
                     &format!("`{program}` runs text that is computed when it runs"),
                 );
-                if !text.stripped().trim().is_empty() {
+                if !text.without_unknown().trim().is_empty() {
                     let text = text.text.replace(UNKNOWN, "$__unknown__");
                     self.script(&text, via);
                 }
@@ -115,7 +115,7 @@ impl Walk<'_> {
         if matches!(path, "/dev/stdin" | "/proc/self/fd/0" | "/dev/fd/0") {
             return self.input_script(program);
         }
-        let written = self.written_here(path, program);
+        let written = self.judge_written_file(path, program);
         let judged = match self.place(path) {
             Place::Workspace => {
                 Assessment::of(Class::LocalCommand, format!("runs `{path}` of the workspace"))
@@ -132,8 +132,8 @@ impl Walk<'_> {
     }
 
     /// A file that this very text wrote before: judged by what it wrote, where that is known.
-    pub(super) fn written_here(&mut self, path: &str, program: &str) -> Option<Assessment> {
-        let paths = self.resolved(path);
+    pub(super) fn judge_written_file(&mut self, path: &str, program: &str) -> Option<Assessment> {
+        let paths = self.resolve_all(path);
         let text = paths.iter().flatten().find_map(|path| self.written.get(path))?.clone();
         let Some(text) = text else {
             return Some(Assessment::of(
@@ -148,7 +148,7 @@ impl Walk<'_> {
         if let Some(other) = other {
             return Some(self.code(other, &text));
         }
-        self.apart(Via::Script(path.to_owned()), |walk| {
+        self.in_subshell(Via::Script(path.to_owned()), |walk| {
             walk.script_text(&Arg::literal(text), path);
         });
         None
@@ -156,13 +156,13 @@ impl Walk<'_> {
 
     /// Remembers that this text writes a file.
     pub(super) fn mark_written(&mut self, file: &Arg) {
-        for path in self.resolved(&file.text).into_iter().flatten() {
+        for path in self.resolve_all(&file.text).into_iter().flatten() {
             self.written.entry(path).or_insert(None);
         }
     }
 
     /// Remembers what a command wrote into the file its output goes to.
-    pub(super) fn keep_written(&mut self, parts: &[Part]) {
+    pub(super) fn remember_output(&mut self, parts: &[Part]) {
         let mut targets = parts.iter().filter_map(|part| match part {
             Part::Redirect(Redirect::To(word, append)) => Some((word, *append)),
             Part::Redirect(_) | Part::Word(_) | Part::Assign(_) | Part::Process(_) => None,
@@ -172,7 +172,7 @@ impl Walk<'_> {
         let found = std::mem::take(&mut self.found);
         let file = self.expand_to_text(word);
         self.found = found;
-        for path in self.resolved(&file.text).into_iter().flatten() {
+        for path in self.resolve_all(&file.text).into_iter().flatten() {
             let old = self.written.remove(&path).flatten();
             let new = match (append, old, &text) {
                 (Append::No, _, text) => text.clone(),
@@ -185,12 +185,11 @@ impl Walk<'_> {
 
     /// `eval …`: the words are text for this very shell.
     pub(super) fn eval(&mut self, args: &[Arg]) -> Assessment {
-        let text = super::expand::joined(args);
+        let text = super::expand::join_fields(args);
         self.script_text(&text, "eval");
         Assessment::of(Class::Read, "judged by the text it evaluates")
     }
 
-    /// `source file`.
     pub(super) fn source(&mut self, args: &[Arg]) -> Assessment {
         let Some(file) = args.first() else {
             return Assessment::of(Class::Read, "sources nothing");
@@ -198,7 +197,7 @@ impl Walk<'_> {
         let mut judged = self.script_file(file, "source");
         // A start-up file at home is the user's own; writing it is what asks.
         let home = paths::join(&self.context.home, "");
-        let known = file.known().map(|path| self.resolved(path)).unwrap_or_default();
+        let known = file.known().map(|path| self.resolve_all(path)).unwrap_or_default();
         if known.iter().flatten().any(|path| path.starts_with(&home))
             && judged.class == Class::Opaque
         {

@@ -42,9 +42,9 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
             .args
             .iter()
             .any(|arg| arg.text == "-TT")
-            .then(|| opaque("runs the program it is told to")),
+            .then(|| opaque("runs a program named by an option")),
         "gzip" | "gunzip" | "bzip2" | "bunzip2" | "xz" | "unxz" | "zstd" | "unzstd" | "lz4"
-        | "pigz" | "compress" | "uncompress" => compressed(walk, call),
+        | "pigz" | "compress" | "uncompress" => compress(walk, call),
         "kill" => kill(call),
         "man" | "less" => pager(walk, call),
         "at" | "batch" => {
@@ -60,13 +60,13 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
 }
 
 /// Whether a path is the root, a home, or another place whose loss ruins the machine.
-fn vital(walk: &Walk<'_>, path: &str) -> bool {
+fn is_vital(walk: &Walk<'_>, path: &str) -> bool {
     let bare = path.trim_end_matches(['*', '.']).trim_end_matches('/');
     if path.starts_with('/') && bare.is_empty() {
         return true;
     }
     let home = walk.context.home.trim_end_matches('/');
-    walk.resolved(if bare.is_empty() { path } else { bare }).into_iter().flatten().any(|path| {
+    walk.resolve_all(if bare.is_empty() { path } else { bare }).into_iter().flatten().any(|path| {
         path == "/"
             || path == home
             || walk.context.workspace.starts_with(&format!("{path}/"))
@@ -78,8 +78,10 @@ fn vital(walk: &Walk<'_>, path: &str) -> bool {
 
 fn removal(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
     let recursive = call.has("-r|-R|--recursive|-d") || call.program == "rimraf";
-    let worst =
-        call.operands.iter().find(|arg| vital(walk, &arg.stripped()) && !arg.stripped().is_empty());
+    let worst = call
+        .operands
+        .iter()
+        .find(|arg| is_vital(walk, &arg.without_unknown()) && !arg.without_unknown().is_empty());
     if call.program == "rimraf" || call.has("--no-preserve-root") {
         return Some(Assessment::of(
             Class::Catastrophic,
@@ -87,16 +89,21 @@ fn removal(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
         ));
     }
     worst.filter(|_| recursive).map(|arg| {
-        Assessment::of(Class::Catastrophic, format!("removes `{}`", super::walk::shown(&arg.text)))
+        Assessment::of(
+            Class::Catastrophic,
+            format!("removes `{}`", super::walk::display_text(&arg.text)),
+        )
     })
 }
 
 fn ownership(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
     let recursive = call.has("-R|--recursive");
-    let vital = call.operands.iter().skip(1).find(|arg| vital(walk, &arg.stripped()));
+    let vital = call.operands.iter().skip(1).find(|arg| is_vital(walk, &arg.without_unknown()));
     if let Some(arg) = vital.filter(|_| recursive) {
-        let reason =
-            format!("changes who may do what with all of `{}`", super::walk::shown(&arg.text));
+        let reason = format!(
+            "changes who may do what with all of `{}`",
+            super::walk::display_text(&arg.text)
+        );
         return Some(Assessment::of(Class::Catastrophic, reason));
     }
     let mode = call.word(0).unwrap_or_default();
@@ -124,20 +131,21 @@ fn dd(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
     judged
 }
 
-/// Moving or linking over a place that everything stands on.
+/// Moving or linking over a directory that the system needs.
 fn system_targets(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
     if !matches!(call.program, "mv" | "gmv") {
         return None;
     }
     let sources = call.operands.split_last().map(|(_, sources)| sources).unwrap_or_default();
-    sources.iter().find(|arg| vital(walk, &arg.stripped()) && !arg.stripped().is_empty()).map(
-        |arg| {
+    sources
+        .iter()
+        .find(|arg| is_vital(walk, &arg.without_unknown()) && !arg.without_unknown().is_empty())
+        .map(|arg| {
             Assessment::of(
                 Class::Catastrophic,
-                format!("moves `{}` away", super::walk::shown(&arg.text)),
+                format!("moves `{}` away", super::walk::display_text(&arg.text)),
             )
-        },
-    )
+        })
 }
 
 fn find(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
@@ -145,8 +153,8 @@ fn find(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
     for value in call.values("-fprintf|-fprint|-fprint0|-fls") {
         judged = walk.judge_path(&Arg::literal(value), Use::Write).or(judged);
     }
-    let start = call.operands.first().map(|arg| arg.stripped()).unwrap_or_default();
-    if call.has("-delete") && vital(walk, &start) && !start.is_empty() {
+    let start = call.operands.first().map(|arg| arg.without_unknown()).unwrap_or_default();
+    if call.has("-delete") && is_vital(walk, &start) && !start.is_empty() {
         judged = Some(Assessment::of(Class::Catastrophic, format!("deletes all of `{start}`")));
     }
     judged
@@ -219,7 +227,7 @@ fn compiler(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
 }
 
 /// Compressing replaces the file, unless the result is only printed.
-fn compressed(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn compress(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
     if call.has("-c|--stdout|--to-stdout|-l|--list|-t|--test") {
         return None;
     }
@@ -278,7 +286,8 @@ fn docker(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
             .split(',')
             .find_map(|part| part.strip_prefix("source=").or_else(|| part.strip_prefix("src=")));
         let source = source.unwrap_or_else(|| value.text.split(':').next().unwrap_or_default());
-        if source.contains("docker.sock") || (source.starts_with(['/', '~']) && vital(walk, source))
+        if source.contains("docker.sock")
+            || (source.starts_with(['/', '~']) && is_vital(walk, source))
         {
             return Some(Assessment::of(
                 Class::Catastrophic,

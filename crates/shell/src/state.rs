@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::syntax::Node;
 
-/// Stands for text that is only known when the command runs. No argument can hold a NUL.
+/// Replaces text that is only known when the command runs. No argument can hold a NUL.
 pub(super) const UNKNOWN: char = '\0';
 
 /// The most values one variable is followed through.
@@ -47,7 +47,7 @@ impl Arg {
     }
 
     /// The text without the parts that are not known, which may well be empty.
-    pub(super) fn stripped(&self) -> String {
+    pub(super) fn without_unknown(&self) -> String {
         self.text.replace(UNKNOWN, "")
     }
 }
@@ -61,7 +61,6 @@ pub(super) enum Input {
     Pipe,
     /// The contents of a file.
     File(String),
-    /// This text.
     Text(String),
 }
 

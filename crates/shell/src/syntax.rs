@@ -73,7 +73,6 @@ pub(super) enum Value {
     Many(Vec<String>),
 }
 
-/// One redirection.
 #[derive(Debug)]
 pub(super) enum Redirect {
     From(String),
@@ -165,11 +164,11 @@ fn part_parentheses(tokens: &mut Vec<Token>) {
             ("[[", false) => in_test = true,
             ("]]", false) => in_test = false,
             ("(", true) if !in_test && token_text(&tokens[at + 1]) == ("(", true) => {
-                let arithmetic = touch(&tokens[at], &tokens[at + 1])
+                let arithmetic = are_adjacent(&tokens[at], &tokens[at + 1])
                     && closing(tokens, at + 1).is_some_and(|end| {
                         let next = tokens.get(end + 1);
                         next.is_some_and(|next| {
-                            token_text(next) == (")", true) && touch(&tokens[end], next)
+                            token_text(next) == (")", true) && are_adjacent(&tokens[end], next)
                         })
                     });
                 if !arithmetic {
@@ -201,8 +200,8 @@ fn part_semicolons(tokens: &mut Vec<Token>) {
     }
 }
 
-/// Whether nothing stands between two tokens.
-fn touch(left: &Token, right: &Token) -> bool {
+/// Whether two tokens touch.
+fn are_adjacent(left: &Token, right: &Token) -> bool {
     left.location().end.index == right.location().start.index
 }
 
@@ -337,7 +336,7 @@ fn part(item: ast::CommandPrefixOrSuffixItem) -> Part {
             };
             let value = match assignment.value {
                 ast::AssignmentValue::Scalar(word) => Value::One(word.value),
-                // Keys are expanded too, so they stand among the elements.
+                // Keys are expanded too, so they are among the elements.
                 ast::AssignmentValue::Array(elements) => Value::Many(
                     elements
                         .into_iter()

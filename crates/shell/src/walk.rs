@@ -55,7 +55,7 @@ pub(super) struct Walk<'c> {
     judged: usize,
     bytes: usize,
     stack: Stack,
-    /// Whether the whole text could be taken apart.
+    /// Whether the whole text could be parsed.
     parsed: bool,
 }
 
@@ -80,10 +80,10 @@ pub(super) fn analyze(script: &str, context: &Context, stack: Stack) -> CommandA
     CommandAnalysis { parsed: walk.parsed, ..CommandAnalysis::new(walk.found) }
 }
 
-/// A command that stands for text nobody can read.
+/// An entry for text that cannot be read.
 pub(super) fn unreadable(text: &str, reason: &str) -> ShellCommand {
     ShellCommand {
-        command: shown(text),
+        command: display_text(text),
         via: Via::Direct,
         assessment: Assessment::of(Class::Opaque, format!("cannot be read: {reason}")),
         words: Vec::new(),
@@ -95,7 +95,7 @@ impl Walk<'_> {
     /// Reads text that a shell would run here, in the current shell.
     pub(super) fn script(&mut self, text: &str, via: Via) {
         match self.parse(text) {
-            Ok(nodes) => self.deeper(via, |walk| walk.list(&nodes)),
+            Ok(nodes) => self.nested(via, |walk| walk.list(&nodes)),
             Err(failure) => {
                 self.parsed &= self.depth > 0;
                 let via = std::mem::replace(&mut self.via, via);
@@ -113,7 +113,7 @@ impl Walk<'_> {
         }
         for line in text.lines().take(MOST_SALVAGED).filter(|line| !line.trim().is_empty()) {
             if let Ok(nodes) = self.parse(line) {
-                self.apart(self.via.clone(), |walk| walk.list(&nodes));
+                self.in_subshell(self.via.clone(), |walk| walk.list(&nodes));
             }
         }
     }
@@ -134,7 +134,7 @@ impl Walk<'_> {
     }
 
     /// Runs `walk` one level deeper, in the same shell.
-    pub(super) fn deeper(&mut self, via: Via, walk: impl FnOnce(&mut Self)) {
+    pub(super) fn nested(&mut self, via: Via, walk: impl FnOnce(&mut Self)) {
         if self.depth >= DEEPEST_TEXT {
             return self.note_unreadable("…", "commands are nested too deeply");
         }
@@ -146,9 +146,9 @@ impl Walk<'_> {
     }
 
     /// The same in a shell of its own: its changes end with it.
-    pub(super) fn apart(&mut self, via: Via, walk: impl FnOnce(&mut Self)) {
+    pub(super) fn in_subshell(&mut self, via: Via, walk: impl FnOnce(&mut Self)) {
         let state = self.state.clone();
-        self.deeper(via, walk);
+        self.nested(via, walk);
         self.state = state;
     }
 
@@ -174,19 +174,21 @@ impl Walk<'_> {
                 self.list(rest);
                 self.state.join(before);
             }
-            Node::Subshell(nodes, redirects) => self.redirected(redirects, |walk| {
+            Node::Subshell(nodes, redirects) => self.with_redirects(redirects, |walk| {
                 walk.forks += 1;
-                walk.apart(Via::Subshell, |walk| walk.list(nodes));
+                walk.in_subshell(Via::Subshell, |walk| walk.list(nodes));
                 walk.forks -= 1;
             }),
-            Node::Braces(nodes, redirects) => self.redirected(redirects, |walk| walk.list(nodes)),
-            Node::Choice(words, lists, redirects) => self.redirected(redirects, |walk| {
+            Node::Braces(nodes, redirects) => {
+                self.with_redirects(redirects, |walk| walk.list(nodes))
+            }
+            Node::Choice(words, lists, redirects) => self.with_redirects(redirects, |walk| {
                 for word in words {
                     walk.expand_to_text(word);
                 }
                 walk.choices(lists);
             }),
-            Node::Loop { each, lists, redirects } => self.redirected(redirects, |walk| {
+            Node::Loop { each, lists, redirects } => self.with_redirects(redirects, |walk| {
                 walk.loop_over(each.as_ref(), lists);
             }),
             Node::Function(name, body) => {
@@ -194,13 +196,13 @@ impl Walk<'_> {
                 self.state.changes += 1;
                 self.function(name, body, None);
             }
-            Node::Test(words, redirects) => self.redirected(redirects, |walk| {
+            Node::Test(words, redirects) => self.with_redirects(redirects, |walk| {
                 for word in words {
                     let text = walk.expand_to_text(word);
                     walk.names_in(&text);
                 }
             }),
-            Node::Arithmetic(text, redirects) => self.redirected(redirects, |walk| {
+            Node::Arithmetic(text, redirects) => self.with_redirects(redirects, |walk| {
                 walk.expand_document(text);
             }),
         }
@@ -255,7 +257,7 @@ impl Walk<'_> {
             let values = match words {
                 Some(words) => {
                     let fields = words.iter().flat_map(|word| self.expand(word)).flatten();
-                    fields.map(|field| vec![globbed(field)]).collect()
+                    fields.map(|field| vec![any_match(field)]).collect()
                 }
                 None => self.state.positional.clone().map_or_else(
                     || vec![vec![Arg::unknown()]],
@@ -295,9 +297,9 @@ impl Walk<'_> {
         let positional =
             std::mem::replace(&mut self.state.positional, call.map(|args| vec![args.to_vec()]));
         match call {
-            Some(_) => self.deeper(Via::Function(name.to_owned()), |walk| walk.list(body)),
+            Some(_) => self.nested(Via::Function(name.to_owned()), |walk| walk.list(body)),
             // Defining runs nothing yet, but what it would run is judged where it is written.
-            None => self.apart(Via::Function(name.to_owned()), |walk| walk.list(body)),
+            None => self.in_subshell(Via::Function(name.to_owned()), |walk| walk.list(body)),
         }
         self.state.positional = positional;
         self.forks = forks;
@@ -321,7 +323,7 @@ impl Walk<'_> {
 }
 
 /// A loop's word, which stands for any file name when it is a glob.
-fn globbed(field: Arg) -> Arg {
+fn any_match(field: Arg) -> Arg {
     if !field.glob {
         return field;
     }
@@ -335,7 +337,7 @@ fn globbed(field: Arg) -> Arg {
 const LONGEST_SHOWN: usize = 200;
 
 /// Text for people: unknown parts as `…`, one line, cut when long.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn display_text(text: &str) -> String {
     let mut shown: String = text
         .chars()
         .take(LONGEST_SHOWN)

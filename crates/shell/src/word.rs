@@ -55,13 +55,13 @@ const UNCLOSED: &str = "a quote or expansion in it is not closed";
 
 /// The pieces of a word as the shell reads it.
 pub(super) fn pieces(word: &str) -> Result<Vec<Piece>, ParseFailure> {
-    Scanner { text: word, at: 0, pieces: Vec::new(), plain: String::new() }.unquoted()
+    Scanner { text: word, at: 0, pieces: Vec::new(), plain: String::new() }.read_unquoted()
 }
 
 /// The pieces of text in which quotes are ordinary characters: here-documents, arithmetic.
 pub(super) fn document_pieces(text: &str) -> Result<Vec<Piece>, ParseFailure> {
     let mut scanner = Scanner { text, at: 0, pieces: Vec::new(), plain: String::new() };
-    scanner.quoted(None)?;
+    scanner.read_quoted(None)?;
     Ok(scanner.pieces)
 }
 
@@ -90,7 +90,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn unquoted(mut self) -> Result<Vec<Piece>, ParseFailure> {
+    fn read_unquoted(mut self) -> Result<Vec<Piece>, ParseFailure> {
         self.tilde();
         while let Some(c) = self.next() {
             match c {
@@ -106,7 +106,7 @@ impl Scanner<'_> {
                 }
                 '\'' => {
                     self.flush(false);
-                    let end = self.text[self.at..].find('\'').ok_or_else(unclosed)?;
+                    let end = self.text[self.at..].find('\'').ok_or_else(unclosed_failure)?;
                     let text = self.text[self.at..self.at + end].to_owned();
                     self.at += end + 1;
                     self.pieces.push(Piece::Text { text, quoted: true });
@@ -143,11 +143,11 @@ impl Scanner<'_> {
         self.flush(false);
         // An empty pair still makes a word.
         self.pieces.push(Piece::Text { text: String::new(), quoted: true });
-        self.quoted(Some('"'))
+        self.read_quoted(Some('"'))
     }
 
     /// Text in which only `$`, backquote and backslash mean something, up to `end`.
-    fn quoted(&mut self, end: Option<char>) -> Result<(), ParseFailure> {
+    fn read_quoted(&mut self, end: Option<char>) -> Result<(), ParseFailure> {
         while let Some(c) = self.next() {
             match c {
                 c if Some(c) == end => {
@@ -165,14 +165,14 @@ impl Scanner<'_> {
             }
         }
         self.flush(true);
-        end.map_or(Ok(()), |_| Err(unclosed()))
+        end.map_or(Ok(()), |_| Err(unclosed_failure()))
     }
 
     /// What follows a `$` or a backquote.
     fn expansion(&mut self, opener: char, quoted: bool) -> Result<(), ParseFailure> {
         if opener == '`' {
             self.flush(quoted);
-            let script = self.backquoted()?;
+            let script = self.read_backquoted()?;
             self.pieces.push(Piece::Command { script, quoted });
             return Ok(());
         }
@@ -180,7 +180,8 @@ impl Scanner<'_> {
             Some('(') => {
                 self.flush(quoted);
                 let start = self.at + 1;
-                let end = skip_parentheses(self.text.as_bytes(), start).ok_or_else(unclosed)?;
+                let end =
+                    skip_parentheses(self.text.as_bytes(), start).ok_or_else(unclosed_failure)?;
                 let script = self.text[start..end].to_owned();
                 self.at = end + 1;
                 match arithmetic(&script) {
@@ -191,7 +192,7 @@ impl Scanner<'_> {
             Some('{') => {
                 self.flush(quoted);
                 let start = self.at + 1;
-                let end = skip_braces(self.text.as_bytes(), start).ok_or_else(unclosed)?;
+                let end = skip_braces(self.text.as_bytes(), start).ok_or_else(unclosed_failure)?;
                 let (name, operation) = parameter(&self.text[start..end]);
                 self.at = end + 1;
                 self.pieces.push(Piece::Variable { name, operation, quoted });
@@ -199,7 +200,7 @@ impl Scanner<'_> {
             Some('[') => {
                 self.flush(quoted);
                 let start = self.at + 1;
-                let end = self.text[start..].find(']').ok_or_else(unclosed)? + start;
+                let end = self.text[start..].find(']').ok_or_else(unclosed_failure)? + start;
                 self.pieces.push(Piece::Arithmetic(self.text[start..end].to_owned()));
                 self.at = end + 1;
             }
@@ -222,12 +223,12 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn backquoted(&mut self) -> Result<String, ParseFailure> {
+    fn read_backquoted(&mut self) -> Result<String, ParseFailure> {
         let mut script = String::new();
         loop {
-            match self.next().ok_or_else(unclosed)? {
+            match self.next().ok_or_else(unclosed_failure)? {
                 '`' => return Ok(script),
-                '\\' => match self.next().ok_or_else(unclosed)? {
+                '\\' => match self.next().ok_or_else(unclosed_failure)? {
                     c @ ('`' | '\\' | '$') => script.push(c),
                     c => script.extend(['\\', c]),
                 },
@@ -240,10 +241,10 @@ impl Scanner<'_> {
     fn ansi_c(&mut self) -> Result<String, ParseFailure> {
         let mut bytes = Vec::new();
         loop {
-            match self.next().ok_or_else(unclosed)? {
+            match self.next().ok_or_else(unclosed_failure)? {
                 '\'' => return Ok(String::from_utf8_lossy(&bytes).into_owned()),
                 '\\' => {
-                    let escape = self.next().ok_or_else(unclosed)?;
+                    let escape = self.next().ok_or_else(unclosed_failure)?;
                     self.ansi_c_escape(escape, &mut bytes);
                 }
                 c => bytes.extend(c.encode_utf8(&mut [0; 4]).bytes()),
@@ -294,7 +295,7 @@ impl Scanner<'_> {
     }
 }
 
-fn unclosed() -> ParseFailure {
+fn unclosed_failure() -> ParseFailure {
     ParseFailure::because(UNCLOSED)
 }
 

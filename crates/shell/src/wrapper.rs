@@ -54,14 +54,14 @@ impl Walk<'_> {
         let mut result: Option<Assessment> = None;
         for wrapper in WRAPPERS.iter().filter(|wrapper| wrapper.names.contains(&program)) {
             if let Some(rest) = wrapper.inner(program, args) {
-                result = Some(self.wrapped(wrapper, program, args, rest));
+                result = Some(self.judge_wrapped(wrapper, program, args, rest));
                 break;
             }
         }
         result
     }
 
-    fn wrapped(
+    fn judge_wrapped(
         &mut self,
         wrapper: &Wrapper,
         program: &str,
@@ -72,7 +72,9 @@ impl Walk<'_> {
         if !wrapper.texts.is_empty() {
             let invocation = Invocation::new(program, args, wrapper.values, Style::Bundled);
             for text in invocation.values(wrapper.texts).map(str::to_owned).collect::<Vec<_>>() {
-                self.apart(via.clone(), |walk| walk.script_text(&Arg::literal(text), program));
+                self.in_subshell(via.clone(), |walk| {
+                    walk.script_text(&Arg::literal(text), program)
+                });
             }
         }
         if program == "env" {
@@ -81,7 +83,7 @@ impl Walk<'_> {
         match wrapper.runs {
             Runs::Text(_) => {
                 for text in texts(program, rest) {
-                    self.apart(via.clone(), |walk| walk.script_text(&text, program));
+                    self.in_subshell(via.clone(), |walk| walk.script_text(&text, program));
                 }
             }
             Runs::Words(_) | Runs::After(..) => {
@@ -89,12 +91,12 @@ impl Walk<'_> {
                 for arg in &rest[..assigns] {
                     if let Some((name, value)) = arg.text.split_once('=') {
                         let values = vec![vec![Arg::literal(value)]];
-                        super::environment::assigned(self, name, &values);
+                        super::environment::judge_assignment(self, name, &values);
                     }
                 }
                 let inner = &rest[assigns..];
                 if !inner.is_empty() {
-                    self.apart(via.clone(), |walk| {
+                    self.in_subshell(via.clone(), |walk| {
                         // A wrapper runs programs: functions and aliases mean nothing to it.
                         walk.state.functions.clear();
                         walk.state.aliases.clear();
@@ -124,10 +126,10 @@ impl Walk<'_> {
         };
         for arg in rest {
             text.push(' ');
-            text.push_str(&super::builtin::requoted(arg));
+            text.push_str(&super::builtin::quote_again(arg));
         }
         let text = Arg::literal(format!("env {text}"));
-        self.apart(Via::Wrapper("env".to_owned()), |walk| walk.script_text(&text, "env"));
+        self.in_subshell(Via::Wrapper("env".to_owned()), |walk| walk.script_text(&text, "env"));
     }
 }
 
@@ -204,7 +206,7 @@ fn skip_options<'a>(mut args: &'a [Arg], values: &str) -> &'a [Arg] {
 /// The shell texts among a wrapper's words: one text of all, or each word one.
 fn texts(program: &str, rest: &[Arg]) -> Vec<Arg> {
     match program {
-        "watch" => vec![super::expand::joined(rest)],
+        "watch" => vec![super::expand::join_fields(rest)],
         "tmux" | "screen" | "byobu" => {
             // Subcommands and their options come first; what holds a blank or comes last is text.
             let words: Vec<Arg> =
@@ -214,8 +216,12 @@ fn texts(program: &str, rest: &[Arg]) -> Vec<Arg> {
             let plain = rest.iter().filter(|arg| !arg.text.starts_with('-')).cloned();
             let skip = usize::from(program == "tmux");
             let plain: Vec<Arg> = plain.skip(skip).collect();
-            [words, vec![super::expand::joined(&tail)], vec![super::expand::joined(&plain)]]
-                .concat()
+            [
+                words,
+                vec![super::expand::join_fields(&tail)],
+                vec![super::expand::join_fields(&plain)],
+            ]
+            .concat()
         }
         _ => rest.to_vec(),
     }

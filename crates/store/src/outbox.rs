@@ -273,8 +273,7 @@ fn hands_back(reason: StatusReason) -> bool {
         | StatusReason::Dependency
         | StatusReason::MergeConflict
         | StatusReason::ContextFull
-        | StatusReason::RateLimited
-        | StatusReason::Storage => false,
+        | StatusReason::RateLimited => false,
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn fit(
     trigger: Trigger,
     used: u64,
 ) -> Result<Fit, ErrorDetails> {
-    let most = limits.trigger();
+    let most = limits.trigger_tokens();
     let aim = match trigger {
         Trigger::Tokens | Trigger::PlanStep => most as f64 * AIM,
         Trigger::ContextLength => (most as f64 * AIM).min(used as f64 * FORCED),
@@ -114,9 +114,9 @@ fn too_large(context: &Context, state: &TaskState, limits: &Limits, least: u64) 
         "the context window of {} tokens is too small: what must stay takes {least} tokens and at most \
          {} may be used; the largest part is {largest}",
         limits.window,
-        limits.trigger(),
+        limits.trigger_tokens(),
     );
     ErrorDetails::new(ErrorType::ContextLength, message)
-        .diagnosed(list.join(", "))
+        .with_diagnostic(list.join(", "))
         .with_remedy(Remedy::ShrinkContext)
 }

@@ -33,7 +33,7 @@ impl Room {
         at_plan_step: bool,
     ) -> Self {
         let Usage { used, floor } = usage;
-        let fits = used <= limits.usable();
+        let fits = used <= limits.usable_tokens();
         let refused = cycle.refused_tokens.map(|_| Trigger::ContextLength);
         if cycle.is_flushing() {
             let trigger = refused.unwrap_or(Trigger::Tokens);
@@ -43,7 +43,7 @@ impl Room {
         let needed = match () {
             () if refused.is_some() => refused,
             () if limits.should_compact(used) => Some(Trigger::Tokens),
-            () if early && limits.early(used) => Some(Trigger::PlanStep),
+            () if early && limits.can_compact_early(used) => Some(Trigger::PlanStep),
             () => None,
         };
         let can_save = limits.flush_enabled && cycle.flush == Flush::NotYet && fits;

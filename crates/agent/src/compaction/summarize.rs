@@ -60,8 +60,8 @@ impl SummaryInput {
         if let Some(earlier) = &earlier {
             pieces.insert(0, format!("[summary of everything before]\n{earlier}"));
         }
-        let usable = Limits { window: by.window, ..*limits }.usable() as f64 * INPUT_SHARE;
-        let limit = context.bytes(limits.chunk(average).min(usable as u64));
+        let usable = Limits { window: by.window, ..*limits }.usable_tokens() as f64 * INPUT_SHARE;
+        let limit = context.bytes(limits.chunk_tokens(average).min(usable as u64));
         let turns = dropped.iter().map(|turn| (*turn).clone()).collect();
         Self { chunks: chunked(&pieces, limit.max(1)), turns, earlier }
     }

@@ -212,8 +212,9 @@ impl Gate {
             None => rule.covers_tool(tool, class),
         };
         Rules {
-            denylisted: allow::denied(&self.deny, tool, analysis),
-            allowlisted: analysis.is_some_and(|analysis| allow::allowlisted(&self.allow, analysis)),
+            denylisted: allow::denylist_reason(&self.deny, tool, analysis),
+            allowlisted: analysis
+                .is_some_and(|analysis| allow::is_allowlisted(&self.allow, analysis)),
             filtered: self.not_offered(state, tool),
             auditor: false,
             session_rule: state.allow_rules.iter().any(covered),

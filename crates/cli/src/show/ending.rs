@@ -74,7 +74,6 @@ fn why(reason: StatusReason) -> Option<&'static str> {
         StatusReason::Deadline => Some("its deadline has passed"),
         StatusReason::Schedule => Some("it waits for its next check"),
         StatusReason::RateLimited => Some("its model's server wants to be left alone"),
-        StatusReason::Storage => Some("the disk would not take more"),
         StatusReason::User
         | StatusReason::Shutdown
         | StatusReason::Finished

@@ -23,7 +23,7 @@ fn settings(config: &Config, choice: &ModelChoice) -> Result<Settings, ErrorDeta
         let first = errors.0.first();
         let hint = first.and_then(|error| error.hint.clone()).unwrap_or_default();
         let message = first.map_or_else(|| errors.to_string(), |error| error.problem.clone());
-        ErrorDetails::new(ErrorType::ModelUnavailable, message).hinted(hint)
+        ErrorDetails::new(ErrorType::ModelUnavailable, message).with_hint(hint)
     })?;
     let mut providers = BTreeMap::new();
     if let Some(endpoint) = endpoint {

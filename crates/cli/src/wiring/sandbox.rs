@@ -103,7 +103,7 @@ impl Place<'_> {
         };
         match self.local().await {
             Ok(sandbox) => Ok(Opened { sandbox, why: Some(why) }),
-            Err(error) => Err(unavailable(error).diagnosed(why)),
+            Err(error) => Err(unavailable(error).with_diagnostic(why)),
         }
     }
 

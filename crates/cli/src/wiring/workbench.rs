@@ -119,7 +119,7 @@ impl Workbench {
         let recorder = recorder.map_err(|error| {
             let message = format!("`{}` cannot be written: {error}", path.display());
             ErrorDetails::new(ErrorType::InvalidCommand, message)
-                .hinted("name another file with `--record FILE`")
+                .with_hint("name another file with `--record FILE`")
         })?;
         Ok(Arc::new(recorder))
     }
@@ -283,7 +283,7 @@ fn shown_bytes(tokens: u64) -> usize {
 
 fn misconfigured(failure: crate::failure::Failure) -> ErrorDetails {
     let details = ErrorDetails::new(ErrorType::InvalidCommand, failure.error.to_string());
-    details.hinted(failure.hint.unwrap_or_else(|| "see `windlass config`".to_owned()))
+    details.with_hint(failure.hint.unwrap_or_else(|| "see `windlass config`".to_owned()))
 }
 
 /// Lets a person find the trace in the workspace (ES-322). The trace itself is out of the agent's

@@ -10,17 +10,13 @@ use crate::policy::{Class, Decision, Risk};
 /// The gate decided (ES-012); every call has exactly one before it starts or is refused.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RiskCheck {
-    /// The call.
     pub call: CallId,
-    /// The tool.
     pub tool: String,
     /// What it would do.
     pub class: Class,
     /// How bad that could be.
     pub risk: Risk,
-    /// What happens.
     pub decision: Decision,
-    /// Why.
     pub reason: String,
     /// The axes it was decided under.
     pub axes: Axes,
@@ -29,11 +25,8 @@ pub struct RiskCheck {
 /// A call is about to start; committed first, so that it starts at most once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The call.
     pub call: CallId,
-    /// The tool.
     pub tool: String,
-    /// Its arguments.
     pub arguments: serde_json::Value,
     /// How it is brought to a result after a crash.
     pub recovery: Recovery,
@@ -42,9 +35,7 @@ pub struct ToolCall {
 /// A call ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call.
     pub call: CallId,
-    /// The tool.
     pub tool: String,
     /// What it came to.
     #[serde(flatten)]
@@ -56,10 +47,9 @@ pub struct ToolResult {
 /// The agent repeats itself (ES-264…269).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DoomLoopDetected {
-    /// What repeats.
     pub pattern: String,
     /// Which intervention this is, from 1.
     pub intervention: u32,
-    /// What the agent is told.
+    /// What the agent reads.
     pub message: String,
 }

@@ -12,7 +12,7 @@ pub struct MemoryFlush {
     pub number: u32,
     /// How large the context is.
     pub estimated_tokens: u64,
-    /// What the agent is told.
+    /// What the agent reads.
     pub message: String,
     /// What of the context it is shown, where the provider refused the whole as too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,6 @@ pub struct Excerpt {
 pub struct CompactionStart {
     /// Which one, from 1.
     pub number: u32,
-    /// Why.
     pub trigger: Trigger,
     /// How large the context is.
     pub tokens_before: u64,
@@ -51,7 +50,6 @@ pub struct CompactionStart {
     pub chunks: u32,
     /// How long the summary may be.
     pub summary_tokens: u64,
-    /// Who summarizes.
     pub model: String,
     /// Whether the agent could save its notes before.
     pub flushed: bool,
@@ -60,7 +58,6 @@ pub struct CompactionStart {
 /// The summarizer answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompactionProgress {
-    /// Which compaction.
     pub number: u32,
     /// What it answered.
     pub text: String,
@@ -70,12 +67,12 @@ pub struct CompactionProgress {
     pub latency_ms: u64,
 }
 
-/// The context was made anew: what it consists of follows from this and what stands before it (ES-315).
+/// The context was rebuilt: its content follows from this event and those before it (ES-315).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompactionEnd {
     /// Which one, from 1.
     pub number: u32,
-    /// What stands for the older turns.
+    /// The summary that replaces the older turns.
     pub summary: String,
     /// Where that comes from.
     pub source: Source,

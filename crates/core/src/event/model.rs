@@ -8,7 +8,6 @@ use crate::message::{Finish, ToolRequest, Usage};
 /// The model was asked. The body is not stored: it is the fold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LlmRequest {
-    /// The model.
     pub model: String,
     /// How many messages were sent.
     pub messages: usize,

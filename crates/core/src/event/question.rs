@@ -8,16 +8,13 @@ use crate::question::Answer;
 /// A person answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuestionAnswered {
-    /// The question.
     pub question: QuestionId,
-    /// The answer.
     pub answer: Answer,
 }
 
 /// A question is no longer open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QuestionClosed {
-    /// The question.
     pub question: QuestionId,
     /// Why it closed without an answer.
     pub reason: String,

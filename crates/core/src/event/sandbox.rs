@@ -7,7 +7,6 @@ use crate::id::CallId;
 /// The sandbox runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SandboxStarted {
-    /// Which kind.
     pub kind: String,
     /// How strong it is, in words.
     pub footing: String,
@@ -16,19 +15,17 @@ pub struct SandboxStarted {
     pub container_id: Option<String>,
 }
 
-/// The sandbox is taken down; what is left of it after a crash is removed at the next start.
+/// The sandbox is removed. What is left of it after a crash is removed at the next start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SandboxEnded {
-    /// Which kind.
     pub kind: String,
 }
 
 /// The sandbox is gone, and every command in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SandboxLost {
-    /// Why.
     pub reason: String,
-    /// What the agent is told; empty when nothing of its was lost.
+    /// What the agent reads; empty when nothing of its work was lost.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -38,10 +35,9 @@ pub struct SandboxLost {
 pub struct CommandExited {
     /// The call that started it.
     pub call: CallId,
-    /// The command.
     pub command: String,
     /// How it ended, in words.
     pub exit: String,
-    /// What the agent is told.
+    /// What the agent reads.
     pub message: String,
 }

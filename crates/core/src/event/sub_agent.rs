@@ -12,7 +12,6 @@ use crate::string_enum;
 pub struct SubAgentSpawn {
     /// The call that asks for it.
     pub call: CallId,
-    /// Its task.
     pub task_id: TaskId,
     /// What it is called.
     pub label: String,
@@ -24,7 +23,7 @@ pub struct SubAgentSpawn {
     pub model: String,
     /// The axes it starts with: its parent's, never more (MS-217).
     pub axes: Axes,
-    /// How many agents stand above it.
+    /// How many agents are above it.
     pub depth: u32,
     /// Where its output goes, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +33,6 @@ pub struct SubAgentSpawn {
 string_enum! {
     /// What became of a sub-agent (ES-237).
     SubAgentStatus ("sub-agent status") {
-        /// It finished.
         Completed = "completed",
         /// It did not.
         Failed = "failed",
@@ -48,7 +46,6 @@ string_enum! {
 pub struct SubAgentComplete {
     /// The call that asked for it.
     pub call: CallId,
-    /// Its task.
     pub task_id: TaskId,
     /// What it is called.
     pub label: String,
@@ -74,13 +71,10 @@ pub struct SubAgentComplete {
 string_enum! {
     /// What is bounded for a task and all below it.
     BudgetKind ("budget") {
-        /// US dollars.
         Cost = "cost",
         /// Prompt and reply tokens.
         Tokens = "tokens",
-        /// Model replies.
         Turns = "turns",
-        /// Active seconds.
         Time = "time",
     }
 }
@@ -88,7 +82,7 @@ string_enum! {
 string_enum! {
     /// How far a budget is used up.
     BudgetLevel ("budget level") {
-        /// Four fifths are gone.
+        /// Four fifths are used.
         Warning = "warning",
         /// Nothing is left.
         Exceeded = "exceeded",
@@ -98,9 +92,7 @@ string_enum! {
 /// A budget is nearly or wholly used up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BudgetHit {
-    /// Which.
     pub budget: BudgetKind,
-    /// How far.
     pub level: BudgetLevel,
     /// What the tree has used.
     pub spent: f64,

@@ -18,7 +18,7 @@ use crate::string_enum;
 string_enum! {
     /// Who drives a task.
     Driver ("driver") {
-        /// The command that a person started; nobody else resumes it by itself.
+        /// The command that a person started; no service resumes it automatically.
         Foreground = "foreground",
         /// A service, which resumes it after a restart.
         Service = "service",
@@ -35,7 +35,7 @@ pub struct TaskCreated {
     pub parent: Option<TaskId>,
     /// The task that owns the whole tree; itself for a task without parent.
     pub root: TaskId,
-    /// How many agents stand above it.
+    /// How many agents are above it.
     #[serde(default)]
     pub depth: u32,
     /// The axes it starts with.
@@ -63,7 +63,6 @@ pub struct TaskCreated {
 /// When a task must be finished, and what happens if it is not (ES-078).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// When.
     pub at: Timestamp,
     /// What happens then.
     pub action: DeadlineAction,
@@ -72,11 +71,8 @@ pub struct Deadline {
 /// The status moved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatusChanged {
-    /// From this.
     pub from: TaskStatus,
-    /// To this.
     pub to: TaskStatus,
-    /// Why.
     pub reason: StatusReason,
     /// Why, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +80,7 @@ pub struct StatusChanged {
     /// What went wrong, when it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorDetails>,
-    /// When it goes on by itself.
+    /// When it resumes automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
@@ -99,9 +95,7 @@ impl StatusChanged {
 /// A run segment began (ES-103).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentStart {
-    /// The task.
     pub task_id: TaskId,
-    /// Its goal.
     pub goal: String,
     /// The model it talks to.
     pub model: String,
@@ -126,7 +120,7 @@ pub struct AgentStart {
     /// The system prompt and tools; present when an epoch begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prelude: Option<Prelude>,
-    /// The version of each skill that the prelude names, so that later changes can be told.
+    /// The version of each skill that the prelude names, so that later changes can be announced.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skills: BTreeMap<String, String>,
     /// The messages the conversation opens with; present when it begins.
@@ -137,11 +131,8 @@ pub struct AgentStart {
 /// The axes changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModeChanged {
-    /// From these.
     pub from: Axes,
-    /// To these.
     pub to: Axes,
-    /// Why.
     pub reason: String,
     /// When it takes effect.
     pub scope: String,

@@ -19,7 +19,7 @@ use super::pattern::Pattern;
 /// An entry of the denylist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DenyRule {
-    /// Which commands, or which tool when the call is no command (`web_fetch`, `mcp:*`).
+    /// Which commands, or which tool when the call is not a command (`web_fetch`, `mcp:*`).
     pub pattern: Pattern,
     /// Why, in words for the model and the person.
     pub reason: String,
@@ -38,7 +38,7 @@ impl DenyRule {
 }
 
 /// The reason of the first denylist entry that matches a call.
-pub fn denied(
+pub fn denylist_reason(
     rules: &[DenyRule],
     tool: &str,
     analysis: Option<&CommandAnalysis>,
@@ -52,7 +52,7 @@ pub fn denied(
 }
 
 /// Whether every command of an analysis is named by an entry of `[policy] allow`, or only looks.
-pub fn allowlisted(entries: &[Pattern], analysis: &CommandAnalysis) -> bool {
+pub fn is_allowlisted(entries: &[Pattern], analysis: &CommandAnalysis) -> bool {
     covers(analysis, |command| entries.iter().any(|entry| entry.matches(command)))
 }
 
@@ -61,10 +61,7 @@ pub fn allowlisted(entries: &[Pattern], analysis: &CommandAnalysis) -> bool {
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum AllowRule {
     /// Every call of one class.
-    Class {
-        /// The class.
-        class: Class,
-    },
+    Class { class: Class },
     /// Commands that start with these words.
     Command {
         /// The program and the words after it.
@@ -72,7 +69,6 @@ pub enum AllowRule {
     },
     /// Every call of one tool that is not a command.
     Tool {
-        /// Its name.
         tool: String,
         /// The class it must not exceed.
         class: Class,
@@ -184,7 +180,7 @@ fn starts_with(command: &ShellCommand, words: &[String]) -> bool {
         && command.words.iter().zip(words).all(|(have, want)| have.as_ref() == Some(want))
 }
 
-/// Program and subcommand, as far as they are known and no option stands between.
+/// Program and subcommand, as far as they are known and no option is between them.
 fn prefix(command: &ShellCommand) -> Vec<String> {
     let plain = |word: &&Option<String>| {
         word.as_ref().is_some_and(|word| {
@@ -201,7 +197,7 @@ fn prefix(command: &ShellCommand) -> Vec<String> {
     }
 }
 
-/// A person's leave for one call, and for no other.
+/// A person's permission for one call, and for no other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Approval {
     /// The call's id.

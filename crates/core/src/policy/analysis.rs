@@ -9,7 +9,7 @@ use super::class::{Assessment, Class, Risk};
 /// How a command is reached from the text around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Via {
-    /// It stands in the text itself.
+    /// It is in the script itself.
     Direct,
     /// As a part of a pipe.
     Pipe,

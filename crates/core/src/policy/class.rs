@@ -11,7 +11,7 @@ string_enum! {
         Read = "read",
         /// Keeps notes: plan, memo, question, deliverable.
         Note = "note",
-        /// Keeps the commitment ledger.
+        /// Keeps the commitment ledger. Produced by the tools for commitments.
         Ledger = "ledger",
         /// Changes files in the workspace.
         Edit = "edit",
@@ -27,7 +27,7 @@ string_enum! {
         Publish = "publish",
         /// Touches production: deploys, protected branches.
         Production = "production",
-        /// Destroys or changes what cannot be had back.
+        /// Destroys or changes what cannot be restored.
         Destructive = "destructive",
         /// Cannot be read statically, or replaces a file nobody has read.
         Opaque = "opaque",
@@ -45,7 +45,6 @@ string_enum! {
         Medium = "MEDIUM",
         /// Worth a question.
         High = "HIGH",
-        /// Never.
         Critical = "CRITICAL",
     }
 }

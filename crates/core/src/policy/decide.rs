@@ -1,9 +1,9 @@
 //! The decision table and what is laid over it, in order.
 //!
 //! Invariants:
-//! - Total: every class under every profile has an answer written down; there is no default arm.
+//! - Total: every class under every profile has its answer in the table; there is no default arm.
 //! - Nothing that is denied is lifted except by `[policy] allow`, and that only below destructive.
-//! - Nothing of HIGH risk is allowed without a person, save publishing in `unrestricted`. (ES-252)
+//! - Nothing of HIGH risk is allowed without a person, except publishing in `unrestricted`. (ES-252)
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +14,10 @@ use crate::string_enum;
 string_enum! {
     /// What happens to a tool call.
     Decision ("decision") {
-        /// It runs.
         Allow = "allow",
         /// A person is asked.
         Ask = "ask",
-        /// It does not run; the model is told why.
+        /// It does not run; the model reads why.
         Deny = "deny",
     }
 }
@@ -26,9 +25,7 @@ string_enum! {
 /// A decision and the reason a person or the model reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What happens.
     pub decision: Decision,
-    /// Why.
     pub reason: String,
     /// Which layer decided, for the log and for suggestions.
     pub by: Layer,
@@ -63,7 +60,7 @@ pub struct Rules {
     pub allowlisted: bool,
     /// Why the role, plan or offered tools exclude this call, if they do.
     pub filtered: Option<String>,
-    /// Whether an auditor asks, who may run tests and linters under `restricted`.
+    /// Whether an auditor asks, who may run tests and linters under `restricted`. The auditor role sets it.
     pub auditor: bool,
     /// Whether a session's allow rule covers this call.
     pub session_rule: bool,
@@ -267,7 +264,7 @@ mod tests {
 
     /// MS-062
     #[test]
-    fn an_allow_entry_lifts_a_deny_of_restricted_but_never_for_what_destroys() {
+    fn an_allow_entry_lifts_a_deny_but_never_for_what_destroys() {
         let rules = Rules { allowlisted: true, ..Rules::default() };
         let decisions: Vec<_> = [Class::Edit, Class::Build, Class::Publish, Class::Destructive]
             .map(|class| {

@@ -106,7 +106,6 @@ string_enum! {
         FileChange = "file change",
         /// `bash` as a whole.
         CommandTool = "command tool",
-        /// `spawn_agent`.
         SubAgent = "sub-agent",
         /// A tool that sends work elsewhere.
         PublishingTool = "publishing tool",

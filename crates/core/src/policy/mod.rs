@@ -1,7 +1,7 @@
 //! The one gate: a pure function that decides every tool call: allow, ask or deny.
 //!
 //! Invariants:
-//! - Total: every class under every profile has an answer written down; there is no default arm.
+//! - Total: every class under every profile has its answer in the table; there is no default arm.
 //! - Deciding changes nothing: the caller journals the verdict and acts on it.
 
 pub mod class;

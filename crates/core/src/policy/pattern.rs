@@ -1,6 +1,6 @@
 //! Patterns that match a command by its structure: program, words and options, never by its text.
 //!
-//! `git push --force` matches every push with that option, wherever it stands and however it is
+//! `git push --force` matches every push with that option, wherever the option is and however it is
 //! bundled; `kubectl delete * prod*` matches words in their order. `*` and `?` are globs in a word.
 
 use std::fmt;

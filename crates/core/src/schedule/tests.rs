@@ -50,7 +50,7 @@ fn a_cron_line_keeps_the_clock_of_its_zone() {
 
 /// A cron time inside the spring gap is left out that day; a daily time is the moment after the gap.
 #[test]
-fn a_time_that_does_not_exist_is_skipped_by_cron_and_shifted_by_daily() {
+fn cron_skips_a_time_that_does_not_exist_and_daily_shifts_it() {
     let line = schedule(cron("30 2 * * *"), "Europe/Berlin", Missed::Skip);
     assert_eq!(
         runs(&line, "2026-03-28T12:00:00Z", 2),
@@ -104,16 +104,16 @@ fn an_interval_is_counted_from_when_the_schedule_was_made() {
 }
 
 #[test]
-fn missed_runs_are_left_out_or_made_up_for_by_one() {
+fn missed_runs_are_skipped_or_replaced_by_one() {
     let every = |missed| schedule(Rhythm::Every { interval_seconds: 600 }, "UTC", missed);
     let (due, now) = (at("2026-03-27T10:10:00Z"), at("2026-03-27T10:45:00Z"));
     let next = Some("2026-03-27T10:50:00+00:00[UTC]".to_owned());
-    let told = |turn: Turn| (turn.runs, turn.missed, turn.next.map(|next| next.to_string()));
-    assert_eq!(told(every(Missed::RunOnce).turn(due, now)), (true, 3, next.clone()));
-    assert_eq!(told(every(Missed::Skip).turn(due, now)), (false, 4, next));
-    let on_time = every(Missed::Skip).turn(due, at("2026-03-27T10:10:01Z"));
+    let shown = |run: DueRun| (run.runs, run.missed, run.next.map(|next| next.to_string()));
+    assert_eq!(shown(every(Missed::RunOnce).due_run(due, now)), (true, 3, next.clone()));
+    assert_eq!(shown(every(Missed::Skip).due_run(due, now)), (false, 4, next));
+    let on_time = every(Missed::Skip).due_run(due, at("2026-03-27T10:10:01Z"));
     assert_eq!((on_time.runs, on_time.missed), (true, 0));
-    let last_is_on_time = every(Missed::Skip).turn(due, at("2026-03-27T10:40:05Z"));
+    let last_is_on_time = every(Missed::Skip).due_run(due, at("2026-03-27T10:40:05Z"));
     assert_eq!((last_is_on_time.runs, last_is_on_time.missed), (true, 3));
 }
 
@@ -147,9 +147,9 @@ proptest::proptest! {
         for gap in gaps {
             now += SignedDuration::from_secs(gap);
             if due <= now {
-                let turn = every.turn(due, now);
-                counted += u64::from(turn.missed) + u64::from(turn.runs);
-                due = turn.next.unwrap().timestamp();
+                let run = every.due_run(due, now);
+                counted += u64::from(run.missed) + u64::from(run.runs);
+                due = run.next.unwrap().timestamp();
                 proptest::prop_assert!(due > now);
             }
         }

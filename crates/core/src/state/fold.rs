@@ -67,7 +67,7 @@ impl TaskState {
         self.spending.own_turns += 1;
         self.attempts.rate_limit_streak = 0;
         self.spending.last_tokens = usage.input_tokens + usage.output_tokens;
-        // What an agent says when it has saved its notes is not its last word.
+        // What an agent says when it has saved its notes is not its final reply.
         let flushing = self.compaction.on_reply(!response.calls.is_empty());
         let last = response.calls.is_empty() && !flushing;
         let (so_far, times) = match self.last_reply.unfinished.take() {
@@ -176,7 +176,7 @@ impl TaskState {
                 None => drop(self.schedules.remove(schedule)),
             },
             Some(Control::Unwatch { schedule }) => drop(self.schedules.remove(schedule)),
-            // What a person said first stands.
+            // What a person said first counts.
             Some(Control::Expire { action }) if self.signal.is_none() => {
                 self.signal = Some(Signal::Expired(*action, injection.content.clone()));
             }
@@ -187,7 +187,7 @@ impl TaskState {
         }
         if injection.text_for_model().is_some() {
             self.last_reply.final_text = None;
-            // What follows answers this, and does not go on from where the reply was cut.
+            // What follows answers this, and does not continue where the reply was cut.
             self.last_reply.unfinished = None;
         }
     }

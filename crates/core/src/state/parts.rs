@@ -17,7 +17,7 @@ pub struct LastReply {
     pub open_calls: Vec<OpenCall>,
     /// Its text, when it was final and nothing has come since.
     pub final_text: Option<String>,
-    /// What is missing, where the reply would have been final had it been whole.
+    /// What is missing, where a final reply is not complete.
     pub unfinished: Option<Unfinished>,
 }
 
@@ -43,10 +43,10 @@ pub struct OpenCall {
     pub stage: Stage,
 }
 
-/// A last word that is not whole.
+/// A final reply that is not complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfinished {
-    /// Cut at the model's output limit; the next reply goes on from there.
+    /// Cut at the model's output limit; the next reply continues from there.
     Cut {
         /// What was said so far.
         text: String,

@@ -49,7 +49,9 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
                 }
                 Effect::Writes(file) => add(walk.judge_path(&Arg::literal(file), Use::Write)),
                 Effect::Reads(file) => add(walk.judge_path(&Arg::literal(file), Use::Read)),
-                Effect::Unclear => add(Some(opaque("its script does not read like one of `sed`"))),
+                Effect::Unclear => {
+                    add(Some(opaque("its script does not look like a `sed` script")))
+                }
             }
         }
         if script.contains(UNKNOWN) && !script.contains(['s', 'p', 'd', '/']) {
@@ -139,8 +141,8 @@ fn address(mut rest: &[char]) -> Option<&[char]> {
                 || c == UNKNOWN
         });
         rest = match rest {
-            ['/', more @ ..] => delimited(more, '/')?,
-            ['\\', delimiter, more @ ..] => delimited(more, *delimiter)?,
+            ['/', more @ ..] => after_delimiter(more, '/')?,
+            ['\\', delimiter, more @ ..] => after_delimiter(more, *delimiter)?,
             _ => return Some(rest),
         };
         rest = skip_while(rest, |c| matches!(c, 'I' | 'M'));
@@ -148,7 +150,7 @@ fn address(mut rest: &[char]) -> Option<&[char]> {
 }
 
 /// What follows the next `delimiter` that is neither escaped nor in brackets.
-fn delimited(mut rest: &[char], delimiter: char) -> Option<&[char]> {
+fn after_delimiter(mut rest: &[char], delimiter: char) -> Option<&[char]> {
     loop {
         rest = match rest {
             ['\\', _, more @ ..] => more,
@@ -162,8 +164,8 @@ fn delimited(mut rest: &[char], delimiter: char) -> Option<&[char]> {
 /// The flags of `s/a/b/flags`, and what follows them.
 fn substitution(rest: &[char]) -> Option<(String, &[char])> {
     let (delimiter, rest) = rest.split_first()?;
-    let rest = delimited(rest, *delimiter)?;
-    let rest = delimited(rest, *delimiter)?;
+    let rest = after_delimiter(rest, *delimiter)?;
+    let rest = after_delimiter(rest, *delimiter)?;
     let plain = skip_while(rest, |c| c.is_ascii_digit() || "gpiImMe".contains(c) || c == UNKNOWN);
     let after = match plain {
         ['w', ..] => line(plain).1,

@@ -6,7 +6,7 @@ use crate::state::Input;
 use crate::walk::Walk;
 use windlass_core::policy::class::{Assessment, Class};
 
-/// Words that start a statement which removes what cannot be had back.
+/// Words that start a statement which removes what cannot be restored.
 const REMOVES: &[&str] =
     &["drop", "truncate", "delete", "alter", "grant", "revoke", "replace", "vacuum", "attach"];
 
@@ -53,7 +53,7 @@ fn statement(walk: &mut Walk<'_>, program: &str, text: &str) -> Assessment {
             return opaque("runs a command from a database client");
         }
     }
-    let starts = starts(&without_texts(&text.to_ascii_lowercase()));
+    let starts = first_words(&without_texts(&text.to_ascii_lowercase()));
     if starts.iter().any(|word| REMOVES.contains(&&**word)) {
         return Assessment::of(Class::Destructive, "removes or restructures what a database holds");
     }
@@ -63,13 +63,13 @@ fn statement(walk: &mut Walk<'_>, program: &str, text: &str) -> Assessment {
     Assessment::of(Class::LocalCommand, "asks a database")
 }
 
-/// The statement without what stands between single quotes.
+/// The statement without the text between single quotes.
 fn without_texts(text: &str) -> String {
     text.split('\'').step_by(2).collect::<Vec<_>>().join(" ")
 }
 
 /// The first word of each statement, and of each statement after a common table expression.
-fn starts(text: &str) -> Vec<String> {
+fn first_words(text: &str) -> Vec<String> {
     let mut starts = Vec::new();
     for statement in text.split([';', ')', '(']) {
         let word: String =

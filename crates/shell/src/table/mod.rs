@@ -16,7 +16,7 @@
 //!   read MEDIUM | ls-remote | asks a remote
 //! ```
 //!
-//! A row is `class [risk] | pattern | reason`; the risk stands there only where it is more than the
+//! A row is `class [risk] | pattern | reason`; the risk is given only where it is more than the
 //! class's own. A program's rows go from general to special, and **the last row that matches decides**. A
 //! pattern is written as [`Invocation::matches`] explains.
 
@@ -33,7 +33,6 @@ use super::invocation::{Invocation, Style};
 /// A class from the configuration, for commands with this structure.
 #[derive(Clone, Debug)]
 pub struct CustomRule {
-    /// Which commands.
     pub pattern: Pattern,
     /// What they do.
     pub class: Class,

@@ -1,12 +1,12 @@
 //! Redirections: the files that the shell itself opens, and where a command's input comes from.
 
-use super::{Walk, shown};
+use super::{Walk, display_text};
 use crate::state::{Arg, Input};
 use crate::syntax::Redirect;
 use crate::{ShellCommand, Via, paths};
 
 impl Walk<'_> {
-    pub(super) fn redirected(&mut self, redirects: &[Redirect], walk: impl FnOnce(&mut Self)) {
+    pub(super) fn with_redirects(&mut self, redirects: &[Redirect], walk: impl FnOnce(&mut Self)) {
         let input = self.state.input.clone();
         for redirect in redirects {
             self.redirect(redirect);
@@ -19,18 +19,18 @@ impl Walk<'_> {
         match redirect {
             Redirect::From(word) => {
                 let file = self.expand_to_text(word);
-                self.opened(&file, "<", paths::Use::Read);
+                self.record_opened_file(&file, "<", paths::Use::Read);
                 self.state.input = Input::File(file.text);
             }
             Redirect::To(word, _) => {
                 let file = self.expand_to_text(word);
-                self.opened(&file, ">", paths::Use::Write);
+                self.record_opened_file(&file, ">", paths::Use::Write);
                 self.mark_written(&file);
             }
             Redirect::Duplicate(word) => {
                 let file = self.expand_to_text(word);
                 if !file.text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()) {
-                    self.opened(&file, ">", paths::Use::Write);
+                    self.record_opened_file(&file, ">", paths::Use::Write);
                 }
             }
             Redirect::Document(text, expands) => {
@@ -44,7 +44,7 @@ impl Walk<'_> {
                 self.state.input = Input::Text(self.expand_to_text(word).text);
             }
             Redirect::Process(nodes, read) => {
-                self.apart(Via::Process, |walk| walk.list(nodes));
+                self.in_subshell(Via::Process, |walk| walk.list(nodes));
                 if *read {
                     self.state.input = Input::Pipe;
                 }
@@ -53,10 +53,10 @@ impl Walk<'_> {
     }
 
     /// Records a file that the shell itself opens.
-    fn opened(&mut self, file: &Arg, sign: &str, usage: paths::Use) {
+    fn record_opened_file(&mut self, file: &Arg, sign: &str, usage: paths::Use) {
         if let Some(assessment) = self.judge_path(file, usage) {
             self.found.push(ShellCommand {
-                command: format!("{sign} {}", shown(&file.text)),
+                command: format!("{sign} {}", display_text(&file.text)),
                 via: Via::Redirection,
                 assessment,
                 words: vec![Some(sign.to_owned()), file.known().map(str::to_owned)],

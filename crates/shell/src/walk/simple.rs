@@ -1,6 +1,6 @@
 //! One simple command: its words and assignments, each way they may read, and what it comes to.
 
-use super::{DEEPEST_TEXT, Walk, shown};
+use super::{DEEPEST_TEXT, Walk, display_text};
 use crate::expand::{self, combine};
 use crate::state::{Arg, UNKNOWN, Values};
 use crate::syntax::{Assign, Part, Value};
@@ -20,13 +20,13 @@ impl Walk<'_> {
         for part in parts {
             match part {
                 Part::Assign(assign) if variants.iter().all(Vec::is_empty) => {
-                    let values = self.assigned(assign);
+                    let values = self.assignment_values(assign);
                     assigned.push((assign, values));
                 }
                 Part::Assign(assign) => {
-                    let values = self.assigned(assign);
+                    let values = self.assignment_values(assign);
                     let text = match &values[..] {
-                        [fields] => expand::joined(fields).text,
+                        [fields] => expand::join_fields(fields).text,
                         _ => UNKNOWN.to_string(),
                     };
                     let raw = format!("{}={text}", assign.name);
@@ -41,13 +41,13 @@ impl Walk<'_> {
                 }
                 Part::Redirect(redirect) => self.redirect(redirect),
                 Part::Process(nodes) => {
-                    self.apart(Via::Process, |walk| walk.list(nodes));
+                    self.in_subshell(Via::Process, |walk| walk.list(nodes));
                     variants = combine(variants, &[vec![Arg::unknown()]]);
                 }
             }
         }
         for (assign, values) in &assigned {
-            environment::assigned(self, &assign.name, values);
+            environment::judge_assignment(self, &assign.name, values);
         }
         if !named {
             for (assign, values) in assigned {
@@ -59,7 +59,7 @@ impl Walk<'_> {
         for (assign, values) in declared {
             self.assign(assign, values);
         }
-        self.keep_written(parts);
+        self.remember_output(parts);
         // `exec < file` changes the input of everything after it.
         let words = parts.iter().filter_map(|part| match part {
             Part::Word(word) => Some(&**word),
@@ -81,7 +81,7 @@ impl Walk<'_> {
                     Part::Assign(assign) => Some(&*assign.raw),
                     Part::Word(_) | Part::Redirect(_) | Part::Process(_) => None,
                 });
-                let command = shown(&text.collect::<Vec<_>>().join(" "));
+                let command = display_text(&text.collect::<Vec<_>>().join(" "));
                 let via = self.via.clone();
                 let assessment = Assessment::of(Class::Read, "sets variables of this shell only");
                 let commands = std::mem::take(&mut inner);
@@ -116,7 +116,7 @@ impl Walk<'_> {
         self.via = via_inside;
         let commands = std::mem::replace(&mut self.found, outer);
         self.found.push(ShellCommand {
-            command: argv.iter().map(quoted).collect::<Vec<_>>().join(" "),
+            command: argv.iter().map(quote).collect::<Vec<_>>().join(" "),
             via,
             assessment,
             words: argv.iter().map(|arg| arg.known().map(str::to_owned)).collect(),
@@ -124,7 +124,7 @@ impl Walk<'_> {
         });
     }
 
-    fn assigned(&mut self, assign: &Assign) -> Values {
+    fn assignment_values(&mut self, assign: &Assign) -> Values {
         if let Some(index) = &assign.index {
             self.expand_document(index);
         }
@@ -161,8 +161,8 @@ impl Walk<'_> {
     }
 }
 
-fn quoted(arg: &Arg) -> String {
-    let text = shown(&arg.text);
+fn quote(arg: &Arg) -> String {
+    let text = display_text(&arg.text);
     let plain = |c: char| c.is_alphanumeric() || "-_=./:@%+,~*?…[]{}^".contains(c);
     if !text.is_empty() && text.chars().all(plain) { text } else { format!("'{text}'") }
 }

@@ -47,10 +47,10 @@ impl Walk<'_> {
         let via = Via::Wrapper(program.to_owned());
         if program == "parallel" {
             // Its words are shell text, and with no words the input is.
-            let mut text = expand::joined(&inner);
+            let mut text = expand::join_fields(&inner);
             if inner.is_empty() {
                 for arg in &literal {
-                    self.apart(via.clone(), |walk| walk.script_text(arg, program));
+                    self.in_subshell(via.clone(), |walk| walk.script_text(arg, program));
                 }
                 text = if literal.is_empty() { Arg::unknown() } else { Arg::literal("") };
             } else {
@@ -58,13 +58,13 @@ impl Walk<'_> {
                 text.text.push(UNKNOWN);
             }
             let text = Arg::literal(text.text.replace(UNKNOWN, "$__unknown__"));
-            self.apart(via, |walk| walk.script_text(&text, program));
+            self.in_subshell(via, |walk| walk.script_text(&text, program));
             return Assessment::of(Class::Read, "judged by the command it runs");
         }
         // With an empty input it runs the words as they are.
         let bare = inner.clone();
         inner.push(Arg::unknown());
-        self.apart(via.clone(), |walk| {
+        self.in_subshell(via.clone(), |walk| {
             walk.state.input = Input::Inherited;
             walk.record(inner, via.clone(), Vec::new());
             // Once is enough: inside another it would double with every level.
@@ -101,14 +101,14 @@ impl Walk<'_> {
             let inner: Vec<Arg> = inner.collect();
             if !inner.is_empty() {
                 let via = Via::Wrapper(program.to_owned());
-                self.apart(via.clone(), |walk| walk.record(inner, via, Vec::new()));
+                self.in_subshell(via.clone(), |walk| walk.record(inner, via, Vec::new()));
             }
             rest = end.map_or(&[][..], |end| &words[end + 1..]);
         }
         None
     }
 
-    /// `ssh host command`: the words are joined and read by a shell over there.
+    /// `ssh host command`: the words are joined and read by a shell on that host.
     pub(super) fn ssh(&mut self, program: &str, args: &[Arg]) -> Assessment {
         const VALUES: &str = "-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w -M -f";
         let options = Invocation::new(program, args, VALUES, Style::Bundled);
@@ -121,17 +121,17 @@ impl Walk<'_> {
             .collect();
         let via = Via::Wrapper(program.to_owned());
         for text in texts {
-            self.apart(via.clone(), |walk| walk.script_text(&text, program));
+            self.in_subshell(via.clone(), |walk| walk.script_text(&text, program));
         }
         let rest = skip_options(args, VALUES);
         if program == "sshpass" {
             let rest = rest.to_vec();
-            self.apart(via.clone(), |walk| walk.record(rest, via, Vec::new()));
+            self.in_subshell(via.clone(), |walk| walk.record(rest, via, Vec::new()));
         } else if let Some((_, words)) = rest.split_first()
             && !words.is_empty()
         {
-            let text = expand::joined(words);
-            self.apart(via, |walk| walk.script_text(&text, program));
+            let text = expand::join_fields(words);
+            self.in_subshell(via, |walk| walk.script_text(&text, program));
         }
         Assessment::of(Class::Publish, "acts on another machine")
     }
@@ -142,7 +142,7 @@ impl Walk<'_> {
         let invocation = Invocation::new(program, args, VALUES, Style::Bundled);
         let via = Via::Wrapper(program.to_owned());
         for text in invocation.values("-c|--call").map(str::to_owned).collect::<Vec<_>>() {
-            self.apart(via.clone(), |walk| walk.script_text(&Arg::literal(text), program));
+            self.in_subshell(via.clone(), |walk| walk.script_text(&Arg::literal(text), program));
         }
         let mut rest = skip_options(args, VALUES);
         if program == "pipx" {
@@ -159,7 +159,7 @@ impl Walk<'_> {
             // A known tool is most likely installed, and judged by what it does.
             let known = table::knows(&name);
             let inner = std::iter::once(Arg::literal(name)).chain(more.iter().cloned()).collect();
-            self.apart(via.clone(), |walk| walk.record(inner, via, Vec::new()));
+            self.in_subshell(via.clone(), |walk| walk.record(inner, via, Vec::new()));
             if known {
                 return Assessment::of(Class::Read, "judged by the program it runs");
             }

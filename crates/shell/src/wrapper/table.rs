@@ -4,7 +4,7 @@ use super::{Runs, Wrapper};
 use windlass_core::policy::class::Class;
 
 const fn plain(names: &'static [&'static str], values: &'static str, skip: usize) -> Wrapper {
-    let (class, reason) = (Class::Read, "runs another command, judged by itself");
+    let (class, reason) = (Class::Read, "runs another command, judged separately");
     Wrapper { names, values, texts: "", runs: Runs::Words(skip), class, reason }
 }
 
@@ -64,7 +64,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         texts: "",
         runs: Runs::Text(0),
         class: Class::Read,
-        reason: "repeats another command, judged by itself",
+        reason: "repeats another command, judged separately",
     },
     Wrapper {
         names: &["script"],
@@ -80,7 +80,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         texts: "-c|--command",
         runs: Runs::Words(1),
         class: Class::Read,
-        reason: "runs another command, judged by itself",
+        reason: "runs another command, judged separately",
     },
     Wrapper {
         names: &["hyperfine", "concurrently", "npm-run-all", "run-p", "run-s"],

@@ -78,7 +78,7 @@ fn unbalanced_parentheses_do_not_cost_exponential_time() {
 }
 
 #[test]
-fn a_script_that_quotes_itself_again_and_again_is_followed_only_so_far() {
+fn a_script_that_quotes_itself_is_followed_only_so_far() {
     let mut text = "rm -rf x".to_owned();
     for _ in 0..12 {
         text = format!("sh -c '{}'", text.replace('\'', r"'\''"));
@@ -114,7 +114,7 @@ fn a_here_document_in_an_expansion_is_refused() {
 }
 
 #[test]
-fn text_that_is_not_utf_8_is_opaque_and_what_can_be_read_still_counts() {
+fn bytes_that_are_not_text_are_opaque_and_the_rest_counts() {
     let found = analyze_bytes(b"ls \xff", &context()).assessment;
     assert_eq!((found.class, found.risk), (Class::Opaque, Risk::High));
     let found = analyze_bytes(b"rm -rf x \xff", &context()).assessment;

@@ -17,7 +17,7 @@ fn denial(command: &str, profile: PermissionProfile, rules: &Rules) -> Denial {
 
 /// ES-116, AX-022, AX-023, AX-037, AX-098
 #[test]
-fn a_denial_starts_with_the_fixed_line_and_carries_the_reason_and_suggestions() {
+fn a_denial_has_the_fixed_line_the_reason_and_suggestions() {
     let denial = denial("rm -rf build", PermissionProfile::Trusted, &Rules::default());
     insta::assert_snapshot!(denial.render(), @r#"
     DENIED: This action is not permitted.

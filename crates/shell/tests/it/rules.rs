@@ -1,7 +1,7 @@
 //! Deny rules, allow entries, session rules and approvals match structure, not text.
 
 use windlass_core::axes::{Axes, PermissionProfile};
-use windlass_core::policy::allow::{allowlisted, denied};
+use windlass_core::policy::allow::{denylist_reason, is_allowlisted};
 use windlass_core::policy::{
     AllowRule, Approval, Class, CommandAnalysis, Decision, DenyRule, Pattern, Rules, decide,
 };
@@ -35,30 +35,30 @@ fn a_deny_rule_matches_a_command_wherever_and_however_it_is_written() {
         "env A=b git push --force",
         "c=git; $c push --force",
     ] {
-        let found = denied(&rules, "bash", Some(&analysis(command)));
+        let found = denylist_reason(&rules, "bash", Some(&analysis(command)));
         assert_eq!(found.as_deref(), Some("never rewrite history"), "{command}");
     }
     for command in ["git push", "echo git push --force", "git commit -m 'push --force'"] {
-        assert_eq!(denied(&rules, "bash", Some(&analysis(command))), None, "{command}");
+        assert_eq!(denylist_reason(&rules, "bash", Some(&analysis(command))), None, "{command}");
     }
 }
 
 #[test]
 fn a_deny_rule_may_name_a_tool() {
     let rules = [DenyRule { pattern: pattern("mcp:*"), reason: "no servers".into() }];
-    assert_eq!(denied(&rules, "mcp:github:search", None).as_deref(), Some("no servers"));
-    assert_eq!(denied(&rules, "read", None), None);
+    assert_eq!(denylist_reason(&rules, "mcp:github:search", None).as_deref(), Some("no servers"));
+    assert_eq!(denylist_reason(&rules, "read", None), None);
 }
 
 /// MS-062
 #[test]
 fn an_allow_entry_must_name_every_command_that_does_more_than_look() {
     let entries = [pattern("cargo test"), pattern("npm run *")];
-    assert!(allowlisted(&entries, &analysis("cargo test --workspace")));
-    assert!(allowlisted(&entries, &analysis("cd sub && cargo test | tail -5")));
-    assert!(!allowlisted(&entries, &analysis("cargo test; rm x")));
-    assert!(!allowlisted(&entries, &analysis("cargo test && git commit -m x")));
-    assert!(!allowlisted(&entries, &analysis("cargo test > /etc/x")));
+    assert!(is_allowlisted(&entries, &analysis("cargo test --workspace")));
+    assert!(is_allowlisted(&entries, &analysis("cd sub && cargo test | tail -5")));
+    assert!(!is_allowlisted(&entries, &analysis("cargo test; rm x")));
+    assert!(!is_allowlisted(&entries, &analysis("cargo test && git commit -m x")));
+    assert!(!is_allowlisted(&entries, &analysis("cargo test > /etc/x")));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn no_session_rule_covers_what_destroys_or_cannot_be_read() {
     }
 }
 
-/// Leave to look at one file of secrets is no leave to look at others.
+/// Permission to read one file of secrets is not permission to read others.
 #[test]
 fn allow_all_for_secrets_is_for_that_very_command_or_not_offered() {
     let offered = |command: &str| AllowRule::for_analysis(&analysis(command));
