@@ -41,7 +41,7 @@ const SIGNAL_TIMEOUT: Duration = Duration::from_millis(20);
 /// only says that the writer waits for room.
 const MAX_SIGNALS: usize = PIPE_BYTES / PACKET;
 
-/// Whom a pipe belongs to.
+/// The user and group that own a pipe.
 pub type Owner = (Uid, Gid);
 
 pub struct Output {
@@ -170,7 +170,7 @@ impl Output {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if sys::would_block(&error) && !all => {}
-                // Empty, and nobody is left who could write.
+                // Empty, and no writer is left.
                 Err(_) => self.pipes[at] = None,
             }
             return buffer.len() > before;

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::process::Pid;
 
 /// All descendants of a process. They come from the lists that the kernel keeps, which is quick but may miss
-/// one while others end; when those show none, from everything in `/proc`. Whoever must find all of them asks
-/// until none is left.
+/// one while others end; when those show none, from everything in `/proc`. A caller that must find all
+/// of them asks until none is left.
 pub fn descendants(of: Pid) -> Vec<Pid> {
     let listed = walk(of, children);
     if listed.is_empty() { search(of) } else { listed }

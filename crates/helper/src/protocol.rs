@@ -4,6 +4,8 @@
 //! - The first frame of each side carries [`VERSION`]; anything else first, or another version, ends it.
 //! - Bytes flow only against credit ([`WINDOW`]), so neither side ever holds more than a window per flow.
 
+#![allow(missing_docs, reason = "messages whose fields say what they carry")]
+
 use std::io;
 
 use crate::wire::{Frame, Reader, bad, frame};
@@ -29,17 +31,17 @@ pub fn cost(length: usize) -> i64 {
     length as i64 + CHUNK_OVERHEAD
 }
 
-/// How far the helper shuts its commands in.
+/// How far the helper isolates commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Isolation {
-    /// Not at all.
+    /// No isolation.
     Host = 0,
     /// Namespaces with a root of their own, and everything `Landlock` does.
     Namespaces = 1,
     /// File rules, system-call filter and limits on the real root.
     Landlock = 2,
-    /// A container stands around the helper already; everything `Landlock` does, as far as it can be had.
+    /// The helper runs in a container already; everything `Landlock` does, as far as the container allows it.
     Container = 3,
 }
 
@@ -47,9 +49,8 @@ pub enum Isolation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum NetworkMode {
-    /// Loopback of their own with the proxy on it.
+    /// A loopback of their own, with the proxy on it.
     Proxy = 0,
-    /// Nothing.
     Nothing = 1,
     /// Whatever the host reaches.
     Everything = 2,
@@ -69,19 +70,16 @@ pub struct Bind {
 /// Everything the helper needs to know before the first command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// How far commands are shut in.
     pub isolation: Isolation,
-    /// What they may reach.
     pub network: NetworkMode,
-    /// Whom commands run as when the helper is root.
+    /// The user that commands run as when the helper is root.
     pub uid: u32,
-    /// The group of the same.
+    /// The group of that user.
     pub gid: u32,
     /// The workspace on the host.
     pub workspace: String,
     /// The home directory as commands see it.
     pub home: String,
-    /// Shown.
     pub binds: Vec<Bind>,
     /// Covered by something empty, as commands would name it.
     pub hidden: Vec<String>,
@@ -114,76 +112,60 @@ pub struct Start {
     pub env: Vec<String>,
     /// Whether input will be sent.
     pub stdin: bool,
-    /// Whether what it leaves behind may go on.
+    /// Whether what it leaves behind may continue to run.
     pub background: bool,
     /// Milliseconds until it is ended, 0 for never.
     pub timeout_ms: u64,
-    /// Milliseconds between asking and forcing.
+    /// Milliseconds between SIGTERM and SIGKILL.
     pub grace_ms: u64,
 }
 
 /// From windlass to the helper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// First, once.
+    /// The first order, and only once.
     Setup(Setup),
     /// Starts a command.
     Start(Start),
     /// Ends a command's whole tree.
     Kill {
-        /// Which.
         id: u32,
-        /// Milliseconds between asking and forcing.
+        /// Milliseconds between SIGTERM and SIGKILL.
         grace_ms: u64,
     },
     /// Bytes for a command's standard input; empty bytes close it.
-    Input {
-        /// Which.
-        id: u32,
-        /// What to write.
-        bytes: Vec<u8>,
-    },
+    Input { id: u32, bytes: Vec<u8> },
     /// Output was read: so much of the window is free again.
     OutputCredit {
-        /// Which command.
         id: u32,
         /// How much, as [`cost`] counts.
         credit: i64,
     },
     /// Bytes for a connection; empty bytes mean that no more will come.
-    Reply {
-        /// Which connection.
-        connection: u32,
-        /// What to write.
-        bytes: Vec<u8>,
-    },
+    Reply { connection: u32, bytes: Vec<u8> },
     /// Bytes of a connection were read: so much of its window is free again.
     ConnectionCredit {
-        /// Which connection.
         connection: u32,
         /// How much, as [`cost`] counts.
         credit: i64,
     },
     /// Ends a connection once the replies sent so far are written.
-    Hangup {
-        /// Which.
-        connection: u32,
-    },
+    Hangup { connection: u32 },
 }
 
 /// How a command's main process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cause {
-    /// It ended by itself with this code.
+    /// It exited with a code.
     Code = 0,
-    /// A signal nobody here sent ended it.
+    /// A signal that the helper did not send killed it.
     Signal = 1,
     /// Its time was up.
     TimedOut = 2,
-    /// It was asked to end.
+    /// Windlass asked to kill it.
     Killed = 3,
-    /// The kernel ended it for memory.
+    /// The kernel killed it for its use of memory.
     OutOfMemory = 4,
 }
 
@@ -207,7 +189,7 @@ pub struct Ready {
 /// From the helper to windlass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// The sandbox stands.
+    /// The sandbox is ready.
     Ready(Ready),
     /// The sandbox cannot be made; the helper ends.
     Failed {
@@ -217,13 +199,9 @@ pub enum Report {
         errno: i32,
     },
     /// A command runs.
-    Started {
-        /// Which.
-        id: u32,
-    },
+    Started { id: u32 },
     /// A command could not be started.
     Refused {
-        /// Which.
         id: u32,
         /// What was being done.
         stage: String,
@@ -232,55 +210,38 @@ pub enum Report {
     },
     /// A command wrote something.
     Output {
-        /// Which.
         id: u32,
         /// 1 or 2, as descriptors are numbered.
         stream: u8,
-        /// What it wrote.
         bytes: Vec<u8>,
     },
     /// Input was written: so much of its window is free again.
     InputCredit {
-        /// Which command.
         id: u32,
         /// How much, as [`cost`] counts.
         credit: i64,
     },
     /// A command ended, its tree with it, and all its output was sent before this.
     Ended {
-        /// Which.
         id: u32,
-        /// Why.
         cause: Cause,
         /// Exit code or signal number.
         value: i32,
         /// The main process's last working directory, empty when unknown.
         cwd: String,
     },
-    /// Someone inside connected to the proxy.
-    Connected {
-        /// The connection's number.
-        connection: u32,
-    },
+    /// A program inside connected to the proxy.
+    Connected { connection: u32 },
     /// Bytes from a connection; empty bytes mean that no more will come.
-    Request {
-        /// Which connection.
-        connection: u32,
-        /// What was read.
-        bytes: Vec<u8>,
-    },
+    Request { connection: u32, bytes: Vec<u8> },
     /// Bytes for a connection were written: so much of its window is free again.
     ConnectionCredit {
-        /// Which connection.
         connection: u32,
         /// How much, as [`cost`] counts.
         credit: i64,
     },
     /// A connection is gone.
-    Closed {
-        /// Which.
-        connection: u32,
-    },
+    Closed { connection: u32 },
 }
 
 impl Order {

@@ -176,7 +176,7 @@ impl Root<'_> {
         }
     }
 
-    /// Covers what only root may read, as it stands in the system's configuration.
+    /// Covers files of the system's configuration that only root may read.
     fn hide_private(&self, directory: &Path) -> Result<(), Failure> {
         let Ok(entries) = fs::read_dir(self.inside(directory)) else { return Ok(()) };
         for entry in entries.flatten() {
@@ -275,9 +275,12 @@ impl Root<'_> {
         if fs::symlink_metadata(&nothing).is_err() {
             let made = match found.is_dir() {
                 true => fs::DirBuilder::new().mode(0o555).create(&nothing),
-                false => {
-                    File::options().create(true).write(true).mode(0o444).open(&nothing).map(drop)
-                }
+                false => File::options()
+                    .create_new(true)
+                    .write(true)
+                    .mode(0o444)
+                    .open(&nothing)
+                    .map(drop),
             };
             made.doing(|| "prepare to hide".into())?;
         }

@@ -125,9 +125,9 @@ impl Supervisor {
                 fds.push(PollFd::new(&self.control, PollFlags::IN));
             }
             sys::wait(&mut fds, timeout);
-            let told = fds.get(1).is_some_and(|control| !control.revents().is_empty());
+            let has_order = fds.get(1).is_some_and(|control| !control.revents().is_empty());
             self.signals.drain();
-            if told {
+            if has_order {
                 self.obey();
             }
             self.advance();

@@ -4,6 +4,8 @@
 //! - A frame is `length: u32 | kind: u8 | body`, little endian; `length` counts kind and body.
 //! - Reading never panics and never allocates more than the frame it was given.
 
+#![allow(missing_docs, reason = "a method named by the value it reads or writes")]
+
 use std::io;
 
 /// The longest frame either side accepts: a command with its script and environment fits many times.
@@ -45,17 +47,12 @@ pub struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// One byte.
     pub fn u8(&mut self, value: u8) {
         self.out.push(value);
     }
-
-    /// Four bytes.
     pub fn u32(&mut self, value: u32) {
         self.out.extend_from_slice(&value.to_le_bytes());
     }
-
-    /// Eight bytes.
     pub fn u64(&mut self, value: u64) {
         self.out.extend_from_slice(&value.to_le_bytes());
     }
@@ -72,13 +69,13 @@ impl Writer<'_> {
         texts.iter().for_each(|text| self.text(text));
     }
 
-    /// A flow's number and bytes up to the frame's end.
+    /// The id of a flow, and its bytes up to the frame's end.
     pub fn flow(&mut self, id: u32, bytes: &[u8]) {
         self.u32(id);
         self.out.extend_from_slice(bytes);
     }
 
-    /// A flow's number and how much of its window is free again.
+    /// The id of a flow, and how much of its window is free again.
     pub fn credit(&mut self, id: u32, credit: i64) {
         self.u32(id);
         self.u64(credit as u64);
@@ -102,23 +99,15 @@ impl<'a> Reader<'a> {
         self.rest = rest;
         Ok(*head)
     }
-
-    /// One byte.
     pub fn u8(&mut self) -> io::Result<u8> {
         Ok(self.take::<1>()?[0])
     }
-
-    /// Four bytes.
     pub fn u32(&mut self) -> io::Result<u32> {
         Ok(u32::from_le_bytes(self.take()?))
     }
-
-    /// Eight bytes.
     pub fn u64(&mut self) -> io::Result<u64> {
         Ok(u64::from_le_bytes(self.take()?))
     }
-
-    /// A text.
     pub fn text(&mut self) -> io::Result<String> {
         let length = self.u32()? as usize;
         let (head, rest) = self.rest.split_at_checked(length).ok_or_else(|| bad("text length"))?;

@@ -121,9 +121,9 @@ pub enum Stdin {
 /// Which stream a chunk was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stream {
-    /// Standard output.
+    /// The standard output.
     Out,
-    /// Standard error.
+    /// The standard error.
     Err,
 }
 
@@ -165,11 +165,11 @@ pub struct Ended {
 /// Which kind of sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A container.
+    /// A container of a docker or podman engine.
     Docker,
     /// Kernel namespaces, or Landlock alone.
     Local,
-    /// No isolation.
+    /// No isolation at all.
     Host,
 }
 

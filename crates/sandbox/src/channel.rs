@@ -187,7 +187,7 @@ struct CommandState {
 impl CommandState {
     /// Tells the caller that the command runs.
     fn report_start(&mut self) {
-        // A caller that no longer waits has nobody to end it, background or not.
+        // A caller that no longer waits cannot kill it, background or not.
         if let Some((answer, running)) = self.starting.take()
             && let Err(Ok(mut unwanted)) = answer.send(Ok(running))
         {

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why a sandbox or a command in it could not be had.
+/// Why a sandbox could not be made, or a command not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The helper program cannot be put into the data directory.
+    /// The helper cannot be installed in the data directory.
     #[error("cannot write the helper to `{path}`")]
     Install {
         /// Where it should have gone.
@@ -17,7 +17,7 @@ pub enum Error {
     /// The helper does not start at all.
     #[error("cannot start the helper `{path}`")]
     Spawn {
-        /// The program.
+        /// Where it was installed.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -25,7 +25,7 @@ pub enum Error {
     /// The workspace or something mounted cannot be used.
     #[error("cannot use `{path}` in the sandbox")]
     Path {
-        /// Which.
+        /// The path that cannot be used.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -52,8 +52,8 @@ pub enum Error {
         /// Why Landlock does not work.
         landlock: String,
     },
-    /// Something else answered, or another version of it.
-    #[error("the helper speaks another protocol than version {expected}")]
+    /// The helper is of another version, or not a helper.
+    #[error("the helper does not speak version {expected} of the protocol")]
     Protocol {
         /// What this side speaks.
         expected: u32,
@@ -97,10 +97,10 @@ pub enum Error {
     /// The engine lacks the image.
     #[error("image `{image}` is not on this engine")]
     ImageMissing {
-        /// Its name.
+        /// The name of the image.
         image: String,
     },
-    /// The engine said no.
+    /// The engine refused.
     #[error("the container engine cannot {doing}")]
     Engine {
         /// What it was asked.
@@ -122,7 +122,7 @@ pub enum Error {
         limit_bytes >> 20
     )]
     ContainerOutOfMemory {
-        /// The limit.
+        /// The limit that was reached.
         limit_bytes: u64,
     },
     /// The engine's disk is full.
@@ -137,7 +137,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The whole story in one line: what happened, and why.
+    /// The error and all its causes in one line.
     pub fn chain(&self) -> String {
         let mut text = self.to_string();
         let mut source = std::error::Error::source(self);

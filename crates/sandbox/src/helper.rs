@@ -52,7 +52,7 @@ pub(crate) fn install(data: &Path) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// A name nobody else uses: this process, and how many were asked for in it.
+/// A name that no other process uses, and that this one uses once.
 pub(crate) fn unique_name(what: &str) -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);

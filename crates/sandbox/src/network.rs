@@ -1,7 +1,7 @@
 //! What may be reached: rules over addresses and host names, as pure functions.
 //!
 //! Invariants:
-//! - An address is judged after resolution and connected to as judged, so a name that resolves anew
+//! - An address is judged after resolution and connected to as judged, so a name that resolves again
 //!   (rebinding) or a redirect gains nothing.
 //! - An IPv4 address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo) is judged as what it is.
 //! - What is not public is refused unless a configured range allows it.
@@ -18,7 +18,7 @@ use windlass_helper::protocol::NetworkMode;
 pub enum Network {
     /// Loopback of their own, and the world through windlass's proxy.
     Restricted(Egress),
-    /// Nothing.
+    /// No network at all.
     None,
     /// Whatever the host reaches, unjudged.
     Open,
@@ -43,19 +43,19 @@ impl Network {
     }
 }
 
-/// What the proxy lets through, and who is told.
+/// What the proxy lets through, and who observes it.
 #[derive(Clone)]
 pub struct Egress {
-    /// Which addresses.
+    /// Which addresses may be connected to.
     pub addresses: AddressRules,
-    /// Which hosts.
+    /// Which hosts may be asked for.
     pub hosts: HostRules,
-    /// Told of every connection that was asked for.
+    /// Called for every connection that was asked for.
     pub observer: Arc<dyn Fn(&Connection) + Send + Sync>,
 }
 
 impl Egress {
-    /// Public addresses of any host, with nobody told.
+    /// Public addresses of any host, without an observer.
     pub fn public() -> Self {
         Self {
             addresses: AddressRules { allowed: Vec::new() },
@@ -79,7 +79,7 @@ impl fmt::Debug for Egress {
 pub struct Connection {
     /// The host as it was named.
     pub host: String,
-    /// The port.
+    /// The port that was asked for.
     pub port: u16,
     /// What became of it.
     pub verdict: Verdict,
@@ -113,7 +113,7 @@ pub enum Refusal {
     Shared,
     /// Many machines at once.
     Multicast,
-    /// No address.
+    /// It is not an address.
     Unspecified,
     /// Set aside: documentation, benchmarks, protocols, the future.
     Reserved,
@@ -232,7 +232,7 @@ fn refusal_v6(address: Ipv6Addr) -> Option<Refusal> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => Some(Refusal::Unspecified),
         [0, 0, 0, 0, 0, 0, 0, 1] => Some(Refusal::Loopback),
-        // Compatible, translated and mapped forms of IPv4. What remains of ::/8 is nobody's.
+        // Compatible, translated and mapped forms of IPv4. The rest of ::/8 is not assigned.
         [0, 0, 0, 0, 0, 0, high, low]
         | [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low] => v4(high, low).or(Some(Refusal::Reserved)),
@@ -259,7 +259,7 @@ fn refusal_v6(address: Ipv6Addr) -> Option<Refusal> {
 /// Which hosts may be named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostRules {
-    /// All.
+    /// Every host is allowed.
     Any,
     /// Only these: `example.org` is that host, `*.example.org` every host below it, `example.org:443` that
     /// port only.

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - Names are resolved here, and only an address the rules allow is connected to.
 //! - One plain HTTP request per connection, with the host it was judged by, so none rides on another's.
-//! - Every connection asked for is told to the observer, once.
+//! - The observer is called once for every connection that was asked for.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,13 +25,13 @@ use windlass_helper::protocol::{MAX_CHUNK_BYTES, cost};
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
 /// How long a client may take to say what it wants.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long resolving and reaching one host may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a server may take over the last bytes of a client that is gone.
-const LINGER: Duration = Duration::from_secs(10);
+const LAST_BYTES_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Addresses of one host that are tried.
 const MAX_ADDRESSES: usize = 4;
@@ -49,7 +49,7 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
     let (near, far) = duplex(MAX_CHUNK_BYTES);
     let (mut from, mut to) = tokio::io::split(near);
     let End { connection, mut inbox, credit, requests } = end;
-    let _goodbye = Goodbye { connection, requests: requests.clone() };
+    let _hangup = HangupOnDrop { connection, requests: requests.clone() };
     let inward = async {
         while let Some(bytes) = inbox.recv().await {
             // Empty bytes: nothing more will come.
@@ -62,7 +62,7 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
         let _ = to.shutdown().await;
         while inbox.recv().await.is_some() {}
         // The client is gone; the server has this long to take what the client had sent.
-        sleep(LINGER).await;
+        sleep(LAST_BYTES_TIMEOUT).await;
     };
     let outward = async {
         let mut buffer = vec![0; MAX_CHUNK_BYTES];
@@ -70,52 +70,52 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
             if count == 0 {
                 break;
             }
-            // A client that is gone hears nothing more, and holds nobody up.
+            // A client that is gone gets nothing more, and delays no one.
             let Ok(permit) = credit.acquire_many(cost(count) as u32).await else { continue };
             permit.forget();
             let _ = requests.send(Request::Reply { connection, bytes: buffer[..count].to_vec() });
         }
-        // The other direction may go on.
+        // The other direction may stay open.
         let _ = requests.send(Request::Reply { connection, bytes: Vec::new() });
     };
     let speak = async move {
-        // What went wrong was said to the client, or the client is gone.
+        // The client got an answer about what went wrong, or is gone.
         let _ = converse(far, &egress).await;
     };
-    // The conversation ends the connection; what the client still sends then is nobody's.
+    // The conversation ends the connection; what the client still sends is dropped.
     tokio::select! {
         ((), ()) = async { tokio::join!(outward, speak) } => {}
         () = inward => {}
     }
 }
 
-/// Ends the connection inside once all that was said is written, however the conversation ended.
-struct Goodbye {
+/// Ends the connection inside once everything sent is written, however the conversation ended.
+struct HangupOnDrop {
     connection: u32,
     requests: mpsc::UnboundedSender<Request>,
 }
 
-impl Drop for Goodbye {
+impl Drop for HangupOnDrop {
     fn drop(&mut self) {
         let _ = self.requests.send(Request::Hangup { connection: self.connection });
     }
 }
 
 async fn converse(mut client: DuplexStream, egress: &Egress) -> io::Result<()> {
-    let first = timeout(PATIENCE, client.read_u8()).await??;
+    let first = timeout(REQUEST_TIMEOUT, client.read_u8()).await??;
     match first {
         5 => socks(client, egress).await,
         first => http(client, first, egress).await,
     }
 }
 
-/// Why there is no connection, as the protocols tell it.
-enum NoWay {
+/// Why there is no connection, as both protocols distinguish it.
+enum ConnectError {
     Refused(String),
     Unreachable(String),
 }
 
-async fn connect(host: &str, port: u16, egress: &Egress) -> Result<TcpStream, NoWay> {
+async fn connect(host: &str, port: u16, egress: &Egress) -> Result<TcpStream, ConnectError> {
     let (verdict, outcome) = judge_and_connect(host, port, egress).await;
     (egress.observer)(&Connection { host: host.to_owned(), port, verdict });
     outcome
@@ -125,12 +125,12 @@ async fn judge_and_connect(
     host: &str,
     port: u16,
     egress: &Egress,
-) -> (Verdict, Result<TcpStream, NoWay>) {
+) -> (Verdict, Result<TcpStream, ConnectError>) {
     if !egress.hosts.allow(host, port) {
         let why = format!("`{host}:{port}` is not on the list of allowed hosts");
-        return (Verdict::HostRefused, Err(NoWay::Refused(why)));
+        return (Verdict::HostRefused, Err(ConnectError::Refused(why)));
     }
-    let failed = |why: String| (Verdict::Failed(why.clone()), Err(NoWay::Unreachable(why)));
+    let failed = |why: String| (Verdict::Failed(why.clone()), Err(ConnectError::Unreachable(why)));
     let addresses = match timeout(CONNECT_TIMEOUT, resolve(host, port)).await {
         Ok(Ok(addresses)) => addresses,
         Ok(Err(error)) => return failed(format!("cannot resolve `{host}`: {error}")),
@@ -153,7 +153,7 @@ async fn judge_and_connect(
     match refused {
         Some((address, refusal)) => {
             let why = format!("`{host}` is {address}, which is {refusal}");
-            (Verdict::AddressRefused(address, refusal), Err(NoWay::Refused(why)))
+            (Verdict::AddressRefused(address, refusal), Err(ConnectError::Refused(why)))
         }
         None => failed(last),
     }
@@ -168,7 +168,7 @@ async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 }
 
 async fn http(mut client: DuplexStream, first: u8, egress: &Egress) -> io::Result<()> {
-    let Some((head, rest)) = timeout(PATIENCE, read_head(&mut client, first)).await?? else {
+    let Some((head, rest)) = timeout(REQUEST_TIMEOUT, read_head(&mut client, first)).await?? else {
         return say(&mut client, "431 Request Header Fields Too Large", "the head is too long")
             .await;
     };
@@ -178,8 +178,10 @@ async fn http(mut client: DuplexStream, first: u8, egress: &Egress) -> io::Resul
     };
     let mut server = match connect(&request.host, request.port, egress).await {
         Ok(server) => server,
-        Err(NoWay::Refused(why)) => return say(&mut client, "403 Forbidden", &why).await,
-        Err(NoWay::Unreachable(why)) => return say(&mut client, "502 Bad Gateway", &why).await,
+        Err(ConnectError::Refused(why)) => return say(&mut client, "403 Forbidden", &why).await,
+        Err(ConnectError::Unreachable(why)) => {
+            return say(&mut client, "502 Bad Gateway", &why).await;
+        }
     };
     match &request.forward {
         None => client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?,
@@ -277,7 +279,7 @@ fn host_and_port(authority: &str, default: Option<u16>) -> Option<(String, u16)>
 async fn socks(mut client: DuplexStream, egress: &Egress) -> io::Result<()> {
     const NO_AUTHENTICATION: u8 = 0;
     const CONNECT: u8 = 1;
-    let (host, port, command) = timeout(PATIENCE, async {
+    let (host, port, command) = timeout(REQUEST_TIMEOUT, async {
         let count = client.read_u8().await?;
         let mut methods = vec![0; count.into()];
         client.read_exact(&mut methods).await?;
@@ -310,8 +312,8 @@ async fn socks(mut client: DuplexStream, egress: &Egress) -> io::Result<()> {
             client.write_all(&reply(0)).await?;
             copy_bidirectional(&mut client, &mut server).await.map(drop)
         }
-        Err(NoWay::Refused(_)) => client.write_all(&reply(2)).await,
-        Err(NoWay::Unreachable(_)) => client.write_all(&reply(4)).await,
+        Err(ConnectError::Refused(_)) => client.write_all(&reply(2)).await,
+        Err(ConnectError::Unreachable(_)) => client.write_all(&reply(4)).await,
     }
 }
 
@@ -328,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_url_becomes_a_request_to_its_host_without_what_was_meant_for_the_proxy() {
+    fn a_whole_url_becomes_a_request_without_headers_for_the_proxy() {
         let head = "GET http://user@Example.org:8080/a?b HTTP/1.1\r\nHost: other\r\nAccept: */*\r\n\
                     Proxy-Connection: keep-alive\r\nConnection: keep-alive\r\n\r\n";
         let forward = "GET /a?b HTTP/1.1\r\nHost: Example.org:8080\r\nAccept: */*\r\n\

@@ -1,4 +1,4 @@
-//! The workspace on the host: whom it belongs to, and what is in it from the start.
+//! The workspace on the host: who owns it, and what is in it from the start.
 
 use std::fs;
 use std::io;

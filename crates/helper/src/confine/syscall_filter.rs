@@ -103,7 +103,7 @@ const NAMESPACE_FLAGS: [libc::c_int; 7] = [
 ];
 
 /// Requests of `ioctl` that type into a terminal.
-const TYPING_REQUESTS: [u64; 2] = [libc::TIOCSTI as u64, libc::TIOCLINUX as u64];
+const TYPING_REQUESTS: [libc::Ioctl; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
 
 /// The programs that together make up the filter.
 pub struct SyscallFilter {

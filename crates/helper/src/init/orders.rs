@@ -30,7 +30,7 @@ impl Init<'_> {
                     rest = &rest[length..];
                 }
                 Ok(None) => break,
-                // Whoever speaks another protocol is not our windlass.
+                // The other side is not a windlass of this version.
                 Err(_) => {
                     self.is_over = true;
                     break;

@@ -45,7 +45,7 @@ impl Init<'_> {
         Ok(())
     }
 
-    /// Whom the ends of pipes belong to: root makes them for the owner of the workspace.
+    /// The owner of pipe ends. A helper that is root makes them for the owner of the workspace.
     fn pipe_owner(&self) -> Option<Owner> {
         let for_another = self.confinement.is_some() && rustix::process::geteuid().is_root();
         for_another.then(|| (Uid::from_raw(self.setup.uid), Gid::from_raw(self.setup.gid)))

@@ -51,8 +51,8 @@ fn bytes_of(reports: &[Report]) -> Vec<u8> {
 async fn a_helper_of_another_version_is_refused_by_name() {
     let mut bytes = bytes_of(&[Report::Ready(ready())]);
     bytes[5..9].copy_from_slice(&(VERSION + 1).to_le_bytes());
-    let Err(Refused::Broken(error)) = open_to(&bytes).await.0 else { panic!("it was taken") };
-    let expected = format!("the helper speaks another protocol than version {VERSION}");
+    let Err(Refused::Broken(error)) = open_to(&bytes).await.0 else { panic!("it was accepted") };
+    let expected = format!("the helper does not speak version {VERSION} of the protocol");
     assert_eq!(error.to_string(), expected);
 }
 
@@ -66,16 +66,16 @@ async fn something_that_is_no_helper_is_refused() {
 }
 
 #[tokio::test]
-async fn a_helper_that_sends_more_than_its_window_is_hung_up_on() {
+async fn a_helper_that_exceeds_its_window_is_disconnected() {
     let (channel, mut far) = open_to(&bytes_of(&[Report::Ready(ready())])).await;
     let Ok(channel) = channel else { panic!("it was refused") };
     let starter = channel.starter();
     let command = Command::script("a", "true", "/");
     let talk = async {
-        let mut heard = vec![0; 4096];
+        let mut received = vec![0; 4096];
         // The setup, then the start.
-        while !heard.windows(4).any(|window| window == b"true") {
-            let _ = far.read_buf(&mut heard).await.unwrap();
+        while !received.windows(4).any(|window| window == b"true") {
+            let _ = far.read_buf(&mut received).await.unwrap();
         }
         far.write_all(&bytes_of(&[Report::Started { id: 1 }])).await.unwrap();
     };

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_current_context_is_followed_and_the_default_one_is_the_usual_socket() {
+    fn the_current_context_names_the_engine_or_the_usual_socket() {
         let home = tempfile::tempdir().unwrap();
         let docker = home.path().join(".docker");
         let hash = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";

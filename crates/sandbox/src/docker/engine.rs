@@ -1,7 +1,7 @@
 //! The container engine: where it is, and the few things asked of it.
 //!
 //! Invariants:
-//! - A socket that nobody serves, or that hangs, costs [`PATIENCE`] and no more.
+//! - A socket without a server, or one that hangs, costs at most [`PING_TIMEOUT`].
 //! - An engine that does not answer and one that says no are different errors: the first is waited for.
 
 use std::collections::HashMap;
@@ -25,17 +25,17 @@ use tokio_util::io::StreamReader;
 use crate::Error;
 use crate::docker::address;
 
-/// How long an engine may take to say that it is there.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an engine may take to answer a ping.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long one that is there may take to say what it is: podman looks at the whole machine for that.
-const INTRODUCTION: Duration = Duration::from_secs(20);
+/// How long it may take to describe itself: podman looks at the whole machine for that.
+const INFO_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long it may take for anything else, but for building images: a loaded disk makes it slow.
-const WORK: Duration = Duration::from_secs(120);
+/// How long it may take for anything else except building images: a busy disk makes it slow.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How the engine tells of a main process that was killed.
-const KILLED: i64 = 128 + 9;
+/// The exit code of a main process that was killed.
+const KILLED_CODE: i64 = 128 + 9;
 
 /// Where the bytes of an attached command come from.
 pub(super) type From = Box<dyn AsyncRead + Send + Unpin>;
@@ -47,11 +47,11 @@ pub(super) type To = std::pin::Pin<Box<dyn AsyncWrite + Send>>;
 pub struct Engine {
     pub(super) api: bollard::Docker,
     name: String,
-    /// What it said of itself.
+    /// What it reports about itself.
     pub(super) about: About,
 }
 
-/// What an engine says of itself.
+/// What an engine reports about itself.
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
     pub version: String,
@@ -59,7 +59,7 @@ pub(super) struct About {
     pub podman: bool,
     /// It runs as an ordinary user, who is root in its containers.
     pub rootless: bool,
-    /// It gives containers other user numbers than they have outside, unless told not to.
+    /// It maps the users of a container to other ones outside, unless that is switched off.
     pub remapped: bool,
     /// It labels files, and containers may not touch what has no label of theirs.
     pub labels_files: bool,
@@ -87,7 +87,7 @@ pub struct Image {
     pub architecture: String,
     /// Bytes on disk.
     pub size: u64,
-    /// Whether it has a program started in it every now and then.
+    /// Whether the engine is to run a health check in it.
     pub checks_itself: bool,
 }
 
@@ -113,25 +113,26 @@ impl Engine {
         let none = |source| Error::Unreachable { engine: host.to_owned(), source };
         let failed = |error: Refusal| none(io::Error::other(error.to_string()));
         let late = |_| none(io::ErrorKind::TimedOut.into());
-        let api = bollard::Docker::connect_with_host(host).map_err(failed)?.with_timeout(WORK);
-        timeout(PATIENCE, api.ping()).await.map_err(late)?.map_err(failed)?;
+        let api =
+            bollard::Docker::connect_with_host(host).map_err(failed)?.with_timeout(REQUEST_TIMEOUT);
+        timeout(PING_TIMEOUT, api.ping()).await.map_err(late)?.map_err(failed)?;
         let introduction = async {
-            // The version is asked for, so that a client library that begins to send it sends the right one.
+            // The version is negotiated, so that a client library that begins to send it sends the right one.
             let api = api.negotiate_version().await?;
             let (info, version) = (api.info().await?, api.version().await?);
             Ok::<_, Refusal>((api, info, version))
         };
         let (api, info, version) =
-            timeout(INTRODUCTION, introduction).await.map_err(late)?.map_err(failed)?;
+            timeout(INFO_TIMEOUT, introduction).await.map_err(late)?.map_err(failed)?;
         let options = info.security_options.unwrap_or_default();
-        let says = |word: &str| options.iter().any(|option| option.contains(word));
+        let has = |word: &str| options.iter().any(|option| option.contains(word));
         let parts = version.components.unwrap_or_default();
         let about = About {
             podman: parts.iter().any(|part| part.name.contains("Podman")),
             version: info.server_version.unwrap_or_default(),
-            rootless: says("name=rootless"),
-            remapped: says("name=userns"),
-            labels_files: says("name=selinux"),
+            rootless: has("name=rootless"),
+            remapped: has("name=userns"),
+            labels_files: has("name=selinux"),
             memory: info.memory_limit.unwrap_or(true),
             processes: info.pids_limit.unwrap_or(true),
             cpus: info.cpu_cfs_quota.unwrap_or(true),
@@ -144,14 +145,14 @@ impl Engine {
         &self.name
     }
 
-    /// Its version, as it says.
+    /// Its version, as it reports it.
     pub fn version(&self) -> &str {
         &self.about.version
     }
 
     /// Whether it answers now.
     pub(super) async fn answers(&self) -> bool {
-        matches!(timeout(PATIENCE, self.api.ping()).await, Ok(Ok(_)))
+        matches!(timeout(PING_TIMEOUT, self.api.ping()).await, Ok(Ok(_)))
     }
 
     /// An image, if it is there.
@@ -192,7 +193,7 @@ impl Engine {
         let options = RemoveContainerOptions { force: true, v: true, link: false };
         match self.api.remove_container(id, Some(options)).await {
             Ok(()) => Ok(()),
-            // Under way already: somebody else removes it, which is as good.
+            // Somebody else is removing it, which is as good.
             Err(Refusal::DockerResponseServerError { status_code: 404 | 409, .. }) => Ok(()),
             Err(error) => Err(self.refused("remove the container", error)),
         }
@@ -206,8 +207,8 @@ impl Engine {
         };
         Ok(if found.running == Some(true) {
             Condition::Running
-        } else if found.oom_killed == Some(true) && found.exit_code == Some(KILLED) {
-            // The mark alone may come from a command that was ended long before.
+        } else if found.oom_killed == Some(true) && found.exit_code == Some(KILLED_CODE) {
+            // The mark alone may come from a command that was killed long before.
             Condition::OutOfMemory
         } else {
             Condition::Ended(format!("it ended with code {}", found.exit_code.unwrap_or_default()))
@@ -232,7 +233,7 @@ impl Engine {
         Ok(found.into_iter().filter_map(pair).collect())
     }
 
-    /// Runs a program in a container with its streams attached; what it says beside its output is lost.
+    /// Runs a program in a container with its streams attached; its standard error is dropped.
     pub(super) async fn attach(
         &self,
         id: &str,
@@ -243,7 +244,7 @@ impl Engine {
             match item {
                 Ok(LogOutput::StdOut { message }) => Some(Ok(message)),
                 Ok(LogOutput::StdErr { .. } | LogOutput::StdIn { .. }) => None,
-                // Not framed: the engine's own words about why it could not run it.
+                // Not framed: the engine's own message about why it could not run it.
                 Ok(LogOutput::Console { message }) => {
                     Some(Err(io::Error::other(String::from_utf8_lossy(&message).trim().to_owned())))
                 }
@@ -303,7 +304,7 @@ impl Engine {
     }
 }
 
-/// What an attached program says, as the engine frames it.
+/// The output of an attached program, as the engine frames it.
 pub(super) type Output =
     std::pin::Pin<Box<dyn futures_util::Stream<Item = Result<LogOutput, Refusal>> + Send>>;
 
@@ -311,7 +312,7 @@ fn is_missing(error: &Refusal) -> bool {
     matches!(error, Refusal::DockerResponseServerError { status_code: 404, .. })
 }
 
-/// A path as the engine is told it: texts only.
+/// A path as the engine takes it: texts only.
 pub(super) fn text(path: &Path) -> Result<String, Error> {
     path.to_str().map(str::to_owned).ok_or_else(|| Error::Path {
         path: PathBuf::from(path),

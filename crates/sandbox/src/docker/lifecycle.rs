@@ -38,7 +38,7 @@ impl Docker {
             && let Some(id) = state.container.clone()
         {
             let again = self.linked_again(&id).await;
-            // While the engine is away, nobody knows what became of it.
+            // While the engine is away, its state is unknown.
             if !matches!(&again, Ok(Some(_)) | Err(Error::Unreachable { .. })) {
                 state.container = None;
             }
@@ -52,7 +52,7 @@ impl Docker {
         state.link.as_ref().ok_or(Error::Lost)
     }
 
-    /// A new link into a container that was there before; `None` when it is no more. (ES-382: it is not
+    /// A new link into a container that was there before; `None` when it no longer exists. (ES-382: it is not
     /// the container that is tried again.)
     async fn linked_again(&self, id: &str) -> Result<Option<Link>, Error> {
         let mut patience = Patience::new(self.config.engine_patience);

@@ -302,7 +302,7 @@ fn identity(data: &Path) -> Result<String, Error> {
     Ok(format!("{}:{}:{}", engine::text(data)?, found.dev(), found.ino()))
 }
 
-/// The engine would follow a link that stands where something is to be shown or hidden.
+/// The engine would follow a link at a place where something is to be shown or hidden.
 fn refuse_links(config: &Config) -> Result<(), Error> {
     let trace = config.trace.is_some().then(|| config.workspace.join(".trace"));
     for path in trace.into_iter().chain(config.hidden.iter().cloned()) {

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - A process that has a container for a task holds the kernel's lock on a file for it, which dies with it.
-//! - Only containers of this very data directory are touched, and of those only the ones that nobody claims.
+//! - Only containers of this very data directory are touched, and of those only the ones that no process claims.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -21,7 +21,7 @@ use crate::workspace::WORKSPACE;
 /// Where the helper is seen.
 pub(super) const HELPER: &str = "/.windlass/helper";
 
-/// The home of whoever commands run as, in memory. The image's own users have no say.
+/// The home of the user that commands run as, in memory, whatever users the image has.
 pub(super) const HOME: &str = "/home/agent";
 
 /// Names the data directory a container belongs to.
@@ -30,10 +30,10 @@ pub(super) const LABEL_DATA: &str = "windlass.data";
 /// Names the task a container belongs to.
 pub(super) const LABEL_TASK: &str = "windlass.task";
 
-/// Who holds the container open.
+/// Which program keeps the container open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Main {
-    /// The helper, which ends when nobody speaks to it.
+    /// The helper, which ends when it is abandoned.
     Helper,
     /// A shell, where the helper cannot run.
     Shell,
@@ -46,7 +46,7 @@ pub(super) struct Wanted<'a> {
     pub image: &'a Image,
     /// The helper on the host.
     pub program: &'a Path,
-    /// Whom commands run as on the host.
+    /// The user and group that commands run as on the host.
     pub owner: (u32, u32),
     /// The data directory, as labels name it.
     pub identity: &'a str,
@@ -125,7 +125,7 @@ fn security(about: &About) -> Vec<String> {
     options
 }
 
-/// Whom commands run as in the container, so that files come out as the owner's.
+/// The user and group that commands run as in the container, so that files belong to the owner.
 pub(super) fn inside(about: &About, owner: (u32, u32)) -> (u32, u32) {
     // An engine of an ordinary user has that user as root of its containers.
     if about.rootless { (0, 0) } else { owner }

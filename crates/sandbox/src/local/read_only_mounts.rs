@@ -50,7 +50,7 @@ const CREDENTIALS: &[&str] = &[
     "id_ecdsa",
 ];
 
-/// Small files are looked into; nobody writes a token into a megabyte of configuration.
+/// The largest file that is searched for tokens. A megabyte of configuration does not hold one.
 const MAX_LOOKED_INTO: u64 = 256 * 1024;
 
 /// One path to show.

@@ -60,7 +60,7 @@ fn the_neighbours_of_refused_ranges_are_public() {
 }
 
 #[test]
-fn an_ipv4_address_inside_an_ipv6_one_is_judged_as_what_it_is() {
+fn an_ipv4_address_inside_an_ipv6_one_is_judged_as_ipv4() {
     for (address, refusal) in [
         ("::ffff:127.0.0.1", Some(Refusal::Loopback)),
         ("::ffff:169.254.169.254", Some(Refusal::Metadata)),

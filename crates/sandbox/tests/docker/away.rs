@@ -15,7 +15,7 @@ use windlass_sandbox::{Command, Docker, Error, Exit, Sandbox, SandboxEvent, Stdi
 
 use crate::support::{Place, Who, block_on, finish, needed, run, script};
 
-/// Stands between windlass and the real engine, and can be cut.
+/// A relay between windlass and the real engine that can be cut.
 struct Wire {
     socket: PathBuf,
     up: Arc<AtomicBool>,
@@ -64,9 +64,9 @@ impl Wire {
     }
 }
 
-/// ES-382: it is the link that is made anew, and not the container.
+/// ES-382: the connection is made again, not the container.
 #[test]
-fn a_link_that_breaks_is_made_anew_into_the_same_container() {
+fn a_broken_connection_is_made_again_into_the_same_container() {
     block_on(async {
         let place = Place::new(Who::RootForStranger);
         let wire = Wire::new(&place);
@@ -151,7 +151,7 @@ async fn plain(place: &Place) -> Docker {
 }
 
 #[test]
-fn where_the_helper_cannot_run_the_engine_runs_commands_and_that_is_said() {
+fn without_the_helper_the_engine_runs_commands_with_a_warning() {
     block_on(async {
         let place = Place::new(Who::RootForStranger);
         let docker = plain(&place).await;
@@ -186,7 +186,7 @@ fn where_the_helper_cannot_run_the_engine_runs_commands_and_that_is_said() {
 }
 
 #[test]
-fn a_command_that_is_killed_from_inside_with_everyone_else_costs_the_link_only() {
+fn killing_everything_from_inside_costs_only_the_connection() {
     block_on(async {
         let place = Place::new(Who::RootForStranger);
         let docker = place.docker(place.config()).await.unwrap();

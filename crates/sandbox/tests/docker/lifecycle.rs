@@ -126,7 +126,7 @@ fn files_on_the_host_belong_to_the_owner_of_the_workspace() {
 }
 
 #[test]
-fn what_only_the_images_root_may_read_stays_unread_and_nothing_of_the_engine_is_there() {
+fn files_of_the_images_root_and_the_engines_socket_stay_out_of_reach() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let docker = place.docker(place.config()).await.unwrap();
@@ -140,7 +140,7 @@ fn what_only_the_images_root_may_read_stays_unread_and_nothing_of_the_engine_is_
 }
 
 #[test]
-fn a_container_that_is_removed_is_made_anew_on_the_same_workspace_and_that_is_told() {
+fn a_removed_container_is_replaced_on_the_same_workspace_and_reported() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let docker = place.docker(place.config()).await.unwrap();
@@ -185,7 +185,7 @@ fn what_cannot_start_is_tried_three_times_and_then_said() {
 
 /// ES-381: the container itself, filled up by what is in its memory.
 #[test]
-fn a_container_that_is_gone_for_memory_is_an_error_that_names_the_limit() {
+fn a_container_killed_for_memory_is_an_error_naming_the_limit() {
     block_on(async {
         let place = Place::new(Who::RootForStranger);
         let mut config = place.config();
@@ -203,7 +203,7 @@ fn a_container_that_is_gone_for_memory_is_an_error_that_names_the_limit() {
         let limit = "OOM: the container was ended because its memory limit of 96 MiB was reached";
         assert_eq!(error.to_string(), limit);
         assert!(!exists(&id).await);
-        // Who goes on all the same, after having been told, gets a new one.
+        // The next command after the report gets a new container.
         run(&docker, "true").await.ok();
         docker.stop().await;
     });
@@ -211,7 +211,7 @@ fn a_container_that_is_gone_for_memory_is_an_error_that_names_the_limit() {
 
 /// Must show 2 of issue 8: one task's excess is its own.
 #[test]
-fn a_fork_bomb_and_a_memory_hog_end_named_while_another_task_goes_on() {
+fn a_fork_bomb_and_a_memory_hog_end_while_another_task_continues() {
     block_on(async {
         let (greedy, modest) = (Place::new(Who::RootForStranger), Place::new(Who::RootForStranger));
         let mut config = greedy.config();
@@ -240,7 +240,7 @@ fn a_fork_bomb_and_a_memory_hog_end_named_while_another_task_goes_on() {
     });
 }
 
-/// Orphans are those of this data directory whose task nobody drives, and no others.
+/// Orphans are the containers of this data directory whose task no process drives.
 #[test]
 fn orphans_are_found_by_label_and_those_of_others_are_left_alone() {
     everyone!(|who| async move {
@@ -274,7 +274,7 @@ fn orphans_are_found_by_label_and_those_of_others_are_left_alone() {
 }
 
 #[test]
-fn a_socket_that_nobody_serves_is_an_error_and_not_a_wait() {
+fn a_socket_without_a_server_is_an_error_at_once() {
     block_on(async {
         let place = Place::new(Who::User);
         let path = place.top.path().join("silent.sock");
@@ -289,7 +289,7 @@ fn a_socket_that_nobody_serves_is_an_error_and_not_a_wait() {
 
 /// §15.7: on the end of the link the helper ends all, though the container stays a little.
 #[test]
-fn nothing_runs_on_in_the_container_of_an_owner_that_is_gone() {
+fn nothing_keeps_running_in_the_container_of_a_dead_owner() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let docker = place.docker(place.config()).await.unwrap();
@@ -308,7 +308,7 @@ fn nothing_runs_on_in_the_container_of_an_owner_that_is_gone() {
 }
 
 #[test]
-fn a_network_of_its_own_means_that_containers_do_not_see_each_other() {
+fn containers_with_their_own_network_do_not_reach_each_other() {
     block_on(async {
         let place = Place::new(Who::RootForStranger);
         for network in [Network::None, Network::Restricted(place.egress(&[]))] {

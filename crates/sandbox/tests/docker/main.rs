@@ -1,10 +1,10 @@
-//! The sandbox through its public seam, in containers of a real engine: the suite of the local sandbox, and
+//! The sandbox through its public interface, in containers of a real engine: the suite of the local sandbox, and
 //! what only containers have. `scripts/test` provides the engine; without it every test here fails.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "what fails or is measured here is told"
+    reason = "tests fail by panic and print what they measure"
 )]
 
 #[path = "../it/support.rs"]

@@ -50,7 +50,7 @@ fn tree(dice: &mut Dice, file: &str, mark: &str) -> String {
         let _ = write!(text, "{branch} ");
     }
     text.push_str(match dice.roll(3) {
-        // What it waits for may be gone at once; by itself it must not end before it is cancelled.
+        // What it waits for may be gone at once; it must not end before it is cancelled.
         0 => "wait; exec sleep MARK",
         1 => "while :; do sleep 0.05; done",
         _ => "exec sleep MARK",

@@ -8,7 +8,7 @@ use windlass_sandbox::{Local, Sandbox};
 use crate::everyone;
 use crate::support::{Place, run, script};
 
-/// The helper as it stands in the data directory.
+/// The helper in the data directory.
 fn installed(place: &Place) -> PathBuf {
     let entries = fs::read_dir(place.data.join("helper")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -17,13 +17,13 @@ fn installed(place: &Place) -> PathBuf {
 }
 
 #[test]
-fn what_was_granted_is_not_tried_again_and_is_forgotten_when_it_no_longer_is() {
+fn what_the_kernel_allowed_is_remembered_until_circumstances_change() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let footing = place.local().await.isolation();
         let helper = installed(&place);
         let bytes = fs::metadata(&helper).unwrap().len();
-        // A helper that cannot be started: whoever tries it finds out.
+        // A helper that cannot be started: trying it fails.
         fs::write(&helper, vec![0; bytes as usize]).unwrap();
 
         let recalled = place.local().await;
@@ -48,7 +48,7 @@ fn what_is_kept_of_it_may_be_anything() {
         for broken in [&whole[..0], &whole[..7], &whole[..whole.len() - 1], b"something else"] {
             fs::write(&kept, broken).unwrap();
             assert_eq!(place.local().await.isolation(), footing);
-            assert_eq!(fs::read(&kept).unwrap().len(), whole.len(), "found out anew");
+            assert_eq!(fs::read(&kept).unwrap().len(), whole.len(), "found out again");
         }
     });
 }

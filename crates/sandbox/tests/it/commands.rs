@@ -96,7 +96,7 @@ fn the_last_working_directory_comes_back_however_the_script_ends() {
 }
 
 #[test]
-fn a_command_starts_where_it_is_told_and_says_when_it_cannot() {
+fn a_command_starts_in_its_directory_or_is_refused() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let local = place.sandbox().await;
@@ -114,7 +114,7 @@ fn a_command_starts_where_it_is_told_and_says_when_it_cannot() {
 }
 
 #[test]
-fn a_program_gets_its_arguments_as_they_are_and_the_environment_it_is_given() {
+fn a_program_gets_its_arguments_and_environment_unchanged() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let local = place.sandbox().await;
@@ -208,7 +208,7 @@ fn any_bytes_come_through_unchanged() {
 }
 
 #[test]
-fn a_grandchild_that_holds_the_output_open_does_not_hold_the_result_back() {
+fn a_grandchild_holding_the_output_open_does_not_delay_the_result() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let local = place.sandbox().await;

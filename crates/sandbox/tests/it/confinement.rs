@@ -339,7 +339,7 @@ fn new_namespaces_are_refused_and_threads_still_start() {
             let outcome = run(&local, &format!("perl -e '{text}'")).await;
             assert_eq!(outcome.ended.exit, windlass_sandbox::Exit::Code(1), "{flag:#x}");
         }
-        // The C library is told that the newer call does not exist, and uses the older.
+        // For the C library the newer call does not exist, so it uses the older.
         let outcome = run(&local, "perl -e 'syscall(435, 0, 0); exit($! + 0)'").await;
         assert_eq!(outcome.ended.exit, windlass_sandbox::Exit::Code(38));
         for tool in ["unshare -U true", "mount --bind /usr /mnt", "mount -t tmpfs none /mnt"] {

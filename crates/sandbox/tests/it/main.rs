@@ -1,9 +1,9 @@
-//! The sandbox through its public seam, with real processes, as root and as an ordinary user.
+//! The sandbox through its public interface, with real processes, as root and as an ordinary user.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "what fails or is measured here is told"
+    reason = "tests fail by panic and print what they measure"
 )]
 
 mod support;

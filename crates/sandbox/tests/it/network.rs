@@ -155,7 +155,7 @@ fn an_allowed_address_is_reached_by_every_protocol_and_logged() {
 }
 
 #[test]
-fn a_host_that_is_not_on_the_list_is_refused_before_it_is_resolved() {
+fn a_host_outside_the_list_is_refused_before_resolution() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let hosts = HostRules::Only(vec!["*.example.org".to_owned()]);
@@ -189,7 +189,7 @@ fn nonsense_to_the_proxy_is_answered_and_harms_nothing() {
 }
 
 #[test]
-fn a_large_download_and_a_large_upload_pass_whole_at_the_readers_pace() {
+fn large_downloads_and_uploads_pass_whole_at_the_readers_pace() {
     everyone!(|who| async move {
         const SIZE: usize = 5_000_000;
         let place = Place::new(who);

@@ -81,7 +81,7 @@ fn nothing_outlives_an_owner_that_is_killed() {
 }
 
 #[test]
-fn a_helper_that_is_killed_loses_its_commands_and_is_started_anew() {
+fn a_killed_helper_loses_its_commands_and_is_started_again() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let (local, host) = (place.local().await, place.host());
@@ -132,7 +132,7 @@ fn a_sandbox_that_is_stopped_or_dropped_leaves_no_process() {
 
 /// A command cannot get rid of its supervisor.
 #[test]
-fn a_command_that_kills_its_supervisor_on_the_host_ends_with_its_tree() {
+fn a_command_that_kills_its_supervisor_ends_with_its_tree() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let host = place.host();

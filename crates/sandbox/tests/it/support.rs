@@ -21,7 +21,7 @@ use windlass_sandbox::{
 
 use crate::SANDBOX;
 
-/// A user nobody has; ordinary in every way.
+/// A user that does not exist on this machine; ordinary in every way.
 pub const STRANGER: u32 = 54_321;
 
 const CHILD: &str = "WINDLASS_TEST_AS_USER";
@@ -328,7 +328,7 @@ impl Outcome {
         self.both
     }
 
-    /// That the command failed by itself.
+    /// Asserts that the command failed on its own.
     #[track_caller]
     pub fn fails(self) -> String {
         assert!(matches!(self.ended.exit, Exit::Code(code) if code != 0), "{self:?}");

@@ -7,7 +7,7 @@ use windlass_sandbox::{Exit, Sandbox};
 use crate::everyone;
 use crate::support::{Place, Who, mark, marked, run, script};
 
-/// Scripts that print `ready` once their tree stands; `MARK` is in every process's arguments.
+/// Scripts that print `ready` once their tree is complete; `MARK` is in every process's arguments.
 const TREES: &[(&str, &str)] = &[
     ("a double fork", "( (while :; do sleep MARK; done) & ) ; echo ready; sleep MARK"),
     ("a new session", "setsid sh -c 'echo ready; sleep MARK; true' & sleep MARK"),
@@ -76,7 +76,7 @@ fn what_a_command_leaves_behind_ends_with_it() {
 }
 
 #[test]
-fn a_command_that_stops_the_one_who_minds_it_still_has_an_end() {
+fn a_command_that_stops_its_supervisor_still_ends() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let (tested, weaker, host) = (place.sandbox().await, place.landlock().await, place.host());
