@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
+use windlass_core::ending::Ending;
 use windlass_core::event::{Event, LlmRequest, LlmResponse};
 use windlass_core::id::CallId;
 use windlass_core::message::ToolRequest;
@@ -12,7 +13,6 @@ use windlass_model::{Fault, Options, Reply, StreamEvent};
 use windlass_store::Level;
 
 use crate::billing::Credit;
-use crate::ending::Ending;
 use crate::journal::Journal;
 use crate::{Agent, Error, Preview, report, spans};
 
@@ -126,5 +126,5 @@ fn rate_limited(now: Timestamp, before: u32, error: &windlass_model::Error) -> O
     let seconds = i64::try_from(wait.as_secs()).ok()?.checked_add(1)?;
     let until = now.checked_add(SignedDuration::from_secs(seconds)).ok()?;
     let until = until.round(jiff::Unit::Second).ok()?;
-    Some(Ending::Held(until, format!("{error}; it resumes at {until}")))
+    Some(Ending::RateLimited { until, detail: format!("{error}; it resumes at {until}") })
 }

@@ -4,6 +4,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
@@ -11,7 +12,6 @@ use windlass_core::schedule::Expiry;
 use windlass_store::{Changes, Store};
 
 use crate::Error;
-use crate::ending::Ending;
 use crate::journal::{Flushed, Journal};
 
 /// Why a wait was ended.

@@ -1,5 +1,6 @@
 //! What the agent is notified of between two steps: ended commands, changed skills, its own repetitions.
 
+use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::{CommandExited, DoomLoopDetected, Event};
 use windlass_core::guard::Intervention;
@@ -10,7 +11,6 @@ use windlass_skills::{Viewer, change_notice};
 use windlass_store::Level;
 use windlass_tools::shell::Exited;
 
-use crate::ending::Ending;
 use crate::journal::Journal;
 use crate::{Agent, Error, prompt};
 

@@ -4,36 +4,20 @@ use jiff::Timestamp;
 use windlass_core::command::{
     DeliverableType, EvidenceRef, EvidenceType, ResultStatus, TaskResult, UsageMetrics,
 };
+use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
+use windlass_core::event::StatusChanged;
 use windlass_core::state::{Next, TaskState, Unfinished};
-use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::Fault;
-
-use crate::journal::Journal;
 
 /// Replies in a row that may be cut at the output limit: a long answer comes in parts, and an agent that
 /// cannot be brief should not go on for ever.
 const MAX_CUT_REPLIES: u32 = 3;
 
-/// The result of a task that ends its segment in `status`.
-pub fn result(
-    task: &Journal,
-    status: TaskStatus,
-    reason: StatusReason,
-    error: Option<ErrorDetails>,
-) -> TaskResult {
-    result_of(task.state(), task.now(), status, reason, error)
-}
-
-/// The same for a task that nobody drives.
-pub fn result_of(
-    state: &TaskState,
-    now: Timestamp,
-    status: TaskStatus,
-    reason: StatusReason,
-    error: Option<ErrorDetails>,
-) -> TaskResult {
-    let status = ResultStatus::of(status, reason).unwrap_or(ResultStatus::Failed);
+/// What a task that ends like this hands back.
+pub(crate) fn result_of(state: &TaskState, now: Timestamp, ending: &Ending) -> TaskResult {
+    let StatusChanged { to, reason, error, .. } = ending.status_change(state);
+    let status = ResultStatus::of(to, reason).unwrap_or(ResultStatus::Failed);
     let blocked = status == ResultStatus::BlockedUser;
     TaskResult {
         task_id: state.id(),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_core::command::TaskResult;
+use windlass_core::ending::Ending;
 use windlass_core::state::Next;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::Level;
@@ -19,7 +20,6 @@ use crate::billing::Billing;
 use crate::calls::Runner;
 use crate::compaction::{Compactor, Room};
 use crate::delegation::{Delegation, tree::Tree};
-use crate::ending::Ending;
 use crate::gate::Gate;
 use crate::interrupt::TimeLimit;
 use crate::journal::Journal;
@@ -117,7 +117,7 @@ impl Agent {
                     Room::Enough => self.ask(task, stop).await?,
                     Room::SaveNotes => self.compactor.save_notes(task).await?,
                     Room::Needed(_) if self.compactor.should_pause(task.state()) => {
-                        return Ok(Ending::Paused(StatusReason::ContextFull));
+                        return Ok(Ending::paused(StatusReason::ContextFull));
                     }
                     Room::Needed(trigger) => self.compactor.begin(task, trigger).await?,
                 },

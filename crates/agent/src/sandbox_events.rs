@@ -1,12 +1,12 @@
 //! What became of the sandbox: journaled, reported to the agent, and the end of the task where it cannot
 //! continue without one.
 
+use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::{Event, SandboxLost, SandboxStarted};
 use windlass_sandbox::{FatalCause, SandboxEvent};
 use windlass_store::Level;
 
-use crate::ending::Ending;
 use crate::journal::Journal;
 use crate::{Agent, Error, prompt};
 

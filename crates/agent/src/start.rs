@@ -1,5 +1,6 @@
 //! How a segment begins.
 
+use windlass_core::ending::Ending;
 use windlass_core::event::{AgentStart, Event, SandboxLost};
 use windlass_core::guard::Thresholds;
 use windlass_core::message::Prelude;
@@ -8,7 +9,6 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_skills::Viewer;
 use windlass_store::Level;
 
-use crate::ending::Ending;
 use crate::journal::Journal;
 use crate::memory::RecalledMemories;
 use crate::prompt::{self, PromptInput};

@@ -2,15 +2,12 @@
 
 use std::fmt;
 
-use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::ending::Ending;
 use windlass_core::event::Driver;
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Control, Injection};
-use windlass_core::schedule::Expiry;
-use windlass_core::state::{Signal, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
 
-use crate::conclude::Conclusion;
 use crate::{Coordinator, Error};
 
 /// Pausing, resuming and cancelling.
@@ -73,47 +70,11 @@ impl Controls<'_> {
         let owner = self.coordinator.store.own(task).await?;
         owner.stream(task)?.drain(self.coordinator.now()).await?;
         let state = self.coordinator.tasks().state(task)?;
-        let Some(conclusion) = signalled(&state) else { return Ok(state.status) };
-        let to = conclusion.status;
-        // A person's pause also holds a task that would have continued automatically.
-        if state.status != to || state.reason != conclusion.reason {
-            self.coordinator.conclude(&owner, &state, conclusion).await?;
+        match Ending::from_signal(&state) {
+            Some(ending) => self.coordinator.conclude(&owner, &state, &ending).await,
+            None => Ok(state.status),
         }
-        Ok(to)
     }
-}
-
-/// What the signal of a task that nobody drives makes of it.
-fn signalled(state: &TaskState) -> Option<Conclusion> {
-    let expired = |status, why: &str| Conclusion {
-        status,
-        reason: StatusReason::Deadline,
-        detail: Some(why.to_owned()),
-        error: None,
-    };
-    Some(match state.signal.as_ref()? {
-        Signal::Cancel(why) => Conclusion {
-            status: TaskStatus::Cancelled,
-            reason: StatusReason::User,
-            detail: why.clone(),
-            error: None,
-        },
-        Signal::Pause => Conclusion {
-            status: TaskStatus::Paused,
-            reason: StatusReason::User,
-            detail: None,
-            error: None,
-        },
-        Signal::Expired(Expiry::Pause, why) => expired(TaskStatus::Paused, why),
-        Signal::Expired(Expiry::Complete, why) if state.attempts.started => {
-            expired(TaskStatus::Done, why)
-        }
-        // A task that has never started has nothing to complete with.
-        Signal::Expired(Expiry::Fail | Expiry::Complete, why) => {
-            let error = ErrorDetails::new(ErrorType::Deadline, why);
-            Conclusion { error: Some(error), ..expired(TaskStatus::Failed, why) }
-        }
-    })
 }
 
 /// What became of a signal.

@@ -101,10 +101,6 @@ impl Queue<'_> {
             self.coordinator.store.scheduler().mark_consumed(task, self.coordinator.now()).await?;
         }
         let row = self.coordinator.store.tasks().get(task)?;
-        let ended = row.as_ref().is_some_and(|row| row.status.is_terminal());
-        if ended {
-            self.coordinator.schedules().end_of(task).await?;
-        }
         // Parked until its next check, or until its model's server may be asked again.
         let by_time = [StatusReason::Schedule, StatusReason::RateLimited];
         let parked =

@@ -1,7 +1,7 @@
 //! Schedules: made, stopped and ended by people; the timer runs them.
 
 use jiff::{Timestamp, Zoned};
-use windlass_core::id::{InjectionId, ScheduleId, TaskId};
+use windlass_core::id::{InjectionId, ScheduleId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::schedule::{Schedule, ScheduleAction, ScheduleState};
 use windlass_store::ScheduleRow;
@@ -33,14 +33,6 @@ impl Schedules<'_> {
     /// When the next one is due.
     pub fn next_due(self) -> Result<Option<Timestamp>, Error> {
         Ok(self.coordinator.store.schedules().next_due()?)
-    }
-
-    /// Ends every schedule of a task that has ended.
-    pub(crate) async fn end_of(self, task: TaskId) -> Result<(), Error> {
-        for row in self.coordinator.store.schedules().of(task)? {
-            self.coordinator.store.schedules().end(row.schedule.id, "its task has ended").await?;
-        }
-        Ok(())
     }
 
     /// Adds a schedule and notifies its task, if it has one; returns its first run.

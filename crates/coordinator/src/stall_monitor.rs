@@ -11,11 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
+use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::id::TaskId;
-use windlass_core::status::StatusReason;
 
-use crate::conclude::Conclusion;
 use crate::{Coordinator, Error};
 
 /// The most that the time between two observations counts; they are closer together than that.
@@ -118,11 +117,8 @@ impl Coordinator {
         let owner = self.store.take_over(task).await?;
         self.stalls.evict(task);
         let state = self.tasks().state(task)?;
-        if state.status.is_terminal() {
-            return Ok(());
-        }
         let message = format!("the agent gave no sign of life for {silent} s");
         let error = ErrorDetails::new(ErrorType::Hung, message).with_remedy(Remedy::ReadEvents);
-        self.conclude(&owner, &state, Conclusion::failed(StatusReason::Timeout, error)).await
+        self.conclude(&owner, &state, &Ending::Failed(error)).await.map(drop)
     }
 }

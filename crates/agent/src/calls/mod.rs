@@ -16,6 +16,7 @@ pub(crate) use batch::{Batch, Group, Plan, Run, Settled, Spawn};
 pub(crate) use runner::Runner;
 
 use tokio_util::sync::CancellationToken;
+use windlass_core::ending::Ending;
 use windlass_core::event::{Event, ToolCall, ToolResult};
 use windlass_core::id::QuestionId;
 use windlass_core::outcome::{Fact, Outcome};
@@ -25,7 +26,6 @@ use windlass_store::Level;
 use windlass_tools::{Kind, Prepared};
 
 use crate::delegation::Delegated;
-use crate::ending::Ending;
 use crate::gate::Ruling;
 use crate::journal::Journal;
 use crate::prompt::ANSWERED;

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
 use windlass_core::compaction::{Limits, Trigger};
 use windlass_core::compaction_state::{Compacting, Flush};
+use windlass_core::ending::Ending;
 use windlass_core::event::{CompactionEnd, CompactionStart, Event, Excerpt, MemoryFlush};
 use windlass_core::id::CallId;
 use windlass_core::state::TaskState;
@@ -28,7 +29,6 @@ use windlass_tools::workspace::{Purpose, Replacement, SCRATCH_DIRECTORY, Workspa
 
 use crate::billing::Billing;
 use crate::context::Context;
-use crate::ending::Ending;
 use crate::interrupt::TimeLimit;
 use crate::journal::Journal;
 use crate::{Error, Parts, prompt};

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::compaction::{Limits, Source};
+use windlass_core::ending::Ending;
 use windlass_core::event::{CompactionProgress, CompactionStart, Event, LlmRequest};
 use windlass_core::message::{Message, Prelude};
 use windlass_core::text::{BYTES_PER_TOKEN, estimate_tokens};
@@ -14,7 +15,6 @@ use windlass_tools::Registry;
 use super::{Compactor, Summarizer, extract, record};
 use crate::billing::Credit;
 use crate::context::{Context, Turn};
-use crate::ending::Ending;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::{Error, prompt};

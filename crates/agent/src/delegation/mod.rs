@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::command::{ExecutionConfig, HitlRequest, TaskCommand};
+use windlass_core::ending::Ending;
 use windlass_core::event::{Event, SubAgentSpawn, TaskCreated, ToolCall};
 use windlass_core::id::{CommandId, TaskId};
 use windlass_core::outcome::{Outcome, Recovery};
@@ -29,7 +30,6 @@ use windlass_tools::Spawned;
 use self::run_children::ChildState;
 use self::tree::Tree;
 use crate::calls::{Spawn, result};
-use crate::ending::Ending;
 use crate::interrupt::TimeLimit;
 use crate::journal::{Flushed, Journal};
 use crate::{Error, Parts, prompt};
@@ -118,7 +118,7 @@ impl Delegation {
         }
         if states.iter().any(|state| matches!(state, ChildState::Paused)) {
             // The loop finds a pause that reached only them in the mailbox.
-            let shutdown = Ending::Paused(StatusReason::Shutdown);
+            let shutdown = Ending::paused(StatusReason::Shutdown);
             return Ok(Delegated::Unfinished(stop.is_cancelled().then_some(shutdown)));
         }
         let mut ended = states.into_iter().filter_map(|state| match state {
@@ -140,12 +140,9 @@ impl Delegation {
         Ok(Delegated::Finished)
     }
 
-    /// Ends every task below one that ends for good.
-    pub async fn cancel_children(&self, state: &TaskState, to: TaskStatus) -> Result<(), Error> {
-        if to.is_terminal() && !state.sub_agents.is_empty() {
-            self.tree.cancel_below(state.id(), &format!("the agent above it is {to}")).await?;
-        }
-        Ok(())
+    /// Ends the agents below a task that ends for good, and its schedules.
+    pub async fn end_dependents(&self, task: TaskId, to: TaskStatus) -> Result<(), Error> {
+        self.tree.end_dependents(task, to).await
     }
 
     /// The first question that waits for a person below a task.
@@ -198,7 +195,7 @@ fn unfinished(states: &[ChildState]) -> Option<Ending> {
     });
     let until = until.max()?;
     let why = format!("the model server of a sub-agent asks to wait; it resumes at {until}");
-    Some(Ending::Held(until, why))
+    Some(Ending::RateLimited { until, detail: why })
 }
 
 fn created(parent: &TaskState, child: &Child) -> TaskCreated {
@@ -251,7 +248,7 @@ mod tests {
         let at = |second| Timestamp::from_second(second).unwrap();
         let states = [ChildState::RateLimited(at(20)), ChildState::RateLimited(at(10))];
         match unfinished(&states) {
-            Some(Ending::Held(until, _)) => assert_eq!(until, at(20)),
+            Some(Ending::RateLimited { until, .. }) => assert_eq!(until, at(20)),
             other => panic!("{other:?}"),
         }
     }

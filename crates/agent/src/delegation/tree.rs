@@ -13,6 +13,7 @@ use windlass_store::{Filter, Level, Owner, QuestionState, Store, Stream, TaskRow
 
 use crate::Error;
 use crate::billing::budget::{self, Budget};
+use crate::conclude;
 use crate::history::History;
 use crate::journal::Clock;
 
@@ -110,9 +111,9 @@ impl Tree {
         Ok(None)
     }
 
-    /// Ends every task below one that has ended for good.
-    pub(crate) async fn cancel_below(&self, task: TaskId, why: &str) -> Result<(), Error> {
-        Ok(cancel_below(&self.owner, &self.store, self.now(), task, why).await?)
+    /// Ends the agents below a task that ends for good, and its schedules.
+    pub(crate) async fn end_dependents(&self, task: TaskId, to: TaskStatus) -> Result<(), Error> {
+        conclude::end_dependents(&self.owner, &self.store, self.now(), task, to).await
     }
 
     /// The tasks below one that have not ended, oldest first.

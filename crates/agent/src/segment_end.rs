@@ -1,0 +1,94 @@
+//! How a segment ends: what ends one, and what is journaled of it.
+
+use tokio_util::sync::CancellationToken;
+use windlass_core::axes::RunControl;
+use windlass_core::command::{ResultStatus, TaskResult};
+use windlass_core::ending::{Ending, transition};
+use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
+use windlass_core::event::{Event, SandboxEnded};
+use windlass_core::state::{Next, Signal};
+use windlass_core::status::StatusReason;
+use windlass_store::Level;
+
+use crate::billing::stopped_by_person;
+use crate::journal::Journal;
+use crate::report;
+use crate::{Agent, Error};
+
+impl Agent {
+    /// A task that waits for an answer is not started only to wait again.
+    pub(crate) fn reason_not_to_start(&self, task: &Journal) -> Option<Ending> {
+        let state = task.state();
+        match (&state.signal, state.next()) {
+            (Some(Signal::Cancel(_) | Signal::Expired(..)), _) => Ending::from_signal(state),
+            (_, Next::Wait(_)) => Some(Ending::Blocked),
+            // It waited for a person to look at it, and nothing was said against it.
+            (_, Next::Finish(_)) if state.reason == StatusReason::AwaitingMessage => {
+                Some(Ending::Done)
+            }
+            _ => None,
+        }
+    }
+
+    /// A final reply ends the task; with assisted control a person looks first (MS-047).
+    pub(crate) fn finished(&self, task: &Journal) -> Ending {
+        if task.state().waits_for_schedule() {
+            return Ending::paused(StatusReason::Schedule);
+        }
+        match task.state().axes.run_control {
+            RunControl::Assisted if task.state().created.depth == 0 => {
+                Ending::paused(StatusReason::AwaitingMessage)
+            }
+            RunControl::Assisted | RunControl::Manual | RunControl::Autonomous => Ending::Done,
+        }
+    }
+
+    /// Signals in their order: cancelled, paused, out of time, out of rounds (ES-108).
+    pub(crate) fn signalled(&self, task: &Journal, stop: &CancellationToken) -> Option<Ending> {
+        let state = task.state();
+        if let Some(ending) = Ending::from_signal(state) {
+            return Some(ending);
+        }
+        if stop.is_cancelled() {
+            return Some(Ending::paused(StatusReason::Shutdown));
+        }
+        if let Some(error) = stopped_by_person(state).or_else(|| report::unfinished(state)) {
+            return Some(Ending::Failed(error));
+        }
+        if self.time_limit.is_used_up(task) {
+            return Some(Ending::Failed(self.time_limit.error()));
+        }
+        let rounds = state.attempt_rounds();
+        if state.next() == Next::RunCalls && rounds >= self.parts.settings.max_iterations {
+            let message = format!("the agent used up its {rounds} tool rounds");
+            return Some(Ending::Failed(
+                ErrorDetails::new(ErrorType::MaxIterationsExceeded, message)
+                    .with_remedy(Remedy::RaiseRounds),
+            ));
+        }
+        None
+    }
+
+    /// Journals the ending: the status it leaves the task in, and the result.
+    pub(crate) async fn end(
+        &self,
+        task: &mut Journal,
+        ending: Ending,
+    ) -> Result<TaskResult, Error> {
+        let mut events = transition(task.state(), &ending);
+        let mut result = report::result_of(task.state(), task.now(), &ending);
+        let to = ending.status_change(task.state()).to;
+        self.delegation.end_dependents(task.task(), to).await?;
+        if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
+            result.hitl_request = self.delegation.question_below(task.task())?;
+        }
+        let sandbox = task.state().sandbox.kind.clone();
+        if let Some(kind) = sandbox.filter(|_| task.state().created.depth == 0) {
+            // Journaled first; the process that drives the task ends the sandbox afterwards.
+            events.push(Event::SandboxEnded(SandboxEnded { kind }));
+        }
+        events.push(Event::AgentEnd(Box::new(result.clone())));
+        task.commit(events, Level::Synced).await?;
+        Ok(result)
+    }
+}
