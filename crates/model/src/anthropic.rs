@@ -1,13 +1,11 @@
 //! Anthropic's Messages, natively.
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
-use windlass_core::message::{Finish, Prelude};
+use windlass_core::message::Finish;
 
-use crate::{
-    BoxFuture, Dialect, Error, Model, ModelName, Options, Reply, StreamEvent, Transcript,
-    http::Endpoint,
-};
+use crate::http::{Endpoint, request_headers};
+use crate::{Error, Options, Reply, StreamEvent, Transcript};
 
 mod stream;
 pub(crate) mod wire;
@@ -17,31 +15,16 @@ pub(crate) use stream::Events;
 /// The version of the protocol we speak.
 const VERSION: &str = "2023-06-01";
 
-/// A model behind Anthropic's Messages.
-pub(crate) struct Anthropic(pub Endpoint);
-
-impl Model for Anthropic {
-    fn name(&self) -> &ModelName {
-        &self.0.name
-    }
-
-    fn transcript(&self, prelude: &Prelude) -> Transcript {
-        Transcript::new(Dialect::Anthropic, prelude)
-    }
-
-    fn reply<'a>(
-        &'a self,
-        transcript: &'a Transcript,
-        options: &'a Options,
-        live: &'a mut (dyn FnMut(StreamEvent) + Send),
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
-        transcript.must_be(Dialect::Anthropic);
-        let body = wire::body(self.0.name.model(), transcript, options);
-        Box::pin(async move {
-            let reply = self.0.ask(body, transcript, Events::default, live).await?;
-            Ok(if options.schema.is_some() { unwrap_schema(reply) } else { reply })
-        })
-    }
+/// Asks one model that speaks Messages.
+pub(crate) async fn ask(
+    endpoint: &Endpoint,
+    transcript: &Transcript,
+    options: &Options,
+    live: &mut (dyn FnMut(StreamEvent) + Send),
+) -> Result<Reply, Error> {
+    let body = wire::body(endpoint.name.model(), transcript, options);
+    let reply = endpoint.ask(body, transcript, Events::default, live).await?;
+    Ok(if options.schema.is_some() { unwrap_schema(reply) } else { reply })
 }
 
 /// A reply bound to a schema comes as a call of the one tool that has it; its text is the arguments.
@@ -59,14 +42,8 @@ fn unwrap_schema(mut reply: Reply) -> Reply {
 
 /// The headers of every request, or `None` when the key cannot be one.
 pub(crate) fn headers(key: Option<&SecretString>) -> Option<HeaderMap> {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    let key = key.map(|key| key.expose_secret().trim().to_owned());
+    let mut headers = request_headers(HeaderName::from_static("x-api-key"), key)?;
     headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
-    if let Some(key) = key {
-        let mut value = HeaderValue::from_str(key.expose_secret().trim()).ok()?;
-        value.set_sensitive(true);
-        headers.insert("x-api-key", value);
-    }
     Some(headers)
 }

@@ -1,4 +1,4 @@
-//! The seam: what every model can do, and what goes in and out.
+//! The interface of every model: what it can do, and what goes in and out.
 
 use std::{future::Future, pin::Pin, time::Duration};
 
@@ -17,10 +17,10 @@ pub trait Model: Send + Sync {
     /// An empty conversation in this provider's dialect.
     fn transcript(&self, prelude: &Prelude) -> Transcript;
 
-    /// Asks for the next reply, retrying what passes by itself.
+    /// Asks for the next reply. Temporary failures are retried.
     ///
     /// `transcript` must come from this model's [`Model::transcript`], or one of the same dialect.
-    /// `live` hears previews and waits; only the returned reply counts. Dropping the future cancels.
+    /// `live` receives previews and waits; only the returned reply counts. Dropping the future cancels.
     fn reply<'a>(
         &'a self,
         transcript: &'a Transcript,
@@ -68,7 +68,7 @@ pub struct Call {
     pub arguments: String,
 }
 
-/// What happens while a reply is on its way. Previews: a retry starts the reply anew.
+/// What happens while a reply is on its way. Previews: a retry starts the reply again.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
     /// More of the text.

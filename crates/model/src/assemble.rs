@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use serde::de::DeserializeOwned;
 use windlass_core::message::{Finish, Usage};
 
 use crate::{Call, Fault, MAX_CALLS, MAX_REPLY_BYTES, StreamEvent, Transcript};
@@ -24,11 +25,18 @@ pub(crate) trait Reader: Send {
     ) -> Result<Progress, Fault>;
 }
 
-/// Whether a stream goes on.
+/// Whether more of a stream is expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     More,
     Done,
+}
+
+/// One piece of a stream as what it should be.
+pub(crate) fn parse<T: DeserializeOwned>(what: &str, data: &str) -> Result<T, Fault> {
+    serde_json::from_str(data).map_err(|error| Fault::Garbled {
+        detail: format!("{what} is not valid JSON of its kind: {error}"),
+    })
 }
 
 /// What has arrived of a reply.

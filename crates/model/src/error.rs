@@ -38,7 +38,7 @@ fn asks(fault: &Fault) -> String {
 /// Whether asking again can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
-    /// It may pass by itself. (ES-370)
+    /// It may be gone at the next try. (ES-370)
     Transient,
     /// Someone has to change something. (ES-371)
     Permanent,
@@ -100,7 +100,7 @@ pub enum Fault {
     #[error("the reply is garbled: {detail}")]
     Garbled { detail: String },
     /// What answers there speaks another language; most likely the base is wrong.
-    #[error("this is no model server: {detail}")]
+    #[error("this is not a model server: {detail}")]
     NotAModelServer { detail: String },
     /// Neither text nor calls.
     #[error("the model answered with nothing")]
@@ -184,7 +184,7 @@ impl Error {
         self.fault.category()
     }
 
-    /// How long the server wants to be left alone; it was waited for as often, or as long, as it is here.
+    /// How long the server wants us to wait before the next request, after all our own retries.
     pub fn retry_delay(&self) -> Option<Duration> {
         self.fault.retry_after().filter(|_| self.retryable())
     }

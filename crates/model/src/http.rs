@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::{
     Client, Response, StatusCode, Url,
-    header::{CONTENT_TYPE, HeaderMap},
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use secrecy::SecretString;
 use sse_stream::SseStream;
@@ -38,6 +38,19 @@ const MAX_STREAM_BYTES: u64 = 256 * 1024 * 1024;
 
 /// How long a stream may take to close after its last event before its connection is given up.
 const DRAIN: Duration = Duration::from_millis(100);
+
+/// The headers of a request for a streamed answer, or `None` when the key cannot be one.
+pub(crate) fn request_headers(name: HeaderName, key: Option<String>) -> Option<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+    if let Some(key) = key {
+        let mut value = HeaderValue::from_str(&key).ok()?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Some(headers)
+}
 
 /// Where one model is asked, and how.
 pub(crate) struct Endpoint {
@@ -106,11 +119,11 @@ impl Endpoint {
                 }
                 reader.read(&whole, &mut assembly, live).map_err(|fault| self.cleaned(fault))?
             }
-            "text/html" => return Err(self.no_model_server(&kind)),
+            "text/html" => return Err(self.not_a_model_server(&kind)),
             "text/event-stream" => self.stream(response, &mut reader, &mut assembly, live).await?,
             // Simple servers mislabel their streams, so what it is shows when it is read.
             _ => match self.stream(response, &mut reader, &mut assembly, live).await {
-                Err(Fault::Garbled { .. }) => return Err(self.no_model_server(&kind)),
+                Err(Fault::Garbled { .. }) => return Err(self.not_a_model_server(&kind)),
                 other => other?,
             },
         };
@@ -168,7 +181,7 @@ impl Endpoint {
         Ok(Progress::More)
     }
 
-    /// Reads a body that is no stream, up to `limit` bytes.
+    /// Reads a body that is not a stream, up to `limit` bytes.
     async fn text(&self, response: Response, limit: usize) -> Result<String, Fault> {
         let seen = AtomicU64::new(0);
         let mut bytes = std::pin::pin!(lines(response, self.stall, &seen));
@@ -183,7 +196,7 @@ impl Endpoint {
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    fn no_model_server(&self, kind: &str) -> Fault {
+    fn not_a_model_server(&self, kind: &str) -> Fault {
         let detail = format!("it answers with `{kind}` instead of an event stream");
         self.cleaned(Fault::NotAModelServer { detail })
     }

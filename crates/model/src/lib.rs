@@ -18,6 +18,7 @@ mod price;
 mod retry;
 mod open;
 mod providers;
+mod served;
 mod http;
 mod redact;
 mod assemble;
@@ -39,7 +40,7 @@ pub use retry::{LONGEST_WAIT, Retry};
 pub use script::Script;
 pub use transcript::Transcript;
 
-/// The most text and arguments one reply may hold; a model that goes on is stuck, not thorough.
+/// The most text and arguments one reply may hold; a longer reply means that the model is stuck.
 pub const MAX_REPLY_BYTES: usize = 8 * 1024 * 1024;
 
 /// The most tool calls one reply may hold; beyond it a model repeats itself.

@@ -14,9 +14,11 @@ pub struct ModelName {
     model: String,
 }
 
-/// Why a text names no model.
+/// Why a text is not the name of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` names no model; write `provider/model`, as in `litellm/gpt-4o`, or `script:FILE`")]
+#[error(
+    "`{0}` is not the name of a model; write `provider/model`, as in `litellm/gpt-4o`, or `script:FILE`"
+)]
 pub struct NameError(String);
 
 impl ModelName {
@@ -73,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_a_provider_and_a_model_and_prints_as_it_was_written() {
+    fn a_name_is_a_provider_and_a_model_and_prints_unchanged() {
         for (text, provider, model) in [
             ("litellm/gpt-4o", "litellm", "gpt-4o"),
             ("litellm/openai/gpt-4o", "litellm", "openai/gpt-4o"),

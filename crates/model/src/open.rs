@@ -12,8 +12,8 @@ use reqwest::{Client, Url, redirect};
 use secrecy::SecretString;
 
 use crate::{
-    Model, ModelName, Prices, Retry, Script, anthropic::Anthropic, http::Endpoint, openai::OpenAi,
-    script::ScriptModel,
+    Model, ModelName, Prices, Retry, Script, http::Endpoint, script::ScriptModel,
+    served::ServedModel,
 };
 
 /// How long connecting may take before the server counts as unreachable.
@@ -46,7 +46,8 @@ pub struct Provider {
 impl fmt::Debug for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A base may hold a password, so only what may be shown of it is.
-        let base = parse_base(&self.base).map_or_else(|_| "no URL".to_owned(), |base| shown(&base));
+        let base =
+            parse_base(&self.base).map_or_else(|_| "not a URL".to_owned(), |base| shown(&base));
         f.debug_struct("Provider")
             .field("dialect", &self.dialect)
             .field("base", &base)
@@ -72,7 +73,7 @@ pub enum SetupError {
     #[expect(missing_docs, reason = "the message says it")]
     UnknownProvider { model: ModelName, known: String },
     /// The base is not a URL we can use.
-    #[error("the base of provider `{provider}` is no http or https URL: {detail}")]
+    #[error("the base of provider `{provider}` is not an http or https URL: {detail}")]
     #[expect(missing_docs, reason = "the message says it")]
     BadBase { provider: String, detail: String },
     /// A server elsewhere needs a key. (ES-351)
@@ -130,11 +131,8 @@ impl Models {
             };
             SetupError::UnknownProvider { model: name.clone(), known }
         })?;
-        let endpoint = self.endpoint(name, provider)?;
-        Ok(match provider.dialect {
-            Dialect::OpenAi => Arc::new(OpenAi(endpoint)),
-            Dialect::Anthropic => Arc::new(Anthropic(endpoint)),
-        })
+        let (endpoint, dialect) = (self.endpoint(name, provider)?, provider.dialect);
+        Ok(Arc::new(ServedModel { endpoint, dialect }))
     }
 
     fn endpoint(&self, name: &ModelName, provider: &Provider) -> Result<Endpoint, SetupError> {

@@ -24,7 +24,7 @@ const HEADER: &[u8] =
 /// A model that also writes down its replies as a script. See [`crate::script`] for the format.
 ///
 /// Each reply is in the file before it is returned. Conversations beside the main one (sub-agents)
-/// are told apart by how their first message begins; two that begin alike are taken for one.
+/// are distinguished by how their first message begins; two that begin alike are taken for one.
 pub struct Recorder {
     model: Arc<dyn Model>,
     path: PathBuf,
@@ -153,7 +153,7 @@ fn item(turn: usize, task: Option<&str>, reply: &Reply) -> String {
 
 /// A call in the shortest form that gives back the very same arguments.
 fn flow(call: &Call) -> String {
-    // Compared as texts: playing back writes the value anew, and must arrive at these bytes.
+    // Compared as texts: playing back writes the value again, and must arrive at these bytes.
     let same = |value: &Value| format!("{value}") == call.arguments;
     let parsed = serde_json::from_str(&call.arguments).ok().filter(same);
     let clear = !matches!(call.name.as_str(), "" | "name" | "arguments");

@@ -7,7 +7,7 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 use crate::{Category, Fault};
 
-/// How failures that pass by themselves are retried. Defaults: ES-374 to ES-377.
+/// How temporary failures are retried. Defaults: ES-374 to ES-377.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
     /// How often after the first attempt.
@@ -18,12 +18,12 @@ pub struct Retry {
     pub multiplier: f64,
     /// The longest wait we choose ourselves.
     pub cap: Duration,
-    /// The longest wait that a server asks for and that is sat out; beyond it, the caller parks.
+    /// The longest wait that a server may ask for here; for a longer one the caller parks the task.
     pub max_retry_after: Duration,
 }
 
-/// The longest wait that a server may ask for and that is sat out with everything in place: as long as it may
-/// send nothing. Who is to stay away longer parks the work, so that nothing is held meanwhile.
+/// The longest wait of a server's that we wait for with everything in place: as long as it may send
+/// nothing. For a longer one the task is parked. It holds no sandbox while it waits.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Waits are lengthened by up to this much, so that many tasks do not come back at once.

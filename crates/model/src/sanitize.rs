@@ -1,6 +1,6 @@
 //! What a model wrote, made fit to be sent back to any server.
 //!
-//! Strict servers refuse a whole conversation over one malformed call in it, for ever. The journal has
+//! Strict servers refuse a whole conversation because of one malformed call in it. The journal has
 //! the original; the wire gets the nearest thing every server takes. Well-formed calls stay verbatim.
 
 use std::borrow::Cow;

@@ -25,7 +25,7 @@
 //! ```
 //!
 //! Invariant: playing is stateless. The reply is chosen by the conversation alone, so a resumed task
-//! goes on where it was. Other keys at the top (`goal`, say) belong to whoever plays the script.
+//! continues where it was. Other keys at the top (`goal`, say) belong to whoever plays the script.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -104,7 +104,7 @@ pub enum RuleAnswer {
     InTurn(Vec<Scripted>),
 }
 
-/// Why a text is no script.
+/// Why a text is not a script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ScriptError(String);
@@ -277,7 +277,7 @@ impl Item {
     }
 }
 
-/// Reads `{tool: arguments}` or `{name, id, arguments}`; an empty map is no call.
+/// Reads `{tool: arguments}` or `{name, id, arguments}`; an empty map is not a call.
 fn read_call(mut call: BTreeMap<String, Value>) -> Result<Option<ScriptedCall>, String> {
     let verbatim = call.contains_key("name") && call.contains_key("arguments");
     if verbatim {
@@ -300,7 +300,9 @@ fn read_call(mut call: BTreeMap<String, Value>) -> Result<Option<ScriptedCall>, 
         Value::String(text) => match main_argument(&name) {
             Some(main) => serde_json::json!({ main: text }).to_string(),
             None => {
-                return Err(format!("`{name}` takes a map of arguments, or is no key of a reply"));
+                return Err(format!(
+                    "`{name}` takes a map of arguments, or is not a key of a reply"
+                ));
             }
         },
         Value::Bool(_) | Value::Number(_) | Value::Array(_) => {

@@ -61,7 +61,7 @@ impl Transcript {
         transcript
     }
 
-    /// Says how many replies came before this epoch, so that scripts go on where they were.
+    /// Says how many replies came before this epoch, so that scripts continue where they were.
     #[must_use]
     pub fn with_prior_replies(mut self, replies: usize) -> Self {
         self.before = replies;

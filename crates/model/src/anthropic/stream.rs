@@ -8,7 +8,7 @@ use windlass_core::message::Finish;
 
 use crate::{
     Fault, StreamEvent,
-    assemble::{Assembly, Progress, Reader},
+    assemble::{Assembly, Progress, Reader, parse},
     http::classify_event,
 };
 
@@ -27,9 +27,7 @@ impl Reader for Events {
         into: &mut Assembly,
         live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Progress, Fault> {
-        let event: Event = serde_json::from_str(data).map_err(|error| Fault::Garbled {
-            detail: format!("an event is no valid JSON of its kind: {error}"),
-        })?;
+        let event: Event = parse("an event", data)?;
         match event {
             Event::MessageStart { message } => {
                 into.model = message.model.unwrap_or_default();
@@ -42,7 +40,7 @@ impl Reader for Events {
                 Delta::TextDelta { text } => into.add_text(text, live)?,
                 Delta::InputJsonDelta { partial_json } => {
                     let at = self.calls.get(&index).copied().ok_or_else(|| Fault::Garbled {
-                        detail: format!("arguments for block {index}, which is no call"),
+                        detail: format!("arguments for block {index}, which is not a call"),
                     })?;
                     into.add_arguments(at, partial_json, live)?;
                 }

@@ -103,7 +103,7 @@ impl ContextService {
             BodyError::TooLarge => refused(format!("with more than {MAX_BYTES} bytes")),
         })?;
         let answer: Answer = serde_json::from_slice(&body)
-            .map_err(|error| refused(format!("with something that is no context: {error}")))?;
+            .map_err(|error| refused(format!("with something that is not a context: {error}")))?;
         let memories = answer.memories.into_iter().map(|memory| match memory {
             Memory::Plain(text) | Memory::Described { text } => text,
         });

@@ -8,7 +8,7 @@ use windlass_core::message::{Finish, Usage};
 
 use crate::{
     Fault, StreamEvent,
-    assemble::{Assembly, Progress, Reader},
+    assemble::{Assembly, Progress, Reader, parse},
     http::classify_event,
 };
 
@@ -29,9 +29,7 @@ impl Reader for Chunks {
         if data.trim() == "[DONE]" {
             return Ok(Progress::Done);
         }
-        let chunk: Chunk = serde_json::from_str(data).map_err(|error| Fault::Garbled {
-            detail: format!("a chunk is no valid JSON of its kind: {error}"),
-        })?;
+        let chunk: Chunk = parse("a chunk", data)?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(classify_event(&serde_json::json!({ "error": error })));
         }
@@ -69,7 +67,7 @@ impl Chunks {
         let name = function.name.unwrap_or_default();
         let known = match delta.index {
             Some(index) => self.open.get(&index).copied(),
-            // Without indices a call goes on until the next has an id.
+            // Without indices a call continues until the next has an id.
             None if id.is_empty() => into.calls.len().checked_sub(1),
             None => into.calls.iter().position(|call| call.provider_id == id),
         };

@@ -38,16 +38,16 @@ impl Script {
     /// The reply to a conversation, or what is wrong.
     pub fn answer(&self, asked: &dyn Asked) -> Result<&Scripted, String> {
         let turn = asked.turn();
-        let heard = Heard { asked, news: OnceCell::new(), opening: OnceCell::new() };
-        let rule = self.rules.iter().find(|rule| rule.holds(&heard));
+        let received = Received { asked, news: OnceCell::new(), opening: OnceCell::new() };
+        let rule = self.rules.iter().find(|rule| rule.holds(&received));
         let (replies, place) = match rule.map(|rule| &rule.answer) {
-            Some(RuleAnswer::Always(reply)) => return expected(reply, &heard),
+            Some(RuleAnswer::Always(reply)) => return expected(reply, &received),
             Some(RuleAnswer::InTurn(replies)) => (replies, "the matching rule"),
             None => (&self.replies, "the script"),
         };
         // A reply meant for this task goes before one for any.
         let mine = |reply: &&Scripted| {
-            reply.task.as_ref().is_some_and(|text| heard.opening().1.contains(text))
+            reply.task.as_ref().is_some_and(|text| received.opening().1.contains(text))
         };
         let here = || replies.iter().filter(|reply| reply.turn == turn);
         let found = here().find(mine).or_else(|| here().find(|reply| reply.task.is_none()));
@@ -58,18 +58,18 @@ impl Script {
             };
             format!("{place} has {count}, and this asks for number {}", turn + 1)
         })?;
-        expected(reply, &heard)
+        expected(reply, &received)
     }
 }
 
 /// The texts of a conversation, read when first asked for: that costs the conversation's length.
-struct Heard<'a> {
+struct Received<'a> {
     asked: &'a dyn Asked,
     news: OnceCell<Vec<String>>,
     opening: OnceCell<(String, String)>,
 }
 
-impl Heard<'_> {
+impl Received<'_> {
     fn news(&self) -> &[String] {
         self.news.get_or_init(|| self.asked.news())
     }
@@ -83,22 +83,22 @@ impl Heard<'_> {
     }
 }
 
-fn expected<'a>(reply: &'a Scripted, heard: &Heard<'_>) -> Result<&'a Scripted, String> {
-    match reply.expect.iter().find(|wanted| !heard.has_news(wanted)) {
+fn expected<'a>(reply: &'a Scripted, received: &Received<'_>) -> Result<&'a Scripted, String> {
+    match reply.expect.iter().find(|wanted| !received.has_news(wanted)) {
         None => Ok(reply),
         Some(missing) => Err(format!(
             "reply {} expects `{missing}` in what came since the last one, which is: {}",
-            heard.asked.turn() + 1,
-            heard.news().join(" | ")
+            received.asked.turn() + 1,
+            received.news().join(" | ")
         )),
     }
 }
 
 impl Rule {
-    fn holds(&self, heard: &Heard<'_>) -> bool {
-        self.system.as_ref().is_none_or(|wanted| heard.opening().0.contains(wanted))
-            && self.task.as_ref().is_none_or(|wanted| heard.opening().1.contains(wanted))
-            && self.when.iter().all(|wanted| heard.has_news(wanted))
+    fn holds(&self, received: &Received<'_>) -> bool {
+        self.system.as_ref().is_none_or(|wanted| received.opening().0.contains(wanted))
+            && self.task.as_ref().is_none_or(|wanted| received.opening().1.contains(wanted))
+            && self.when.iter().all(|wanted| received.has_news(wanted))
     }
 }
 

@@ -80,7 +80,7 @@ fn a_wrong_script_says_where_and_what() {
     replies, item 1: several tools (bash, read) go under `calls`
     replies, item 1: it neither says anything nor calls a tool
     replies, item 2: `bash` takes a text or a map of arguments
-    replies, item 1: `sya` takes a map of arguments, or is no key of a reply
+    replies, item 1: `sya` takes a map of arguments, or is not a key of a reply
     match, rule 1: one call, one tool: `bash` has company
     "
     );

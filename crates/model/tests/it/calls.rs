@@ -37,7 +37,7 @@ async fn parallel_calls_are_assembled_though_their_parts_come_mixed() {
 }
 
 #[tokio::test]
-async fn calls_without_indices_or_all_with_the_same_are_told_apart_by_their_ids() {
+async fn calls_without_useful_indices_are_distinguished_by_their_ids() {
     let by_id = streamed(&[
         r#"{"tool_calls":[{"id":"a","function":{"name":"bash","arguments":"{}"}}]}"#,
         r#"{"tool_calls":[{"id":"b","function":{"name":"read","arguments":"{\"p"}}]}"#,
@@ -53,7 +53,7 @@ async fn calls_without_indices_or_all_with_the_same_are_told_apart_by_their_ids(
 }
 
 #[tokio::test]
-async fn ids_that_are_missing_or_repeat_are_made_unique_in_the_whole_conversation() {
+async fn missing_and_repeated_ids_are_made_unique_in_the_whole_conversation() {
     for dialect in [Dialect::OpenAi, Dialect::Anthropic] {
         let server = ModelServer::start_empty();
         let call = |id: &str| format!("{{name: bash, id: '{id}', arguments: '{{}}'}}");
@@ -76,7 +76,7 @@ async fn ids_that_are_missing_or_repeat_are_made_unique_in_the_whole_conversatio
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_json_come_as_they_are_and_go_back_in_a_form_servers_take() {
+async fn arguments_that_are_not_json_go_back_in_a_valid_form() {
     for dialect in [Dialect::OpenAi, Dialect::Anthropic] {
         let server = ModelServer::start_empty();
         server.next(Answer::script("calls: [{name: bash, id: c, arguments: '{\"command\": \"l'}]"));

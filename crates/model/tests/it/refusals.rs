@@ -56,8 +56,8 @@ async fn each_status_has_its_outcome_and_only_passing_ones_are_asked_again() {
     right x1: the model server forbids this: not your model (model `test/m` at BASE)
     model x1: the model is not available: The model `m` does not exist (model `test/m` at BASE)
     litellm x1: the model is not available: Invalid model name passed in model=m (model `test/m` at BASE)
-    path x1: this is no model server: status 404, `Not Found`; does the base lack a `/v1`? (model `test/m` at BASE)
-    page x1: this is no model server: status 404, `<html>nope</html>`; does the base lack a `/v1`? (model `test/m` at BASE)
+    path x1: this is not a model server: status 404, `Not Found`; does the base lack a `/v1`? (model `test/m` at BASE)
+    page x1: this is not a model server: status 404, `<html>nope</html>`; does the base lack a `/v1`? (model `test/m` at BASE)
     timeout x4: the model server dropped the request (status 408): too slow (model `test/m` at BASE, 4 attempts)
     conflict x4: the model server dropped the request (status 409): busy (model `test/m` at BASE, 4 attempts)
     rate x4: rate limited: slow down (model `test/m` at BASE, 4 attempts)
@@ -70,8 +70,8 @@ async fn each_status_has_its_outcome_and_only_passing_ones_are_asked_again() {
     filter x1: the provider's content filter stopped the request: triggered our content policy (model `test/m` at BASE)
     bad x1: the model server refused the request (status 400): temperature must be a number (model `test/m` at BASE)
     unprocessable x1: the model server refused the request (status 422): no (model `test/m` at BASE)
-    moved x1: this is no model server: status 302 (model `test/m` at BASE)
-    nothing x1: this is no model server: status 204 (model `test/m` at BASE)
+    moved x1: this is not a model server: status 302 (model `test/m` at BASE)
+    nothing x1: this is not a model server: status 204 (model `test/m` at BASE)
     ");
 }
 

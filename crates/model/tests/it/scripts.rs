@@ -40,7 +40,7 @@ async fn play(model: &dyn Model, goal: &str) -> Vec<Reply> {
 }
 
 #[tokio::test]
-async fn a_script_answers_by_the_replies_so_far_so_a_resumed_task_goes_on() {
+async fn a_script_answers_by_the_replies_so_far_after_a_resume_too() {
     let directory = tempfile::tempdir().unwrap();
     let model = write(
         directory.path(),
@@ -162,7 +162,7 @@ async fn a_recording_tells_sub_agents_apart_and_goes_on_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_recording_that_cannot_be_written_is_an_error_before_or_after_the_first_reply() {
+async fn a_recording_that_cannot_be_written_is_an_error() {
     let server = ModelServer::start("match: [{say: hi}]");
     let model = || model(Dialect::OpenAi, &server);
     assert!(Recorder::create(model(), Path::new("/nowhere/at/all.yaml")).is_err());

@@ -31,9 +31,9 @@ fn a_setting_that_cannot_work_is_named_before_anything_is_sent() {
         @"
         model `openai/gpt-4o` names the provider `openai`, which is not configured (configured: litellm)
         provider `litellm` at https://litellm.example/v1 needs an API key, and none is set
-        the base of provider `litellm` is no http or https URL: its scheme is `localhost`
-        the base of provider `litellm` is no http or https URL: its scheme is `ftp`
-        the base of provider `litellm` is no http or https URL: relative URL without a base
+        the base of provider `litellm` is not an http or https URL: its scheme is `localhost`
+        the base of provider `litellm` is not an http or https URL: its scheme is `ftp`
+        the base of provider `litellm` is not an http or https URL: relative URL without a base
         the API key of provider `litellm` holds characters no header can carry
         cannot use the script `/nowhere/at/all.yaml`: No such file or directory (os error 2)
         "

@@ -136,7 +136,7 @@ async fn a_cut_or_filtered_reply_is_a_reply_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_reply_of_ten_megabytes_is_stopped_at_the_limit_and_not_asked_for_again() {
+async fn a_reply_of_ten_megabytes_is_stopped_and_not_retried() {
     for dialect in BOTH {
         let server = ModelServer::start_empty();
         let piece = "x".repeat(64 * 1024);

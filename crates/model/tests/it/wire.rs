@@ -143,7 +143,7 @@ async fn two_hundred_turns_extend_each_other_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn anthropic_is_sent_at_most_four_marks_one_on_each_of_the_last_two_messages() {
+async fn anthropic_is_sent_at_most_four_cache_marks() {
     let server = ModelServer::start("match: [{bash: ls}]");
     let model = model(Dialect::Anthropic, &server);
     let mut transcript = begun(&*model, "go");
