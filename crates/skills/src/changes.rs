@@ -1,26 +1,25 @@
-//! Telling a running agent that skills have changed, without touching its system prompt.
+//! What a running agent reads when skills change. Its system prompt stays as it is.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use crate::Skills;
 use crate::skill::{Skill, Viewer};
 
-/// What an agent was known of: the version of each skill it knows, by name.
+/// The version of each skill that an agent knows, by name.
 pub type SkillVersions = BTreeMap<String, String>;
 
-/// How many changes are known one by one.
+/// How many changes are listed one by one.
 const MAX_LINES: usize = 40;
 
 impl Skills {
-    /// What an agent knows that was shown all it is offered.
+    /// The versions of all skills that an agent is offered.
     pub fn versions(&self, viewer: Viewer) -> SkillVersions {
         let one = |skill: &Skill| (skill.meta.name.clone(), skill.version.clone());
         self.offered(viewer).map(one).collect()
     }
 }
 
-/// What an agent should hear that knows `known`, and what it knows then; `None` when nothing changed.
+/// What an agent that knows `known` should read, and what it knows then; `None` when nothing changed.
 pub fn change_notice(
     known: &SkillVersions,
     skills: &Skills,
@@ -45,13 +44,11 @@ pub fn change_notice(
     }
     let gone = known.keys().filter(|name| !now.contains_key(*name));
     lines.extend(gone.map(|name| format!("- gone: `{name}`")));
-    let mut text = String::from("The skills have changed.\n");
-    for line in lines.iter().take(MAX_LINES) {
-        let _ = writeln!(text, "{line}");
+    let more = lines.len().saturating_sub(MAX_LINES);
+    lines.truncate(MAX_LINES);
+    if more > 0 {
+        lines.push(format!("- and {more} more; `list_skills` shows all"));
     }
-    if lines.len() > MAX_LINES {
-        let _ = writeln!(text, "- and {} more; `list_skills` shows all", lines.len() - MAX_LINES);
-    }
-    text.push_str("Read one with `read_skill` when it fits what you are doing.");
-    Some((text, now))
+    let text = include_str!("prompts/changed.md").trim_end();
+    Some((text.replace("{changes}", &lines.join("\n")), now))
 }

@@ -59,7 +59,7 @@ impl Case {
     }
 }
 
-/// Every case of a skill's folder, by name, and what is no case.
+/// Every case of a skill's folder, by name, and what is not a case.
 pub fn cases(folder: &Path) -> (Vec<Case>, Vec<Problem>) {
     let (mut cases, mut problems) = (Vec::new(), Vec::new());
     let entries = fs::read_dir(folder.join("evals")).into_iter().flatten().flatten();

@@ -91,7 +91,7 @@ fn problem(path: &Path, reason: String) -> Problem {
     Problem { path: path.to_owned(), line: None, reason }
 }
 
-/// What an entry could be, and the name it gives; `None` for what is no skill at all.
+/// What an entry could be, and the name it gives; `None` for what is not a skill at all.
 fn form_of(path: &Path) -> Option<(String, Form)> {
     let file_name = path.file_name()?.to_str()?;
     if file_name.starts_with('.') {

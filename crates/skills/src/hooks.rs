@@ -1,4 +1,4 @@
-//! A skill's hooks: commands that are asked before a tool runs, or told after it (AX-022, AX-034).
+//! A skill's hooks: commands that run before a tool, and may refuse it, or after it (AX-022, AX-034).
 //!
 //! Two ways of writing them are read: a list, `- event: before_tool`, `tools: [bash]`, `command: …`; and
 //! the map that other agents use, `PreToolUse: [{matcher: "Bash|Edit", hooks: [{command: …}]}]`. What
@@ -19,7 +19,7 @@ pub enum When {
 }
 
 impl When {
-    /// As the hook itself is told.
+    /// Its name in what the hook receives.
     pub fn name(self) -> &'static str {
         match self {
             Self::BeforeTool => "before_tool",

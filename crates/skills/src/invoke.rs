@@ -120,11 +120,9 @@ pub(crate) fn is_name_of(written: &str, tool: &[&str]) -> bool {
 fn delegated(skill: &Skill, arguments: &str) -> String {
     let name = &skill.meta.name;
     let task = format!("/{name} {arguments}");
-    format!(
-        "Let a sub-agent follow the skill `{name}`: call `spawn_agent` with the task `{}` and no other \
-         words; the instructions are put in their place. Without that tool, use `read_skill`.",
-        task.trim_end()
-    )
+    // The arguments come last: a person wrote them, and they may hold `{name}`.
+    let text = include_str!("prompts/delegate.md").trim_end().replace("{name}", name);
+    text.replace("{task}", task.trim_end())
 }
 
 fn needed(skill: &Skill) -> String {

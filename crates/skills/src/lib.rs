@@ -1,7 +1,7 @@
 //! Finding, checking and reading skills: folders with a `SKILL.md`, or lone `.md` and `.yaml` files.
 //!
 //! Invariants:
-//! - A broken file never stops the others: it is skipped, or its last good version goes on, and it is
+//! - A broken file never stops the others: it is skipped, or its last good version stays in use, and it is
 //!   reported with file, line and reason.
 //! - Of two skills with one name the one from the later directory counts.
 //! - What a project brings is read only from inside the project: a link to elsewhere is not followed.
@@ -48,7 +48,7 @@ pub struct Skills {
     problems: Vec<Problem>,
 }
 
-/// A file that is no usable skill.
+/// A file that is not a usable skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file or directory.
@@ -80,7 +80,7 @@ impl Skills {
         Self::load_over(directories, &Self::empty())
     }
 
-    /// The same, where a file that cannot be read goes on as it was in `before`.
+    /// The same, where a file that cannot be read keeps its version of `before`.
     pub fn load_over(directories: &[(PathBuf, Scope)], before: &Self) -> Self {
         let mut skills = Self::empty();
         for (directory, scope) in directories {
@@ -159,7 +159,7 @@ impl Skills {
         self.all.iter().filter(move |skill| !counts(skill)).map(AsRef::as_ref)
     }
 
-    /// What was skipped or goes on as it was, and why.
+    /// What was skipped or keeps its last good version, and why.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }

@@ -81,7 +81,7 @@ impl SkillRegistry {
         self.inner.mirror.as_ref().map(SkillMirror::shown)
     }
 
-    /// Reads everything anew and says in the log what changed (AX-045, AX-046).
+    /// Reads everything again and logs what changed (AX-045, AX-046).
     pub fn reload(&self) {
         let _one = self.inner.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current();
@@ -111,7 +111,7 @@ impl SkillRegistry {
 
     /// The same registry, following its files for as long as a clone of it lives.
     pub fn watched(mut self) -> Self {
-        self.watch = Some(Arc::new(watch::over(self.clone())));
+        self.watch = Some(Arc::new(watch::start(self.clone())));
         self
     }
 }

@@ -1,4 +1,4 @@
-//! Noticing that skill files change, by what the kernel tells and by looking every few minutes.
+//! Noticing that skill files change: by the kernel's events, and by a scan every few minutes.
 //!
 //! Invariants:
 //! - Watches are set before files are read, so nothing falls between.
@@ -23,12 +23,12 @@ use crate::skill::Scope;
 const DEBOUNCE: Duration = Duration::from_millis(100);
 /// How long a stream of changes may put reading off.
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// How often is looked anyway: kernels drop events, and network disks send none.
+/// How often everything is scanned anyway: kernels drop events, and network disks send none.
 const RESCAN: Duration = Duration::from_secs(180);
 /// The same where the kernel refuses watches (its limit per user is reached).
 const POLL: Duration = Duration::from_secs(2);
-/// How often watches are set anew when a directory goes meanwhile; after that the next change, or the next
-/// look, does it.
+/// How often watches are set again when a directory disappears meanwhile. After that the next change or the
+/// next scan sets them.
 const WATCH_ATTEMPTS: usize = 3;
 /// Events on their way to the reader; when more come at once, everything is read anyway.
 const QUEUE: usize = 4096;
@@ -57,7 +57,7 @@ impl Drop for Watch {
 }
 
 /// Starts to follow a registry.
-pub(crate) fn over(registry: SkillRegistry) -> Watch {
+pub(crate) fn start(registry: SkillRegistry) -> Watch {
     let (signals, received) = mpsc::sync_channel(QUEUE);
     let overflowed = Arc::new(AtomicBool::new(false));
     let (watcher, wanted) = (None, Arc::default());

@@ -250,7 +250,7 @@ fn agents_are_shown_real_files_and_never_the_evals() {
 
 /// A project's agent may swap its own files while we copy them; it never gets another's.
 #[test]
-fn a_projects_files_cannot_be_swapped_for_links_to_outside_while_they_are_copied() {
+fn files_cannot_be_swapped_for_links_to_outside_during_a_copy() {
     let desk = Desk::new(|room| {
         put(&room.join("secrets/run.sh"), "outside");
         let folder = room.join("project/.windlass/skills/x");

@@ -39,7 +39,7 @@ fn names(skills: &Skills, viewer: Viewer) -> String {
 
 /// MS-154…161, AX-031
 #[test]
-fn an_agent_is_offered_what_its_profile_and_role_reach_and_never_production() {
+fn an_agent_is_offered_what_its_profile_and_role_allow_never_production() {
     let (_directory, skills) = skills();
     let restricted = viewer(PermissionProfile::Restricted, WorkMode::Build);
     assert_eq!(names(&skills, restricted), "anyone background filled narrow");
@@ -100,7 +100,7 @@ fn arguments_are_filled_in_within_bounds() {
 }
 
 #[test]
-fn a_running_agent_hears_what_is_new_changed_and_gone_and_only_that() {
+fn a_running_agent_reads_only_what_is_new_changed_or_gone() {
     let (directory, before) = skills();
     let viewer = viewer(PermissionProfile::Restricted, WorkMode::Build);
     let told = before.versions(viewer);
@@ -127,7 +127,7 @@ fn a_running_agent_hears_what_is_new_changed_and_gone_and_only_that() {
 
 /// AX-032, AX-034
 #[test]
-fn a_followed_skill_is_known_by_its_goal_and_allows_only_its_tools() {
+fn a_followed_skill_is_known_by_its_goal_and_limits_tools() {
     let (_directory, skills) = skills();
     let viewer = viewer(PermissionProfile::Normal, WorkMode::Build);
     let goal = fork("/narrow the tests", &skills, viewer).unwrap();
