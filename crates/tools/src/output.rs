@@ -154,7 +154,7 @@ mod tests {
     proptest! {
         /// ES-228, ES-230
         #[test]
-        fn a_cut_text_is_within_its_limit_and_is_made_of_both_ends(
+        fn a_cut_text_is_within_its_limit_and_has_both_ends(
             text in "[a-zé\n]{1000,3000}", limit in 60u64..240,
         ) {
             let notice = "[OUTPUT TRUNCATED — somewhere]";

@@ -48,13 +48,13 @@ impl Entry {
 /// Why a tool cannot be added.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The name is taken.
+    /// Another tool has this name.
     #[error("there are two tools named `{name}`")]
     Twice {
         /// The name.
         name: String,
     },
-    /// Its schema is none.
+    /// Its schema is not valid.
     #[error("the schema of tool `{name}` cannot be used: {reason}")]
     Schema {
         /// The tool.
@@ -75,7 +75,7 @@ impl Registry {
         OWN.clone()
     }
 
-    /// Adds a tool of ours, whose name is no other's and whose schema is known to compile.
+    /// Adds a tool of ours. Its name must be unique and its schema must compile; tests check both.
     pub fn add_own(&mut self, tool: Arc<dyn Tool>) {
         let parameters = tool.parameters();
         self.tools.push(Arc::new(Entry { tool, parameters, check: OnceLock::new() }));

@@ -1,4 +1,4 @@
-//! Argument schemas: from types, and what the model is told when its arguments do not fit one.
+//! Argument schemas: from types, and what the model reads when its arguments do not fit one.
 //!
 //! Invariants:
 //! - A schema is self-contained and the same bytes on every run: providers' caches depend on it.

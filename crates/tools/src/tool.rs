@@ -105,7 +105,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// A call that is no command.
+    /// A call that is not a command.
     pub fn new(assessment: Assessment, recovery: Recovery, act: Act) -> Self {
         Self { assessment, analysis: None, recovery, act }
     }

@@ -55,7 +55,7 @@ impl Delegation {
         complete: &SubAgentComplete,
     ) -> Result<Fact, windlass_tools::workspace::Error> {
         let workspace = &self.parts.world.workspace;
-        let current = workspace.look(path, Purpose::Agent)?;
+        let current = workspace.write_target(path, Purpose::Agent)?;
         let content = complete.output.as_bytes();
         let hash = content_hash(content);
         if current.hash.as_deref() != Some(&hash) {

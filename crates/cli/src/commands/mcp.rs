@@ -8,7 +8,7 @@ use windlass_core::id::TaskId;
 use windlass_sandbox::Sandbox;
 use windlass_term::{Table, strip_controls};
 use windlass_tools::mcp::{
-    Change, How, Listing, McpHost, McpTool, PRESETS, Server, Servers, shown_name,
+    Change, Listing, McpHost, McpTool, PRESETS, Server, Servers, Transport, shown_name,
 };
 use windlass_tools::{Notices, Tool as _};
 
@@ -119,11 +119,11 @@ async fn tested(servers: &Servers, pin: bool, json: bool) -> Result<u8, Failure>
         Ok(compared) => compared,
         Err(why) => {
             let message = format!("MCP server `{}` does not work: {why}", server.name());
-            let hint = match server.definition().how {
-                How::Http { .. } => {
+            let hint = match server.definition().transport {
+                Transport::Http { .. } => {
                     "see that the address is right and that something answers there"
                 }
-                How::Stdio { .. } => {
+                Transport::Stdio { .. } => {
                     "see that its program runs by itself, in the sandbox: `windlass exec --test …`"
                 }
             };

@@ -46,7 +46,7 @@ impl Builtin for Edit {
 
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let workspace = context.workspace;
-        let path = workspace.look(&given.path, Purpose::Agent).map_err(path_error)?.path;
+        let path = workspace.write_target(&given.path, Purpose::Agent).map_err(path_error)?.path;
         let bytes = workspace.read_all(&given.path, MAX_EDITED_BYTES).map_err(path_error)?;
         let before = content_hash(&bytes);
         refuse_unseen(&path, call.facts.known_files.get(&path), &before)?;

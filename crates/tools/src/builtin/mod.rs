@@ -64,7 +64,7 @@ fn notes() -> Vec<Arc<dyn Tool>> {
 }
 
 /// What one of our own tools consists of.
-trait Builtin: Send + Sync + 'static {
+pub(crate) trait Builtin: Send + Sync + 'static {
     type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
 
     const NAME: &'static str;
@@ -160,7 +160,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 /// An act of plain code.
-fn act(work: impl FnOnce() -> Outcome + Send + 'static) -> Act {
+pub(crate) fn act(work: impl FnOnce() -> Outcome + Send + 'static) -> Act {
     Box::new(move || Box::pin(blocking(work)))
 }
 
@@ -181,8 +181,8 @@ fn scanning(work: impl FnOnce(&Stop) -> Outcome + Send + 'static) -> Act {
     })
 }
 
-/// A call that only looks.
-fn read_only(reason: String, act: Act) -> Prepared {
+/// A call that only reads.
+pub(crate) fn read_only(reason: String, act: Act) -> Prepared {
     Prepared::new(Assessment::of(Class::Read, reason), Recovery::Rerun, act)
 }
 

@@ -44,7 +44,7 @@ impl Builtin for SaveMemo {
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let workspace = context.workspace;
         let asked = memo_path(&given.filename);
-        let mut current = workspace.look(&asked, Purpose::Agent).map_err(path_error)?;
+        let mut current = workspace.write_target(&asked, Purpose::Agent).map_err(path_error)?;
         if !current.path.starts_with(&format!("{MEMO_DIRECTORY}/")) {
             return Err(Outcome::failure(format!(
                 "`{}` is not under {MEMO_DIRECTORY}/. Give a plain name such as findings.md.",

@@ -50,7 +50,8 @@ impl Builtin for SpawnAgent {
         let assessment = match &given.write_output_to {
             None => Assessment::of(Class::Delegate, format!("starts a sub-agent: {what}")),
             Some(path) => {
-                let current = context.workspace.look(path, Purpose::Agent).map_err(path_error)?;
+                let current =
+                    context.workspace.write_target(path, Purpose::Agent).map_err(path_error)?;
                 let (path, known) = (&current.path, call.facts.known_files.get(&current.path));
                 let (class, verb) = match &current.hash {
                     Some(now) if known != Some(now) => (Class::Opaque, "replaces unread"),

@@ -67,7 +67,8 @@ impl Builtin for UpdatePlan {
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let plan = WorkingPlan::from(given);
         // A link in its place that leads elsewhere is refused here: a note must not become an edit.
-        let current = context.workspace.look(PLAN_FILE, Purpose::Plan).map_err(path_error)?;
+        let current =
+            context.workspace.write_target(PLAN_FILE, Purpose::Plan).map_err(path_error)?;
         let rewrite = Rewrite {
             current,
             content: plan.markdown().into_bytes(),

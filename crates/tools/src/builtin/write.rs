@@ -30,7 +30,7 @@ impl Builtin for Write {
 
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let Arguments { path: asked, content } = given;
-        let current = context.workspace.look(&asked, Purpose::Agent).map_err(path_error)?;
+        let current = context.workspace.write_target(&asked, Purpose::Agent).map_err(path_error)?;
         let (path, known) = (&current.path, call.facts.known_files.get(&current.path));
         let assessment = match &current.hash {
             None => edits(format!("creates `{path}`")),

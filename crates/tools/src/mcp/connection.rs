@@ -17,27 +17,27 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use windlass_sandbox::{Chunk, Command, KILL_GRACE, Running, Sandbox, Stdin, Stream};
 
-use super::definition::{Definition, How};
+use super::definition::{Definition, Transport};
 
 /// Bytes on their way between a server and the SDK; a slow side makes the other wait.
 const PIPE_BYTES: usize = 64 * 1024;
-/// How much of what a server complains about is kept for its obituary.
-const MAX_COMPLAINT_BYTES: usize = 2 * 1024;
+/// How much of a server's standard error is kept, for the message that it died.
+const MAX_STDERR_BYTES: usize = 2 * 1024;
 /// The largest single message.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
-/// How long a server may take to take its leave.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a server may take to shut down.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A server that runs, and the jobs that carry its bytes. Dropping it ends the server.
 pub(super) struct Connection {
     pub service: RunningService<RoleClient, Client>,
     /// Raised when the server says that its tools have changed.
     pub relist: Arc<Notify>,
-    complaint: Complaint,
+    stderr: StderrTail,
     _pump: JoinSet<()>,
 }
 
-/// What we are to a server: someone who calls tools and grants nothing.
+/// Our side of a connection: it calls tools and offers nothing itself.
 pub(super) struct Client {
     relist: Arc<Notify>,
 }
@@ -55,13 +55,13 @@ impl ClientHandler for Client {
 
 /// The end of what a server wrote to its standard error.
 #[derive(Clone, Default)]
-struct Complaint(Arc<Mutex<Vec<u8>>>);
+struct StderrTail(Arc<Mutex<Vec<u8>>>);
 
-impl Complaint {
+impl StderrTail {
     fn take_in(&self, bytes: &[u8]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(bytes);
-        let over = kept.len().saturating_sub(MAX_COMPLAINT_BYTES);
+        let over = kept.len().saturating_sub(MAX_STDERR_BYTES);
         kept.drain(..over);
     }
 
@@ -87,39 +87,39 @@ impl Connection {
     }
 
     /// What it complained about last.
-    pub fn complaint(&self) -> Option<String> {
-        self.complaint.words()
+    pub fn stderr(&self) -> Option<String> {
+        self.stderr.words()
     }
 
     /// Takes leave and ends it.
     pub async fn close(mut self) {
-        let _ = self.service.close_with_timeout(FAREWELL).await;
+        let _ = self.service.close_with_timeout(SHUTDOWN_TIMEOUT).await;
     }
 }
 
 async fn connect(definition: &Definition, sandbox: &dyn Sandbox) -> Result<Connection, String> {
     let relist = Arc::new(Notify::new());
     let client = Client { relist: Arc::clone(&relist) };
-    let complaint = Complaint::default();
+    let stderr = StderrTail::default();
     let mut pump = JoinSet::new();
-    let service = match &definition.how {
-        How::Stdio { .. } => {
+    let service = match &definition.transport {
+        Transport::Stdio { .. } => {
             let running = sandbox.start(command(definition, sandbox)).await;
             let running = running.map_err(|error| chain(&error))?;
             let (near, far) = tokio::io::duplex(PIPE_BYTES);
-            pump.spawn(carry(running, far, complaint.clone()));
+            pump.spawn(carry(running, far, stderr.clone()));
             let (read, write) = tokio::io::split(near);
             let transport =
                 AsyncRwTransport::new(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
             client.serve(transport).await
         }
-        How::Http { url, headers } => client.serve(http(url, headers)?).await,
+        Transport::Http { url, headers } => client.serve(http(url, headers)?).await,
     };
-    let service = service.map_err(|error| match complaint.words() {
+    let service = service.map_err(|error| match stderr.words() {
         Some(words) => format!("{}; it said: {words}", chain(&error)),
         None => without_types(&chain(&error)).to_owned(),
     })?;
-    Ok(Connection { service, relist, complaint, _pump: pump })
+    Ok(Connection { service, relist, stderr, _pump: pump })
 }
 
 /// The SDK names the types of its transports before what went wrong, and its own step behind it.
@@ -130,12 +130,12 @@ fn without_types(text: &str) -> &str {
 }
 
 fn command(definition: &Definition, sandbox: &dyn Sandbox) -> Command {
-    let (argv, env) = match &definition.how {
-        How::Stdio { command, args, env } => {
+    let (argv, env) = match &definition.transport {
+        Transport::Stdio { command, args, env } => {
             let argv = std::iter::once(command.clone()).chain(args.iter().cloned()).collect();
             (Some(argv), env.clone())
         }
-        How::Http { .. } => (None, Vec::new()),
+        Transport::Http { .. } => (None, Vec::new()),
     };
     let id = format!("mcp-{}", definition.name);
     let cwd = sandbox.isolation().workspace;
@@ -143,7 +143,7 @@ fn command(definition: &Definition, sandbox: &dyn Sandbox) -> Command {
 }
 
 /// Carries bytes both ways until one side ends. Owns the process, which ends with this job.
-async fn carry(mut running: Running, far: tokio::io::DuplexStream, complaint: Complaint) {
+async fn carry(mut running: Running, far: tokio::io::DuplexStream, stderr: StderrTail) {
     let mut input = running.take_input();
     let (mut from_sdk, mut to_sdk) = tokio::io::split(far);
     let mut buffer = vec![0; PIPE_BYTES];
@@ -155,12 +155,12 @@ async fn carry(mut running: Running, far: tokio::io::DuplexStream, complaint: Co
                         break;
                     }
                 }
-                Some(Chunk { stream: Stream::Err, bytes }) => complaint.take_in(&bytes),
+                Some(Chunk { stream: Stream::Err, bytes }) => stderr.take_in(&bytes),
                 None => break,
             },
             read = from_sdk.read(&mut buffer), if input.is_some() => match read {
                 Ok(0) | Err(_) => {
-                    // End of input is how a server over stdio is told to go.
+                    // A server over stdio ends when its input ends.
                     input = None;
                     running.killer().kill(KILL_GRACE);
                 }

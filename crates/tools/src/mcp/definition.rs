@@ -26,7 +26,7 @@ pub struct Definition {
     /// What it is called by.
     pub name: String,
     /// How it is spoken to.
-    pub how: How,
+    pub transport: Transport,
     /// Whether a person believes what it says of its tools.
     pub trusted: bool,
     /// How long it may take to start.
@@ -37,7 +37,7 @@ pub struct Definition {
 
 /// How a server is spoken to.
 #[derive(Clone, PartialEq, Eq)]
-pub enum How {
+pub enum Transport {
     /// A program, over its standard input and output.
     Stdio {
         /// The program.
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Definition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Definition")
             .field("name", &self.name)
-            .field("how", &self.summary())
+            .field("transport", &self.summary())
             .finish()
     }
 }
@@ -69,9 +69,9 @@ impl std::fmt::Debug for Definition {
 impl Definition {
     /// How it is spoken to, without what may be secret.
     pub fn summary(&self) -> String {
-        match &self.how {
-            How::Stdio { command, args, .. } => format!("{command} {}", args.join(" ")),
-            How::Http { url, .. } => match url::Url::parse(url) {
+        match &self.transport {
+            Transport::Stdio { command, args, .. } => format!("{command} {}", args.join(" ")),
+            Transport::Http { url, .. } => match url::Url::parse(url) {
                 Ok(url) => format!("{}://{}{}", url.scheme(), url.authority_shown(), url.path()),
                 Err(_) => "(no address)".to_owned(),
             },
@@ -82,9 +82,9 @@ impl Definition {
 
     /// The program it needs, where it is one.
     pub fn program(&self) -> Option<&str> {
-        match &self.how {
-            How::Stdio { command, .. } => Some(command),
-            How::Http { .. } => None,
+        match &self.transport {
+            Transport::Stdio { command, .. } => Some(command),
+            Transport::Http { .. } => None,
         }
     }
 
@@ -96,12 +96,12 @@ impl Definition {
             hash.update(text);
         };
         add(&self.name);
-        match &self.how {
-            How::Stdio { command, args, .. } => {
+        match &self.transport {
+            Transport::Stdio { command, args, .. } => {
                 add(command);
                 args.iter().for_each(|arg| add(arg));
             }
-            How::Http { url, .. } => add(url),
+            Transport::Http { url, .. } => add(url),
         }
         hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
@@ -196,17 +196,17 @@ pub fn parse_server(
     let seconds = |given: Option<u64>, default: Duration| {
         given.map_or(default, |seconds| Duration::from_secs(seconds.clamp(1, MAX_SECONDS)))
     };
-    let how = how(&written, env).map_err(wrong)?;
+    let transport = transport(&written, env).map_err(wrong)?;
     Ok(Some(Definition {
         name: name.to_owned(),
-        how,
+        transport,
         trusted: written.trusted,
         startup: seconds(written.startup_seconds, STARTUP),
         call: seconds(written.timeout_seconds, CALL),
     }))
 }
 
-fn how(written: &Written, env: &BTreeMap<String, String>) -> Result<How, String> {
+fn transport(written: &Written, env: &BTreeMap<String, String>) -> Result<Transport, String> {
     let kind = written.kind.as_deref();
     if kind.is_some_and(|kind| !["stdio", "http", "streamable-http"].contains(&kind)) {
         let kind = kind.unwrap_or_default();
@@ -223,7 +223,7 @@ fn how(written: &Written, env: &BTreeMap<String, String>) -> Result<How, String>
             })?;
             let written = preset.written(&written.args, &written.env);
             let args: Result<_, _> = written.args.iter().map(|arg| expand(arg, env)).collect();
-            Ok(How::Stdio { command: written.command, args: args?, env: all(&written.env)? })
+            Ok(Transport::Stdio { command: written.command, args: args?, env: all(&written.env)? })
         }
         (None, Some(command), None) if kind.is_none_or(|kind| kind == "stdio") => {
             let args: Result<_, _> = written.args.iter().map(|arg| expand(arg, env)).collect();
@@ -231,15 +231,15 @@ fn how(written: &Written, env: &BTreeMap<String, String>) -> Result<How, String>
             if command.trim().is_empty() {
                 return Err("`command` is empty".to_owned());
             }
-            Ok(How::Stdio { command, args: args?, env: all(&written.env)? })
+            Ok(Transport::Stdio { command, args: args?, env: all(&written.env)? })
         }
         (None, None, Some(url)) if kind.is_none_or(|kind| kind != "stdio") => {
             let url = expand(url, env)?;
-            let parsed = url::Url::parse(&url).map_err(|_| "`url` is no address".to_owned())?;
+            let parsed = url::Url::parse(&url).map_err(|_| "`url` is not an address".to_owned())?;
             if !matches!(parsed.scheme(), "http" | "https") {
                 return Err("`url` must begin with http:// or https://".to_owned());
             }
-            Ok(How::Http { url, headers: all(&written.headers)? })
+            Ok(Transport::Http { url, headers: all(&written.headers)? })
         }
         _ => {
             Err("it needs exactly one of `command`, `url` and `preset`, fitting its `type`"
@@ -249,7 +249,7 @@ fn how(written: &Written, env: &BTreeMap<String, String>) -> Result<How, String>
 }
 
 /// `${NAME}` and `${NAME:-default}` replaced by the environment's values. A value may be a key, so only
-/// names are ever told.
+/// names are ever shown.
 fn expand(text: &str, env: &BTreeMap<String, String>) -> Result<String, String> {
     let mut whole = String::new();
     let mut rest = text;

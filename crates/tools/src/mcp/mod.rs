@@ -1,7 +1,7 @@
-//! MCP servers: other people's tools behind our seam and our gate.
+//! MCP servers: other people's tools behind our interface and our gate.
 //!
 //! Invariants:
-//! - Nothing of a server is believed: its words are pinned by hash and a change is told, its annotations
+//! - Nothing of a server is believed: its words are pinned by hash and a change is reported, its annotations
 //!   count only where a person marked it trusted, its output is bounded and made harmless.
 //! - A server runs in the task's sandbox unless the user's configuration says otherwise, starts when it
 //!   is first needed, and ends with the task.
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use windlass_sandbox::Sandbox;
 
-pub use definition::{Definition, DefinitionError, How, joined, parse_file, parse_server};
+pub use definition::{Definition, DefinitionError, Transport, joined, parse_file, parse_server};
 pub use name::{shown_name, wire_name};
 pub use pin::{Change, Listing, ToolInfo};
 pub use presets::{PRESETS, Preset};
@@ -40,7 +40,7 @@ pub struct McpHost {
     pub sandbox: Arc<dyn Sandbox>,
     /// Where what they said of themselves is kept.
     pub pins: PathBuf,
-    /// How the agent hears that they changed.
+    /// Where the agent reads that they changed.
     pub notices: Notices,
 }
 

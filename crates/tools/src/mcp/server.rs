@@ -26,11 +26,11 @@ pub struct Server {
 #[derive(Default)]
 struct State {
     connection: Option<Arc<Connection>>,
-    /// In a row; a call that is answered forgives them.
+    /// In a row; an answered call sets it to 0.
     failures: u32,
     last_error: String,
-    /// What was told already, so that it is told once.
-    told: Vec<Change>,
+    /// The changes that were reported already, so that each is reported once.
+    reported: Vec<Change>,
 }
 
 /// Why a call has no result.
@@ -40,9 +40,9 @@ pub enum CallError {
     NotStarted(String),
     /// It went away while the call ran; whether it did what it was asked is unknown.
     Died(String),
-    /// It did not answer in time; it was told to stop.
+    /// It did not answer in time; the call was cancelled.
     TooSlow,
-    /// It answered that the call is wrong, or with something that is no answer.
+    /// It answered that the call is wrong, or with something that is not an answer.
     Refused(String),
 }
 
@@ -126,7 +126,7 @@ impl Server {
                 Ok(result)
             }
             Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
-                let words = connection.complaint();
+                let words = connection.stderr();
                 let words = words.map_or_else(String::new, |said| format!("; it said: {said}"));
                 let error = format!("the server ended during the call{words}");
                 self.lost(&connection, &error).await;
@@ -184,13 +184,13 @@ impl Server {
         let Some(pinned) = pin::read(&self.host.pins, &self.definition) else { return };
         let Ok(now) = list(connection, &self.definition).await else { return };
         let changes = pinned.changes(&now);
-        if changes.is_empty() || changes == state.told {
+        if changes.is_empty() || changes == state.reported {
             return;
         }
         let text = changed(self.name(), &changes);
         tracing::warn!(server = self.name(), "{text}");
         self.host.notices.add(text);
-        state.told = changes;
+        state.reported = changes;
     }
 
     /// Tells of changes that the server itself announced since it was started.

@@ -1,4 +1,4 @@
-//! A server's tool behind our seam.
+//! A server's tool behind our interface.
 
 use std::sync::Arc;
 

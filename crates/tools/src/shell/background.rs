@@ -53,10 +53,10 @@ struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Running,
-    /// Ended; whether the agent has been told.
+    /// Ended; whether the agent has read or received that.
     Ended {
         exit: Exit,
-        told: bool,
+        reported: bool,
     },
 }
 
@@ -108,8 +108,8 @@ impl Shell {
         }
         let exit = match &mut entry.state {
             State::Running => None,
-            State::Ended { exit, told } => {
-                *told = true;
+            State::Ended { exit, reported } => {
+                *reported = true;
                 Some(*exit)
             }
         };
@@ -155,8 +155,8 @@ impl Background {
     pub(super) fn exited(&self) -> Vec<Exited> {
         let mut exited = Vec::new();
         for (&call, entry) in self.lock().iter_mut() {
-            if let State::Ended { exit, told } = &mut entry.state
-                && !std::mem::replace(told, true)
+            if let State::Ended { exit, reported } = &mut entry.state
+                && !std::mem::replace(reported, true)
             {
                 let exit = exit_words(*exit, None).unwrap_or_else(|| "exit code 0".to_owned());
                 exited.push(Exited { call, command: one_line(&entry.command, 120), exit });
@@ -187,9 +187,9 @@ impl Background {
     }
 }
 
-/// Leaves the newest of those that have ended and whose end was told.
+/// Keeps the newest of the ended commands that the agent knows to have ended.
 fn forget_old(entries: &mut BTreeMap<CallId, Entry>) {
-    let over = |entry: &Entry| matches!(entry.state, State::Ended { told: true, .. });
+    let over = |entry: &Entry| matches!(entry.state, State::Ended { reported: true, .. });
     let mut ended: Vec<u64> =
         entries.values().filter(|entry| over(entry)).map(|entry| entry.number).collect();
     ended.sort_unstable_by_key(|&number| std::cmp::Reverse(number));
@@ -223,5 +223,5 @@ async fn follow(
     }
     let exit = running.wait().await.exit;
     let _ = collector.keep(at).await;
-    with(&mut |entry| entry.state = State::Ended { exit, told: false });
+    with(&mut |entry| entry.state = State::Ended { exit, reported: false });
 }

@@ -1,23 +1,19 @@
-//! `bash_output` and `bash_kill`: looking after background commands.
+//! `bash_output` and `bash_kill`: reading and ending background commands.
 
-use std::sync::Arc;
-
-use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 use windlass_core::id::CallId;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 
 use super::background::Unread;
 use super::{Shell, exit_words};
-use crate::schema;
-use crate::tool::{Act, Call, Category, Prepared, Tool, ToolContext};
+use crate::builtin::{Builtin, act, read_only};
+use crate::tool::{Call, Category, Prepared, ToolContext};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Arguments {
     /// The command, by the name that `bash` gave it.
     id: String,
 }
@@ -25,92 +21,42 @@ struct Arguments {
 pub(super) struct BashOutput;
 pub(super) struct BashKill;
 
-impl Tool for BashOutput {
-    fn name(&self) -> &'static str {
-        "bash_output"
-    }
+impl Builtin for BashOutput {
+    type Arguments = Arguments;
+    const NAME: &'static str = "bash_output";
+    const DESCRIPTION: &'static str = include_str!("descriptions/bash_output.md");
+    const CATEGORY: Category = Category::Environment;
+    const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
+    const ALIASES: &'static [&'static str] = &["bash"];
 
-    fn description(&self) -> &'static str {
-        include_str!("descriptions/bash_output.md").trim_ascii_end()
-    }
-
-    fn parameters(&self) -> Value {
-        schema::of::<Arguments>()
-    }
-
-    fn category(&self) -> Category {
-        Category::Environment
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        &["bash"]
-    }
-
-    fn prepare(
-        &self,
-        context: &ToolContext,
-        call: Call,
-    ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let shell = Arc::clone(&context.shell);
-        Box::pin(std::future::ready(named(call).map(|id| {
-            let assessment = Assessment::of(Class::Read, format!("reads the output of `{id}`"));
-            let act: Act = Box::new(move || Box::pin(async move { read(&shell, id) }));
-            Prepared::new(assessment, Recovery::Rerun, act)
-        })))
+    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        let id = command_id(&given)?;
+        let act = act(move || read(&context.shell, id));
+        Ok(read_only(format!("reads the output of `{id}`"), act))
     }
 }
 
-impl Tool for BashKill {
-    fn name(&self) -> &'static str {
-        "bash_kill"
-    }
+impl Builtin for BashKill {
+    type Arguments = Arguments;
+    const NAME: &'static str = "bash_kill";
+    const DESCRIPTION: &'static str = include_str!("descriptions/bash_kill.md");
+    const CATEGORY: Category = Category::Environment;
+    const MIN_CLASS: (Class, Risk) = (Class::LocalCommand, Risk::Medium);
+    const ALIASES: &'static [&'static str] = &["bash"];
 
-    fn description(&self) -> &'static str {
-        include_str!("descriptions/bash_kill.md").trim_ascii_end()
-    }
-
-    fn parameters(&self) -> Value {
-        schema::of::<Arguments>()
-    }
-
-    fn category(&self) -> Category {
-        Category::Environment
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        &["bash"]
-    }
-
-    fn min_class(&self) -> (Class, Risk) {
-        (Class::LocalCommand, Risk::Medium)
-    }
-
-    fn prepare(
-        &self,
-        context: &ToolContext,
-        call: Call,
-    ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
-        let shell = Arc::clone(&context.shell);
-        Box::pin(std::future::ready(named(call).map(|id| {
-            let assessment = Assessment::of(Class::LocalCommand, format!("ends `{id}`"));
-            let act: Act = Box::new(move || {
-                Box::pin(async move {
-                    if shell.kill(id) {
-                        Outcome::ok(format!("Ending `{id}`."))
-                    } else {
-                        unknown(id)
-                    }
-                })
-            });
-            // A command that is gone cannot be ended twice.
-            Prepared::new(assessment, Recovery::Rerun, act)
-        })))
+    fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        let id = command_id(&given)?;
+        let assessment = Assessment::of(Class::LocalCommand, format!("ends `{id}`"));
+        let act = act(move || match context.shell.kill(id) {
+            true => Outcome::ok(format!("Ending `{id}`.")),
+            false => unknown(id),
+        });
+        // A command that is gone cannot be ended twice.
+        Ok(Prepared::new(assessment, Recovery::Rerun, act))
     }
 }
 
-fn named(mut call: Call) -> Result<CallId, Outcome> {
-    let given: Arguments = serde_json::from_value(call.arguments.take())
-        .map_err(|error| Outcome::error(format!("The arguments do not fit: {error}")))?;
+fn command_id(given: &Arguments) -> Result<CallId, Outcome> {
     given.id.parse().map_err(|_| {
         Outcome::error(format!("`{}` is not the name of a background command.", given.id))
     })
@@ -129,7 +75,7 @@ fn read(shell: &Shell, id: CallId) -> Outcome {
 
 fn unknown(id: CallId) -> Outcome {
     Outcome::error(format!(
-        "There is no background command `{id}`; it ended long ago or with an earlier run of this task, or \
-         never was."
+        "There is no background command `{id}`; it ended long ago or in an earlier run of this task, or \
+         never existed."
     ))
 }

@@ -17,13 +17,13 @@ use super::{Shell, exit_words, out_of_memory};
 use crate::schema;
 use crate::tool::{Call, Category, Prepared, Subject, Tool, ToolContext};
 
-/// How bash ends when it is given text that is no command.
+/// The exit code of bash for a text that is not a command.
 const SYNTAX_CODE: i32 = 2;
 
-/// What is kept of what bash says of such a text.
+/// How much of bash's message about such a text is kept.
 const SYNTAX_BYTES: usize = 2000;
 
-/// Looking at a text takes a moment.
+/// Checking the syntax of a text takes a moment.
 const SYNTAX_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Bash;
@@ -80,14 +80,14 @@ async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outco
     let given: Arguments = serde_json::from_value(call.arguments.take())
         .map_err(|error| Outcome::error(format!("The arguments of `bash` do not fit: {error}")))?;
     let analysis = context.shell.analyze(&given.command, &directory(&context, &call));
-    // Nobody need be asked about what no shell would take.
+    // A person is not asked about a text that no shell would run.
     if !analysis.parsed
         && let Some(error) = context.shell.syntax_error(&given.command).await
     {
         return Err(error);
     }
     let assessment = analysis.assessment.clone();
-    // Running a command that only looks once more does no harm (§15.6).
+    // A command that only reads can be run again (§15.6).
     let background = given.background.unwrap_or(false);
     let rerun = assessment.class == Class::Read && !background;
     let recovery = if rerun { Recovery::Rerun } else { Recovery::Unknown };
@@ -122,7 +122,7 @@ async fn run(context: &ToolContext, call: &Call, given: Arguments) -> Outcome {
         timeout: Some(timeout),
         ..Command::script(call.id.to_string(), given.command, directory(context, call))
     };
-    // Before it starts: a command whose output has no place does not run.
+    // Before it starts: a command whose output cannot be kept does not run.
     let collector = match Collector::new(shell, call.id) {
         Ok(collector) => collector,
         Err(error) => return Outcome::error(format!("Its output cannot be kept: {error}.")),
@@ -145,7 +145,7 @@ async fn run(context: &ToolContext, call: &Call, given: Arguments) -> Outcome {
 }
 
 impl Shell {
-    /// What the shell itself finds wrong with a text that could not be read; it runs nothing of it.
+    /// What bash says about a text that our reader could not parse. Nothing of the text is run.
     async fn syntax_error(&self, text: &str) -> Option<Outcome> {
         let argv = ["bash", "-n", "-c", text].map(str::to_owned).to_vec();
         let command = Command {

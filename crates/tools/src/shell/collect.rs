@@ -1,4 +1,4 @@
-//! Taking in what a command prints: both streams apart for people, together for the model.
+//! Collecting what a command prints: both streams apart for people, together for the model.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,7 +19,7 @@ pub(super) struct Collector {
     call: CallId,
     stdout: OutputWriter,
     stderr: OutputWriter,
-    together: Together,
+    interleaved: Interleaved,
 }
 
 impl Collector {
@@ -29,17 +29,17 @@ impl Collector {
             let task = Some(shell.task);
             outputs.writer(Origin { command_id: call.to_string(), stream, task })
         };
-        let together = Together::new(shell.limits.shown_bytes, shell.store.dir().outputs());
+        let interleaved = Interleaved::new(shell.limits.shown_bytes, shell.store.dir().outputs());
         Ok(Self {
             call,
             stdout: writer(Stream::Stdout)?,
             stderr: writer(Stream::Stderr)?,
-            together,
+            interleaved,
         })
     }
 
     pub(super) fn take(&mut self, chunk: &Chunk) -> Result<(), windlass_store::Error> {
-        self.together.take(&chunk.bytes);
+        self.interleaved.take(&chunk.bytes);
         match chunk.stream {
             From::Out => self.stdout.write(&chunk.bytes),
             From::Err => self.stderr.write(&chunk.bytes),
@@ -59,9 +59,9 @@ impl Collector {
         limit_tokens: u64,
         workspace: &Workspace,
     ) -> Result<Printed, windlass_store::Error> {
-        let Self { call, stdout, stderr, together } = self;
+        let Self { call, stdout, stderr, interleaved } = self;
         stdout.finish_with_next_append(stderr, task, at)?;
-        Ok(together.printed(call, limit_tokens, workspace))
+        Ok(interleaved.printed(call, limit_tokens, workspace))
     }
 }
 
@@ -92,7 +92,7 @@ impl Printed {
 
 /// Both streams as they were written: a head and a tail in memory, the whole in a nameless file once
 /// it is longer than both.
-struct Together {
+struct Interleaved {
     room: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -102,7 +102,7 @@ struct Together {
     broken: Option<io::Error>,
 }
 
-impl Together {
+impl Interleaved {
     fn new(room: usize, directory: std::path::PathBuf) -> Self {
         let (head, tail) = (Vec::new(), VecDeque::new());
         Self { room, head, tail, size: 0, directory, whole: None, broken: None }

@@ -129,7 +129,7 @@ impl Fetcher {
         Err(Error::TooManyRedirects)
     }
 
-    /// What can be told before resolving: the scheme, the host's name, an address written as one.
+    /// What can be checked before resolving: the scheme, the host's name, an address written as one.
     fn judge(&self, url: &Url) -> Result<(), Error> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Error::Scheme(url.scheme().to_owned()));

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - Every address is judged after resolution, and the judged address is the one connected to; each
-//!   redirect is judged again. A proxy of the environment is not used: it would resolve by itself.
+//!   redirect is judged again. A proxy of the environment is not used: it would resolve names without our checks.
 //! - Every answer is bounded in size, time and redirects.
 
 mod client;

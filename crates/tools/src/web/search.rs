@@ -93,7 +93,7 @@ impl WebSearch {
                 None => standard,
             };
             let whole = format!("{}{path}", base.trim_end_matches('/'));
-            Url::parse(&whole).map_err(|_| "`web.search_url` is no address".to_owned())
+            Url::parse(&whole).map_err(|_| "`web.search_url` is not an address".to_owned())
         };
         let key = key.as_ref().map(ExposeSecret::expose_secret).unwrap_or_default();
         Ok(match provider {

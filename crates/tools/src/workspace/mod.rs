@@ -116,7 +116,7 @@ impl Workspace {
     }
 
     /// The file that a write on behalf of `purpose` would replace; refuses what may not be written.
-    pub fn look(&self, path: &str, purpose: Purpose) -> Result<Current, Error> {
+    pub fn write_target(&self, path: &str, purpose: Purpose) -> Result<Current, Error> {
         let spot = self.walk(path, Parents::Imagine)?;
         if path.ends_with('/') {
             return Err(Error::IsDirectory { path: path.to_owned() });
@@ -203,7 +203,7 @@ impl Workspace {
     }
 }
 
-/// The hash by which versions of a file are told apart.
+/// The hash that identifies a version of a file.
 pub fn content_hash(content: &[u8]) -> String {
     hex(Sha256::new_with_prefix(content))
 }

@@ -17,7 +17,7 @@ use windlass_core::id::CallId;
 use super::protect::Purpose;
 use super::{Error, Replacement, Workspace, content_hash};
 
-/// What git is told to leave alone. `output/` is the user's to keep.
+/// What git should ignore. `output/` is the user's to keep.
 pub(super) const EXCLUDED: [&str; 4] = [".plan.md", ".memo/", ".scratch/", ".trace/"];
 /// An exclude file is a page of patterns, and a pointer file is a line.
 const MAX_BYTES: u64 = 1 << 20;

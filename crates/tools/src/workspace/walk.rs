@@ -133,7 +133,7 @@ impl Workspace {
 
     fn top(&self, place: Place, asked: &str) -> Result<OwnedFd, Error> {
         let missing = || Error::NotFound { path: asked.to_owned() };
-        // The read-only places are opened anew each time: skills are swapped as a whole directory.
+        // The read-only places are opened again each time: skills are swapped as a whole directory.
         let open = |path: &Path| {
             rustix::fs::open(
                 path,

@@ -27,7 +27,7 @@ use super::{Error, Workspace};
 pub struct Replacement<'a> {
     /// The call that makes it; names the temporary file.
     pub call: CallId,
-    /// Where: the path that `look` gave, links resolved.
+    /// Where: the path that `write_target` gave, links resolved.
     pub path: &'a str,
     /// Hash of the content that is expected there; `None` for no file.
     pub before: Option<&'a str>,
@@ -76,7 +76,7 @@ impl Workspace {
         self.stat_file(&spot)?;
         let failed = |errno| Error::at(&spot.path(), errno);
         let temporary = temporary_name(call);
-        let mut file = File::from(create_anew(&spot, &temporary).map_err(failed)?);
+        let mut file = File::from(create_new(&spot, &temporary).map_err(failed)?);
         let kept = std::io::copy(content, &mut file)
             .map_err(|source| Error::Io { path: spot.path(), source })
             .and_then(|_| {
@@ -142,7 +142,7 @@ impl Workspace {
         content: &[u8],
     ) -> Result<(), Error> {
         let failed = |errno| Error::at(&spot.path(), errno);
-        let file = File::from(create_anew(spot, temporary).map_err(failed)?);
+        let file = File::from(create_new(spot, temporary).map_err(failed)?);
         (&file).write_all(content).map_err(|source| Error::Io { path: spot.path(), source })?;
         match old {
             Some(old) => keep_mode_and_owner(&file, old).map_err(failed)?,
@@ -160,7 +160,7 @@ fn temporary_name(call: CallId) -> String {
     format!(".windlass-{call}.tmp")
 }
 
-fn create_anew(spot: &Spot, name: &str) -> Result<std::os::fd::OwnedFd, Errno> {
+fn create_new(spot: &Spot, name: &str) -> Result<std::os::fd::OwnedFd, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let create = || rustix::fs::openat(&spot.directory, name, flags, Mode::from_raw_mode(0o666));
     match create() {

@@ -387,10 +387,10 @@ proptest! {
         if let Ok(content) = workspace.read_all(&path, 100) {
             prop_assert_eq!(content, b"inside", "{}", path);
         }
-        if let Ok(current) = workspace.look(&path, Purpose::Agent) {
+        if let Ok(current) = workspace.write_target(&path, Purpose::Agent) {
             let plain = |name: &str| !name.is_empty() && name != "." && name != "..";
             prop_assert!(current.path.split('/').all(plain), "{}: {}", path, current.path);
-            let again = workspace.look(&current.path, Purpose::Agent).unwrap().path;
+            let again = workspace.write_target(&current.path, Purpose::Agent).unwrap().path;
             prop_assert_eq!(again, current.path, "where a walk arrives it stays");
         }
         untouched(bench);

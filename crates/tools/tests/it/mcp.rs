@@ -125,7 +125,7 @@ async fn a_server_that_is_killed_during_a_call_is_started_again_once() {
 
 /// Must show 2: a call that may have effects is never sent twice.
 #[tokio::test]
-async fn a_call_with_effects_that_is_cut_off_is_unknown_and_the_next_call_finds_a_new_server() {
+async fn a_call_with_effects_that_breaks_off_has_an_unknown_outcome() {
     let mut bench = Bench::new();
     bench.put("note.txt", "still here");
     let waits = pipe(&bench);
@@ -202,7 +202,7 @@ async fn a_call_ends_with_its_task() {
 
 /// What is pinned is not asked for again: the server starts with the first call.
 #[tokio::test]
-async fn a_server_that_was_met_before_is_started_only_when_it_is_called() {
+async fn a_known_server_is_started_only_when_it_is_called() {
     let mut bench = Bench::new();
     bench.put("note.txt", "hello");
     let value = script(&bench);
@@ -218,7 +218,7 @@ async fn a_server_that_was_met_before_is_started_only_when_it_is_called() {
 
 /// Descriptions are pinned by hash: a server that says something else later is reported.
 #[tokio::test]
-async fn a_server_that_describes_itself_differently_is_reported_and_the_pinned_words_stay() {
+async fn a_changed_description_is_reported_and_the_pinned_one_stays() {
     let mut bench = Bench::new();
     bench.put("note.txt", "hello");
     let value = script(&bench);
@@ -252,7 +252,7 @@ async fn a_server_that_describes_itself_differently_is_reported_and_the_pinned_w
 
 /// Annotations count only for servers that a person trusts.
 #[tokio::test]
-async fn a_servers_word_on_what_it_does_counts_only_when_it_is_trusted() {
+async fn annotations_of_a_server_count_only_when_it_is_trusted() {
     for trusted in [true, false] {
         let mut bench = Bench::new();
         let mut value = script(&bench);
@@ -273,7 +273,7 @@ async fn a_servers_word_on_what_it_does_counts_only_when_it_is_trusted() {
 
 /// WF-035: what cannot start is named and costs nothing but its tools.
 #[tokio::test]
-async fn a_server_that_does_not_start_is_named_with_its_own_last_words() {
+async fn a_server_that_does_not_start_is_named_with_its_stderr() {
     let bench = Bench::new();
     let broken = json!({ "command": "sh", "args": ["-c", "echo no such module >&2; exit 3"] });
     let missing = json!({ "command": "no-such-program-here" });
@@ -320,7 +320,7 @@ async fn http_server() -> (String, JoinSet<()>) {
 }
 
 #[tokio::test]
-async fn a_server_over_http_is_called_with_its_headers_and_within_its_time() {
+async fn a_server_over_http_is_called_with_its_headers_and_timeout() {
     let (url, _serving) = http_server().await;
     let mut bench = Bench::new();
     let headers = json!({ "X-Key": "${KEY:-s3cret}" });

@@ -18,7 +18,7 @@ fn a_text_at_the_limit_passes_unchanged() {
 
 /// ES-229, ES-230, ES-209
 #[test]
-fn a_text_over_the_limit_is_cut_in_the_middle_and_saved_whole() {
+fn a_text_over_the_limit_is_cut_in_the_middle_and_saved() {
     let mut bench = Bench::new();
     let call = bench.next_call();
     let whole: String = (1..=100).map(|n| format!("line {n} é\n")).collect();

@@ -13,7 +13,7 @@ fn published(outcome: &Outcome) -> &Deliverable {
 
 /// ES-223, ES-226, ES-255
 #[tokio::test]
-async fn a_file_is_published_with_its_size_and_small_texts_with_their_content() {
+async fn a_published_file_has_its_size_and_a_small_one_its_content() {
     let mut bench = Bench::new();
     bench.put("output/report.md", "# Done\n");
     bench.put("output/edge.txt", "x".repeat(32 * 1024));

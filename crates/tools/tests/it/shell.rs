@@ -38,7 +38,7 @@ async fn people_are_shown_a_commands_colours() {
 
 /// Bash runs each line before it reads the next: had it been run, the first would have left its mark.
 #[tokio::test]
-async fn what_bash_cannot_read_is_sent_back_with_its_own_words_and_nothing_of_it_runs() {
+async fn a_command_with_a_syntax_error_is_returned_and_does_not_run() {
     let mut bench = Bench::new();
     let texts = [
         ("echo ran > mark\nif true; then", "syntax error: unexpected end of file"),
@@ -157,7 +157,7 @@ async fn a_call_that_is_stopped_ends_its_tree() {
 
 /// AX-013, AX-014, AX-038…042, AX-103, AX-111
 #[tokio::test]
-async fn long_output_is_cut_for_the_row_and_kept_whole_in_a_file() {
+async fn long_output_is_cut_in_its_row_and_whole_in_a_file() {
     let mut bench = Bench::new();
     let command = "head -c 102400 /dev/zero | tr '\\0' x; echo small >&2";
     bench.ok("bash", json!({ "command": command })).await;
@@ -205,7 +205,7 @@ async fn bytes_that_are_no_text_and_terminal_commands_are_made_harmless() {
 }
 
 #[tokio::test]
-async fn a_background_command_is_read_bit_by_bit_and_its_end_is_told() {
+async fn a_background_command_is_read_in_pieces_and_its_end_reported() {
     let mut bench = Bench::new();
     let fifo = bench.path("fifo");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();

@@ -68,7 +68,7 @@ async fn a_skill_is_read_whole_or_the_known_ones_are_named() {
 
 /// AX-031, AX-032, AX-034, MS-157
 #[tokio::test]
-async fn a_skill_that_forks_is_not_read_into_the_conversation_that_can_spawn() {
+async fn a_skill_that_forks_is_not_read_by_an_agent_that_spawns() {
     let mut bench = bench();
     let forked = json!({ "name": "forked" });
     assert!(

@@ -81,7 +81,7 @@ async fn a_pdf_is_saved_and_not_shown() {
         let url = json!({ "url": format!("http://{}{path}", site.address) });
         let text = bench.ok("web_fetch", url).await;
         assert!(
-            text.starts_with("PDF: not shown (43 bytes). It is saved as /workspace/"),
+            text.starts_with("PDF: not shown (42 bytes). It is saved as /workspace/"),
             "{text}"
         );
         assert!(text.contains("pdftotext"), "{text}");
@@ -153,7 +153,7 @@ async fn private_loopback_link_local_and_metadata_addresses_are_refused() {
 
 /// Must show 3: also where a name or a redirect leads there.
 #[tokio::test]
-async fn a_name_or_a_redirect_that_leads_to_a_private_address_is_refused() {
+async fn a_name_or_redirect_that_leads_to_a_private_address_is_refused() {
     let site = site(pages()).await;
     let inner = reach(&["127.0.0.1"]);
     let names = BTreeMap::from([

@@ -45,7 +45,7 @@ fn write(path: impl AsRef<Path>, content: &str) {
 const OURS: &str = ".plan.md\n.memo/\n.scratch/\n.trace/\n";
 
 #[test]
-fn a_workspace_below_the_top_of_a_repository_is_kept_out_of_it_too() {
+fn a_workspace_inside_a_repository_is_kept_out_of_it_too() {
     let directory = tempfile::tempdir().unwrap();
     let git = directory.path().join(".git");
     write(git.join("HEAD"), "ref: refs/heads/main\n");
@@ -59,7 +59,7 @@ fn a_workspace_below_the_top_of_a_repository_is_kept_out_of_it_too() {
 }
 
 #[test]
-fn a_worktree_is_kept_out_of_the_repository_it_belongs_to_and_of_no_other() {
+fn a_worktree_is_kept_out_of_its_own_repository_only() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let names = |name: &str| format!("{}\n", at(name).display());

@@ -24,7 +24,7 @@ async fn a_new_file_and_its_directories_are_made() {
 }
 
 #[tokio::test]
-async fn replacing_a_version_that_was_not_read_is_opaque_until_it_is_read() {
+async fn replacing_a_version_that_was_not_read_is_opaque_until_read() {
     let mut bench = Bench::new();
     bench.put("a", "theirs");
     let call = || json!({ "path": "a", "content": "mine" });
@@ -42,7 +42,7 @@ async fn replacing_a_version_that_was_not_read_is_opaque_until_it_is_read() {
 }
 
 #[tokio::test]
-async fn a_file_that_changes_between_the_decision_and_the_write_is_not_overwritten() {
+async fn a_file_that_changes_after_the_decision_is_not_overwritten() {
     let mut bench = Bench::new();
     bench.put("a", "old");
     bench.ok("read", json!({ "path": "a" })).await;
