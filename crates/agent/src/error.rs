@@ -5,7 +5,7 @@ use std::io;
 use windlass_core::id::TaskId;
 use windlass_core::state::FoldError;
 
-/// Why a loop could not go on at all; the task is left as its journal says.
+/// Why the loop could not continue at all; the task is left as its journal says.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The journal could not be read or written.

@@ -7,7 +7,7 @@ use windlass_core::policy::{Decision, Risk};
 use windlass_core::state::TaskState;
 use windlass_core::text::one_line;
 
-/// How much of an error's text a line holds.
+/// How much of an error's text is in a line.
 const ERROR_WIDTH: usize = 200;
 
 /// Logs an event of a task, given the state it led to.
@@ -30,9 +30,9 @@ pub fn line(task_id: TaskId, event: &Event, state: &TaskState) {
             let (tool_name, risk_level) = (&check.tool, check.risk);
             match check.decision {
                 Decision::Deny => tracing::warn!(%task_id, tool_name, %risk_level, "Risk denied"),
-                // What is asked is a question, which is told on its own.
+                // The question is logged by the surface that shows it.
                 Decision::Ask => {}
-                // Looking around is not worth a line (ES-250, ES-251).
+                // Reading is not worth a line (ES-250, ES-251).
                 Decision::Allow if risk_level == Risk::Low => {}
                 Decision::Allow => {
                     tracing::info!(%task_id, tool_name, %risk_level, "Risk allowed");
@@ -65,7 +65,7 @@ pub fn line(task_id: TaskId, event: &Event, state: &TaskState) {
         }
         Event::AgentEnd(result) => match &result.error_details {
             Some(error) => {
-                // The text of a log line is its field `message`, so what happened stands in it.
+                // The text of a log line is its field `message`, so the error's message is in it.
                 let (error_type, message) = (error.error_type, &error.message);
                 tracing::error!(%task_id, %error_type, "Task failed: {message}");
             }

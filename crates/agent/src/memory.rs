@@ -1,4 +1,4 @@
-//! What is remembered from earlier work, fetched once when a task begins (ES-019, ES-134).
+//! Memories of earlier work, fetched once when a task begins (ES-019, ES-134).
 
 use windlass_core::command::TaskCommand;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};

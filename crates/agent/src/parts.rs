@@ -23,17 +23,17 @@ use crate::memory::Memory;
 /// What one agent is made from.
 #[derive(Clone)]
 pub struct Parts {
-    /// Who answers.
+    /// The model that it talks to.
     pub model: Arc<dyn Model>,
-    /// Who summarizes older turns.
+    /// The model that summarizes older turns.
     pub summarizer: Summarizer,
-    /// What it can do.
+    /// Its tools.
     pub registry: Arc<Registry>,
     /// What its tools work with.
     pub world: ToolContext,
     /// Its limits and surroundings.
     pub settings: Settings,
-    /// Where it learns what is remembered from earlier work.
+    /// Where memories of earlier work come from.
     pub memory: Option<Memory>,
     /// Which skills' hooks may run.
     pub trusted: Trusted,
@@ -81,17 +81,17 @@ pub struct Settings {
     pub bound_by: Vec<String>,
     /// Compaction settings in force.
     pub compaction: CompactionOverrides,
-    /// When an agent that repeats itself is told.
+    /// When an agent that repeats itself is warned.
     pub guard: Thresholds,
     /// Whether a finished plan step is a reason to compact a context that is filling up.
     pub compact_at_plan_step: bool,
     /// Where effects happen.
     pub container: String,
-    /// What is missing that one would expect of such a place, in words.
+    /// What the sandbox lacks that one would expect, in words.
     pub footing: String,
     /// The workspace as the agent sees it.
     pub workspace: String,
-    /// What the project's own files tell agents.
+    /// The project's own instructions for agents.
     pub instructions: Option<String>,
     /// Limit of active time of a sub-agent whose call does not say (ES-366).
     pub sub_agent_timeout: Duration,
@@ -103,11 +103,11 @@ pub struct Settings {
     pub price: Option<Price>,
 }
 
-/// Something seen before it is journaled; a retry makes it void.
+/// Part of a reply, shown before it is journaled; a retry makes it void.
 #[derive(Clone, Debug)]
 pub struct Preview {
-    /// Whose.
+    /// The task it belongs to.
     pub task: TaskId,
-    /// What.
+    /// The part of the reply.
     pub live: StreamEvent,
 }

@@ -1,4 +1,4 @@
-//! The words the model reads: the system prompt from its sections, and the task message.
+//! The texts that the model reads: the system prompt from its sections, the task message, and notices.
 //!
 //! Every text is a file in `prompts/`, reviewed like code. A section that does not apply is left out.
 
@@ -13,19 +13,19 @@ use windlass_core::policy::{Class, Decision};
 
 use crate::memory::RecalledMemories;
 
-/// What a call without a known outcome comes to.
+/// The result of a call with an unknown outcome.
 pub const UNKNOWN_OUTCOME: &str = include_str!("prompts/unknown.md");
-/// What an answered `ask_user` call comes to.
+/// The result of an answered `ask_user` call.
 pub const ANSWERED: &str = include_str!("prompts/answered.md");
-/// What asks the agent to save its notes (ES-158).
+/// Asks the agent to save its notes (ES-158).
 pub const FLUSH: &str = include_str!("prompts/flush.md");
-/// What stands for the turns that it is not shown meanwhile, when all together were too long.
+/// What replaces the turns that were too long to send together, while notes are saved.
 pub const LEFT_OUT: &str = include_str!("prompts/left_out.md");
-/// What follows when it says that it has.
+/// Follows when notes are saved.
 pub const FLUSHED: &str = include_str!("prompts/flushed.md");
-/// What an agent is told whose last word was cut at the model's output limit.
+/// Asks for the rest of a reply that was cut at the model's output limit.
 pub const CUT: &str = include_str!("prompts/cut.md");
-/// What an agent is told whose last word the provider withheld.
+/// Reports that the provider's filter stopped the last reply.
 pub const WITHHELD: &str = include_str!("prompts/withheld.md");
 
 /// What an agent is advised to do when a hook refuses a call.
@@ -41,7 +41,7 @@ pub struct PromptInput<'a> {
     pub workspace: &'a str,
     /// Names and descriptions of the skills.
     pub skills: &'a [(String, String)],
-    /// What the project's own files tell agents.
+    /// The project's own instructions for agents.
     pub instructions: Option<&'a str>,
     /// Whether it is shown a tool that starts sub-agents.
     pub can_delegate: bool,
@@ -102,12 +102,12 @@ pub fn minimal(about: &PromptInput<'_>) -> String {
     .join("\n")
 }
 
-/// What the summarizer is told (ES-162, ES-171).
+/// The instructions of the summarizer (ES-162, ES-171).
 pub fn summarize(words: u64) -> String {
     fill(include_str!("prompts/summarize.md"), &[("words", &words.to_string())])
 }
 
-/// What it is told when its summary cannot be used.
+/// Asks for another summary when one cannot be used.
 pub fn summarize_again(problem: &str, words: u64) -> String {
     let words = words.to_string();
     fill(include_str!("prompts/summarize_again.md"), &[("problem", problem), ("words", &words)])
@@ -120,7 +120,7 @@ pub fn record(part: usize, parts: usize, record: &str) -> String {
     fill(include_str!("prompts/record.md"), &values)
 }
 
-/// What stands in a context for what was dropped from it.
+/// The message that replaces what was dropped from a context.
 pub fn compacted(sections: &str) -> String {
     fill(include_str!("prompts/compacted.md"), &[("sections", sections)])
 }

@@ -11,7 +11,7 @@ use windlass_core::state::{Next, TaskState, Unfinished};
 use windlass_model::Fault;
 
 /// Replies in a row that may be cut at the output limit: a long answer comes in parts, and an agent that
-/// cannot be brief should not go on for ever.
+/// cannot be brief must end at some point.
 const MAX_CUT_REPLIES: u32 = 3;
 
 /// What a task that ends like this hands back.
@@ -66,8 +66,8 @@ fn evidence(state: &TaskState) -> Vec<EvidenceRef> {
     std::iter::once(trace).chain(files).chain(outputs).collect()
 }
 
-/// Why a task whose last word is not whole cannot go on. One that was cut goes on a few times: the rest
-/// is asked for; what a provider withholds it would withhold again.
+/// Why a task whose last reply is incomplete cannot continue. After a cut reply the rest is requested, a few
+/// times; what a provider withholds it would withhold again.
 pub fn unfinished(state: &TaskState) -> Option<ErrorDetails> {
     match state.last_reply.unfinished.as_ref()? {
         Unfinished::Cut { times, .. } if *times <= MAX_CUT_REPLIES => None,

@@ -136,7 +136,7 @@ impl Agent {
     }
 
     /// Ends the segment. Mail may come between the last look into the mailbox and the end; what was
-    /// accepted is delivered, so the work goes on then.
+    /// accepted is delivered, so the work continues then.
     async fn conclude(
         &self,
         task: &mut Journal,

@@ -75,7 +75,7 @@ impl Billing {
         self.budget.warning().map(Event::BudgetHit)
     }
 
-    /// The events that ask a person whether the work may go on: for the whole tree, at its root.
+    /// The events that ask a person whether to raise the budget: for the whole tree, at its root.
     pub fn question(&self, state: &TaskState, now: Timestamp) -> Vec<Event> {
         let hit = self.budget.hit().filter(|_| state.created.parent.is_none());
         let Some(hit) = hit else { return Vec::new() };

@@ -42,7 +42,7 @@ impl Agent {
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<Option<Ending>, Error> {
-        // Cancelled for these calls alone: a cancel or the time limit ends them, the loop goes on.
+        // Cancelled for these calls alone: a cancel or the time limit ends them, the loop continues.
         let end_calls = CancellationToken::new();
         let (state, context) = (task.state(), task.context());
         let hooks = self.gate.matching_hooks(state, context.skills(), &state.last_reply.open_calls);

@@ -12,12 +12,12 @@ use windlass_tools::{Registry, Subject};
 use super::record::cut_to;
 use crate::context::Turn;
 
-/// How much of an error is kept word for word.
+/// How much of an error is quoted.
 const ERROR_BYTES: usize = 400;
 /// How wide a line about anything else is.
 const LINE: usize = 200;
 
-/// What turns came to, in at most `limit_tokens`.
+/// A summary of turns in at most `limit_tokens`.
 pub(super) fn extract(
     registry: &Registry,
     turns: &[&Turn],
@@ -33,11 +33,11 @@ pub(super) fn extract(
                     if !text.trim().is_empty() {
                         found.decisions.push(one_line(text, LINE));
                     }
-                    // What was refused was not done.
+                    // A refused call did nothing.
                     let done = calls.iter().filter(|call| !refused.contains(&call.id));
                     done.for_each(|call| found.call(registry, call));
                 }
-                // What could not be done while notes were saved can be done now.
+                // A call that was refused while notes were saved may succeed now.
                 Message::Tool { is_error: true, .. } if turn.flush => {}
                 Message::Tool { name, text, is_error: true, .. } => {
                     found.failures.push(format!("`{name}`: {}", prefix(text.trim(), ERROR_BYTES)));

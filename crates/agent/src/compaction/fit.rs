@@ -1,4 +1,4 @@
-//! What stays: as many recent turns as fit under the trigger, their results shrunk where they must be.
+//! What stays: as many recent turns as fit under the trigger; their results are shortened where necessary.
 
 use windlass_core::compaction::{Limits, Trigger};
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
@@ -7,9 +7,9 @@ use windlass_core::state::TaskState;
 
 use crate::context::{Context, hypothetical};
 
-/// Results over these sizes shrink, tried in order.
+/// Results over these sizes are shortened, tried in order.
 const SHRINK_BYTES: [usize; 3] = [8_192, 2_048, 512];
-/// A shorter summary than this says nothing.
+/// A shorter summary than this is useless.
 const MIN_SUMMARY_TOKENS: u64 = 200;
 /// How far under the trigger a compaction aims, so that the next one is some turns away.
 const AIM: f64 = 0.75;

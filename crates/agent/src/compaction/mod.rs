@@ -36,7 +36,7 @@ pub(crate) use room::Room;
 use room::Usage;
 use summarize::{Summarized, SummaryInput};
 
-/// Who summarizes, and how much it can read at once.
+/// The model that summarizes, and how much it can read at once.
 #[derive(Clone)]
 pub struct Summarizer {
     /// The model.
@@ -86,7 +86,7 @@ impl Compactor {
     }
 
     /// Whether a full context is handed back to a person first: once, when notes are saved (C-22, PL-035).
-    /// Resuming the task goes on with the compaction.
+    /// A resumed task continues with the compaction.
     pub fn should_pause(&self, state: &TaskState) -> bool {
         let attended = state.axes.run_control != RunControl::Autonomous;
         attended && state.created.depth == 0 && !state.compaction.yielded
@@ -130,7 +130,7 @@ impl Compactor {
         }
     }
 
-    /// Decides what goes and what stays, and journals it.
+    /// Decides which turns are dropped and which stay, and journals it.
     pub async fn begin(
         &self,
         task: &mut Journal,

@@ -1,4 +1,4 @@
-//! Turns as text: for the summarizer in pieces, for the file whole.
+//! Turns as text: in pieces for the summarizer, complete for the file.
 
 use std::fmt::Write as _;
 

@@ -22,7 +22,7 @@ use crate::{Error, prompt};
 /// What every summary must have (ES-171).
 const SECTIONS: [&str; 6] =
     ["Tool failures", "Files", "Decisions", "Findings", "Plan", "User instructions"];
-/// How often one chunk is asked for.
+/// How often a summary of one chunk is requested.
 const ATTEMPTS: usize = 2;
 /// Between the summaries of chunks (ES-170).
 const SEPARATOR: &str = "\n\n---\n\n";
@@ -33,22 +33,22 @@ const INPUT_SHARE: f64 = 0.7;
 
 /// What is summarized.
 pub(super) struct SummaryInput {
-    /// Pieces of the record, each within the summarizer's reach.
+    /// Pieces of the record, each small enough for the summarizer.
     pub chunks: Vec<String>,
     /// The turns themselves, for the extract.
     turns: Vec<Turn>,
     earlier: Option<String>,
 }
 
-/// What became of it.
+/// How a summary came out.
 pub(super) enum Summarized {
     Made(String, Source),
-    /// Something else goes first; what was answered is kept.
+    /// The wait was interrupted; answers so far are journaled.
     Interrupted(Option<Ending>),
 }
 
 impl SummaryInput {
-    /// The record of the turns that go, the summary before them first.
+    /// The record of the dropped turns, after the summary of everything before them.
     pub fn of(context: &Context, dropped: &[&Turn], limits: &Limits, by: &Summarizer) -> Self {
         let earlier = context.header().summary.clone();
         let mut pieces = record::pieces(dropped);
@@ -72,7 +72,7 @@ impl SummaryInput {
     }
 }
 
-/// Whole pieces together up to the limit; one that is larger is cut and stands alone (ES-161, O-19).
+/// Joins whole pieces up to the limit; a larger piece is cut and is a chunk of its own (ES-161, O-19).
 fn chunked(pieces: &[String], limit: usize) -> Vec<String> {
     let mut chunks: Vec<String> = Vec::new();
     for piece in pieces {
@@ -117,7 +117,7 @@ enum Attempt {
 }
 
 impl Compactor {
-    /// Summarizes chunk by chunk. What was answered before a crash is taken from `progress`.
+    /// Summarizes chunk by chunk. `progress` has the answers from before a crash.
     pub(super) async fn summarize(
         &self,
         task: &mut Journal,

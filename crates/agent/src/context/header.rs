@@ -1,4 +1,4 @@
-//! What stands for earlier epochs: what people said, the plan, the changed files, and the summary.
+//! What replaces earlier epochs: what people said, the plan, the changed files, and the summary.
 
 use windlass_core::event::CompactionEnd;
 use windlass_core::plan::WorkingPlan;
@@ -31,7 +31,7 @@ impl Header {
         after
     }
 
-    /// The first and the newest file; those between are named alike.
+    /// The first and the newest file; those between have names of the same form.
     fn places(&self) -> String {
         match self.dropped.as_slice() {
             [] => String::new(),

@@ -4,7 +4,7 @@
 //! - Append-only: within an epoch a transcript only grows, byte for byte. An epoch ends with a
 //!   compaction, with the notes saved from a part of a refused context, or with other tools at the start of
 //!   a segment; what the next one begins with follows from the journal alone.
-//! - A message from outside never stands between a reply and the results of its calls: it is queued
+//! - A message from outside never comes between a reply and the results of its calls: it is queued
 //!   until the last of them has one.
 //! - A call is never separated from its result: turns stay or go as a whole.
 //! - What the task's state knows is not kept here a second time: `apply` is given the state.
@@ -39,7 +39,7 @@ pub struct Context {
     model: Arc<dyn Model>,
     transcript: Option<Transcript>,
     prelude: Option<Prelude>,
-    /// The messages the task opened with; they stay for ever.
+    /// The messages the task opened with; they are never dropped.
     opening: Vec<Message>,
     /// What earlier compactions left.
     header: Header,
@@ -133,12 +133,12 @@ impl Context {
         &self.skills
     }
 
-    /// The messages that stay for ever.
+    /// The messages that are never dropped.
     pub fn opening(&self) -> &[Message] {
         &self.opening
     }
 
-    /// What stands for earlier epochs.
+    /// What replaces earlier epochs.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -148,7 +148,7 @@ impl Context {
         self.prelude.as_ref().map_or(0, |prelude| self.model.transcript(prelude).bytes())
     }
 
-    /// Takes in one event, with the state that it led to.
+    /// Applies one event, given the state after it.
     pub fn apply(&mut self, event: &Event, state: &TaskState) {
         match event {
             Event::AgentStart(start) => self.start(start, state),

@@ -77,7 +77,7 @@ pub fn shrunk(text: &str, limit: usize, call: CallId, file: Option<&str>) -> Str
         Some(file) => format!("the whole result is in {file}, under `{call}`"),
         None => "the whole result could not be kept".to_owned(),
     };
-    // A notice that the tool itself left stands at the end, and points to its own file.
+    // A notice of the tool itself is at the end, and points to its own file.
     let (head, tail) = (prefix(text, limit / 2), suffix(text, limit / 2));
     let left_out = text.len() - head.len() - tail.len();
     format!("{head}\n[… {left_out} bytes left out to make room; {whole} …]\n{tail}")

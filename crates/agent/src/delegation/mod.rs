@@ -58,7 +58,7 @@ struct Child {
 pub(crate) enum Delegated {
     /// All calls have their results.
     Finished,
-    /// One of them cannot go on now; how the segment ends, if the loop does not find it itself.
+    /// One of them cannot continue now; how the segment ends, unless the loop finds that itself.
     Unfinished(Option<Ending>),
 }
 
@@ -178,7 +178,7 @@ impl Delegation {
     }
 }
 
-/// How a segment ends whose sub-agents cannot go on.
+/// How a segment ends whose sub-agents cannot continue.
 fn unfinished(states: &[ChildState]) -> Option<Ending> {
     if states.iter().any(|state| matches!(state, ChildState::OverBudget)) {
         return Some(Ending::OverBudget);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_up_budget_comes_before_a_question_and_that_before_a_wait() {
+    fn a_budget_comes_before_a_question_and_a_question_before_a_wait() {
         let wait = || ChildState::RateLimited(Timestamp::UNIX_EPOCH);
         let ending = unfinished(&[wait(), blocked(), ChildState::OverBudget]);
         assert!(matches!(ending, Some(Ending::OverBudget)), "{ending:?}");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sub_agent_is_a_task_of_the_same_session_one_level_below() {
+    fn a_sub_agent_belongs_to_the_session_of_its_parent() {
         let parent = crate::testing::state("goal");
         let (open, spawn) =
             (crate::testing::open_call("spawn_agent", "{}"), crate::testing::spawn());

@@ -20,7 +20,7 @@ use crate::interrupt::Interrupt;
 use crate::journal::{Flushed, Journal};
 use crate::{Agent, Error};
 
-/// Where a sub-agent stands when its segment has ended.
+/// The state of a sub-agent when its segment has ended.
 pub(super) enum ChildState {
     Ended(Box<TaskState>),
     /// It waits for a person. Mail for one of these tasks lets it resume.
@@ -73,7 +73,7 @@ impl Delegation {
         Ok((states?, interrupt))
     }
 
-    /// Runs children until none of them has anything left to do; where each stands, in their order.
+    /// Runs children until none of them has anything left to do; the state of each, in their order.
     async fn run_all(
         &self,
         children: &[&Child],

@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - A hook runs only where its skill is trusted: not a project's own before a person approved it (§15.13).
-//! - Closed by default: a hook that fails, hangs or cannot run refuses the call, with its words as reason.
+//! - Closed by default: a hook that fails, hangs or cannot run refuses the call, and its output is the reason.
 //! - Hooks are part of the call they belong to: a call that starts again after a crash asks them again.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use windlass_skills::{Skill, When};
 
 use crate::prompt;
 
-/// How long a hook may take; it stands between the agent and every call.
+/// How long a hook may take; the call waits for it.
 const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How much of a hook's output is kept.

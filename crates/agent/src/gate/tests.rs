@@ -67,7 +67,7 @@ fn under_manual_control_an_edit_waits_for_a_person() {
 }
 
 #[test]
-fn an_answer_counts_for_the_call_it_was_asked_about_and_no_other() {
+fn an_answer_counts_only_for_the_call_it_was_asked_about() {
     let mut state = state("goal");
     state.axes.run_control = RunControl::Manual;
     let mut open = open_call("edit", r#"{"path":"a"}"#);
@@ -102,7 +102,7 @@ fn while_notes_are_saved_only_tools_that_keep_notes_run() {
 }
 
 #[test]
-fn an_agent_at_the_deepest_level_is_not_shown_how_to_start_others() {
+fn an_agent_at_the_deepest_level_cannot_start_others() {
     let mut state = state("goal");
     assert!(gate().shows_spawning(&state) && gate().can_spawn(&state));
     state.created.depth = 1;

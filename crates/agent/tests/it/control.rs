@@ -29,7 +29,7 @@ async fn an_answer_reaches_the_blocked_agent_as_a_message() {
 
 /// ES-018, ES-053: nobody has to resume a task that was answered before it had stopped.
 #[tokio::test]
-async fn an_answer_that_comes_while_a_task_gets_ready_to_wait_lets_it_go_on() {
+async fn an_answer_given_just_before_a_task_waits_lets_it_continue() {
     let stage = Stage::set(ASKING);
     let task = stage.submit().await;
     // Its last look into the mailbox is over when it asks how much time it has used.
@@ -41,7 +41,7 @@ async fn an_answer_that_comes_while_a_task_gets_ready_to_wait_lets_it_go_on() {
 
 /// ES-232: the same where a sub-agent has asked, and waits already.
 #[tokio::test]
-async fn an_answer_to_a_sub_agent_that_comes_while_its_parent_gets_ready_to_wait_is_heard() {
+async fn an_answer_to_a_sub_agent_reaches_it_while_its_parent_stops() {
     let stage = Stage::set(
         "
         goal: paint both
@@ -62,7 +62,7 @@ async fn an_answer_to_a_sub_agent_that_comes_while_its_parent_gets_ready_to_wait
     assert!(sent.contains("left is blue"), "{sent}");
 }
 
-/// ES-135, ES-297: an earlier conversation goes on with what arrived since.
+/// ES-135, ES-297: an earlier conversation continues with what arrived since.
 #[tokio::test]
 async fn a_task_with_an_earlier_conversation_begins_with_it() {
     let stage = Stage::set("goal: paint\nreplies: [{say: painted}]");

@@ -4,7 +4,7 @@ use windlass_testkit::{Stage, play};
 
 /// ES-031, ES-114, ES-115, ES-118, ES-205, ES-373
 #[tokio::test]
-async fn a_failing_tool_is_shown_to_the_model_and_the_task_goes_on() {
+async fn a_failing_tool_is_shown_to_the_model_and_the_task_continues() {
     let script = "
         goal: fix the build
         replies:
@@ -85,14 +85,14 @@ async fn calls_of_one_reply_run_in_their_order() {
               - bash: cat log
           - say: done
     ";
-    let told = play(script).await;
-    let results: Vec<_> = told.lines().filter(|line| line.contains("tool_result")).collect();
-    assert_eq!(results.len(), 3, "{told}");
-    assert!(results[2].contains("ok: one…"), "{told}");
-    let steps = told.lines().filter_map(|line| line.split_whitespace().nth(1));
+    let journal = play(script).await;
+    let results: Vec<_> = journal.lines().filter(|line| line.contains("tool_result")).collect();
+    assert_eq!(results.len(), 3, "{journal}");
+    assert!(results[2].contains("ok: one…"), "{journal}");
+    let steps = journal.lines().filter_map(|line| line.split_whitespace().nth(1));
     let steps: Vec<_> =
         steps.filter(|kind| ["risk_check", "tool_call", "tool_result"].contains(kind)).collect();
-    assert_eq!(steps, ["risk_check", "tool_call", "tool_result"].repeat(3), "{told}");
+    assert_eq!(steps, ["risk_check", "tool_call", "tool_result"].repeat(3), "{journal}");
 }
 
 /// ES-044, ES-140: the plan never gates the work; what it says is in the context and in the file.
@@ -111,12 +111,12 @@ async fn a_plan_is_a_note_and_gates_nothing() {
     assert_eq!(result.status.to_string(), "COMPLETED");
     let file = std::fs::read_to_string(stage.workspace().join(".plan.md")).unwrap();
     let sent = stage.server.requests()[1].json();
-    let told = format!("Plan updated (0/1 done).\n\n{file}");
+    let expected = format!("Plan updated (0/1 done).\n\n{file}");
     let last = sent["messages"].as_array().unwrap().last().unwrap();
-    assert_eq!(last["content"], told, "the result holds the file, word for word");
+    assert_eq!(last["content"], expected, "the result holds the file, word for word");
 }
 
-/// ES-045, ES-306: what another process reads of a parked task is all that it needs to go on with it.
+/// ES-045, ES-306: what another process reads of a parked task is all that it needs to continue it.
 #[tokio::test]
 async fn a_conversation_is_kept_whole() {
     let stage = Stage::set(

@@ -237,7 +237,7 @@ fn a_long_wait_for_the_model_is_told_and_can_be_ended_from_elsewhere() {
     assert!(next.starts_with("waits until 2"), "{next}");
     program.windlass(&["resume", &program.task()]).expect(0);
     let (written, _) = terminal.end();
-    let told = ["another process goes on with it", "is done now"];
+    let told = ["another process continues it", "is done now"];
     assert!(told.iter().any(|told| written.contains(told)), "{written}");
 }
 
