@@ -151,7 +151,7 @@ impl Agent {
             // On its own, because an end that is refused takes nothing else back.
             task.flush().await?;
             match self.end(task, ending).await {
-                Err(Error::Store(windlass_store::Error::MailWaits(_))) => {
+                Err(Error::Store(windlass_store::Error::MailPending(_))) => {
                     ending = match task.state().status {
                         TaskStatus::Running => self.work(task, stop).await?,
                         _ => self.start_and_work(task, stop).await?,

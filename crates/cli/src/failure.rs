@@ -179,8 +179,8 @@ fn store_hint(error: &windlass_store::Error) -> String {
                 "another process drives it now; follow it with `windlass events --follow {task}`"
             )
         }
-        Error::NotOurs { root, .. } => format!("drive the whole tree: `windlass resume {root}`"),
-        Error::StreamInUse(_) | Error::IllegalMove { .. } | Error::SecondBeginning(_) => {
+        Error::WrongTree { root, .. } => format!("drive the whole tree: `windlass resume {root}`"),
+        Error::StreamInUse(_) | Error::IllegalMove { .. } | Error::DuplicateCreation(_) => {
             "this is a defect of windlass; the journal is as it was".into()
         }
         Error::EventTooLarge { .. } => "the task is kept as it is; see `windlass show`".into(),
@@ -188,7 +188,7 @@ fn store_hint(error: &windlass_store::Error) -> String {
             format!("see `windlass result {task}`; start anew with `windlass run`")
         }
         Error::AlreadyAnswered { .. } => "the first answer counts".into(),
-        Error::MailWaits(task) => format!("go on with it: `windlass resume {task}`"),
+        Error::MailPending(task) => format!("go on with it: `windlass resume {task}`"),
         Error::MailboxFull { task, .. } => {
             format!("let it catch up, or cancel it: `windlass cancel {task}`")
         }

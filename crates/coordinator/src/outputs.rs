@@ -34,7 +34,7 @@ impl Outputs<'_> {
             let Event::ToolCall(call) = record.event else { continue };
             let mut kept = Vec::new();
             for &stream in Stream::ALL {
-                let of_stream = outputs.kept(&call.call.to_string(), stream)?;
+                let of_stream = outputs.get(&call.call.to_string(), stream)?;
                 kept.extend(of_stream.map(|kept| (stream, kept)));
             }
             if !kept.is_empty() {
@@ -49,7 +49,7 @@ impl Outputs<'_> {
         let outputs = self.coordinator.store.outputs();
         let mut found = Vec::new();
         for &stream in streams {
-            match outputs.open_output(id, stream) {
+            match outputs.open(id, stream) {
                 Ok(reader) => found.push(reader),
                 Err(windlass_store::Error::UnknownOutput(_)) => {}
                 Err(error) => return Err(error.into()),

@@ -29,7 +29,7 @@ impl Queue<'_> {
     /// Refuses a task too many for the service to start.
     pub(crate) fn check_limit(self) -> Result<(), Error> {
         let limit = self.coordinator.limits.waiting_tasks;
-        match self.coordinator.store.scheduler().tasks_wait(limit)? {
+        match self.coordinator.store.scheduler().has_waiting_tasks(limit)? {
             true => Err(Error::TooManyWaiting { limit }),
             false => Ok(()),
         }

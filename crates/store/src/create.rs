@@ -6,7 +6,7 @@ use windlass_core::event::{Event, TaskCreated};
 use windlass_core::id::TaskId;
 
 use crate::error::Fault;
-use crate::journal::{self, End};
+use crate::journal::{self, Tail};
 use crate::{Error, Level, Tasks, projections, row};
 
 /// What became of a submission.
@@ -33,7 +33,7 @@ impl Tasks<'_> {
     pub async fn create(self, at: Timestamp, created: TaskCreated) -> Result<Created, Error> {
         let task = created.command.task_id;
         if created.parent.is_some() || created.root != task {
-            return Err(Error::NotOurs { task, root: created.root });
+            return Err(Error::WrongTree { task, root: created.root });
         }
         self.store.write(Level::Synced, move |tx| create(tx, at, created)).await
     }
@@ -59,7 +59,7 @@ pub(crate) fn create(
         return Err(Error::TaskExists(task).into());
     }
     let event = Event::TaskCreated(Box::new(created));
-    let record = journal::append(tx, task, at, event, &mut End::default())?;
-    projections::reached(tx, &record)?;
+    let record = journal::append(tx, task, at, event, &mut Tail::default())?;
+    projections::update_tail(tx, &record)?;
     Ok(Created::New(task))
 }

@@ -140,7 +140,7 @@ pub enum Error {
     },
     /// The task belongs to another tree than the owner's.
     #[error("task `{task}` does not belong to `{root}`")]
-    NotOurs {
+    WrongTree {
         /// The task.
         task: TaskId,
         /// The owner's root.
@@ -159,7 +159,7 @@ pub enum Error {
     },
     /// `task_created` was appended to a task that exists.
     #[error("task `{0}` begins only once")]
-    SecondBeginning(TaskId),
+    DuplicateCreation(TaskId),
     /// An event is larger than the journal takes.
     #[error("an event of {bytes} bytes is over the limit of {limit}")]
     EventTooLarge {
@@ -208,7 +208,7 @@ pub enum Error {
     },
     /// The segment cannot end so: somebody has said something that the task has not heard.
     #[error("`{0}` has mail that it has not read")]
-    MailWaits(TaskId),
+    MailPending(TaskId),
     /// Too much waits for the task already.
     #[error("task `{task}` has {limit} messages waiting, which is the limit")]
     MailboxFull {
@@ -306,14 +306,14 @@ impl Error {
 #[derive(Debug)]
 pub(crate) enum Fault {
     Sql(rusqlite::Error),
-    Said(Error),
+    Store(Error),
 }
 
 impl Fault {
     pub(crate) fn at(self, path: &Path) -> Error {
         match self {
             Self::Sql(error) => Error::sqlite(path, error),
-            Self::Said(error) => error,
+            Self::Store(error) => error,
         }
     }
 }
@@ -326,6 +326,6 @@ impl From<rusqlite::Error> for Fault {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Self::Said(error)
+        Self::Store(error)
     }
 }

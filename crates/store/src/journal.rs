@@ -43,33 +43,33 @@ impl Journal<'_> {
 
 /// Where a stream ends.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct End {
+pub(crate) struct Tail {
     pub(crate) seq: u64,
     pub(crate) replies: u32,
 }
 
-/// Appends one event after `end`, updates the projections and moves `end`. Whoever appends has the last record
-/// of all [`reached`](projections::reached).
+/// Appends one event after `tail`, updates the projections and moves `tail`. Whoever appends has the last record
+/// of all [`update_tail`](projections::update_tail).
 pub(crate) fn append(
     tx: &Connection,
     task: TaskId,
     at: Timestamp,
     event: Event,
-    end: &mut End,
+    tail: &mut Tail,
 ) -> Result<Record, Fault> {
     let (kind, body) = event.parts();
     if body.len() > MAX_EVENT_BYTES {
         let (bytes, limit) = (body.len(), MAX_EVENT_BYTES);
         return Err(Error::EventTooLarge { bytes, limit }.into());
     }
-    let seq = end.seq + 1;
+    let seq = tail.seq + 1;
     tx.prepare_cached(
         "INSERT INTO events (stream, seq, at, kind, v, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
     .execute((task.to_string(), seq as i64, row::instant(at), kind, EVENT_VERSION, body))?;
     let pos = tx.last_insert_rowid();
-    let iteration = count(&event, &mut end.replies);
-    end.seq = seq;
+    let iteration = count(&event, &mut tail.replies);
+    tail.seq = seq;
     let record = Record { pos, task, seq, at, iteration, event };
     projections::apply(tx, &record)?;
     Ok(record)

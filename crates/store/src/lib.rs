@@ -20,7 +20,7 @@ mod mailbox;
 mod changes;
 mod tasks;
 mod questions;
-mod find;
+mod ids;
 mod runtime;
 mod ready;
 mod outbox;
@@ -50,13 +50,13 @@ pub use create::Created;
 pub use deadlines::Deadlines;
 pub use dir::DataDir;
 pub use error::Error;
-pub use find::Ids;
+pub use ids::Ids;
 pub use journal::{Journal, MAX_EVENT_BYTES};
 pub use leases::Leases;
 pub use mailbox::{Accepted, MAX_WAITING, Mailbox, RESERVED_WAITING};
 pub use memories::{Memories, Memory, NewMemory};
 pub use outbox::{OutStream, Outbox, Outgoing};
-pub use owner::{Duty, Owner, Stream};
+pub use owner::{Owner, Singleton, Stream};
 pub use questions::{QuestionRow, QuestionState, Questions};
 pub use rebuild::{Difference, Projections};
 pub use runtime::{Runtime, RuntimeRow};
@@ -75,7 +75,7 @@ use outputs::FinishedOutputs;
 use reader::Readers;
 use writer::Writer;
 
-/// What a store may be told on opening.
+/// How a store is opened.
 #[derive(Clone)]
 pub struct Options {
     /// Called by the writer thread around every commit; for tests that end the process there.
@@ -94,7 +94,7 @@ impl Default for Options {
             on_commit: None,
             max_pages: None,
             busy_wait: schema::BUSY_WAIT,
-            keep_outputs: outputs::KEEP,
+            keep_outputs: outputs::RETENTION,
         }
     }
 }
@@ -239,9 +239,9 @@ impl Store {
         self.inner.readers.read(query)
     }
 
-    /// A read of one statement, which needs no transaction around it: this one is made at every turn.
-    fn look<T>(&self, query: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
-        self.inner.readers.look(query)
+    /// A read of one statement. It needs no transaction, and every turn makes one.
+    fn read_one<T>(&self, query: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
+        self.inner.readers.read_one(query)
     }
 
     async fn write<T, F>(&self, level: Level, work: F) -> Result<T, Error>

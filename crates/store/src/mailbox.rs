@@ -15,7 +15,7 @@ use windlass_core::question::{Answer, QuestionKind};
 use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
-use crate::owner::Standing;
+use crate::owner::StreamHead;
 use crate::{Error, Level, Store, projections, row};
 
 /// Messages that may wait for one task; a sender beyond that has lost touch with it.
@@ -68,7 +68,7 @@ impl Mailbox<'_> {
 
     /// Whether anything waits for a task.
     pub fn has_mail(self, task: TaskId) -> Result<bool, Error> {
-        self.store.look(|connection| {
+        self.store.read_one(|connection| {
             Ok(connection
                 .prepare_cached(
                     "SELECT EXISTS (SELECT 1 FROM injections
@@ -80,7 +80,7 @@ impl Mailbox<'_> {
 }
 
 /// Whether something waits for a task that its agent should hear of.
-pub(crate) fn has_words(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
+pub(crate) fn has_news(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
     Ok(tx
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM injections WHERE task_id = ?1 AND delivered_at IS NULL
@@ -151,15 +151,15 @@ fn check_task(tx: &Connection, task: TaskId) -> Result<(), Fault> {
 }
 
 fn check_question(tx: &Connection, task: TaskId, question: QuestionId) -> Result<(), Fault> {
-    match standing(tx, task, question)? {
+    match question_status(tx, task, question)? {
         None => Err(Error::UnknownQuestion(question.to_string()).into()),
-        Some(QuestionStanding::Answered(Answer { text, by, at })) => {
+        Some(QuestionStatus::Answered(Answer { text, by, at })) => {
             Err(Error::AlreadyAnswered { question, by, text, at }.into())
         }
-        Some(QuestionStanding::Closed(reason)) => {
+        Some(QuestionStatus::Closed(reason)) => {
             Err(Error::QuestionClosed { question, reason }.into())
         }
-        Some(QuestionStanding::Open(_)) => match waiting_answer(tx, question)? {
+        Some(QuestionStatus::Open(_)) => match waiting_answer(tx, question)? {
             Some(Answer { text, by, at }) => {
                 Err(Error::AlreadyAnswered { question, by, text, at }.into())
             }
@@ -198,20 +198,20 @@ fn check_room(tx: &Connection, task: TaskId, injection: &Injection) -> Result<()
 
 /// Journals all that waits for `task` and marks it delivered.
 pub(crate) fn drain(tx: &Connection, task: TaskId, at: Timestamp) -> Result<Vec<Record>, Fault> {
-    let Some((mut standing, _)) = Standing::read(tx, task)? else {
+    let Some((mut head, _)) = StreamHead::read(tx, task)? else {
         return Err(Error::UnknownTask(task.to_string()).into());
     };
     let mut records = Vec::new();
     for mail in waiting(tx, task)? {
         let id = mail.injection.id.to_string();
         for event in mail.events(tx, task)? {
-            records.push(standing.append(tx, task, at, event)?);
+            records.push(head.append(tx, task, at, event)?);
         }
         tx.prepare_cached("UPDATE injections SET delivered_at = ?2, body = NULL WHERE id = ?1")?
             .execute((id, row::instant(at)))?;
     }
     if let Some(last) = records.last() {
-        projections::reached(tx, last)?;
+        projections::update_tail(tx, last)?;
     }
     Ok(records)
 }
@@ -250,10 +250,10 @@ impl Mail {
     /// task. An answer that comes too late is still something a person said.
     fn events(self, tx: &Connection, task: TaskId) -> Result<Vec<Event>, Fault> {
         let open = match self.injection.question {
-            Some(question) => standing(tx, task, question)?.map(|found| (question, found)),
+            Some(question) => question_status(tx, task, question)?.map(|found| (question, found)),
             None => None,
         };
-        let Some((question, QuestionStanding::Open(kind))) = open else {
+        let Some((question, QuestionStatus::Open(kind))) = open else {
             return Ok(vec![Event::InjectionReceived(self.injection)]);
         };
         let injection = self.injection.clone();
@@ -270,18 +270,18 @@ impl Mail {
     }
 }
 
-enum QuestionStanding {
+enum QuestionStatus {
     Open(QuestionKind),
     Answered(Answer),
     Closed(String),
 }
 
 /// How a question of `task` stands; `None` when the task has no such question.
-fn standing(
+fn question_status(
     tx: &Connection,
     task: TaskId,
     question: QuestionId,
-) -> Result<Option<QuestionStanding>, Fault> {
+) -> Result<Option<QuestionStatus>, Fault> {
     let mut statement = tx.prepare_cached(
         "SELECT state, kind, answer, answered_by, answered_at, closed_reason FROM questions
          WHERE id = ?1 AND task_id = ?2",
@@ -290,12 +290,12 @@ fn standing(
     let Some(found) = rows.next()? else { return Ok(None) };
     let state: String = found.get(0)?;
     Ok(Some(match state.as_str() {
-        "open" => QuestionStanding::Open(row::parse("questions", &found.get::<_, String>(1)?)?),
-        "answered" => QuestionStanding::Answered(Answer {
+        "open" => QuestionStatus::Open(row::parse("questions", &found.get::<_, String>(1)?)?),
+        "answered" => QuestionStatus::Answered(Answer {
             text: found.get(2)?,
             by: found.get(3)?,
             at: row::parse("questions", &found.get::<_, String>(4)?)?,
         }),
-        _ => QuestionStanding::Closed(found.get::<_, Option<String>>(5)?.unwrap_or_default()),
+        _ => QuestionStatus::Closed(found.get::<_, Option<String>>(5)?.unwrap_or_default()),
     }))
 }

@@ -27,13 +27,13 @@ pub const MAX_OUTPUT_SIZE: usize = 30 * 1024;
 pub const HARD_CAP_BYTES: u64 = 64 * 1024 * 1024;
 
 /// How long a file is kept, unless [`Options::keep_outputs`](crate::Options) says otherwise (AX-080).
-pub const KEEP: SignedDuration = SignedDuration::from_hours(7 * 24);
+pub const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// How often old files are looked for, by whichever process comes first.
 const CLEAN_EVERY: SignedDuration = SignedDuration::from_hours(24);
 
 /// When that was last done: the time of this file.
-const CLEANED: &str = ".cleaned";
+const CLEANED_MARK: &str = ".cleaned";
 
 /// Ids of ours have 31 characters; other programs' may be a little longer.
 const MAX_ID_BYTES: usize = 128;
@@ -84,21 +84,21 @@ pub struct Cleaned {
 
 /// The outputs of one data directory.
 #[derive(Clone)]
-pub struct OutputStore {
+pub struct Outputs {
     store: Store,
     dir: PathBuf,
 }
 
 impl Store {
     /// The outputs of this data directory.
-    pub fn outputs(&self) -> OutputStore {
-        OutputStore { store: self.clone(), dir: self.dir().outputs() }
+    pub fn outputs(&self) -> Outputs {
+        Outputs { store: self.clone(), dir: self.dir().outputs() }
     }
 }
 
-impl OutputStore {
+impl Outputs {
     /// Keeps a whole output: its row, and its file when it is long (AX-038).
-    pub async fn store_output(
+    pub async fn keep(
         &self,
         origin: Origin,
         at: Timestamp,
@@ -117,9 +117,9 @@ impl OutputStore {
     }
 
     /// Opens the whole of an output, by the id of its command (AX-086).
-    pub fn open_output(&self, command_id: &str, stream: Stream) -> Result<OutputReader, Error> {
+    pub fn open(&self, command_id: &str, stream: Stream) -> Result<OutputReader, Error> {
         let path = self.path(command_id, stream)?;
-        if let Some(kept) = self.kept(command_id, stream)?.filter(|kept| !kept.truncated) {
+        if let Some(kept) = self.get(command_id, stream)?.filter(|kept| !kept.truncated) {
             return Ok(OutputReader(Source::Row(Cursor::new(kept.content.into_bytes()))));
         }
         match OpenOptions::new().read(true).custom_flags(NO_FOLLOW).open(&path) {
@@ -132,7 +132,7 @@ impl OutputStore {
     }
 
     /// An output as the database keeps it, or will with the next append to its task.
-    pub fn kept(&self, command_id: &str, stream: Stream) -> Result<Option<TruncatedOutput>, Error> {
+    pub fn get(&self, command_id: &str, stream: Stream) -> Result<Option<TruncatedOutput>, Error> {
         let found: Option<(String, String)> = self.store.read(|tx| {
             Ok(tx
                 .prepare_cached(
@@ -155,7 +155,7 @@ impl OutputStore {
 
     /// Removes what is too old, unless that was done less than a day ago.
     pub fn clean_when_due(&self, now: Timestamp) -> Result<Cleaned, Error> {
-        let mark = self.dir.join(CLEANED);
+        let mark = self.dir.join(CLEANED_MARK);
         let last = fs::metadata(&mark).and_then(|found| found.modified()).ok();
         let last = last.and_then(|last| Timestamp::try_from(last).ok());
         let lately = last.is_some_and(|last| now.duration_since(last) < CLEAN_EVERY);
@@ -166,11 +166,11 @@ impl OutputStore {
         marked
             .and_then(|mark| mark.set_modified(now.into()))
             .map_err(|error| Error::file(&mark, error))?;
-        self.clean_outputs(now)
+        self.clean(now)
     }
 
     /// Removes files that were last written longer before `now` than they are kept.
-    pub fn clean_outputs(&self, now: Timestamp) -> Result<Cleaned, Error> {
+    pub fn clean(&self, now: Timestamp) -> Result<Cleaned, Error> {
         let mut cleaned = Cleaned::default();
         let entries = match fs::read_dir(&self.dir) {
             Ok(entries) => entries,

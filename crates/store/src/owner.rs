@@ -19,7 +19,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 
 use crate::create::{self, Created};
 use crate::error::Fault;
-use crate::journal::{self, End};
+use crate::journal::{self, Tail};
 use crate::lock::{Lock, Refused};
 use crate::{Error, Level, Store, mailbox, outbox, projections, row, runtime};
 
@@ -72,16 +72,16 @@ impl Store {
 }
 
 /// A duty that one process of a data directory has at a time; it ends with the value or the process.
-pub struct Duty {
+pub struct Singleton {
     _lock: Lock,
 }
 
 impl Store {
     /// Takes up a duty, unless another process has it.
-    pub fn take_duty(&self, name: &'static str) -> Result<Option<Duty>, Error> {
+    pub fn claim_singleton(&self, name: &'static str) -> Result<Option<Singleton>, Error> {
         let path = self.dir().locks().join(format!("{name}.duty"));
         match Lock::take(&path) {
-            Ok(lock) => Ok(Some(Duty { _lock: lock })),
+            Ok(lock) => Ok(Some(Singleton { _lock: lock })),
             Err(Refused::Held(_)) => Ok(None),
             Err(Refused::Failed(source)) => Err(Error::file(&path, source)),
         }
@@ -121,7 +121,7 @@ impl Owner {
     pub fn stream(&self, task: TaskId) -> Result<Stream, Error> {
         let root = self.lease.store.tasks().root_of(task)?;
         if root != self.lease.root {
-            return Err(Error::NotOurs { task, root: self.lease.root });
+            return Err(Error::WrongTree { task, root: self.lease.root });
         }
         let mut in_use = self.lease.in_use.lock().unwrap_or_else(PoisonError::into_inner);
         if !in_use.insert(task) {
@@ -161,7 +161,7 @@ impl Owner {
     ) -> Result<Created, Error> {
         let Lease { root, epoch, .. } = *self.lease;
         if created.root != root || created.parent.is_none() {
-            return Err(Error::NotOurs { task: created.command.task_id, root });
+            return Err(Error::WrongTree { task: created.command.task_id, root });
         }
         self.lease
             .store
@@ -260,11 +260,11 @@ impl Lease {
         self.store
             .write(level, move |tx| {
                 check_epoch(tx, root, epoch)?;
-                let mut standing = Standing::of(tx, task, root)?;
-                let append = |(at, event)| standing.append(tx, task, at, event);
+                let mut head = StreamHead::of(tx, task, root)?;
+                let append = |(at, event)| head.append(tx, task, at, event);
                 let records = events.into_iter().map(append).collect::<Result<Vec<_>, _>>()?;
                 if let Some(last) = records.last() {
-                    projections::reached(tx, last)?;
+                    projections::update_tail(tx, last)?;
                 }
                 outbox::note(tx, task, &records)?;
                 outputs.into_iter().try_for_each(|output| output.insert(tx))?;
@@ -285,17 +285,17 @@ fn check_epoch(tx: &Connection, root: TaskId, epoch: u64) -> Result<(), Fault> {
 }
 
 /// Where a task stands, as far as appending needs to know.
-pub(crate) struct Standing {
-    end: End,
+pub(crate) struct StreamHead {
+    tail: Tail,
     status: TaskStatus,
 }
 
-impl Standing {
+impl StreamHead {
     fn of(tx: &Connection, task: TaskId, root: TaskId) -> Result<Self, Fault> {
-        let standing = Self::read(tx, task)?;
-        match standing {
-            Some((standing, of)) if of == root => Ok(standing),
-            Some(_) => Err(Error::NotOurs { task, root }.into()),
+        let head = Self::read(tx, task)?;
+        match head {
+            Some((head, of)) if of == root => Ok(head),
+            Some(_) => Err(Error::WrongTree { task, root }.into()),
             None => Err(Error::UnknownTask(task.to_string()).into()),
         }
     }
@@ -307,10 +307,10 @@ impl Standing {
         let mut rows = statement.query([task.to_string()])?;
         let Some(found) = rows.next()? else { return Ok(None) };
         let seq = found.get::<_, i64>(0)?.unsigned_abs();
-        let end = End { seq, replies: found.get(1)? };
+        let tail = Tail { seq, replies: found.get(1)? };
         let status = row::parse("tasks", &found.get::<_, String>(2)?)?;
         let root = row::parse("tasks", &found.get::<_, String>(3)?)?;
-        Ok(Some((Self { end, status }, root)))
+        Ok(Some((Self { tail, status }, root)))
     }
 
     /// Appends one event, unless the lifecycle does not have it.
@@ -322,7 +322,7 @@ impl Standing {
         event: Event,
     ) -> Result<Record, Fault> {
         match &event {
-            Event::TaskCreated(_) => return Err(Error::SecondBeginning(task).into()),
+            Event::TaskCreated(_) => return Err(Error::DuplicateCreation(task).into()),
             Event::StatusChanged(moved) => {
                 self.status
                     .check_move(moved.to)
@@ -331,8 +331,8 @@ impl Standing {
                 // What was accepted until now is heard; what comes later is refused.
                 let finished =
                     moved.to == TaskStatus::Done && moved.reason == StatusReason::Finished;
-                if finished && mailbox::has_words(tx, task)? {
-                    return Err(Error::MailWaits(task).into());
+                if finished && mailbox::has_news(tx, task)? {
+                    return Err(Error::MailPending(task).into());
                 }
                 if moved.to.is_terminal() {
                     runtime::clear(tx, task)?;
@@ -342,10 +342,10 @@ impl Standing {
             Event::AgentEnd(result)
                 if result.status == ResultStatus::BlockedUser && mailbox::has_answer(tx, task)? =>
             {
-                return Err(Error::MailWaits(task).into());
+                return Err(Error::MailPending(task).into());
             }
             _ => {}
         }
-        journal::append(tx, task, at, event, &mut self.end)
+        journal::append(tx, task, at, event, &mut self.tail)
     }
 }

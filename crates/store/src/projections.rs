@@ -28,24 +28,26 @@ pub(crate) const TABLES: [&str; 6] =
 /// Tokens of one reply; a provider that claims more must not make the sum overflow.
 const MAX_TOKENS: u64 = 1 << 40;
 
-/// Takes one event into the projections; [`reached`] completes that.
+/// Takes one event into the projections; [`update_tail`] completes that.
 pub(crate) fn apply(tx: &Connection, record: &Record) -> Result<(), Fault> {
     match &record.event {
-        Event::TaskCreated(created) => created_task(tx, record, created)?,
-        Event::StatusChanged(moved) => moved_status(tx, record, moved)?,
-        Event::AgentStart(start) => set(tx, record, "model", &start.model)?,
-        Event::LlmResponse(response) => replied(tx, record, &response.usage, 1)?,
-        Event::CompactionProgress(progress) => replied(tx, record, &progress.usage, 0)?,
-        Event::QuestionAsked(question) => asked(tx, record, question)?,
-        Event::QuestionAnswered(answered) => answered_question(tx, answered)?,
-        Event::QuestionClosed(closed) => closed_question(tx, record, closed)?,
-        Event::PlanUpdated(plan) => set(tx, record, "plan", &json(plan))?,
-        Event::SandboxStarted(started) => contained(tx, record, started.container_id.as_deref())?,
-        Event::SandboxEnded(_) | Event::SandboxLost(_) => contained(tx, record, None)?,
-        Event::DeliverablePublished(deliverable) => published(tx, record, deliverable)?,
-        Event::ModeChanged(changed) => changed_mode(tx, record, changed)?,
-        Event::AgentEnd(result) => ended_segment(tx, record, result)?,
-        Event::InjectionReceived(injection) => injected(tx, record, injection)?,
+        Event::TaskCreated(created) => insert_task(tx, record, created)?,
+        Event::StatusChanged(moved) => change_status(tx, record, moved)?,
+        Event::AgentStart(start) => set_column(tx, record, "model", &start.model)?,
+        Event::LlmResponse(response) => add_usage(tx, record, &response.usage, 1)?,
+        Event::CompactionProgress(progress) => add_usage(tx, record, &progress.usage, 0)?,
+        Event::QuestionAsked(question) => insert_question(tx, record, question)?,
+        Event::QuestionAnswered(answered) => answer_question(tx, answered)?,
+        Event::QuestionClosed(closed) => close_question(tx, record, closed)?,
+        Event::PlanUpdated(plan) => set_column(tx, record, "plan", &json(plan))?,
+        Event::SandboxStarted(started) => {
+            set_container(tx, record, started.container_id.as_deref())?
+        }
+        Event::SandboxEnded(_) | Event::SandboxLost(_) => set_container(tx, record, None)?,
+        Event::DeliverablePublished(deliverable) => upsert_deliverable(tx, record, deliverable)?,
+        Event::ModeChanged(changed) => change_mode(tx, record, changed)?,
+        Event::AgentEnd(result) => set_result(tx, record, result)?,
+        Event::InjectionReceived(injection) => apply_injection(tx, record, injection)?,
         // No table is derived from the other kinds.
         _ => {}
     }
@@ -53,13 +55,13 @@ pub(crate) fn apply(tx: &Connection, record: &Record) -> Result<(), Fault> {
 }
 
 /// Takes in how far a task's stream goes: once for all events of one transaction, by the last of them.
-pub(crate) fn reached(tx: &Connection, record: &Record) -> Result<(), Fault> {
+pub(crate) fn update_tail(tx: &Connection, record: &Record) -> Result<(), Fault> {
     tx.prepare_cached("UPDATE tasks SET last_seq = ?2, updated_at = ?3 WHERE id = ?1")?
         .execute((record.task.to_string(), record.seq as i64, instant(record.at)))?;
     Ok(())
 }
 
-fn created_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Result<(), Fault> {
+fn insert_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Result<(), Fault> {
     let command = &created.command;
     let session = command.session_id.to_string();
     let at = instant(record.at);
@@ -129,7 +131,7 @@ fn created_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Resu
     Ok(())
 }
 
-fn moved_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Result<(), Fault> {
+fn change_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Result<(), Fault> {
     let task = record.task.to_string();
     let at = instant(record.at);
     let (from, to, reason) = (moved.from.as_str(), moved.to.as_str(), moved.reason.as_str());
@@ -185,7 +187,7 @@ fn next_action(tx: &Connection, task: &str, moved: &StatusChanged) -> Result<(),
 }
 
 /// A task that a person speaks to has the focus; one that a schedule looks after says when.
-fn injected(tx: &Connection, record: &Record, injection: &Injection) -> Result<(), Fault> {
+fn apply_injection(tx: &Connection, record: &Record, injection: &Injection) -> Result<(), Fault> {
     let task = record.task.to_string();
     let spoken = injection.injection_type == InjectionType::UserMessage
         || injection.control == Some(Control::Resume);
@@ -206,7 +208,7 @@ fn injected(tx: &Connection, record: &Record, injection: &Injection) -> Result<(
     Ok(())
 }
 
-fn replied(tx: &Connection, record: &Record, usage: &Usage, turns: u32) -> Result<(), Fault> {
+fn add_usage(tx: &Connection, record: &Record, usage: &Usage, turns: u32) -> Result<(), Fault> {
     // Tokens and cost are seen at once; the other figures are settled by `agent_end`.
     tx.prepare_cached(
         "UPDATE tasks SET turns = turns + ?5, cost_spent = cost_spent + ?2,
@@ -226,7 +228,7 @@ fn replied(tx: &Connection, record: &Record, usage: &Usage, turns: u32) -> Resul
     Ok(())
 }
 
-fn asked(tx: &Connection, record: &Record, question: &Question) -> Result<(), Fault> {
+fn insert_question(tx: &Connection, record: &Record, question: &Question) -> Result<(), Fault> {
     tx.prepare_cached(
         "INSERT INTO questions (id, task_id, kind, call_id, question, body, state, asked_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7)",
@@ -243,7 +245,7 @@ fn asked(tx: &Connection, record: &Record, question: &Question) -> Result<(), Fa
     Ok(())
 }
 
-fn answered_question(tx: &Connection, answered: &QuestionAnswered) -> Result<(), Fault> {
+fn answer_question(tx: &Connection, answered: &QuestionAnswered) -> Result<(), Fault> {
     let answer = &answered.answer;
     tx.prepare_cached(
         "UPDATE questions SET state = 'answered', answer = ?2, answered_by = ?3, answered_at = ?4
@@ -253,7 +255,7 @@ fn answered_question(tx: &Connection, answered: &QuestionAnswered) -> Result<(),
     Ok(())
 }
 
-fn closed_question(tx: &Connection, record: &Record, closed: &QuestionClosed) -> Result<(), Fault> {
+fn close_question(tx: &Connection, record: &Record, closed: &QuestionClosed) -> Result<(), Fault> {
     tx.prepare_cached(
         "UPDATE questions SET state = 'closed', closed_reason = ?2, closed_at = ?3
          WHERE id = ?1 AND state = 'open'",
@@ -262,7 +264,11 @@ fn closed_question(tx: &Connection, record: &Record, closed: &QuestionClosed) ->
     Ok(())
 }
 
-fn published(tx: &Connection, record: &Record, deliverable: &Deliverable) -> Result<(), Fault> {
+fn upsert_deliverable(
+    tx: &Connection,
+    record: &Record,
+    deliverable: &Deliverable,
+) -> Result<(), Fault> {
     tx.prepare_cached(
         "INSERT OR REPLACE INTO deliverables
              (task_id, filepath, description, type, content, size_bytes, published_at)
@@ -280,7 +286,7 @@ fn published(tx: &Connection, record: &Record, deliverable: &Deliverable) -> Res
     Ok(())
 }
 
-fn changed_mode(tx: &Connection, record: &Record, changed: &ModeChanged) -> Result<(), Fault> {
+fn change_mode(tx: &Connection, record: &Record, changed: &ModeChanged) -> Result<(), Fault> {
     let task = record.task.to_string();
     let Axes { work_mode, run_control, permission_profile, model_mode, surface } = changed.to;
     tx.prepare_cached(
@@ -313,7 +319,7 @@ fn changed_mode(tx: &Connection, record: &Record, changed: &ModeChanged) -> Resu
     Ok(())
 }
 
-fn ended_segment(tx: &Connection, record: &Record, result: &TaskResult) -> Result<(), Fault> {
+fn set_result(tx: &Connection, record: &Record, result: &TaskResult) -> Result<(), Fault> {
     tx.prepare_cached("UPDATE tasks SET result = ?2, usage = ?3 WHERE id = ?1")?.execute((
         record.task.to_string(),
         json(result),
@@ -323,14 +329,19 @@ fn ended_segment(tx: &Connection, record: &Record, result: &TaskResult) -> Resul
 }
 
 /// Where a task's effects happen, while that is a container (ES-078).
-fn contained(tx: &Connection, record: &Record, container: Option<&str>) -> Result<(), Fault> {
+fn set_container(tx: &Connection, record: &Record, container: Option<&str>) -> Result<(), Fault> {
     tx.prepare_cached("UPDATE tasks SET container_id = ?2 WHERE id = ?1")?
         .execute((record.task.to_string(), container))?;
     Ok(())
 }
 
 /// Sets one text column; `column` is a name of ours, never input.
-fn set(tx: &Connection, record: &Record, column: &'static str, value: &str) -> Result<(), Fault> {
+fn set_column(
+    tx: &Connection,
+    record: &Record,
+    column: &'static str,
+    value: &str,
+) -> Result<(), Fault> {
     tx.prepare_cached(&format!("UPDATE tasks SET {column} = ?2 WHERE id = ?1"))?
         .execute((record.task.to_string(), value))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Read connections: taken for one query, given back, never in the writer's way.
+//! Read connections: each is borrowed for one query and does not block the writer.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::error::Fault;
 use crate::schema;
 
 /// Connections kept open between queries; more are opened when more are wanted at once.
-const KEPT: usize = 4;
+const MAX_IDLE: usize = 4;
 
 /// The read connections of one process.
 pub(crate) struct Readers {
@@ -38,7 +38,7 @@ impl Readers {
     }
 
     /// Runs a `query` of a single statement.
-    pub(crate) fn look<T>(
+    pub(crate) fn read_one<T>(
         &self,
         query: impl FnOnce(&Connection) -> Result<T, Fault>,
     ) -> Result<T, Error> {
@@ -71,7 +71,7 @@ impl Deref for Reader<'_> {
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
         let mut idle = self.home.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < KEPT {
+        if idle.len() < MAX_IDLE {
             idle.extend(self.connection.take());
         }
     }

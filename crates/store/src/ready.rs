@@ -79,7 +79,7 @@ impl Scheduler<'_> {
     }
 
     /// Whether so many tasks or more wait for a service to start them.
-    pub fn tasks_wait(self, so_many: usize) -> Result<bool, Error> {
+    pub fn has_waiting_tasks(self, so_many: usize) -> Result<bool, Error> {
         let before = i64::try_from(so_many).unwrap_or(i64::MAX).saturating_sub(1);
         self.store.read(|tx| {
             Ok(tx
@@ -101,7 +101,7 @@ impl Scheduler<'_> {
     }
 
     /// Every task of a service that has not ended, without those below it.
-    pub fn service_tasks(self) -> Result<Vec<TaskId>, Error> {
+    pub fn live_tasks(self) -> Result<Vec<TaskId>, Error> {
         self.listed("?2 > 0 AND ?3 > ''", Timestamp::MIN, usize::MAX, usize::MAX)
     }
 

@@ -123,7 +123,7 @@ fn replay(from: &Connection, into: &Connection) -> Result<u64, Fault> {
         events += page.len() as u64;
         for record in &page {
             projections::apply(into, record)?;
-            projections::reached(into, record)?;
+            projections::update_tail(into, record)?;
         }
     }
 }

@@ -6,7 +6,7 @@ use rusqlite::OptionalExtension;
 use crate::{Error, Level, Store, row};
 
 /// How long a trigger is remembered; whoever delivers one again does so much sooner.
-const KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
+const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// What was decided about triggers that came before.
 #[derive(Clone, Copy)]
@@ -46,9 +46,9 @@ impl Triggers<'_> {
         let (kind, id) = (kind.to_owned(), id.to_owned());
         self.store
             .write(Level::Synced, move |tx| {
-                let kept_since = at.checked_sub(KEPT).unwrap_or(Timestamp::MIN);
+                let oldest = at.checked_sub(RETENTION).unwrap_or(Timestamp::MIN);
                 tx.prepare_cached("DELETE FROM triggers WHERE at < ?1")?
-                    .execute([row::instant(kept_since)])?;
+                    .execute([row::instant(oldest)])?;
                 tx.prepare_cached(
                     "INSERT INTO triggers (kind, id, decision, at) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT DO NOTHING",

@@ -47,7 +47,7 @@ pub(super) async fn collect(
 
 async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
     let _duty = loop {
-        match coordinator.store.take_duty(DUTY)? {
+        match coordinator.store.claim_singleton(DUTY)? {
             Some(duty) => break duty,
             None => tokio::time::sleep(LOOK).await,
         }
@@ -69,7 +69,7 @@ async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
 
 async fn pass(coordinator: &Coordinator, bus: &dyn Bus, seldom: bool) -> Result<(), Error> {
     let store = &coordinator.store;
-    let tasks = store.scheduler().service_tasks()?;
+    let tasks = store.scheduler().live_tasks()?;
     let mut spoken_to = tasks.clone();
     if seldom {
         let since = coordinator.now().checked_sub(AFTERWARDS).unwrap_or(Timestamp::MIN);

@@ -99,6 +99,6 @@ async fn an_append_with_an_illegal_move_is_refused_whole() {
     assert_eq!(source.to_string(), "a task that is `todo` cannot become `done`");
     let again = vec![Event::TaskCreated(Box::new(created()))];
     let error = owner.append(at(1), again, Level::Written).await.unwrap_err();
-    assert!(matches!(error, Error::SecondBeginning(_)));
+    assert!(matches!(error, Error::DuplicateCreation(_)));
     assert_eq!(store.journal().of(task).unwrap().len(), 1);
 }

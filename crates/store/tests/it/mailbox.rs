@@ -182,7 +182,7 @@ async fn a_task_with_unread_mail_cannot_finish() {
     let (from, to, reason) = (TaskStatus::Running, TaskStatus::Done, StatusReason::Finished);
     let done = || vec![Event::StatusChanged(StatusChanged::new(from, to, reason))];
     let refused = owner.append(at(3), done(), Level::Synced).await.unwrap_err();
-    assert!(matches!(refused, Error::MailWaits(of) if of == task));
+    assert!(matches!(refused, Error::MailPending(of) if of == task));
     owner.stream(task).unwrap().drain(at(4)).await.unwrap();
     owner.append(at(5), done(), Level::Synced).await.unwrap();
     let late = Injection::message(injection_id(), "too late");
@@ -213,7 +213,7 @@ async fn a_task_whose_answer_waits_cannot_end_blocked() {
         ]
     };
     let refused = owner.append(at(3), blocked(), Level::Synced).await.unwrap_err();
-    assert!(matches!(refused, Error::MailWaits(of) if of == task));
+    assert!(matches!(refused, Error::MailPending(of) if of == task));
     owner.stream(task).unwrap().drain(at(4)).await.unwrap();
     owner.append(at(5), blocked(), Level::Synced).await.unwrap();
 }

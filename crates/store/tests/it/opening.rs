@@ -106,10 +106,10 @@ fn an_older_database_is_brought_up_to_date_and_keeps_its_outputs() {
     drop(older);
     let outputs = world.open().outputs();
     for (command, content) in [("call_1", "first"), ("call_2", "second")] {
-        let kept = outputs.kept(command, Stream::Stdout).unwrap().unwrap();
+        let kept = outputs.get(command, Stream::Stdout).unwrap().unwrap();
         assert_eq!((kept.content.as_str(), kept.original_size), (content, content.len() as u64));
     }
-    assert_eq!(outputs.kept("call_1", Stream::Stderr).unwrap().unwrap().content, "");
+    assert_eq!(outputs.get("call_1", Stream::Stderr).unwrap().unwrap().content, "");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use windlass_store::outputs::{
-    HARD_CAP_BYTES, MAX_OUTPUT_SIZE, Origin, OutputStore, Stream, TruncatedOutput,
+    HARD_CAP_BYTES, MAX_OUTPUT_SIZE, Origin, Outputs, Stream, TruncatedOutput,
 };
 use windlass_store::{Error, Level, Store};
 
@@ -19,12 +19,12 @@ fn origin(command_id: &str, stream: Stream) -> Origin {
 
 async fn keep(store: &Store, bytes: &[u8]) -> TruncatedOutput {
     let origin = origin("cmd_abc123", Stream::Stdout);
-    store.outputs().store_output(origin, at(0), bytes).await.unwrap()
+    store.outputs().keep(origin, at(0), bytes).await.unwrap()
 }
 
-fn whole(outputs: &OutputStore) -> Vec<u8> {
+fn whole(outputs: &Outputs) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut reader = outputs.open_output("cmd_abc123", Stream::Stdout).unwrap();
+    let mut reader = outputs.open("cmd_abc123", Stream::Stdout).unwrap();
     assert!(!reader.is_empty().unwrap());
     reader.read_to_end(&mut bytes).unwrap();
     bytes
@@ -68,7 +68,7 @@ async fn an_output_over_the_limit_is_cut_and_its_file_named() {
         "original_size": 30721,
     });
     assert_eq!(serde_json::from_str::<serde_json::Value>(&meta(&world)).unwrap(), expected);
-    assert_eq!(store.outputs().kept("cmd_abc123", Stream::Stdout).unwrap(), Some(output));
+    assert_eq!(store.outputs().get("cmd_abc123", Stream::Stdout).unwrap(), Some(output));
 }
 
 /// AX-029, AX-038, AX-039, AX-040, AX-086, AX-104, AX-111
@@ -80,7 +80,7 @@ async fn each_stream_has_its_file_in_a_directory_made_when_absent() {
     let bytes: Vec<u8> = (0..102_400u32).map(|index| b'a' + (index % 26) as u8).collect();
     for stream in [Stream::Stdout, Stream::Stderr] {
         let origin = origin("cmd_abc123", stream);
-        let output = store.outputs().store_output(origin, at(0), &bytes).await.unwrap();
+        let output = store.outputs().keep(origin, at(0), &bytes).await.unwrap();
         assert_eq!(output.original_size, 102_400);
         assert_eq!(fs::read(output.full_output_path.unwrap()).unwrap(), bytes);
     }
@@ -138,7 +138,7 @@ async fn files_are_cleaned_after_seven_days() {
     let written = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     let bytes = vec![b'x'; MAX_OUTPUT_SIZE + 1];
     for (id, age) in [("old", week + Duration::from_secs(1)), ("young", week)] {
-        let output = outputs.store_output(origin(id, Stream::Stdout), at(0), &bytes).await.unwrap();
+        let output = outputs.keep(origin(id, Stream::Stdout), at(0), &bytes).await.unwrap();
         let file = File::options().write(true).open(output.full_output_path.unwrap()).unwrap();
         file.set_modified(written - age).unwrap();
     }
@@ -147,10 +147,10 @@ async fn files_are_cleaned_after_seven_days() {
     let long_ago = written - week * 2;
     File::options().write(true).open(&foreign).unwrap().set_modified(long_ago).unwrap();
 
-    let cleaned = outputs.clean_outputs(Timestamp::try_from(written).unwrap()).unwrap();
+    let cleaned = outputs.clean(Timestamp::try_from(written).unwrap()).unwrap();
     assert_eq!((cleaned.files, cleaned.bytes), (1, bytes.len() as u64));
-    assert!(outputs.open_output("young", Stream::Stdout).is_ok());
-    let gone = outputs.open_output("old", Stream::Stdout).err().unwrap();
+    assert!(outputs.open("young", Stream::Stdout).is_ok());
+    let gone = outputs.open("old", Stream::Stdout).err().unwrap();
     assert_eq!(gone.to_string(), "there is no output `old`");
     assert!(foreign.exists());
 }
@@ -163,14 +163,14 @@ async fn a_task_goes_on_without_its_outputs() {
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let bytes = vec![b'x'; MAX_OUTPUT_SIZE + 1];
     let origin = Origin { task: Some(task), ..origin("cmd_abc123", Stream::Stdout) };
-    store.outputs().store_output(origin, at(0), &bytes).await.unwrap();
+    store.outputs().keep(origin, at(0), &bytes).await.unwrap();
     drop(store);
     fs::remove_dir_all(world.dir.path().join("outputs")).unwrap();
     let store = world.open();
     let owner = store.own(task).await.unwrap();
     owner.append(at(1), vec![request()], Level::Synced).await.unwrap();
     assert_eq!(store.journal().of(task).unwrap().len(), 2);
-    let gone = store.outputs().open_output("cmd_abc123", Stream::Stdout);
+    let gone = store.outputs().open("cmd_abc123", Stream::Stdout);
     assert!(matches!(gone, Err(Error::UnknownOutput(_))));
 }
 
@@ -179,13 +179,13 @@ async fn an_output_is_reached_by_id_and_never_by_path() {
     let world = World::new();
     let store = world.open();
     for id in ["", "../windlass.db", "a/b", "a.b", "a\0b", &"x".repeat(129)] {
-        let error = store.outputs().open_output(id, Stream::Stdout).err().unwrap();
+        let error = store.outputs().open(id, Stream::Stdout).err().unwrap();
         assert!(matches!(&error, Error::BadOutputId(given) if given == id), "{error:?}");
         assert!(store.outputs().writer(origin(id, Stream::Stdout)).is_err());
     }
     let path = store.dir().outputs().join("link_stdout.txt");
     std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
-    assert!(store.outputs().open_output("link", Stream::Stdout).is_err());
+    assert!(store.outputs().open("link", Stream::Stdout).is_err());
 }
 
 proptest! {

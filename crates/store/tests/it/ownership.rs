@@ -76,10 +76,10 @@ async fn an_owner_writes_to_no_other_tree() {
     let theirs = store.tasks().create(at(0), created()).await.unwrap().task();
     let owner = store.own(ours).await.unwrap();
     let error = owner.append_to(theirs, at(1), vec![request()], Level::Written).await;
-    assert!(matches!(error, Err(Error::NotOurs { .. })));
-    assert!(matches!(owner.stream(theirs), Err(Error::NotOurs { .. })));
+    assert!(matches!(error, Err(Error::WrongTree { .. })));
+    assert!(matches!(owner.stream(theirs), Err(Error::WrongTree { .. })));
     let child = child_of(theirs, theirs);
-    assert!(matches!(owner.create_child(at(1), child).await, Err(Error::NotOurs { .. })));
+    assert!(matches!(owner.create_child(at(1), child).await, Err(Error::WrongTree { .. })));
     assert!(matches!(store.own(created().root).await, Err(Error::UnknownTask(_))));
 }
 

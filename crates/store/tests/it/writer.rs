@@ -31,7 +31,7 @@ async fn the_next_append_writes_what_a_command_printed() {
     out.write(b"printed").unwrap();
     out.finish_with_next_append(err, task, at(1)).unwrap();
     let content = |store: &Store| {
-        store.outputs().kept("call_1", Stream::Stdout).unwrap().map(|kept| kept.content)
+        store.outputs().get("call_1", Stream::Stdout).unwrap().map(|kept| kept.content)
     };
     assert_eq!(content(&store).as_deref(), Some("printed"));
     assert_eq!(content(&world.open()), None);
@@ -51,7 +51,7 @@ async fn both_streams_of_a_command_take_one_transaction() {
     out.finish_both(err, at(1)).await.unwrap();
     assert_eq!(points.lock().unwrap().len(), 2);
     drop(store);
-    let kept = world.open().outputs().kept("call_1", Stream::Stdout).unwrap().unwrap();
+    let kept = world.open().outputs().get("call_1", Stream::Stdout).unwrap().unwrap();
     assert_eq!(kept.content, "printed");
 }
 

@@ -163,7 +163,7 @@ async fn long_output_is_cut_in_its_row_and_whole_in_a_file() {
     bench.ok("bash", json!({ "command": command })).await;
     let id = bench.last_call().to_string();
     let outputs = bench.store.outputs();
-    let out = outputs.kept(&id, Stream::Stdout).unwrap().unwrap();
+    let out = outputs.get(&id, Stream::Stdout).unwrap().unwrap();
     assert!(out.truncated);
     assert_eq!(out.original_size, 102_400);
     let path = out.full_output_path.unwrap();
@@ -173,7 +173,7 @@ async fn long_output_is_cut_in_its_row_and_whole_in_a_file() {
         "\n\n[Output truncated at 30KB. Full output (102400 bytes): {}]",
         path.display()
     )));
-    let err = outputs.kept(&id, Stream::Stderr).unwrap().unwrap();
+    let err = outputs.get(&id, Stream::Stderr).unwrap().unwrap();
     assert_eq!((err.content.as_str(), err.truncated), ("small\n", false));
 }
 
