@@ -99,7 +99,7 @@ impl Coordinator {
     /// Fails what is driven and has journaled nothing for too long (ES-033).
     pub(crate) async fn fail_stalled(&self) -> Result<Vec<TaskId>, Error> {
         let limit = SignedDuration::try_from(self.limits.hang).unwrap_or(SignedDuration::MAX);
-        let pulses = self.store.scheduler().pulses()?;
+        let pulses = self.store.scheduler().progress()?;
         let mut stalled = Vec::new();
         for task in self.stalls.observe(self.now(), &pulses, limit) {
             // A task that nobody drives is resumed, not failed.

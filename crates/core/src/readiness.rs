@@ -96,6 +96,22 @@ impl MailKind {
     pub const ALL: &'static [Self] =
         &[Self::News, Self::Answer, Self::Decision, Self::Notice, Self::Passive];
 
+    /// What a message of this type and with this control is.
+    pub const fn new(kind: InjectionType, control: Option<&Control>) -> Self {
+        match (kind, control) {
+            (InjectionType::HitlResponse, _) => Self::Answer,
+            (_, Some(Control::Resume | Control::Cancel { .. } | Control::Expire { .. })) => {
+                Self::Decision
+            }
+            (InjectionType::UserMessage | InjectionType::ExternalEvent, _) => Self::News,
+            (InjectionType::SystemControl, None | Some(Control::Watch { .. })) => Self::Notice,
+            (
+                InjectionType::SystemControl,
+                Some(Control::Pause | Control::Revoke { .. } | Control::Unwatch { .. }),
+            ) => Self::Passive,
+        }
+    }
+
     /// Whether a task that is parked for `reason` runs because of it. Mail alone is not always enough: a
     /// task that a person paused stays paused when somebody writes to it. (ES-076)
     pub const fn wakes(self, reason: StatusReason) -> bool {
@@ -112,18 +128,7 @@ impl MailKind {
 
 impl From<&Injection> for MailKind {
     fn from(injection: &Injection) -> Self {
-        match (injection.injection_type, &injection.control) {
-            (InjectionType::HitlResponse, _) => Self::Answer,
-            (_, Some(Control::Resume | Control::Cancel { .. } | Control::Expire { .. })) => {
-                Self::Decision
-            }
-            (InjectionType::UserMessage | InjectionType::ExternalEvent, _) => Self::News,
-            (InjectionType::SystemControl, None | Some(Control::Watch { .. })) => Self::Notice,
-            (
-                InjectionType::SystemControl,
-                Some(Control::Pause | Control::Revoke { .. } | Control::Unwatch { .. }),
-            ) => Self::Passive,
-        }
+        Self::new(injection.injection_type, injection.control.as_ref())
     }
 }
 

@@ -1,10 +1,8 @@
 //! Deadlines of tasks: which have passed, and which is next.
 
 use jiff::Timestamp;
-use rusqlite::Connection;
 use windlass_core::id::TaskId;
 
-use crate::error::Fault;
 use crate::{Error, Store, row};
 
 /// The deadlines of live tasks that nobody has acted on.
@@ -17,7 +15,7 @@ impl Deadlines<'_> {
     /// Live tasks whose deadline has passed and has not been acted on, at most `limit`.
     pub fn passed(self, now: Timestamp, limit: u32) -> Result<Vec<TaskId>, Error> {
         let sql = format!("{DEADLINES} AND deadline <= ?1 ORDER BY deadline LIMIT {limit}");
-        self.store.read(|tx| ids(tx, &sql, &row::instant(now)))
+        self.store.read(|tx| row::task_ids(tx, &sql, [row::instant(now)]))
     }
 
     /// The next deadline of a live task that has not been acted on.
@@ -35,13 +33,3 @@ const DEADLINES: &str = "SELECT id FROM tasks
      WHERE deadline IS NOT NULL AND status NOT IN ('done', 'failed', 'cancelled')
        AND NOT EXISTS (SELECT 1 FROM triggers
                        WHERE kind = 'deadline' AND triggers.id = tasks.id)";
-
-fn ids(tx: &Connection, sql: &str, value: &str) -> Result<Vec<TaskId>, Fault> {
-    let mut statement = tx.prepare_cached(sql)?;
-    let mut rows = statement.query([value])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(row::parse("tasks", &row.get::<_, String>(0)?)?);
-    }
-    Ok(found)
-}

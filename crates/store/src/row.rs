@@ -1,10 +1,12 @@
-//! Values as they stand in columns: instants, ids, words and JSON.
+//! Values as columns hold them: instants, ids, words and JSON.
 
 use std::str::FromStr;
 
 use jiff::Timestamp;
-use rusqlite::Row;
 use rusqlite::types::FromSql;
+use rusqlite::{Connection, Params, Row};
+use windlass_core::id::TaskId;
+use windlass_core::status::TaskStatus;
 
 use crate::Error;
 use crate::error::Fault;
@@ -17,6 +19,26 @@ pub(crate) fn instant(at: Timestamp) -> String {
 /// Reads an id, an instant or a word.
 pub(crate) fn parse<T: FromStr>(table: &'static str, text: &str) -> Result<T, Fault> {
     text.parse().map_err(|_| Error::Malformed { table, value: text.to_owned() }.into())
+}
+
+/// The tasks that a query finds, in its order.
+pub(crate) fn task_ids(
+    tx: &Connection,
+    sql: &str,
+    values: impl Params,
+) -> Result<Vec<TaskId>, Fault> {
+    let mut statement = tx.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let mut ids = Vec::new();
+    while let Some(row) = rows.next()? {
+        ids.push(parse("tasks", &row.get::<_, String>(0)?)?);
+    }
+    Ok(ids)
+}
+
+/// The statuses that `wanted` holds for, as a JSON array that a query reads with `json_each`.
+pub(crate) fn statuses(wanted: impl Fn(TaskStatus) -> bool) -> String {
+    json(&TaskStatus::ALL.iter().copied().filter(|status| wanted(*status)).collect::<Vec<_>>())
 }
 
 /// A row of one table, with readers that name the table when a value makes no sense.

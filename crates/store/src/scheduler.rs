@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row};
 use windlass_core::id::TaskId;
 use windlass_core::schedule::SchedulerStatus;
+use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
@@ -150,8 +151,8 @@ impl Scheduler<'_> {
         })
     }
 
-    /// A task's place among the new ones of its session, from 1, when `per_session` may be at work; `None`
-    /// for one that has a place at work, or needs none.
+    /// A new task's place in the queue of its session, from 1, when `per_session` tasks may be at work.
+    /// `None` for a task that has a slot, or needs none.
     pub fn queue_place(self, task: TaskId, per_session: usize) -> Result<Option<usize>, Error> {
         self.store.read(|tx| {
             let counted: Option<(i64, i64)> = tx
@@ -159,16 +160,23 @@ impl Scheduler<'_> {
                     "SELECT
                         (SELECT count(*) FROM tasks AS other
                          WHERE other.session_id = tasks.session_id AND other.driver = 'service'
-                           AND other.parent_id IS NULL AND other.status IN
-                               ('running', 'verifying', 'reviewing', 'blocked', 'retrying')),
+                           AND other.parent_id IS NULL
+                           AND other.status IN (SELECT value FROM json_each(?3))),
                         (SELECT count(*) FROM tasks AS other
                          WHERE other.session_id = tasks.session_id AND other.driver = 'service'
-                           AND other.parent_id IS NULL AND other.status = 'todo'
+                           AND other.parent_id IS NULL AND other.status = ?2
                            AND (other.created_at, other.id) < (tasks.created_at, tasks.id))
-                     FROM tasks WHERE id = ?1 AND status = 'todo' AND driver = 'service'
+                     FROM tasks WHERE id = ?1 AND status = ?2 AND driver = 'service'
                        AND parent_id IS NULL",
                 )?
-                .query_row([task.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .query_row(
+                    (
+                        task.to_string(),
+                        TaskStatus::Todo.as_str(),
+                        row::statuses(TaskStatus::holds_session_slot),
+                    ),
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
                 .optional()?;
             let Some((at_work, ahead)) = counted else { return Ok(None) };
             let whole = |count: i64| usize::try_from(count).unwrap_or(0);
@@ -177,18 +185,18 @@ impl Scheduler<'_> {
         })
     }
 
-    /// Service tasks that are said to be driven, each with how many events its whole tree has: a number
-    /// that stands still is a tree that does.
-    pub fn pulses(self) -> Result<Vec<(TaskId, u64)>, Error> {
+    /// Service tasks that a process says it drives, each with the number of events in its whole tree. A number
+    /// that does not grow is a tree that does nothing.
+    pub fn progress(self) -> Result<Vec<(TaskId, u64)>, Error> {
         self.store.read(|tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT id, (SELECT sum(last_seq) FROM tasks WHERE root_id = root.id)
                  FROM tasks AS root
-                 WHERE status IN ('running', 'verifying') AND parent_id IS NULL
-                   AND driver = 'service'
+                 WHERE driver = 'service' AND parent_id IS NULL AND status IN (?1, ?2)
                    AND EXISTS (SELECT 1 FROM task_runtime WHERE task_id = root.id)",
             )?;
-            let mut rows = statement.query([])?;
+            let mut rows = statement
+                .query([TaskStatus::Running, TaskStatus::Verifying].map(TaskStatus::as_str))?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let task = row::parse("tasks", &row.get::<_, String>(0)?)?;

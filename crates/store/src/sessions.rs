@@ -78,6 +78,9 @@ impl Sessions<'_> {
     }
 }
 
+const ROOT_TASKS: &str =
+    "SELECT id FROM tasks WHERE session_id = ?1 AND parent_id IS NULL ORDER BY created_at, id";
+
 fn session_row(tx: &Connection, row: &Row<'_>) -> Result<SessionRow, Fault> {
     let of = Columns { table: "sessions", row };
     let id: SessionId = of.text("id")?;
@@ -90,22 +93,10 @@ fn session_row(tx: &Connection, row: &Row<'_>) -> Result<SessionRow, Fault> {
             model_mode: of.text("model_mode")?,
             surface: of.text("surface")?,
         },
-        tasks: tasks_of(tx, id)?,
+        tasks: row::task_ids(tx, ROOT_TASKS, [id.to_string()])?,
         active_task_id: of.maybe("active_task_id")?,
         created_at: of.text("created_at")?,
         updated_at: of.text("updated_at")?,
         id,
     })
-}
-
-fn tasks_of(tx: &Connection, session: SessionId) -> Result<Vec<TaskId>, Fault> {
-    let mut statement = tx.prepare_cached(
-        "SELECT id FROM tasks WHERE session_id = ?1 AND parent_id IS NULL ORDER BY created_at, id",
-    )?;
-    let mut rows = statement.query([session.to_string()])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(row::parse("tasks", &row.get::<_, String>(0)?)?);
-    }
-    Ok(found)
 }
