@@ -1,7 +1,7 @@
 //! What appending, reading and draining cost on this machine. Figures are for comparing with each
 //! other, not with other machines: `cargo run --release -p windlass-store --example bench`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
-#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot continue stops")]
 
 use std::time::Instant;
 

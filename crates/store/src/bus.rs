@@ -10,10 +10,10 @@ use windlass_core::id::TaskId;
 use crate::error::Fault;
 use crate::{Error, Level, Outgoing, Store, row};
 
-/// Entries between two looks at the length of a stream, which are not free.
+/// The length of a stream is checked after this many entries, because the check is not free.
 const TRIM_EVERY: i64 = 256;
 
-/// Entries of one stream that may wait to be dealt with; a sender beyond that has nobody who reads.
+/// Entries of one stream that may wait; if more come, nobody reads it.
 pub const MAX_WAITING_ENTRIES: usize = 10_000;
 
 /// One entry of a stream.
@@ -21,9 +21,9 @@ pub const MAX_WAITING_ENTRIES: usize = 10_000;
 pub struct BusEntry {
     /// Its place; later entries have larger ones.
     pub id: i64,
-    /// The stream.
+    /// The stream that it is in.
     pub stream: String,
-    /// What makes a repetition of it harmless.
+    /// The same for every repetition of it.
     pub key: Option<String>,
     /// What it says.
     pub body: String,
@@ -32,11 +32,11 @@ pub struct BusEntry {
 /// Who reads which streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BusRead {
-    /// The streams.
+    /// The streams that are read.
     pub streams: Vec<String>,
     /// The consumer that entries are given to.
     pub consumer: String,
-    /// At most so many.
+    /// How many entries are read at most.
     pub limit: usize,
 }
 
@@ -47,7 +47,7 @@ pub struct Bus<'a> {
 }
 
 impl Bus<'_> {
-    /// Adds an entry to a stream, synced; one whose key the stream has is dropped, one too many is refused.
+    /// Adds an entry to a stream, synced; one whose key the stream already has is dropped, and a full stream refuses more.
     pub async fn submit(
         self,
         stream: &str,
@@ -84,7 +84,7 @@ impl Bus<'_> {
             .await
     }
 
-    /// Whether a stream has entries that nobody has taken.
+    /// Whether a stream has entries that no consumer has.
     pub fn has_new(self, streams: &[String]) -> Result<bool, Error> {
         self.store.read(|tx| {
             let sql = format!(
@@ -97,7 +97,7 @@ impl Bus<'_> {
         })
     }
 
-    /// Gives entries that nobody has taken to a consumer, oldest first.
+    /// Gives entries that no consumer has to one, oldest first.
     pub async fn take(self, read: BusRead, at: Timestamp) -> Result<Vec<BusEntry>, Error> {
         self.store
             .write(Level::Written, move |tx| give(tx, &read, "consumer IS NULL", None, at))
@@ -115,7 +115,7 @@ impl Bus<'_> {
         self.store.write(Level::Written, move |tx| give(tx, &read, idle, Some(since), at)).await
     }
 
-    /// Says that an entry was dealt with; it is gone then.
+    /// Removes an entry that was dealt with.
     pub async fn acknowledge(self, id: i64) -> Result<(), Error> {
         self.store
             .write(Level::Written, move |tx| {
@@ -125,7 +125,7 @@ impl Bus<'_> {
             .await
     }
 
-    /// Up to `limit` entries of a stream after `id`, taken or not.
+    /// Up to `limit` entries of a stream after `id`, whoever has them.
     pub fn read(self, stream: &str, id: i64, limit: usize) -> Result<Vec<BusEntry>, Error> {
         self.store.read(|tx| {
             let mut statement = tx.prepare_cached(
@@ -151,7 +151,7 @@ impl Bus<'_> {
         })
     }
 
-    /// Sets a task's control flag, synced, or takes it away.
+    /// Sets a task's control flag, synced, or removes it.
     pub async fn set_flag(self, task: TaskId, flag: Option<String>) -> Result<(), Error> {
         self.store
             .write(Level::Synced, move |tx| {
@@ -200,7 +200,7 @@ fn check_room(tx: &Connection, stream: &str, key: Option<&str>) -> Result<(), Fa
     let limit = MAX_WAITING_ENTRIES;
     let full: bool = tx
         .prepare_cached(
-            // Mostly the span of ids tells, and costs nothing; ids are not used twice.
+            // The span of ids mostly answers it at no cost; ids are not used twice.
             "SELECT CASE WHEN (SELECT max(id) FROM bus_entries WHERE stream = ?1)
                      - (SELECT min(id) FROM bus_entries WHERE stream = ?1) < ?2 THEN 0
                  ELSE EXISTS (SELECT 1 FROM bus_entries WHERE stream = ?1 LIMIT 1 OFFSET ?2)

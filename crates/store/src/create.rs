@@ -1,4 +1,4 @@
-//! Creating tasks: the first event of a stream, synced before anybody is told its id.
+//! Creating tasks: the first event of a stream, synced before anybody gets its id.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
@@ -19,7 +19,7 @@ pub enum Created {
 }
 
 impl Created {
-    /// The task that stands for the submission.
+    /// The task of the submission.
     pub const fn task(self) -> TaskId {
         match self {
             Self::New(task) | Self::Already(task) => task,
@@ -52,10 +52,10 @@ pub(crate) fn create(
     if let Some(existing) = existing {
         return Ok(Created::Already(row::parse("tasks", &existing)?));
     }
-    let taken: bool = tx
+    let exists: bool = tx
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1)")?
         .query_row([task.to_string()], |row| row.get(0))?;
-    if taken {
+    if exists {
         return Err(Error::TaskExists(task).into());
     }
     let event = Event::TaskCreated(Box::new(created));

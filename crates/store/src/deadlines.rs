@@ -28,7 +28,7 @@ impl Deadlines<'_> {
     }
 }
 
-/// What was acted on stands among the triggers.
+/// A deadline that was acted on is among the triggers.
 const DEADLINES: &str = "SELECT id FROM tasks
      WHERE deadline IS NOT NULL AND status NOT IN ('done', 'failed', 'cancelled')
        AND NOT EXISTS (SELECT 1 FROM triggers

@@ -1,4 +1,4 @@
-//! The data directory: where each thing is, and that only its owner can look inside (§15.15).
+//! The data directory: where each thing is. Only its owner can look inside (§15.15).
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -10,7 +10,7 @@ use windlass_core::id::TaskId;
 
 use crate::Error;
 
-/// Only the person who runs windlass may enter.
+/// Only the user who runs windlass can enter.
 const PRIVATE: u32 = 0o700;
 
 /// The layout of a data directory.
@@ -20,24 +20,23 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Makes what is missing of the directory at `root`. One that is new or empty is closed to others.
+    /// Makes the directory at `root` and what belongs into it. A new or empty one is made private.
     pub fn prepare(root: &Path) -> Result<Self, Error> {
         let unusable =
             |source| Error::Directory { path: root.to_owned(), source: Arc::new(source) };
-        let ours = is_new(root);
+        let is_new = is_new(root);
         make(root).map_err(unusable)?;
         let root = fs::canonicalize(root).map_err(unusable)?;
         let dir = Self { root };
         if access(&dir.root, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-            // A database that is there and cannot be changed is the nearer cause.
+            // Where a database exists, that it is read-only says more.
             return Err(match dir.database().exists() {
                 true => Error::ReadOnly { path: dir.database() },
                 false => Error::DirectoryNotWritable { path: dir.root },
             });
         }
-        if ours {
-            // Not a directory that holds other things: its mode is for its owner to decide, and the
-            // files in it are private by themselves.
+        if is_new {
+            // A directory with other things in it keeps its mode: our files in it are private anyway.
             let _ = fs::set_permissions(&dir.root, fs::Permissions::from_mode(PRIVATE));
         }
         make(&dir.locks()).map_err(unusable)?;
@@ -52,7 +51,7 @@ impl DataDir {
         &self.root
     }
 
-    /// The database.
+    /// The SQLite database.
     pub fn database(&self) -> PathBuf {
         self.root.join("windlass.db")
     }
@@ -66,12 +65,12 @@ impl DataDir {
         self.locks().join(format!("{root}.lock"))
     }
 
-    /// Whole outputs that were cut in the database.
+    /// Files with the whole of outputs that the database has only the beginning of.
     pub fn outputs(&self) -> PathBuf {
         self.root.join("outputs")
     }
 
-    /// Workspaces of tasks that brought none.
+    /// Workspaces of tasks that were submitted without one.
     pub fn workspaces(&self) -> PathBuf {
         self.root.join("workspaces")
     }

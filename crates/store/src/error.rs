@@ -14,243 +14,127 @@ use windlass_core::status::{IllegalMove, TaskStatus};
 
 /// Why the store could not do what was asked.
 #[derive(Clone, Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields hold")]
 pub enum Error {
     /// The data directory cannot be made or entered.
     #[error("data directory `{path}` cannot be used")]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// What the system said.
-        source: Arc<io::Error>,
-    },
-    /// The data directory does not take new files.
+    Directory { path: PathBuf, source: Arc<io::Error> },
+    /// No new file can be made in the data directory.
     #[error("data directory `{path}` is not writable")]
-    DirectoryNotWritable {
-        /// The directory.
-        path: PathBuf,
-    },
+    DirectoryNotWritable { path: PathBuf },
     /// The database can be read but not written.
     #[error("database `{path}` is read-only")]
-    ReadOnly {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is something else.
+    ReadOnly { path: PathBuf },
+    /// The file belongs to another program.
     #[error("`{path}` is not a windlass database")]
-    NotADatabase {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file was a database and is damaged.
+    NotADatabase { path: PathBuf },
+    /// The file is a database of ours, and parts of it are wrong or missing.
     #[error("database `{path}` is damaged")]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// What SQLite said.
-        source: Arc<rusqlite::Error>,
-    },
-    /// A later program wrote the database.
+    Corrupt { path: PathBuf, source: Arc<rusqlite::Error> },
+    /// A later version of this program wrote the database.
     #[error("database `{path}` has version {found}, and this program knows versions up to {known}")]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-        /// The newest that this program reads.
-        known: u32,
-    },
-    /// The disk, or the size that the store may take, is full. Nothing was written.
+    Newer { path: PathBuf, found: u32, known: u32 },
+    /// The disk, or the size that the store may have, is full. Nothing was written.
     #[error("no space left for database `{path}`")]
-    Full {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another process kept the database locked for longer than the store waits.
-    #[error("database `{path}` is kept locked by another process")]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
+    Full { path: PathBuf },
+    /// Another process has locked the database for longer than the store waits.
+    #[error("database `{path}` is locked by another process")]
+    Busy { path: PathBuf },
     /// SQLite failed in a way that has no variant of its own.
-    #[error("database `{path}` failed")]
-    Database {
-        /// The file.
-        path: PathBuf,
-        /// What SQLite said.
-        source: Arc<rusqlite::Error>,
-    },
-    /// A file of the data directory cannot be read or written.
-    #[error("file `{path}` cannot be used")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: Arc<io::Error>,
-    },
-    /// A stored event or row that this program cannot read.
+    #[error("database `{path}` reported an error")]
+    Database { path: PathBuf, source: Arc<rusqlite::Error> },
+    /// A file of the data directory failed.
+    #[error("file `{path}` cannot be read or written")]
+    File { path: PathBuf, source: Arc<io::Error> },
+    /// This program cannot read a stored event.
     #[error("event {pos} of the journal cannot be read")]
-    Unreadable {
-        /// Its place.
-        pos: i64,
-        /// Why.
-        source: Arc<UnreadableEvent>,
-    },
-    /// A stored value that makes no sense.
-    #[error("`{table}` holds `{value}`, which cannot be read")]
-    Malformed {
-        /// Where.
-        table: &'static str,
-        /// What.
-        value: String,
-    },
+    Unreadable { pos: i64, source: Arc<UnreadableEvent> },
+    /// This program cannot read a stored value.
+    #[error("table `{table}` holds `{value}`, which cannot be read")]
+    Malformed { table: &'static str, value: String },
     /// The store is shutting down.
     #[error("the store has stopped")]
     Stopped,
 
-    /// There is no such task.
+    /// No task has this id, or an id that begins or ends like this.
     #[error("there is no task `{0}`")]
     UnknownTask(String),
-    /// There is no such question.
+    /// No question has this id, or an id that begins or ends like this.
     #[error("there is no question `{0}`")]
     UnknownQuestion(String),
-    /// A shortened id fits more than one.
-    #[error("`{text}` fits several: {}", .candidates.join(", "))]
-    Ambiguous {
-        /// What was given.
-        text: String,
-        /// What it fits, the newest first.
-        candidates: Vec<String>,
-    },
-    /// A task with this id was created by another submission.
-    #[error("task `{0}` exists already")]
+    /// A shortened id matches several; the newest come first.
+    #[error("`{text}` matches several ids: {}", .candidates.join(", "))]
+    Ambiguous { text: String, candidates: Vec<String> },
+    /// Another submission has created a task with this id.
+    #[error("task `{0}` already exists")]
     TaskExists(TaskId),
-    /// Somebody drives the task.
-    #[error("task `{task}` is driven by {}", name_of(*.pid))]
-    Driven {
-        /// The root of its tree.
-        task: TaskId,
-        /// The process; 0 when it did not say.
-        pid: u32,
-    },
-    /// Another owner has taken over; this one may write no more.
+    /// Another process drives the tree that has this root; `pid` is 0 when it did not say which it is.
+    #[error("task `{task}` is driven by {}", describe_process(*.pid))]
+    Driven { task: TaskId, pid: u32 },
+    /// Another owner has taken over the tree that has this root. This one can write no more.
     #[error("task `{task}` was taken over by another process")]
-    Superseded {
-        /// The root of its tree.
-        task: TaskId,
-    },
+    Superseded { task: TaskId },
     /// The task belongs to another tree than the owner's.
-    #[error("task `{task}` does not belong to `{root}`")]
-    WrongTree {
-        /// The task.
-        task: TaskId,
-        /// The owner's root.
-        root: TaskId,
-    },
-    /// A second stream of a task was wanted while the first is in use.
+    #[error("task `{task}` does not belong to the tree of `{root}`")]
+    WrongTree { task: TaskId, root: TaskId },
+    /// A task has one stream at a time.
     #[error("the stream of task `{0}` is in use")]
     StreamInUse(TaskId),
-    /// The lifecycle does not have this move.
-    #[error("task `{task}` cannot take this event")]
-    IllegalMove {
-        /// The task.
-        task: TaskId,
-        /// Which move.
-        source: IllegalMove,
-    },
-    /// `task_created` was appended to a task that exists.
-    #[error("task `{0}` begins only once")]
+    /// The lifecycle of a task does not have this change of status.
+    #[error("task `{task}` cannot change its status like this")]
+    IllegalMove { task: TaskId, source: IllegalMove },
+    /// `task_created` is the first event of a stream, and only that.
+    #[error("task `{0}` was already created")]
     DuplicateCreation(TaskId),
-    /// An event is larger than the journal takes.
+    /// An event is larger than the journal accepts.
     #[error("an event of {bytes} bytes is over the limit of {limit}")]
-    EventTooLarge {
-        /// Its size.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
+    EventTooLarge { bytes: usize, limit: usize },
 
-    /// No schedule is or ends with that.
+    /// No schedule has this id, or an id that begins or ends like this.
     #[error("there is no schedule `{0}`")]
     UnknownSchedule(String),
-    /// There are as many schedules as there may be.
-    #[error("there are {limit} schedules already")]
-    TooManySchedules {
-        /// How many there may be.
-        limit: u32,
-    },
-    /// The task has ended and takes no more messages.
+    /// The data directory has as many schedules as it may have.
+    #[error("there are already {limit} schedules, which is the limit")]
+    TooManySchedules { limit: u32 },
+    /// The task has ended and accepts no more messages.
     #[error("task `{task}` is `{status}`")]
-    TaskEnded {
-        /// The task.
-        task: TaskId,
-        /// How it ended.
-        status: TaskStatus,
-    },
-    /// Somebody has answered the question.
+    TaskEnded { task: TaskId, status: TaskStatus },
+    /// Somebody has answered the question before.
     #[error("question `{question}` was answered by `{by}` at {at}: {text}")]
-    AlreadyAnswered {
-        /// The question.
-        question: QuestionId,
-        /// Who.
-        by: String,
-        /// What.
-        text: String,
-        /// When.
-        at: Timestamp,
-    },
-    /// The question is not asked any more.
+    AlreadyAnswered { question: QuestionId, by: String, text: String, at: Timestamp },
+    /// The question needs no answer any more.
     #[error("question `{question}` is closed: {reason}")]
-    QuestionClosed {
-        /// The question.
-        question: QuestionId,
-        /// Why.
-        reason: String,
-    },
-    /// The segment cannot end so: somebody has said something that the task has not heard.
-    #[error("`{0}` has mail that it has not read")]
+    QuestionClosed { question: QuestionId, reason: String },
+    /// The segment cannot end like this: somebody wrote to the task, and it has not read that.
+    #[error("task `{0}` has unread mail")]
     MailPending(TaskId),
-    /// Too much waits for the task already.
+    /// As many messages wait for the task as may.
     #[error("task `{task}` has {limit} messages waiting, which is the limit")]
-    MailboxFull {
-        /// The task.
-        task: TaskId,
-        /// The limit.
-        limit: usize,
-    },
-    /// Nobody reads a stream, and as much waits in it as may.
+    MailboxFull { task: TaskId, limit: usize },
+    /// As many entries wait in the stream as may, because nobody reads it.
     #[error("stream `{stream}` has {limit} entries waiting, which is the limit")]
-    StreamFull {
-        /// The stream.
-        stream: String,
-        /// The limit.
-        limit: usize,
-    },
-    /// A message is larger than a mailbox takes.
+    StreamFull { stream: String, limit: usize },
+    /// A message is larger than a mailbox accepts.
     #[error("a message of {bytes} bytes is over the limit of {limit}")]
-    MessageTooLarge {
-        /// Its size.
-        bytes: usize,
-        /// The limit.
-        limit: usize,
-    },
-    /// Text that cannot be the id of an output.
+    MessageTooLarge { bytes: usize, limit: usize },
+    /// The text cannot be the id of an output.
     #[error("`{0}` is not the id of an output")]
     BadOutputId(String),
-    /// There is no such output, or it was cleaned away.
+    /// There was no such output, or it was removed because of its age.
     #[error("there is no output `{0}`")]
     UnknownOutput(String),
 }
 
-/// Whether the disk has nothing left. SQLite does not always say so: it may need a page for its own
+/// Whether the disk is full. SQLite does not always say so: it may need a page for its own
 /// bookkeeping before it writes the first of ours.
 fn is_full(path: &Path) -> bool {
     let Some(dir) = path.parent() else { return false };
     rustix::fs::statvfs(dir).is_ok_and(|disk| disk.f_bavail == 0)
 }
 
-fn name_of(pid: u32) -> String {
+fn describe_process(pid: u32) -> String {
     match pid {
-        0 => "a process that did not say which".to_owned(),
+        0 => "an unknown process".to_owned(),
         pid => format!("process {pid}"),
     }
 }
@@ -276,8 +160,8 @@ impl Error {
         Self::File { path: path.to_owned(), source: Arc::new(source) }
     }
 
-    /// Whether the database itself failed, so that a whole transaction is void. Anything else is the
-    /// fault of one piece of work, and undone alone.
+    /// Whether the database itself failed, so that the whole transaction is undone. Anything else is the
+    /// failure of one piece of work, which is undone alone.
     pub(crate) fn is_storage(&self) -> bool {
         match self {
             Self::ReadOnly { .. }
@@ -302,7 +186,7 @@ impl Error {
     }
 }
 
-/// What happens inside a transaction: SQLite's errors get their path where they leave the store.
+/// An error inside a transaction. SQLite's errors get the path of the database when they leave the store.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Sql(rusqlite::Error),

@@ -1,4 +1,4 @@
-//! Finding things by a shortened id: any suffix or prefix that fits exactly one.
+//! Finding things by a shortened id: any suffix or prefix that matches exactly one.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use windlass_core::id::{QuestionId, ScheduleId, SessionId, TaskId};
 use crate::error::Fault;
 use crate::{Error, Store, row};
 
-/// Candidates named when an id fits several.
+/// Candidates named when a shortened id matches several.
 const CANDIDATES: usize = 10;
 
 /// Characters of an id after its prefix.
@@ -58,7 +58,7 @@ fn find<T: FromStr>(
     text: &str,
 ) -> Result<Option<T>, Fault> {
     let Some(digits) = digits(prefix, text) else { return Ok(None) };
-    // Only letters and digits are left, so neither pattern holds a wildcard of the person's.
+    // Only letters and digits are left, so neither pattern contains a wildcard of the person's.
     let sql = format!(
         "SELECT id FROM {table} WHERE id GLOB ?1 OR id GLOB ?2 ORDER BY id DESC LIMIT {}",
         CANDIDATES + 1
@@ -91,10 +91,10 @@ fn digits(prefix: &str, text: &str) -> Option<String> {
     };
     let sane = (1..=ID_DIGITS).contains(&digits.len())
         && digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let alike = |letter| match letter {
+    let normalized = |letter| match letter {
         'I' | 'L' => '1',
         'O' => '0',
         other => other,
     };
-    sane.then(|| digits.chars().map(alike).collect())
+    sane.then(|| digits.chars().map(normalized).collect())
 }

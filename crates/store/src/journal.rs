@@ -15,7 +15,7 @@ use windlass_core::id::TaskId;
 use crate::error::Fault;
 use crate::{Error, Store, projections, row};
 
-/// One event's body; far over what any tool, reply or message may hold.
+/// The size of one event's body; far more than any tool, reply or message may have.
 pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
 /// The events of all tasks, as they were committed. Appending is the right of a [`Stream`](crate::Stream).
@@ -48,8 +48,8 @@ pub(crate) struct Tail {
     pub(crate) replies: u32,
 }
 
-/// Appends one event after `tail`, updates the projections and moves `tail`. Whoever appends has the last record
-/// of all [`update_tail`](projections::update_tail).
+/// Appends one event after `tail`, updates the projections and moves `tail`. After the last event of a
+/// transaction the caller calls [`update_tail`](projections::update_tail).
 pub(crate) fn append(
     tx: &Connection,
     task: TaskId,
@@ -75,7 +75,7 @@ pub(crate) fn append(
     Ok(record)
 }
 
-/// The iteration of the next event of a stream, counting replies along the way.
+/// The iteration of the next event of a stream, counting replies as it goes.
 fn count(event: &Event, replies: &mut u32) -> u32 {
     match event {
         Event::LlmResponse(_) => *replies += 1,

@@ -12,8 +12,8 @@ pub struct Leases<'a> {
 }
 
 impl Leases<'_> {
-    /// Takes a session for `owner` until `until`, or says that somebody else has it. Who has it already
-    /// has it for longer.
+    /// Takes a session for `owner` until `until`, or returns `false` when another process has it. For the
+    /// process that has it, the lease becomes longer.
     pub async fn take(
         self,
         session: SessionId,
@@ -24,34 +24,34 @@ impl Leases<'_> {
         let owner = owner.to_owned();
         self.store
             .write(Level::Written, move |tx| {
-                let taken = tx
+                let changed = tx
                 .prepare_cached(
                     "INSERT INTO session_leases (session_id, owner, expires_at) VALUES (?1, ?2, ?3)
                      ON CONFLICT (session_id) DO UPDATE SET owner = ?2, expires_at = ?3
                      WHERE owner = ?2 OR expires_at <= ?4",
                 )?
                 .execute((session.to_string(), owner, row::instant(until), row::instant(now)))?;
-                Ok(taken == 1)
+                Ok(changed == 1)
             })
             .await
     }
 
-    /// Gives a session back, if `owner` still has it.
+    /// Releases a session, if `owner` still has it.
     pub async fn release(self, session: SessionId, owner: &str) -> Result<bool, Error> {
         let owner = owner.to_owned();
         self.store
             .write(Level::Written, move |tx| {
-                let given = tx
+                let changed = tx
                     .prepare_cached(
                         "DELETE FROM session_leases WHERE session_id = ?1 AND owner = ?2",
                     )?
                     .execute((session.to_string(), owner))?;
-                Ok(given == 1)
+                Ok(changed == 1)
             })
             .await
     }
 
-    /// Who has a session, and until when, by the last word of its holder.
+    /// The process that has a session, and until when.
     pub fn holder(self, session: SessionId) -> Result<Option<(String, Timestamp)>, Error> {
         self.store.read(|tx| {
             let mut statement = tx.prepare_cached(

@@ -2,8 +2,9 @@
 //! any number of processes on one data directory.
 //!
 //! The store speaks in domain terms; no SQL leaves the crate. Writing is async and resolves after the
-//! commit; reading is synchronous and takes microseconds, except a long journal, for which
-//! [`Store::blocking`] is there.
+//! commit. Reading is synchronous and takes microseconds; for a long journal use [`Store::blocking`].
+//!
+//! A [`Store`] hands out one small handle for each noun, in the file of that name: `store.tasks().get(id)`.
 
 mod error;
 mod dir;
@@ -80,7 +81,7 @@ use writer::Writer;
 pub struct Options {
     /// Called by the writer thread around every commit; for tests that end the process there.
     pub on_commit: Option<CommitHook>,
-    /// How many pages of 4 KiB the database may take; beyond it writing fails with [`Error::Full`].
+    /// How many pages of 4 KiB the database may take; a write beyond it fails with [`Error::Full`].
     pub max_pages: Option<u32>,
     /// How long to wait for another process's transaction before [`Error::Busy`].
     pub busy_wait: Duration,
@@ -99,7 +100,7 @@ impl Default for Options {
     }
 }
 
-/// The way to the journal. Cheap to clone; the last clone to go commits what is queued and closes.
+/// The store of one data directory. Cheap to clone; dropping the last clone commits what is queued and closes.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -195,7 +196,7 @@ impl Store {
         Outbox { store: self }
     }
 
-    /// What people are asked.
+    /// Questions for people.
     pub fn questions(&self) -> Questions<'_> {
         Questions { store: self }
     }
@@ -210,7 +211,7 @@ impl Store {
         Scheduler { store: self }
     }
 
-    /// What was decided about triggers that came before.
+    /// What was decided about earlier triggers.
     pub fn triggers(&self) -> Triggers<'_> {
         Triggers { store: self }
     }
@@ -230,7 +231,7 @@ impl Store {
         Projections { store: self }
     }
 
-    /// Deadlines of tasks.
+    /// Deadlines that have passed or come next.
     pub fn deadlines(&self) -> Deadlines<'_> {
         Deadlines { store: self }
     }

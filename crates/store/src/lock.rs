@@ -1,9 +1,9 @@
-//! The kernel lock of one task tree: who holds it drives the tree, and it dies with its holder.
+//! The kernel lock of one task tree: its holder drives the tree, and it ends with its holder.
 //!
 //! Invariants:
 //! - The lock that counts is on the file that has the path now. A holder whose file was removed or
 //!   replaced holds nothing (that is how a takeover works).
-//! - A lock file is removed by its holder only, while it holds the lock, so files do not pile up.
+//! - A lock file is removed by its holder only, while it holds the lock, so that files do not accumulate.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Tries before a lock counts as held. Somebody who only looks holds it for microseconds, and a new
-/// holder has not written its number yet.
+/// Attempts before a lock counts as held. A process that only looks holds it for microseconds, and a new
+/// holder may not have written its id yet.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -26,9 +26,9 @@ pub(crate) struct Lock {
     path: PathBuf,
 }
 
-/// Why a lock was not taken.
+/// Why a lock could not be acquired.
 pub(crate) enum Refused {
-    /// This process holds it; 0 when it did not say.
+    /// The process with this id holds it; 0 when it is unknown.
     Held(u32),
     Failed(io::Error),
 }
@@ -40,7 +40,7 @@ impl From<io::Error> for Refused {
 }
 
 impl Lock {
-    /// Takes the lock at `path`, or says who has it.
+    /// Takes the lock at `path`, or says which process has it.
     pub(crate) fn take(path: &Path) -> Result<Self, Refused> {
         for _ in 0..ATTEMPTS {
             let mut file = open(path, OpenOptions::new().create(true).truncate(false))?;
@@ -115,7 +115,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     (held.dev(), held.ino()) == (there.dev(), there.ino())
 }
 
-/// What a holder writes into its lock file: its number and when it began, because numbers repeat.
+/// What a holder writes into its lock file: its id and when it began, because ids repeat.
 struct Signature {
     pid: u32,
     began: u64,

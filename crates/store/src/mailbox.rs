@@ -1,10 +1,10 @@
-//! The mailbox: how every process but the owner speaks to a task (§15.4).
+//! The mailbox: how every process but the owner sends messages to a task (§15.4).
 //!
 //! Invariants:
 //! - What was accepted is synced, stays in order, and is delivered exactly once: taking it out and
 //!   journaling it are one transaction.
-//! - One answer per question, whether it waits here or stands in the journal; a second is refused and
-//!   hears the first.
+//! - One answer per question, whether it waits here or is in the journal; a second is refused, and
+//!   its sender gets the first.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
@@ -18,7 +18,7 @@ use crate::error::Fault;
 use crate::owner::StreamHead;
 use crate::{Error, Level, Store, projections, row};
 
-/// Messages that may wait for one task; a sender beyond that has lost touch with it.
+/// Messages that may wait for one task; a sender that wants more does not see what happens.
 pub const MAX_WAITING: usize = 1000;
 
 /// Room on top of that for answers and control, so that a flooded task can still be stopped.
@@ -79,7 +79,7 @@ impl Mailbox<'_> {
     }
 }
 
-/// Whether something waits for a task that its agent should hear of.
+/// Whether a message or an event waits that the agent of a task should read.
 pub(crate) fn has_news(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
     Ok(tx
         .prepare_cached(
@@ -89,8 +89,8 @@ pub(crate) fn has_news(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
         .query_row([task.to_string()], |row| row.get(0))?)
 }
 
-/// Whether an answer waits that lets a task go on: to a question of its own, or, where it has none open, to
-/// one of a task below it that waits.
+/// Whether an answer waits that lets a task continue: to a question of its own, or, if it has none open, to
+/// one of a blocked task below it.
 pub(crate) fn has_answer(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
     Ok(tx
         .prepare_cached(
@@ -196,7 +196,7 @@ fn check_room(tx: &Connection, task: TaskId, injection: &Injection) -> Result<()
     }
 }
 
-/// Journals all that waits for `task` and marks it delivered.
+/// Journals all mail of `task` and marks it as delivered.
 pub(crate) fn drain(tx: &Connection, task: TaskId, at: Timestamp) -> Result<Vec<Record>, Fault> {
     let Some((mut head, _)) = StreamHead::read(tx, task)? else {
         return Err(Error::UnknownTask(task.to_string()).into());
@@ -245,9 +245,9 @@ impl Mail {
         Answer { text: self.injection.content, by: self.injection.by, at: self.at }
     }
 
-    /// What the journal says about it. An answer to an open question answers it; the model hears of
-    /// it as a message only where the question was put to the person by the agent or about the whole
-    /// task. An answer that comes too late is still something a person said.
+    /// What the journal says about it. An answer to an open question answers it; the model reads
+    /// it as a message only where the agent asked the question, or where it was about the whole task. An
+    /// answer that comes too late is still something that a person said.
     fn events(self, tx: &Connection, task: TaskId) -> Result<Vec<Event>, Fault> {
         let open = match self.injection.question {
             Some(question) => question_status(tx, task, question)?.map(|found| (question, found)),
@@ -276,7 +276,7 @@ enum QuestionStatus {
     Closed(String),
 }
 
-/// How a question of `task` stands; `None` when the task has no such question.
+/// The status of a question of `task`; `None` when the task has no such question.
 fn question_status(
     tx: &Connection,
     task: TaskId,

@@ -7,13 +7,13 @@ use crate::row::{self, Columns};
 use crate::search::any_of;
 use crate::{Error, Level, Store};
 
-/// One memory's text; longer things belong into files.
+/// One memory's text; longer texts belong into files.
 const MAX_MEMORY_BYTES: usize = 64 * 1024;
 
 /// Words of a query that count; the rest of a very long one is left out.
 const MAX_WORDS: usize = 64;
 
-/// A memory to keep.
+/// A memory to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMemory {
     /// What is worth knowing.
@@ -29,7 +29,7 @@ pub struct NewMemory {
 /// A memory that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Memory {
-    /// Its number.
+    /// Identifies the memory.
     pub id: i64,
     /// What it says.
     pub text: String,
@@ -48,7 +48,7 @@ pub struct Memories<'a> {
 }
 
 impl Memories<'_> {
-    /// Keeps a memory and returns its number.
+    /// Adds a memory and returns its id.
     pub async fn add(self, at: Timestamp, memory: NewMemory) -> Result<i64, Error> {
         let bytes = memory.text.len();
         if bytes > MAX_MEMORY_BYTES {

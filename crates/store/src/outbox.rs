@@ -1,10 +1,10 @@
-//! The outbox: what is to be told outside, written in the transaction of the event that causes it (§15.18).
+//! The outbox: messages for other programs, written in the transaction of the event that causes it (§15.18).
 //!
 //! Invariants:
 //! - A message exists exactly when its event does; it is published afterwards, at least once, and its
-//!   `key` tells a repetition.
+//!   `key` identifies a repetition.
 //! - Only tasks that a service drives have messages: nobody would publish those of a foreground task.
-//! - A segment that ends because its process does, or that merely waits for the next message or check, has
+//! - A segment that ends because its process does, or that only waits for the next message or check, has
 //!   no result yet.
 
 use jiff::Timestamp;
@@ -35,7 +35,7 @@ string_enum! {
 /// One message that waits to be published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Its place among those that wait.
+    /// Its place in the outbox.
     pub id: i64,
     /// The same for every repetition of it.
     pub key: String,
@@ -75,7 +75,7 @@ impl Outbox<'_> {
         })
     }
 
-    /// Forgets messages that were published.
+    /// Removes messages that were published.
     pub async fn remove(self, ids: Vec<i64>) -> Result<(), Error> {
         self.store
             .write(Level::Written, move |tx| {
@@ -88,8 +88,8 @@ impl Outbox<'_> {
             .await
     }
 
-    /// Tells outside what no event says: a refusal, a reply that belongs to no task. Synced; a message
-    /// with a key that waits already is dropped.
+    /// Adds a message that no event causes: a refusal, or a reply that belongs to no task. Synced. A message
+    /// whose key is already in the outbox is dropped.
     pub async fn enqueue(
         self,
         at: Timestamp,
@@ -106,8 +106,7 @@ impl Outbox<'_> {
             .await
     }
 
-    /// Puts words for a person where they are published from; synced. A repeated `message_id` says
-    /// nothing twice.
+    /// Adds a message for a person, synced. One with a repeated `message_id` is dropped.
     pub async fn enqueue_user_message(
         self,
         message: &UserMessageCommand,
@@ -120,8 +119,8 @@ impl Outbox<'_> {
     }
 }
 
-/// Notes what the events just appended to `task` mean to those outside.
-pub(crate) fn note(tx: &Connection, task: TaskId, records: &[Record]) -> Result<(), Fault> {
+/// Adds the messages that the events just appended to `task` cause.
+pub(crate) fn enqueue_for(tx: &Connection, task: TaskId, records: &[Record]) -> Result<(), Fault> {
     let matters = |record: &Record| {
         matches!(
             record.event,
@@ -131,33 +130,33 @@ pub(crate) fn note(tx: &Connection, task: TaskId, records: &[Record]) -> Result<
     if !records.iter().any(matters) {
         return Ok(());
     }
-    let Some(about) = About::of(tx, task)? else { return Ok(()) };
+    let Some(about) = MessageSource::of(tx, task)? else { return Ok(()) };
     let ended = records.iter().any(|record| matches!(record.event, Event::AgentEnd(_)));
     for record in records.iter().filter(|record| matters(record)) {
         match &record.event {
-            Event::QuestionAsked(question) => about.asked(tx, record, question)?,
+            Event::QuestionAsked(question) => about.enqueue_question(tx, record, question)?,
             Event::StatusChanged(moved) if about.is_root => {
-                about.moved(tx, record, moved)?;
+                about.enqueue_status(tx, record, moved)?;
                 if !ended {
-                    about.ended_elsewhere(tx, record, moved)?;
+                    about.enqueue_missing_result(tx, record, moved)?;
                 }
             }
-            Event::AgentEnd(result) if about.is_root => about.ended(tx, record, result)?,
+            Event::AgentEnd(result) if about.is_root => about.enqueue_result(tx, record, result)?,
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Whose messages they are.
-struct About {
+/// The task and the submission that messages are about.
+struct MessageSource {
     task: TaskId,
     is_root: bool,
     command_id: CommandId,
     session_id: SessionId,
 }
 
-impl About {
+impl MessageSource {
     /// `None` for a task that no service drives.
     fn of(tx: &Connection, task: TaskId) -> Result<Option<Self>, Fault> {
         let mut statement = tx.prepare_cached(
@@ -178,7 +177,12 @@ impl About {
         Ok((driver == Driver::Service).then_some(about))
     }
 
-    fn asked(&self, tx: &Connection, record: &Record, question: &Question) -> Result<(), Fault> {
+    fn enqueue_question(
+        &self,
+        tx: &Connection,
+        record: &Record,
+        question: &Question,
+    ) -> Result<(), Fault> {
         let request = HitlRequest::from(question);
         let mut body = serde_json::to_value(request).unwrap_or_default();
         body["command_id"] = self.command_id.to_string().into();
@@ -188,7 +192,12 @@ impl About {
         self.put(tx, record, OutStream::HitlRequest, &body.to_string())
     }
 
-    fn moved(&self, tx: &Connection, record: &Record, moved: &StatusChanged) -> Result<(), Fault> {
+    fn enqueue_status(
+        &self,
+        tx: &Connection,
+        record: &Record,
+        moved: &StatusChanged,
+    ) -> Result<(), Fault> {
         if moved.reason == StatusReason::Shutdown {
             return Ok(());
         }
@@ -206,16 +215,21 @@ impl About {
         self.put(tx, record, OutStream::UserMessage, &body.to_string())
     }
 
-    fn ended(&self, tx: &Connection, record: &Record, result: &TaskResult) -> Result<(), Fault> {
+    fn enqueue_result(
+        &self,
+        tx: &Connection,
+        record: &Record,
+        result: &TaskResult,
+    ) -> Result<(), Fault> {
         let reason = tasks::task(tx, self.task)?.map(|row| row.reason);
-        if reason.is_some_and(hands_back) {
+        if reason.is_some_and(continues_later) {
             return Ok(());
         }
         self.put(tx, record, OutStream::TaskResult, &row::json(result))
     }
 
-    /// A status that was changed while no agent ran has no `agent_end`; its result is told all the same.
-    fn ended_elsewhere(
+    /// A status that was changed while no agent ran has no `agent_end`; its result is published all the same.
+    fn enqueue_missing_result(
         &self,
         tx: &Connection,
         record: &Record,
@@ -223,7 +237,7 @@ impl About {
     ) -> Result<(), Fault> {
         let Some(status) = ResultStatus::of(moved.to, moved.reason) else { return Ok(()) };
         let Some(row) = tasks::task(tx, self.task)? else { return Ok(()) };
-        if hands_back(moved.reason) || status == ResultStatus::BlockedUser {
+        if continues_later(moved.reason) || status == ResultStatus::BlockedUser {
             return Ok(());
         }
         let before = row.result;
@@ -259,8 +273,8 @@ impl About {
     }
 }
 
-/// Whether a segment that ended for this reason goes on by itself, so that there is no result yet.
-fn hands_back(reason: StatusReason) -> bool {
+/// Whether a segment that ended for this reason continues automatically, so that there is no result yet.
+fn continues_later(reason: StatusReason) -> bool {
     match reason {
         StatusReason::Shutdown | StatusReason::AwaitingMessage | StatusReason::Schedule => true,
         StatusReason::User
@@ -285,7 +299,7 @@ pub(crate) fn put(
     command_id: Option<&str>,
     body: &str,
 ) -> Result<(), Fault> {
-    // One event may be told on two streams.
+    // One event may cause messages on two streams.
     let key = format!("{key}/{stream}");
     tx.prepare_cached(
         "INSERT INTO outbox (key, command_id, stream, body, created_at)

@@ -3,7 +3,7 @@
 //! Invariants:
 //! - A row of `spawn_logs` holds at most [`MAX_OUTPUT_SIZE`] bytes of text and a notice on top.
 //! - Outputs are ephemeral: nothing that resumes a task reads them (AX-079).
-//! - A file is reached by the id of its command, which is checked; never by a path from outside.
+//! - A file is reached by the id of its command, which is checked; never by a path that a caller gives.
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -43,7 +43,7 @@ string_enum! {
     Stream ("stream") {
         /// What it prints.
         Stdout = "stdout",
-        /// What it complains about.
+        /// What it prints as errors.
         Stderr = "stderr",
     }
 }
@@ -53,7 +53,7 @@ string_enum! {
 pub struct Origin {
     /// The command: letters, digits, `_` and `-`.
     pub command_id: String,
-    /// Which stream of it.
+    /// Which of its two streams.
     pub stream: Stream,
     /// The task it ran for.
     pub task: Option<TaskId>,
@@ -73,7 +73,7 @@ pub struct TruncatedOutput {
     pub original_size: u64,
 }
 
-/// What a cleaning removed.
+/// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// How many files.
@@ -97,8 +97,8 @@ impl Store {
 }
 
 impl Outputs {
-    /// Keeps a whole output: its row, and its file when it is long (AX-038).
-    pub async fn keep(
+    /// Stores a whole output: its row, and its file when it is long (AX-038).
+    pub async fn write(
         &self,
         origin: Origin,
         at: Timestamp,
@@ -179,7 +179,9 @@ impl Outputs {
         };
         for entry in entries {
             let path = entry.map_err(|error| Error::file(&self.dir, error))?.path();
-            let Some(bytes) = outdated(&path, now, self.store.inner.keep_outputs) else { continue };
+            let Some(bytes) = expired_size(&path, now, self.store.inner.keep_outputs) else {
+                continue;
+            };
             match fs::remove_file(&path) {
                 Ok(()) => {
                     cleaned.files += 1;
@@ -208,7 +210,7 @@ impl Outputs {
 const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 /// The size of a file of ours that is too old; `None` for any other.
-fn outdated(path: &Path, now: Timestamp, keep: SignedDuration) -> Option<u64> {
+fn expired_size(path: &Path, now: Timestamp, keep: SignedDuration) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
     if !name.ends_with("_stdout.txt") && !name.ends_with("_stderr.txt") {
         return None;
@@ -231,7 +233,7 @@ pub struct OutputWriter {
 }
 
 impl OutputWriter {
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub fn write(&mut self, piece: &[u8]) -> Result<(), Error> {
         let whole = self.head.len() as u64 == self.size;
         if whole && self.head.len() + piece.len() <= MAX_OUTPUT_SIZE {
@@ -250,7 +252,7 @@ impl OutputWriter {
         self.append_file(|file| file.write_all(&piece[..fits]))
     }
 
-    /// How many bytes came so far.
+    /// How many bytes were added so far.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -258,7 +260,7 @@ impl OutputWriter {
     /// Ends the output and writes its row.
     pub async fn finish(self, at: Timestamp) -> Result<TruncatedOutput, Error> {
         let store = self.store.clone();
-        let (row, output) = self.settle(at)?;
+        let (row, output) = self.into_row(at)?;
         store.write(Level::Written, move |tx| row.insert(tx)).await?;
         Ok(output)
     }
@@ -266,7 +268,7 @@ impl OutputWriter {
     /// Ends both outputs of one command and writes their rows in one transaction.
     pub async fn finish_both(self, other: Self, at: Timestamp) -> Result<(), Error> {
         let store = self.store.clone();
-        let ((row, _), (other_row, _)) = (self.settle(at)?, other.settle(at)?);
+        let ((row, _), (other_row, _)) = (self.into_row(at)?, other.into_row(at)?);
         store
             .write(Level::Written, move |tx| {
                 row.insert(tx)?;
@@ -286,14 +288,14 @@ impl OutputWriter {
     ) -> Result<(), Error> {
         let store = self.store.clone();
         for writer in [self, other] {
-            let (row, _) = writer.settle(at)?;
+            let (row, _) = writer.into_row(at)?;
             store.inner.finished_outputs.add(task, row);
         }
         Ok(())
     }
 
     /// Ends the file, if there is one, and gives the row to write.
-    fn settle(mut self, at: Timestamp) -> Result<(OutputRow, TruncatedOutput), Error> {
+    fn into_row(mut self, at: Timestamp) -> Result<(OutputRow, TruncatedOutput), Error> {
         let mut content = String::from_utf8_lossy(whole_characters(&self.head)).into_owned();
         if self.file.is_none() && content.len() <= MAX_OUTPUT_SIZE {
             // Nothing follows, so a broken character at the end is shown as such.
@@ -325,7 +327,7 @@ impl OutputWriter {
         notice
     }
 
-    /// Opens the file and puts into it what is there so far.
+    /// Opens the file and writes into it what came so far.
     fn spill(&mut self) -> Result<(), Error> {
         if self.file.is_some() {
             return Ok(());

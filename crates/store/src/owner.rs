@@ -2,9 +2,9 @@
 //!
 //! Invariants:
 //! - An owner holds the tree's kernel lock and has raised the root's epoch; every append checks the
-//!   epoch in its own transaction, so that an owner that slept through a takeover cannot write (§15.3).
+//!   epoch in its own transaction, so that an owner that missed a takeover cannot write (§15.3).
 //! - One `Stream` per task at a time, and it is not `Clone`: the single-writer rule is a type.
-//! - The lock is held until the owner and every stream of its are dropped.
+//! - The lock is held until the owner and all its streams are dropped.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -43,7 +43,7 @@ struct Lease {
 }
 
 impl Store {
-    /// Takes ownership of the tree that `task` belongs to, or says who has it.
+    /// Takes ownership of the tree that `task` belongs to, or says which process has it.
     pub async fn own(&self, task: TaskId) -> Result<Owner, Error> {
         let root = self.tasks().root_of(task)?;
         let path = self.dir().lock_of(root);
@@ -55,8 +55,8 @@ impl Store {
     }
 
     /// Takes ownership even though another process holds the lock: for one that hangs, is stopped or
-    /// sits on a host that does not answer. Whatever it still tries to append fails with
-    /// [`Error::Superseded`]. Effects it has started are not ended by this; end the process as well.
+    /// runs on a host that does not answer. Its next append fails with [`Error::Superseded`]. Effects that it has
+    /// started continue; end the process as well.
     pub async fn take_over(&self, task: TaskId) -> Result<Owner, Error> {
         let root = self.tasks().root_of(task)?;
         let path = self.dir().lock_of(root);
@@ -71,13 +71,13 @@ impl Store {
     }
 }
 
-/// A duty that one process of a data directory has at a time; it ends with the value or the process.
+/// A job that one process of a data directory does at a time, for as long as it holds this value.
 pub struct Singleton {
     _lock: Lock,
 }
 
 impl Store {
-    /// Takes up a duty, unless another process has it.
+    /// Claims the job of this name, unless another process has it.
     pub fn claim_singleton(&self, name: &'static str) -> Result<Option<Singleton>, Error> {
         let path = self.dir().locks().join(format!("{name}.duty"));
         match Lock::take(&path) {
@@ -90,8 +90,8 @@ impl Store {
 
 impl Owner {
     async fn raise(store: &Store, root: TaskId, lock: Lock) -> Result<Self, Error> {
-        // Written is enough: a power loss that takes the number back has taken every owner before it,
-        // and whatever is synced later is synced together with it.
+        // Written is enough: a power loss that takes the number back has ended every earlier owner, and
+        // whatever is synced later is synced together with the number.
         let epoch = store
             .write(Level::Written, move |tx| {
                 let epoch: i64 = tx
@@ -112,12 +112,12 @@ impl Owner {
         self.lease.root
     }
 
-    /// How often the tree has changed hands.
+    /// How many owners the tree has had.
     pub fn epoch(&self) -> u64 {
         self.lease.epoch
     }
 
-    /// The stream of a task of the tree; refused while another value for it lives.
+    /// The stream of a task of the tree; refused while another one for it exists.
     pub fn stream(&self, task: TaskId) -> Result<Stream, Error> {
         let root = self.lease.store.tasks().root_of(task)?;
         if root != self.lease.root {
@@ -174,7 +174,7 @@ impl Owner {
 }
 
 impl Stream {
-    /// The task.
+    /// The task whose stream this is.
     pub fn task(&self) -> TaskId {
         self.task
     }
@@ -184,7 +184,7 @@ impl Stream {
         self.lease.root
     }
 
-    /// Appends events, all or none, and returns them as they stand in the journal.
+    /// Appends events, all or none, and returns them as the journal has them.
     pub async fn append(
         &mut self,
         at: Timestamp,
@@ -266,7 +266,7 @@ impl Lease {
                 if let Some(last) = records.last() {
                     projections::update_tail(tx, last)?;
                 }
-                outbox::note(tx, task, &records)?;
+                outbox::enqueue_for(tx, task, &records)?;
                 outputs.into_iter().try_for_each(|output| output.insert(tx))?;
                 Ok(records)
             })
@@ -284,7 +284,7 @@ fn check_epoch(tx: &Connection, root: TaskId, epoch: u64) -> Result<(), Fault> {
     }
 }
 
-/// Where a task stands, as far as appending needs to know.
+/// What appending needs to know about a task: where its stream ends, and its status.
 pub(crate) struct StreamHead {
     tail: Tail,
     status: TaskStatus,
@@ -300,7 +300,7 @@ impl StreamHead {
         }
     }
 
-    /// Where `task` stands and which root it belongs to; `None` when there is no such task.
+    /// The head of `task`'s stream and the root of its tree; `None` when there is no such task.
     pub(crate) fn read(tx: &Connection, task: TaskId) -> Result<Option<(Self, TaskId)>, Fault> {
         let mut statement =
             tx.prepare_cached("SELECT last_seq, turns, status, root_id FROM tasks WHERE id = ?1")?;
@@ -313,7 +313,7 @@ impl StreamHead {
         Ok(Some((Self { tail, status }, root)))
     }
 
-    /// Appends one event, unless the lifecycle does not have it.
+    /// Appends one event, unless the lifecycle forbids it.
     pub(crate) fn append(
         &mut self,
         tx: &Connection,
@@ -328,7 +328,7 @@ impl StreamHead {
                     .check_move(moved.to)
                     .map_err(|source| Error::IllegalMove { task, source })?;
                 self.status = moved.to;
-                // What was accepted until now is heard; what comes later is refused.
+                // The agent reads what was accepted until now; what comes later is refused.
                 let finished =
                     moved.to == TaskStatus::Done && moved.reason == StatusReason::Finished;
                 if finished && mailbox::has_news(tx, task)? {
@@ -338,7 +338,7 @@ impl StreamHead {
                     runtime::clear(tx, task)?;
                 }
             }
-            // Nobody would tell a segment that has ended: the answer goes to this one.
+            // Nobody would wake the task after this segment, so this segment reads the answer.
             Event::AgentEnd(result)
                 if result.status == ResultStatus::BlockedUser && mailbox::has_answer(tx, task)? =>
             {

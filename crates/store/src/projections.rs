@@ -1,9 +1,9 @@
 //! Projections: tables that answer questions quickly and are a fold of the journal.
 //!
 //! Invariants:
-//! - `apply` looks at nothing but the record and the projections themselves, so replaying all
+//! - `apply` uses nothing but the record and the projections themselves, so replaying all
 //!   records into empty tables gives the same rows.
-//! - Rows with a number of their own take the event's `pos`, so that a rebuild numbers them alike.
+//! - Rows with a number of their own take the event's `pos`, so that a rebuild gives them the same numbers.
 
 use jiff::tz::TimeZone;
 use rusqlite::Connection;
@@ -28,7 +28,7 @@ pub(crate) const TABLES: [&str; 6] =
 /// Tokens of one reply; a provider that claims more must not make the sum overflow.
 const MAX_TOKENS: u64 = 1 << 40;
 
-/// Takes one event into the projections; [`update_tail`] completes that.
+/// Applies one event to the projections; [`update_tail`] completes that.
 pub(crate) fn apply(tx: &Connection, record: &Record) -> Result<(), Fault> {
     match &record.event {
         Event::TaskCreated(created) => insert_task(tx, record, created)?,
@@ -54,7 +54,7 @@ pub(crate) fn apply(tx: &Connection, record: &Record) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Takes in how far a task's stream goes: once for all events of one transaction, by the last of them.
+/// Writes where a task's stream ends: once for all events of one transaction, by the last of them.
 pub(crate) fn update_tail(tx: &Connection, record: &Record) -> Result<(), Fault> {
     tx.prepare_cached("UPDATE tasks SET last_seq = ?2, updated_at = ?3 WHERE id = ?1")?
         .execute((record.task.to_string(), record.seq as i64, instant(record.at)))?;
@@ -162,7 +162,7 @@ fn change_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Res
     )?
     .execute((record.pos, &task, from, to, reason, &at))?;
     if moved.to.is_terminal() {
-        // The newest task that still lives takes its place.
+        // The newest live task takes its place.
         tx.prepare_cached(
             "UPDATE sessions SET updated_at = ?2, active_task_id =
                  (SELECT id FROM tasks WHERE session_id = sessions.id AND parent_id IS NULL
@@ -175,7 +175,7 @@ fn change_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Res
     Ok(())
 }
 
-/// When a task that was told to wait goes on by itself; a schedule's next run is not touched by anything else.
+/// When a rate-limited task continues automatically. Nothing else here changes a schedule's next run.
 fn next_action(tx: &Connection, task: &str, moved: &StatusChanged) -> Result<(), Fault> {
     let next = moved.until.map(|until| until.to_zoned(TimeZone::UTC).to_string());
     tx.prepare_cached(
@@ -186,7 +186,7 @@ fn next_action(tx: &Connection, task: &str, moved: &StatusChanged) -> Result<(),
     Ok(())
 }
 
-/// A task that a person speaks to has the focus; one that a schedule looks after says when.
+/// A task that a person writes to becomes the active one; one that a schedule checks on says when.
 fn apply_injection(tx: &Connection, record: &Record, injection: &Injection) -> Result<(), Fault> {
     let task = record.task.to_string();
     let spoken = injection.injection_type == InjectionType::UserMessage
@@ -335,7 +335,7 @@ fn set_container(tx: &Connection, record: &Record, container: Option<&str>) -> R
     Ok(())
 }
 
-/// Sets one text column; `column` is a name of ours, never input.
+/// Sets one text column; `column` is never input.
 fn set_column(
     tx: &Connection,
     record: &Record,

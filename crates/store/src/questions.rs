@@ -9,38 +9,38 @@ use crate::error::Fault;
 use crate::row::Columns;
 use crate::{Error, Store, mailbox};
 
-/// How a question stands.
+/// Whether a question needs an answer, and the answer it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuestionState {
     /// Waiting for a person.
     Open,
-    /// A person has answered; the task has not taken the answer in yet.
+    /// A person has answered; the task has not read the answer yet.
     Waiting(Answer),
     /// The task knows the answer.
     Answered(Answer),
     /// Nobody needs to answer any more.
     Closed {
-        /// Why.
+        /// Why it needs no answer.
         reason: String,
-        /// Since when.
+        /// When it was closed.
         at: Option<Timestamp>,
     },
 }
 
-/// A question with where it stands.
+/// A question and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionRow {
     /// The task that waits for it.
     pub task: TaskId,
     /// What is asked.
     pub question: Question,
-    /// When.
+    /// When it was asked.
     pub asked_at: Timestamp,
-    /// How it stands.
+    /// Whether it needs an answer.
     pub state: QuestionState,
 }
 
-/// What people are asked.
+/// Questions for people.
 #[derive(Clone, Copy)]
 pub struct Questions<'a> {
     pub(crate) store: &'a Store,
@@ -49,7 +49,7 @@ pub struct Questions<'a> {
 impl Questions<'_> {
     /// Those that a person can answer now, oldest first.
     pub fn open(self) -> Result<Vec<QuestionRow>, Error> {
-        // A task that has ended waits for nobody; one that is tried again asks again.
+        // A task that has ended waits for nobody; one that is retried asks again.
         let filter = "WHERE state = 'open' AND EXISTS (
                      SELECT 1 FROM tasks WHERE tasks.id = questions.task_id
                          AND tasks.status NOT IN ('done', 'failed', 'cancelled'))";
@@ -69,7 +69,7 @@ impl Questions<'_> {
         self.store.read(|tx| list(tx, "WHERE task_id = ?1", &[&task.to_string()]))
     }
 
-    /// One question.
+    /// The question with this id.
     pub fn get(self, id: QuestionId) -> Result<Option<QuestionRow>, Error> {
         self.store.read(|tx| Ok(list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop()))
     }

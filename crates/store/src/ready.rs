@@ -101,7 +101,7 @@ impl Scheduler<'_> {
 /// How many tasks each session has at work or before the one that is looked at.
 struct Sessions {
     limit: usize,
-    taken: HashMap<SessionId, usize>,
+    slots_in_use: HashMap<SessionId, usize>,
 }
 
 impl Sessions {
@@ -114,20 +114,21 @@ impl Sessions {
              GROUP BY session_id",
         )?;
         let mut rows = statement.query([statuses(TaskStatus::holds_session_slot)])?;
-        let mut taken = HashMap::new();
+        let mut slots_in_use = HashMap::new();
         while let Some(row) = rows.next()? {
             let session = row::parse("tasks", &row.get::<_, String>(0)?)?;
-            taken.insert(session, usize::try_from(row.get::<_, i64>(1)?).unwrap_or(usize::MAX));
+            slots_in_use
+                .insert(session, usize::try_from(row.get::<_, i64>(1)?).unwrap_or(usize::MAX));
         }
-        Ok(Self { limit, taken })
+        Ok(Self { limit, slots_in_use })
     }
 
     /// Whether the session has a slot for its next new task, which has the slot from now on. One that waits
     /// for another task has it too: newer tasks do not overtake it.
     fn take_slot(&mut self, session: SessionId) -> bool {
-        let taken = self.taken.entry(session).or_default();
-        *taken += 1;
-        *taken <= self.limit
+        let slots_in_use = self.slots_in_use.entry(session).or_default();
+        *slots_in_use += 1;
+        *slots_in_use <= self.limit
     }
 }
 

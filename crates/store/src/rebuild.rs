@@ -15,47 +15,27 @@ use crate::{Error, Level, Store, journal, projections, schema};
 /// Records replayed at a time, so that memory does not grow with the journal.
 const PAGE: usize = 256;
 
-/// Differences told; after so many, more say nothing new.
+/// Differences that are reported; more would say nothing new.
 const MAX_DIFFERENCES: usize = 100;
 
 /// One place where a projection and the journal disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Difference {
     /// The journal implies a row that is not there.
-    Missing {
-        /// The table.
-        table: &'static str,
-        /// The row's key.
-        key: String,
-    },
+    Missing { table: &'static str, key: String },
     /// A row is there that the journal does not imply.
-    Surplus {
-        /// The table.
-        table: &'static str,
-        /// The row's key.
-        key: String,
-    },
+    Surplus { table: &'static str, key: String },
     /// A row holds another value than the journal implies.
-    Value {
-        /// The table.
-        table: &'static str,
-        /// The row's key.
-        key: String,
-        /// The column.
-        column: String,
-        /// What it holds.
-        kept: String,
-        /// What the journal implies.
-        rebuilt: String,
-    },
+    Value { table: &'static str, key: String, column: String, kept: String, rebuilt: String },
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing { table, key } => write!(f, "`{table}` lacks `{key}`"),
+            Self::Missing { table, key } => write!(f, "`{table}` does not have `{key}`"),
             Self::Surplus { table, key } => {
-                write!(f, "`{table}` has `{key}`, of which the journal knows nothing")
+                write!(f, "`{table}` has `{key}`, which is not in the journal")
             }
             Self::Value { table, key, column, kept, rebuilt } => {
                 write!(f, "`{table}` `{key}` has `{column}` {kept}, and the journal says {rebuilt}")
@@ -92,7 +72,7 @@ impl Projections<'_> {
             .await
     }
 
-    /// Replays the whole journal into a scratch copy and compares; empty when all is well. Writes
+    /// Replays the whole journal into a scratch copy and compares; empty when they agree. Writes
     /// nothing, and takes as long as a rebuild: call it through [`Store::blocking`].
     pub fn verify(self) -> Result<Vec<Difference>, Error> {
         self.store.read(|tx| {

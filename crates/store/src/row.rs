@@ -16,7 +16,7 @@ pub(crate) fn instant(at: Timestamp) -> String {
     format!("{at:.9}")
 }
 
-/// Reads an id, an instant or a word.
+/// Parses an id, an instant or the name of a variant.
 pub(crate) fn parse<T: FromStr>(table: &'static str, text: &str) -> Result<T, Fault> {
     text.parse().map_err(|_| Error::Malformed { table, value: text.to_owned() }.into())
 }

@@ -9,18 +9,18 @@ use crate::error::Fault;
 use crate::row::{self, Columns};
 use crate::{Error, Level, Store};
 
-/// A running task's process, place and pulse.
+/// How a running task runs: its process, model and context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuntimeRow {
     /// The process that drives it.
     pub process_pid: u32,
-    /// Its own git worktree, if it has one.
+    /// Its own git worktree; filled by workflows, which are planned.
     pub worktree_path: Option<String>,
     /// The model it talks to right now.
     pub current_model: Option<String>,
     /// How full its context is.
     pub context_usage_percent: Option<f64>,
-    /// When it last gave a sign of life.
+    /// When its process last reported.
     pub last_heartbeat_at: Timestamp,
 }
 
@@ -31,7 +31,7 @@ pub struct Runtime<'a> {
 }
 
 impl Runtime<'_> {
-    /// Says how a task runs, replacing what was said before.
+    /// Writes how a task runs, replacing what was written before.
     pub async fn set(self, task: TaskId, runtime: RuntimeRow) -> Result<(), Error> {
         self.store.tasks().root_of(task)?;
         self.store
@@ -54,7 +54,7 @@ impl Runtime<'_> {
             .await
     }
 
-    /// Gives a sign of life of tasks, in one transaction; nothing happens for one that does not run.
+    /// Reports that tasks still run, in one transaction; nothing happens for a task that does not.
     pub async fn heartbeats(self, tasks: Vec<TaskId>, at: Timestamp) -> Result<(), Error> {
         self.store
             .write(Level::Written, move |tx| {
@@ -69,7 +69,7 @@ impl Runtime<'_> {
             .await
     }
 
-    /// Says how full a task's context is; nothing happens for a task that does not run.
+    /// Writes how full a task's context is; nothing happens for a task that does not run.
     pub async fn set_context_usage(self, task: TaskId, percent: f64) -> Result<(), Error> {
         self.store
             .write(Level::Written, move |tx| {
@@ -82,7 +82,7 @@ impl Runtime<'_> {
             .await
     }
 
-    /// Says that a task does not run any more; an append that ends the task says so too.
+    /// Removes the row of a task that no longer runs; an append that ends the task does so too.
     pub async fn clear(self, task: TaskId) -> Result<(), Error> {
         self.store.write(Level::Written, move |tx| clear(tx, task)).await
     }

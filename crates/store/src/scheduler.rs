@@ -1,4 +1,4 @@
-//! Where service tasks stand with the scheduler (MS-138, MS-139), apart from their own status (MS-142).
+//! The state of service tasks in the scheduler (MS-138, MS-139), which is not their status (MS-142).
 //! Not projections.
 
 use jiff::Timestamp;
@@ -14,19 +14,19 @@ use crate::{Error, Level, Store};
 /// A task's row in the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulerRow {
-    /// The task.
+    /// The task of the service.
     pub task_id: TaskId,
-    /// Where it stands.
+    /// Whether it is queued, claimed or consumed.
     pub status: SchedulerStatus,
     /// When it may start.
     pub due_at: Option<Timestamp>,
-    /// The worker that has taken it.
+    /// The worker that has claimed it.
     pub claimed_by: Option<String>,
     /// When an agent began to work on it.
     pub dispatched_at: Option<Timestamp>,
     /// When that run ended.
     pub consumed_at: Option<Timestamp>,
-    /// When nobody needs to start it any more.
+    /// When it no longer needs to be started.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -63,7 +63,7 @@ impl Scheduler<'_> {
             .await
     }
 
-    /// Says that the time of these tasks has come.
+    /// Marks tasks whose time has come.
     pub async fn mark_due(self, tasks: Vec<TaskId>) -> Result<(), Error> {
         self.store
             .write(Level::Written, move |tx| {
@@ -78,7 +78,7 @@ impl Scheduler<'_> {
             .await
     }
 
-    /// Takes a task for a worker; `false` when it is at work or was taken by another that lives on.
+    /// Takes a task for a worker; `false` when another worker has claimed it.
     pub async fn claim(self, task: TaskId, by: &str) -> Result<bool, Error> {
         let by = by.to_owned();
         self.store
@@ -96,7 +96,7 @@ impl Scheduler<'_> {
             .await
     }
 
-    /// Says that an agent works on a task. Whoever holds its lock says so, whatever was claimed before.
+    /// Marks a task that an agent works on. The holder of its lock does this, whatever was claimed before.
     pub async fn mark_dispatched(self, task: TaskId, by: &str, at: Timestamp) -> Result<(), Error> {
         let by = by.to_owned();
         self.store
@@ -113,7 +113,7 @@ impl Scheduler<'_> {
             .await
     }
 
-    /// Says that the run that a task was scheduled for has ended.
+    /// Marks a task whose scheduled run has ended.
     pub async fn mark_consumed(self, task: TaskId, at: Timestamp) -> Result<(), Error> {
         self.store
             .write(Level::Written, move |tx| {

@@ -1,4 +1,4 @@
-//! Schedules: rows that say what happens by itself, and when next. Not projections.
+//! Schedules: rows that say what happens automatically, and when next. Not projections.
 
 use jiff::{Timestamp, Zoned};
 use rusqlite::{Connection, Row};
@@ -9,18 +9,18 @@ use crate::error::Fault;
 use crate::row::{self, Columns};
 use crate::{Error, Level, Store};
 
-/// Schedules of one data directory; more is a mistake in a loop.
+/// Schedules of one data directory; more is a mistake.
 pub const MAX_SCHEDULES: u32 = 10_000;
 
-/// Ended schedules that are kept to be looked at, the newest.
+/// Ended schedules that are kept for people to read, the newest.
 const MAX_ENDED: u32 = 1000;
 
-/// A schedule and where it stands.
+/// A schedule, its state and its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduleRow {
     /// What happens, and when.
     pub schedule: Schedule,
-    /// Where it stands.
+    /// Whether it is active.
     pub state: ScheduleState,
     /// Its next run, by its own clock.
     pub next_at: Option<Zoned>,
@@ -34,10 +34,10 @@ pub struct ScheduleRow {
     pub ended_reason: Option<String>,
 }
 
-/// What a run leaves behind.
+/// How a run moves its schedule forward.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advance {
-    /// The run that was due; nothing happens when another process was quicker.
+    /// The run that was due; nothing happens when another process was faster.
     pub due: Option<Zoned>,
     /// The next one; `None` ends the schedule.
     pub next: Option<Zoned>,
@@ -91,7 +91,7 @@ impl Schedules<'_> {
             .await
     }
 
-    /// One schedule.
+    /// The schedule with this id.
     pub fn get(self, id: ScheduleId) -> Result<Option<ScheduleRow>, Error> {
         self.store.read(|tx| Ok(list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop()))
     }
@@ -101,7 +101,7 @@ impl Schedules<'_> {
         self.store.read(|tx| list(tx, "ORDER BY state = 'ended', created_at, id", &[]))
     }
 
-    /// The active schedules that speak to a task.
+    /// The active schedules that send messages to a task.
     pub fn of(self, task: TaskId) -> Result<Vec<ScheduleRow>, Error> {
         let filter = "WHERE task_id = ?1 AND state = 'active' ORDER BY created_at, id";
         self.store.read(|tx| list(tx, filter, &[&task.to_string()]))
@@ -164,7 +164,7 @@ impl Schedules<'_> {
             .await
     }
 
-    /// Stops a schedule for now, or lets it go on with its next run; synced. `false` when it has ended.
+    /// Pauses a schedule, or resumes it with its next run; synced. `false` when it has ended.
     pub async fn set_state(
         self,
         id: ScheduleId,
@@ -210,7 +210,7 @@ impl Schedules<'_> {
     }
 }
 
-/// When a schedule has something to do: its next run, or the end of its patience.
+/// When a schedule has something to do: its next run, or its timeout.
 fn next_due(next: Option<&Zoned>, timeout: Option<Timestamp>) -> Option<String> {
     next.map(Zoned::timestamp).into_iter().chain(timeout).min().map(row::instant)
 }

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use crate::error::Fault;
 use crate::{Error, Options};
 
-/// Migrations in order; the first is number 1. A published one is never edited.
+/// Migrations in order; the first is number 1. The statements of a published one are never edited.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_journal.sql"),
     include_str!("migrations/0002_routing.sql"),
@@ -27,7 +27,7 @@ const MIGRATIONS: &[&str] = &[
 /// The newest database that this program reads.
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
-/// `WIND`: tells our databases from those of other programs.
+/// `WIND`: distinguishes our databases from those of other programs.
 const APPLICATION_ID: i32 = 0x5749_4E44;
 
 /// How long one process waits for another's transaction, which takes milliseconds.
@@ -64,7 +64,7 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, Error> {
     Ok(connection)
 }
 
-/// An empty database of the same shape that vanishes when dropped.
+/// An empty database with the same tables that is gone when dropped.
 pub(crate) fn open_scratch() -> rusqlite::Result<Connection> {
     let connection = Connection::open("")?;
     for migration in MIGRATIONS {
@@ -148,10 +148,10 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
-    // Nobody may be told of a task in a schema that a power loss takes back.
+    // No task may be acknowledged in a schema that a power loss takes back.
     connection.pragma_update(None, "synchronous", "FULL")?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Read again: another process may have been quicker.
+    // Read again: another process may have been faster.
     let from = version(&transaction)? as usize;
     for (index, migration) in MIGRATIONS.iter().enumerate().skip(from) {
         transaction.execute_batch(migration)?;

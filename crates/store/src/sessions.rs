@@ -12,9 +12,9 @@ use crate::{Error, Store};
 /// A conversation and its tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Its id.
+    /// Identifies the session.
     pub id: SessionId,
-    /// Whose it is, when somebody said so.
+    /// The user it belongs to, when that is known.
     pub user_id: Option<String>,
     /// The axes it began with.
     pub axes: Axes,
@@ -35,7 +35,7 @@ pub struct Sessions<'a> {
 }
 
 impl Sessions<'_> {
-    /// One session.
+    /// The session with this id.
     pub fn get(self, id: SessionId) -> Result<Option<SessionRow>, Error> {
         self.store.read(|tx| {
             let mut statement = tx.prepare_cached("SELECT * FROM sessions WHERE id = ?1")?;

@@ -18,9 +18,9 @@ use crate::{Error, Store};
 /// A task as lists and pages show it. The journal has the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskRow {
-    /// Its id.
+    /// Identifies the task.
     pub id: TaskId,
-    /// Its session.
+    /// The session it belongs to.
     pub session_id: SessionId,
     /// The submission that created it.
     pub command_id: CommandId,
@@ -28,7 +28,7 @@ pub struct TaskRow {
     pub parent_id: Option<TaskId>,
     /// The root of its tree; itself without a parent.
     pub root_id: TaskId,
-    /// How many agents stand above it.
+    /// How many agents are above it in its tree.
     pub depth: u32,
     /// Who drives it.
     pub driver: Driver,
@@ -38,23 +38,23 @@ pub struct TaskRow {
     pub workspace: String,
     /// The axes in force.
     pub axes: Axes,
-    /// Where it stands.
+    /// Where it is in its lifecycle.
     pub status: TaskStatus,
-    /// Why it stands there.
+    /// Why it has this status.
     pub reason: StatusReason,
     /// Why, in words.
     pub detail: Option<String>,
     /// What went wrong.
     pub error: Option<ErrorDetails>,
-    /// What its last run segment handed back.
+    /// The result of its last run segment.
     pub result: Option<TaskResult>,
-    /// What it took: tokens up to now, the rest up to the last ended segment.
+    /// What it used: tokens up to now, the rest up to the last ended segment.
     pub usage: UsageMetrics,
     /// The working plan.
     pub plan: Option<WorkingPlan>,
     /// The model it talks to.
     pub model: Option<String>,
-    /// The container it runs in, if it does in one.
+    /// The container it runs in, if it runs in one.
     pub container_id: Option<String>,
     /// Model replies so far.
     pub turns: u32,
@@ -84,13 +84,13 @@ pub struct TaskRow {
     pub deadline: Option<Timestamp>,
     /// What happens then.
     pub deadline_action: DeadlineAction,
-    /// When a scheduled task goes on, in its own time zone (MS-136).
+    /// When a parked task continues automatically, in its own time zone (MS-136).
     pub next_action_at: Option<Zoned>,
-    /// What a parallel worker means to edit (MS-137).
+    /// What a parallel worker intends to edit (MS-137).
     pub intent_claim: Option<String>,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// How often it has changed hands.
+    /// How many owners it has had.
     pub epoch: u64,
 }
 
@@ -112,7 +112,7 @@ pub struct Filter {
     pub root: Option<TaskId>,
     /// With one of these statuses.
     pub statuses: Vec<TaskStatus>,
-    /// Driven like this.
+    /// With this kind of driver.
     pub driver: Option<Driver>,
     /// Working in this directory.
     pub workspace: Option<String>,
@@ -124,18 +124,15 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
-/// One move of a task's status (MS-141).
+/// One change of a task's status (MS-141).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Transition {
-    /// From this.
     pub from: TaskStatus,
-    /// To this.
     pub to: TaskStatus,
-    /// Why.
     pub reason: Option<StatusReason>,
     /// When it took effect.
     pub scope: Option<String>,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -159,12 +156,12 @@ impl Tasks<'_> {
         })
     }
 
-    /// One task.
+    /// The task with this id.
     pub fn get(self, id: TaskId) -> Result<Option<TaskRow>, Error> {
         self.store.read(|tx| task(tx, id))
     }
 
-    /// The tasks that fit, the newest first.
+    /// The tasks that the filter lets through, the newest first.
     pub fn list(self, filter: &Filter) -> Result<Vec<TaskRow>, Error> {
         self.store.read(|tx| tasks(tx, filter))
     }
@@ -174,7 +171,7 @@ impl Tasks<'_> {
         self.store.read(|tx| deliverables(tx, task))
     }
 
-    /// How a task's status moved, oldest first.
+    /// The changes of a task's status, oldest first.
     pub fn transitions(self, task: TaskId) -> Result<Vec<Transition>, Error> {
         self.store.read(|tx| transitions(tx, task))
     }
@@ -233,7 +230,7 @@ fn tasks(tx: &Connection, filter: &Filter) -> Result<Vec<TaskRow>, Fault> {
         sql.push_str(" AND parent_id IS NULL");
     }
     if !filter.statuses.is_empty() {
-        // Words of ours, never input.
+        // Names of ours, never input.
         let words: Vec<_> = filter.statuses.iter().map(|status| format!("'{status}'")).collect();
         sql.push_str(&format!(" AND status IN ({})", words.join(", ")));
     }

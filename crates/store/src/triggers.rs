@@ -1,14 +1,14 @@
-//! Triggers that were taken, so that one delivered again has the same effect, once (O-32).
+//! Decisions about triggers, kept so that a trigger delivered twice has its effect once (O-32).
 
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::OptionalExtension;
 
 use crate::{Error, Level, Store, row};
 
-/// How long a trigger is remembered; whoever delivers one again does so much sooner.
+/// How long a decision is kept; a repeated delivery comes much sooner.
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// What was decided about triggers that came before.
+/// What was decided about earlier triggers.
 #[derive(Clone, Copy)]
 pub struct Triggers<'a> {
     pub(crate) store: &'a Store,
@@ -34,8 +34,8 @@ impl Triggers<'_> {
         })
     }
 
-    /// Says what is decided about a trigger, synced, before it is carried out; returns what stands,
-    /// which is the first decision.
+    /// Writes what is decided about a trigger, synced, before it is carried out. Returns the decision that
+    /// counts, which is the first.
     pub async fn decide(
         self,
         kind: &str,

@@ -1,11 +1,11 @@
 //! The one thread of this process that writes: everything queued is committed in one transaction.
 //!
 //! Invariants:
-//! - A caller hears `Ok` only after the transaction that holds its work is committed, and, for
+//! - A caller gets `Ok` only after the transaction that holds its work is committed, and, for
 //!   [`Level::Synced`], is on the disk (§15.8).
-//! - Work that fails for a reason of its own is undone alone; a failure of the database voids the
-//!   whole batch and fails every caller in it, with nothing half-done.
-//! - The queue is bounded by permits: a caller waits for room, and that is the backpressure.
+//! - Work that fails for a reason of its own is undone alone; a failure of the database undoes
+//!   the whole batch and fails every caller in it.
+//! - The queue is bounded by permits: a caller waits for a free one, which is the backpressure.
 
 mod thread;
 
@@ -25,10 +25,10 @@ use thread::Thread;
 /// Work waiting for the writer; beyond it callers wait.
 const QUEUE: usize = 4096;
 
-/// How safe a commit is when its caller hears of it.
+/// How safe a commit is when its caller gets the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Survives the process; enough to go on thinking.
+    /// Survives the end of the process; enough to continue thinking.
     Written,
     /// Survives a power loss; needed before an effect starts or anything is acknowledged outside.
     Synced,
@@ -39,7 +39,7 @@ pub enum Level {
 pub enum Phase {
     /// Everything is prepared, nothing is committed.
     Before,
-    /// It is committed; no caller has heard of it.
+    /// It is committed; no caller has its answer yet.
     After,
 }
 
@@ -48,20 +48,20 @@ pub enum Phase {
 pub struct CommitPoint {
     /// Which commit of this process, from 1.
     pub number: u64,
-    /// Before or after.
+    /// Whether this is before or after the commit.
     pub phase: Phase,
-    /// How safe it is made.
+    /// How safe the commit is made.
     pub level: Level,
     /// Length of the WAL that holds commits, up to this moment.
     pub wal_bytes: u64,
-    /// How much of that a power loss cannot take.
+    /// How much of that survives a power loss.
     pub synced_bytes: u64,
 }
 
 /// Called by the writer thread right before and right after each commit.
 pub type CommitHook = Arc<dyn Fn(CommitPoint) + Send + Sync>;
 
-/// The way to the writer thread.
+/// The handle of the writer thread.
 pub(crate) struct Writer {
     queue: Mutex<Option<Sender<Message>>>,
     room: Arc<Semaphore>,
@@ -77,10 +77,10 @@ enum Message {
 
 trait Work: Send {
     fn level(&self) -> Level;
-    /// Does it, inside a transaction; an error of the database voids the batch.
+    /// Does the work, inside a transaction; an error of the database undoes the batch.
     fn run(&mut self, connection: &Connection, path: &Path) -> Result<(), Error>;
-    /// Tells the caller.
-    fn done(self: Box<Self>, committed: Result<(), Error>);
+    /// Gives the caller its answer.
+    fn report(self: Box<Self>, committed: Result<(), Error>);
 }
 
 struct Pending<F, T> {
@@ -113,13 +113,13 @@ where
         Ok(())
     }
 
-    fn done(self: Box<Self>, committed: Result<(), Error>) {
+    fn report(self: Box<Self>, committed: Result<(), Error>) {
         let result = match (committed, self.result) {
             (Err(error), _) => Err(error),
             (Ok(()), Some(result)) => result,
             (Ok(()), None) => Err(Error::Stopped),
         };
-        // A caller that went away does not undo what it asked for.
+        // The work is done, even if its caller is gone.
         let _ = self.reply.send(result);
     }
 }

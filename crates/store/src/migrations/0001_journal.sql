@@ -87,6 +87,7 @@ CREATE TABLE task_transitions (
 );
 CREATE INDEX task_transitions_by_task ON task_transitions (task_id);
 
+-- Filled by changes of the axes while a task runs, which are planned.
 CREATE TABLE mode_transitions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     session_id TEXT NOT NULL,
@@ -205,8 +206,9 @@ CREATE TRIGGER memories_removed AFTER DELETE ON memories BEGIN
     INSERT INTO memories_fts (memories_fts, rowid, text, tags) VALUES ('delete', old.id, old.text, old.tags);
 END;
 
--- Projections of events that do not exist yet; no rows until they do. --------------------------------
+-- Tables of planned features; no rows until these exist. -----------------------------------------------
 
+-- Filled by commitments: work that an agent promises, claims and hands in with evidence.
 CREATE TABLE commitments (
     id TEXT PRIMARY KEY,
     session_id TEXT,
@@ -220,6 +222,7 @@ CREATE TABLE commitments (
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL
 );
+-- Filled by commitments: what shows that the work was done.
 CREATE TABLE evidence (
     id TEXT PRIMARY KEY,
     commitment_id TEXT REFERENCES commitments (id),
@@ -229,6 +232,7 @@ CREATE TABLE evidence (
     description TEXT,
     created_at TEXT NOT NULL
 );
+-- Filled by plan mode: open issues of a plan.
 CREATE TABLE planning_issues (
     id TEXT PRIMARY KEY,
     planId TEXT,
@@ -240,6 +244,7 @@ CREATE TABLE planning_issues (
     resolvedAt TEXT,
     resolution TEXT
 );
+-- Filled by plan mode: decisions that a plan records.
 CREATE TABLE planning_decisions (
     id TEXT PRIMARY KEY,
     planId TEXT,
@@ -264,6 +269,7 @@ CREATE TABLE schedules (
     enabled INTEGER NOT NULL DEFAULT 1,
     created_at TEXT NOT NULL
 );
+-- Filled by workflows: one row for each run.
 CREATE TABLE workflow_runs (
     id TEXT PRIMARY KEY,
     workflow TEXT NOT NULL,

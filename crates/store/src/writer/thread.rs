@@ -1,4 +1,4 @@
-//! The writer's thread: takes what is queued, commits it as one transaction, tells the callers, and in
+//! The writer's thread: takes what is queued, commits it as one transaction, answers the callers, and in
 //! between looks for other processes' commits and copies the WAL into the database.
 
 use std::path::{Path, PathBuf};
@@ -36,9 +36,9 @@ pub(super) struct Thread {
     counters: ChangeCounters,
     hook: Option<CommitHook>,
     level: Level,
-    /// Transactions committed.
+    /// How many transactions were committed.
     number: u64,
-    /// Frames in the WAL after the last commit, told by SQLite.
+    /// Frames in the WAL after the last commit, as SQLite reports them.
     frames: Arc<AtomicU64>,
     frame_bytes: u64,
     synced_frames: u64,
@@ -58,18 +58,18 @@ impl Thread {
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "journal_size_limit", WAL_KEEP_BYTES)?;
         let frames = Arc::new(AtomicU64::new(0));
-        let told = frames.clone();
+        let reported = frames.clone();
         // This replaces SQLite's own checkpoint on commit; `checkpoint` does it after the callers
-        // have heard.
+        // have their answers.
         connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
-            told.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed);
+            reported.store(u64::try_from(pages).unwrap_or(0), Ordering::Relaxed);
             Ok(())
         }))?;
         let data_version = data_version(&connection)?;
         let found = wal_frames(&connection)?;
         frames.store(found, Ordering::Relaxed);
-        // What an ended process left in the WAL may be unsynced. Whoever counts needs to know, so it
-        // is made true; without a hook the next synced commit does the same.
+        // What an ended process left in the WAL may be unsynced. A hook needs the true number, so it is synced
+        // now; without a hook the next synced commit does the same.
         let synced_frames = match hook {
             Some(_) if sync_wal(&path).is_ok() => found,
             _ => 0,
@@ -151,18 +151,18 @@ impl Thread {
         }
         let outcome = outcome.map(|_| ());
         for work in batch {
-            work.done(outcome.clone());
+            work.report(outcome.clone());
         }
     }
 
-    /// Runs a batch and commits it; tells whether anything changed.
+    /// Runs a batch and commits it; returns whether anything changed.
     fn transact(&mut self, batch: &mut [Box<dyn Work>]) -> Result<bool, Error> {
         let level = batch.iter().map(|work| work.level()).max().unwrap_or(Level::Written);
         self.set_level(level)?;
         let before = self.connection.total_changes();
         self.execute("BEGIN IMMEDIATE")?;
         if let [work] = batch {
-            // Undone alone by undoing all: the usual case needs no savepoint, which copies pages.
+            // To undo all is to undo it alone. The usual case so needs no savepoint, which copies pages.
             match work.run(&self.connection, &self.path) {
                 Ok(()) => {}
                 Err(error) if error.is_storage() => return Err(error),
@@ -182,21 +182,21 @@ impl Thread {
             return Ok(false);
         }
         self.number += 1;
-        self.tell(Phase::Before, level);
+        self.call_hook(Phase::Before, level);
         let frames_before = self.frames.load(Ordering::Relaxed);
         self.execute("COMMIT")?;
         let frames = self.frames.load(Ordering::Relaxed);
         if level == Level::Synced {
             self.synced_frames = frames;
         } else if frames < frames_before {
-            // The WAL began anew: nothing in it is synced.
+            // The WAL was restarted: nothing in it is synced.
             self.synced_frames = 0;
         }
-        self.tell(Phase::After, level);
+        self.call_hook(Phase::After, level);
         Ok(true)
     }
 
-    /// Runs several, so that one which fails for a reason of its own takes nothing else with it.
+    /// Runs several, so that one which fails for a reason of its own does not undo the others.
     fn run_each(&self, batch: &mut [Box<dyn Work>]) -> Result<(), Error> {
         for work in batch {
             self.execute("SAVEPOINT work")?;
@@ -210,7 +210,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Makes synced what was only written: SQLite syncs nothing for a transaction without changes.
+    /// Syncs what was only written: SQLite syncs nothing for a transaction without changes.
     fn sync(&mut self) -> Result<(), Error> {
         let frames = self.frames.load(Ordering::Relaxed);
         if frames > self.synced_frames {
@@ -234,7 +234,7 @@ impl Thread {
         Ok(())
     }
 
-    fn tell(&self, phase: Phase, level: Level) {
+    fn call_hook(&self, phase: Phase, level: Level) {
         if let Some(hook) = &self.hook {
             hook(CommitPoint {
                 number: self.number,
@@ -263,7 +263,7 @@ impl Thread {
         }
     }
 
-    /// One of the few statements around all work; kept prepared.
+    /// Runs one of the few statements around all work, which stay prepared.
     fn execute(&self, sql: &'static str) -> Result<(), Error> {
         let done =
             self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));

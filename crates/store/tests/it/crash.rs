@@ -1,4 +1,4 @@
-//! A process is killed before and after every commit it makes, and nothing it was told is lost; the
+//! A process is killed before and after every commit it makes, and nothing that was acknowledged to it is lost; the
 //! second time the WAL is also cut to what was synced, as a power loss would.
 
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ fn task() -> TaskId {
 
 /// A small life of a task, telling of everything as soon as it is acknowledged.
 async fn work(store: &Store) {
-    let told = |level: &str, records: Vec<Record>| {
+    let report = |level: &str, records: Vec<Record>| {
         for record in records {
             say(format!("{level} {} {} {}", record.task, record.seq, record.event.kind()));
         }
@@ -64,12 +64,12 @@ async fn work(store: &Store) {
     let owner = store.own(task).await.unwrap();
     let mut stream = owner.stream(task).unwrap();
     let written = Level::Written;
-    told("written", stream.append(at(1), vec![moved(Todo, Running)], written).await.unwrap());
-    told("written", stream.append(at(2), vec![request(), reply("a")], written).await.unwrap());
+    report("written", stream.append(at(1), vec![moved(Todo, Running)], written).await.unwrap());
+    report("written", stream.append(at(2), vec![request(), reply("a")], written).await.unwrap());
     let mut asked = question(QuestionKind::AskUser);
     asked.id = QuestionId::derived("crash", "question");
     let events = vec![Event::QuestionAsked(asked.clone())];
-    told("synced", stream.append(at(3), events, Level::Synced).await.unwrap());
+    report("synced", stream.append(at(3), events, Level::Synced).await.unwrap());
 
     for (index, text) in ["one", "two"].iter().enumerate() {
         let message = Injection::message(InjectionId::derived("crash", text), *text);
@@ -79,7 +79,7 @@ async fn work(store: &Store) {
     let answer = Injection::answer(InjectionId::derived("crash", "answer"), asked.id, "blue");
     store.mailbox().inject(task, answer, at(6)).await.unwrap();
     say("injected blue");
-    told("written", stream.drain(at(7)).await.unwrap());
+    report("written", stream.drain(at(7)).await.unwrap());
 
     let mut child = child_of(task, task);
     child.command.task_id = TaskId::derived("crash", "child");
@@ -92,8 +92,8 @@ async fn work(store: &Store) {
         stream.append(at(9), vec![request()], Level::Written),
         child.append(at(9), vec![request(), reply("c")], Level::Synced),
     );
-    told("written", parents.unwrap());
-    told("synced", childs.unwrap());
+    report("written", parents.unwrap());
+    report("synced", childs.unwrap());
     let deliverable = Deliverable {
         filepath: "output/a.md".to_owned(),
         description: "it".to_owned(),
@@ -102,32 +102,32 @@ async fn work(store: &Store) {
         size_bytes: None,
     };
     let events = vec![Event::DeliverablePublished(deliverable), reply("b")];
-    told("written", stream.append(at(10), events, Level::Written).await.unwrap());
+    report("written", stream.append(at(10), events, Level::Written).await.unwrap());
     let events = vec![moved(Running, Done)];
-    told("synced", stream.append(at(11), events, Level::Synced).await.unwrap());
+    report("synced", stream.append(at(11), events, Level::Synced).await.unwrap());
 }
 
-/// What a killed process had been told.
+/// What was acknowledged to a killed process.
 #[derive(Default)]
-struct Told {
+struct Acknowledged {
     written: Vec<String>,
     synced: Vec<String>,
     injected: Vec<String>,
     finished: bool,
 }
 
-fn run(dir: &Path, number: u64, phase: &str) -> Told {
+fn run(dir: &Path, number: u64, phase: &str) -> Acknowledged {
     let mut other = Other::start(command(dir, &format!("crash {number} {phase}")));
-    let mut told = Told::default();
+    let mut acknowledged = Acknowledged::default();
     while let Some(line) = other.hear() {
         match line.split_once(' ') {
-            Some(("written", event)) => told.written.push(event.to_owned()),
-            Some(("synced", event)) => told.synced.push(event.to_owned()),
-            Some(("injected", text)) => told.injected.push(text.to_owned()),
-            _ => told.finished = line == "finished",
+            Some(("written", event)) => acknowledged.written.push(event.to_owned()),
+            Some(("synced", event)) => acknowledged.synced.push(event.to_owned()),
+            Some(("injected", text)) => acknowledged.injected.push(text.to_owned()),
+            _ => acknowledged.finished = line == "finished",
         }
     }
-    told
+    acknowledged
 }
 
 fn survivors(store: &Store) -> Vec<String> {
@@ -163,14 +163,14 @@ async fn assert_sound(store: &Store) {
 }
 
 /// Kills at every point and hands each outcome to `check`; returns how many points there were.
-async fn at_every_point(check: impl AsyncFn(&World, Told)) -> u32 {
+async fn at_every_point(check: impl AsyncFn(&World, Acknowledged)) -> u32 {
     let mut points = 0;
     for number in 1.. {
         for phase in ["before", "after"] {
             let world = World::new();
-            let told = run(world.dir.path(), number, phase);
-            let finished = told.finished;
-            check(&world, told).await;
+            let acknowledged = run(world.dir.path(), number, phase);
+            let finished = acknowledged.finished;
+            check(&world, acknowledged).await;
             if finished {
                 return points;
             }
@@ -182,14 +182,14 @@ async fn at_every_point(check: impl AsyncFn(&World, Told)) -> u32 {
 
 /// ES-045, ES-306
 #[tokio::test]
-async fn a_kill_at_any_commit_loses_nothing_that_was_told() {
-    let points = at_every_point(async |world, told| {
+async fn a_kill_at_any_commit_loses_nothing_acknowledged() {
+    let points = at_every_point(async |world, acknowledged| {
         let store = world.open();
         let there = survivors(&store);
-        for event in told.written.iter().chain(&told.synced) {
-            assert!(there.contains(event), "`{event}` was told and is gone");
+        for event in acknowledged.written.iter().chain(&acknowledged.synced) {
+            assert!(there.contains(event), "`{event}` was acknowledged and is gone");
         }
-        assert_mail(&store, &told.injected);
+        assert_mail(&store, &acknowledged.injected);
         assert_sound(&store).await;
     })
     .await;
@@ -200,8 +200,8 @@ async fn a_kill_at_any_commit_loses_nothing_that_was_told() {
 #[tokio::test]
 async fn a_power_loss_at_any_commit_loses_nothing_synced() {
     let lost = AtomicUsize::new(0);
-    let points = at_every_point(async |world, told| {
-        if !told.finished {
+    let points = at_every_point(async |world, acknowledged| {
+        if !acknowledged.finished {
             let dir = world.dir.path();
             let synced: u64 = fs::read_to_string(dir.join(SYNCED)).unwrap().parse().unwrap();
             let wal = fs::File::options().write(true).open(dir.join("windlass.db-wal")).unwrap();
@@ -210,12 +210,12 @@ async fn a_power_loss_at_any_commit_loses_nothing_synced() {
         }
         let store = world.open();
         let there = survivors(&store);
-        for event in &told.synced {
+        for event in &acknowledged.synced {
             assert!(there.contains(event), "`{event}` was synced and is gone");
         }
-        let gone = told.written.iter().filter(|event| !there.contains(*event)).count();
+        let gone = acknowledged.written.iter().filter(|event| !there.contains(*event)).count();
         lost.fetch_add(gone, Ordering::Relaxed);
-        assert_mail(&store, &told.injected);
+        assert_mail(&store, &acknowledged.injected);
         assert_sound(&store).await;
     })
     .await;

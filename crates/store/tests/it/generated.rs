@@ -24,7 +24,7 @@ use windlass_store::{Difference, Filter, Level, Store};
 
 use crate::world::{World, at, created_at, injection_id, request};
 
-/// One step of a generated journal; what it becomes depends on where the task stands.
+/// One step of a generated journal; what it becomes depends on the state of the task.
 #[derive(Clone, Debug)]
 struct Choice {
     task: usize,
@@ -307,7 +307,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_projection_that_was_tampered_with_is_found_and_mended() {
+async fn a_projection_that_was_tampered_with_is_found_and_fixed() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created_at(at(0))).await.unwrap().task();
@@ -332,7 +332,7 @@ async fn a_projection_that_was_tampered_with_is_found_and_mended() {
                 "`sessions` `{session}` has `active_task_id` nothing, and the journal says `{task}`"
             ),
             format!("`tasks` `{task}` has `status` `done`, and the journal says `todo`"),
-            "`task_transitions` has `1`, of which the journal knows nothing".to_owned(),
+            "`task_transitions` has `1`, which is not in the journal".to_owned(),
         ]
     );
     assert_eq!(store.projections().rebuild().await.unwrap(), 1);
@@ -341,7 +341,7 @@ async fn a_projection_that_was_tampered_with_is_found_and_mended() {
 }
 
 #[tokio::test]
-async fn an_event_of_a_later_program_is_an_error_that_names_its_place() {
+async fn an_event_of_a_later_version_is_an_error_that_names_its_place() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created_at(at(0))).await.unwrap().task();

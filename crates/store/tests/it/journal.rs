@@ -19,8 +19,8 @@ async fn what_was_appended_is_read_back_with_its_place_and_iteration() {
     let more = stream.append(at(2), vec![reply("b")], Level::Synced).await.unwrap();
 
     let journal = store.journal().of(task).unwrap();
-    let told: Vec<_> = appended.into_iter().chain(more).collect();
-    assert_eq!(journal[1..], told);
+    let returned: Vec<_> = appended.into_iter().chain(more).collect();
+    assert_eq!(journal[1..], returned);
     let line = |record: &windlass_core::event::Record| {
         format!("{} {} {}", record.seq, record.iteration, record.event.kind())
     };

@@ -54,7 +54,7 @@ async fn messages_are_delivered_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn an_answer_answers_its_question_and_a_second_hears_the_first() {
+async fn a_second_answer_is_refused_and_gets_the_first() {
     let world = World::new();
     let store = world.open();
     let task = task(&store).await;
@@ -89,7 +89,7 @@ async fn an_answer_answers_its_question_and_a_second_hears_the_first() {
 }
 
 #[tokio::test]
-async fn an_answer_to_no_open_question_is_refused_or_kept_as_words() {
+async fn an_answer_without_an_open_question_is_refused_or_a_message() {
     let world = World::new();
     let store = world.open();
     let task = task(&store).await;
@@ -165,7 +165,7 @@ async fn a_mailbox_is_bounded_and_still_takes_a_cancel() {
     assert_eq!(owner.stream(task).unwrap().drain(at(2)).await.unwrap().len(), 1100);
 }
 
-/// What was accepted is heard: a task is not done over mail that its agent has not read.
+/// A task is not done while it has mail that its agent has not read.
 #[tokio::test]
 async fn a_task_with_unread_mail_cannot_finish() {
     let world = World::new();

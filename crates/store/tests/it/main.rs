@@ -1,5 +1,5 @@
 //! The store through its public seam, in one process and in several.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue stops")]
 
 mod world;
 mod process;
@@ -8,6 +8,7 @@ mod writer;
 mod tasks;
 mod mailbox;
 mod outbox;
+mod ready;
 mod ownership;
 mod opening;
 mod changes;

@@ -16,7 +16,7 @@ fn error_of(dir: &Path) -> Error {
 }
 
 #[tokio::test]
-async fn a_missing_directory_is_made_and_closed_to_others() {
+async fn a_missing_directory_is_made_private() {
     let world = World::new();
     let dir = world.dir.path().join("deep/data");
     let store = Store::open(&dir, Options::default()).unwrap();
@@ -60,7 +60,7 @@ fn many_can_open_a_new_directory_at_once() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_left_alone() {
+fn a_file_that_is_not_a_database_is_left_alone() {
     let world = World::new();
     let path = world.dir.path().join("windlass.db");
     let text = "these are my notes, please keep them. ".repeat(100);
@@ -131,7 +131,7 @@ fn a_newer_database_is_refused_and_both_versions_named() {
 }
 
 #[tokio::test]
-async fn a_damaged_database_is_named_so() {
+async fn a_damaged_database_is_reported_as_damaged() {
     let world = World::new();
     let store = world.open();
     for _ in 0..50 {
@@ -151,7 +151,7 @@ async fn a_damaged_database_is_named_so() {
 }
 
 #[tokio::test]
-async fn a_cut_database_is_named_damaged() {
+async fn a_truncated_database_is_reported_as_damaged() {
     let world = World::new();
     drop(world.open());
     let path = world.dir.path().join("windlass.db");
@@ -195,7 +195,7 @@ async fn a_full_store_fails_the_writer_and_loses_nothing() {
     assert!(matches!(error, Error::Full { .. }), "{error:?}");
     assert_eq!(store.journal().of(task).unwrap().len(), kept);
     assert!(store.projections().verify().unwrap().is_empty());
-    // The writer goes on: what still fits is taken, and with room again everything is.
+    // The writer continues: it accepts what still fits, and everything once there is room again.
     drop((owner, store));
     let store = world.open();
     let owner = store.own(task).await.unwrap();
@@ -221,7 +221,7 @@ fn open_as_ordinary_user(dir: &Path) -> String {
 }
 
 #[test]
-fn a_directory_that_takes_no_files_is_named() {
+fn a_directory_that_is_not_writable_is_named() {
     let world = World::new();
     let dir = fs::canonicalize(world.dir.path()).unwrap();
     fs::set_permissions(&dir, fs::Permissions::from_mode(0o555)).unwrap();

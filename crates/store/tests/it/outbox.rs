@@ -1,15 +1,14 @@
-//! What is told outside, and what a worker finds to do.
+//! Messages for other programs, written with the events that cause them.
 
 use windlass_core::command::{ResultStatus, TaskResult, UsageMetrics};
 use windlass_core::event::{Driver, Event, StatusChanged, TaskCreated};
-use windlass_core::injection::{Control, Injection};
 use windlass_core::question::QuestionKind;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{Level, OutStream, Owner, Store};
 
-use crate::world::{World, at, created, injection_id, moved, question};
+use crate::world::{World, at, created, moved, question};
 
-async fn service_task(store: &Store) -> (TaskCreated, Owner) {
+pub async fn service_task(store: &Store) -> (TaskCreated, Owner) {
     let created = TaskCreated { driver: Driver::Service, ..created() };
     let task = store.tasks().create(at(0), created.clone()).await.unwrap().task();
     (created, store.own(task).await.unwrap())
@@ -32,12 +31,12 @@ pub fn result(created: &TaskCreated, status: ResultStatus) -> Event {
     }))
 }
 
-fn parked(reason: StatusReason) -> Event {
+pub fn parked(reason: StatusReason) -> Event {
     let (from, to) = (TaskStatus::Running, TaskStatus::Paused);
     Event::StatusChanged(StatusChanged::new(from, to, reason))
 }
 
-fn told(store: &Store, stream: OutStream) -> Vec<serde_json::Value> {
+fn published(store: &Store, stream: OutStream) -> Vec<serde_json::Value> {
     let all = store.outbox().pending(100).unwrap().into_iter();
     let of = all.filter(|one| one.stream == stream);
     of.map(|one| serde_json::from_str(&one.body).unwrap()).collect()
@@ -61,15 +60,15 @@ async fn results_questions_and_status_updates_are_written_with_their_events() {
     owner.append(at(2), ended, Level::Synced).await.unwrap();
 
     let command = created.command.command_id.to_string();
-    let hitl = told(&store, OutStream::HitlRequest);
+    let hitl = published(&store, OutStream::HitlRequest);
     assert_eq!(hitl.len(), 1);
     assert_eq!(hitl[0]["request_id"], asked.id.to_string());
     assert_eq!(hitl[0]["options"][1], "blue");
     assert_eq!(hitl[0]["command_id"], command);
-    let results = told(&store, OutStream::TaskResult);
+    let results = published(&store, OutStream::TaskResult);
     assert_eq!(results.len(), 1);
     assert_eq!(results[0]["status"], "COMPLETED");
-    let updates = told(&store, OutStream::UserMessage);
+    let updates = published(&store, OutStream::UserMessage);
     assert_eq!(updates.iter().map(|one| &one["status"]).collect::<Vec<_>>(), ["running", "done"]);
 
     let all = store.outbox().pending(100).unwrap();
@@ -81,7 +80,7 @@ async fn results_questions_and_status_updates_are_written_with_their_events() {
 }
 
 #[tokio::test]
-async fn a_foreground_task_and_a_segment_that_is_handed_back_tell_nothing() {
+async fn a_foreground_task_and_a_parked_segment_publish_nothing() {
     let world = World::new();
     let store = world.open();
     let foreground = store.tasks().create(at(0), created()).await.unwrap().task();
@@ -94,11 +93,11 @@ async fn a_foreground_task_and_a_segment_that_is_handed_back_tell_nothing() {
     owner.append(at(1), running, Level::Written).await.unwrap();
     let paused = vec![parked(StatusReason::Shutdown), result(&created, ResultStatus::Paused)];
     owner.append(at(2), paused, Level::Synced).await.unwrap();
-    assert!(told(&store, OutStream::TaskResult).is_empty());
+    assert!(published(&store, OutStream::TaskResult).is_empty());
     assert_eq!(
         store.scheduler().ready_tasks(at(9), 3, 10).unwrap(),
         [created.command.task_id],
-        "another takes it up"
+        "another process resumes it"
     );
 }
 
@@ -110,84 +109,11 @@ async fn a_status_changed_while_no_agent_runs_is_a_result_too() {
     let (created, owner) = service_task(&store).await;
     let cancelled = vec![moved(TaskStatus::Todo, TaskStatus::Cancelled)];
     owner.append(at(1), cancelled, Level::Synced).await.unwrap();
-    let results = told(&store, OutStream::TaskResult);
+    let results = published(&store, OutStream::TaskResult);
     assert_eq!(results.len(), 1);
     let read: TaskResult = serde_json::from_value(results[0].clone()).unwrap();
     assert_eq!(read.status, ResultStatus::Cancelled);
     assert_eq!(read.command_id, created.command.command_id);
-}
-
-#[tokio::test]
-async fn a_parked_task_is_ready_when_what_it_waits_for_has_come() {
-    let world = World::new();
-    let store = world.open();
-    let (created, owner) = service_task(&store).await;
-    let task = created.command.task_id;
-    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [task], "never started");
-    owner
-        .append(at(1), vec![moved(TaskStatus::Todo, TaskStatus::Running)], Level::Written)
-        .await
-        .unwrap();
-    assert!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap().is_empty());
-    assert_eq!(store.scheduler().running_tasks().unwrap(), [task]);
-
-    owner.append(at(2), vec![parked(StatusReason::User)], Level::Written).await.unwrap();
-    store.mailbox().inject(task, Injection::message(injection_id(), "hello"), at(3)).await.unwrap();
-    assert!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap().is_empty(), "a person paused it");
-    let resume = Injection::control(injection_id(), Control::Resume);
-    store.mailbox().inject(task, resume, at(4)).await.unwrap();
-    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [task]);
-
-    // A process takes the mail in and dies: the journal still says that it is to go on.
-    owner.stream(task).unwrap().drain(at(5)).await.unwrap();
-    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [task]);
-}
-
-#[tokio::test]
-async fn a_blocked_task_is_ready_when_its_question_is_answered() {
-    let world = World::new();
-    let store = world.open();
-    let (created, owner) = service_task(&store).await;
-    let task = created.command.task_id;
-    let asked = question(QuestionKind::AskUser);
-    let (from, to) = (TaskStatus::Running, TaskStatus::Blocked);
-    let reason = StatusReason::Question;
-    let blocked = Event::StatusChanged(StatusChanged::new(from, to, reason));
-    let begun = moved(TaskStatus::Todo, TaskStatus::Running);
-    let events = vec![begun, Event::QuestionAsked(asked.clone()), blocked];
-    owner.append(at(1), events, Level::Written).await.unwrap();
-    store.mailbox().inject(task, Injection::message(injection_id(), "hello"), at(2)).await.unwrap();
-    assert!(
-        store.scheduler().ready_tasks(at(9), 3, 10).unwrap().is_empty(),
-        "a message is no answer"
-    );
-    let answer = Injection::answer(injection_id(), asked.id, "red");
-    store.mailbox().inject(task, answer, at(3)).await.unwrap();
-    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [task]);
-    owner.stream(task).unwrap().drain(at(4)).await.unwrap();
-    assert_eq!(
-        store.scheduler().ready_tasks(at(9), 3, 10).unwrap(),
-        [task],
-        "and still when a process died over it"
-    );
-}
-
-#[tokio::test]
-async fn a_task_that_waits_for_another_is_not_ready() {
-    let world = World::new();
-    let store = world.open();
-    let (first, owner) = service_task(&store).await;
-    let blockers = vec![first.command.task_id];
-    let second =
-        TaskCreated { driver: Driver::Service, dependency_blockers: blockers, ..created() };
-    let second = store.tasks().create(at(1), second).await.unwrap().task();
-    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [first.command.task_id]);
-    let done = vec![
-        moved(TaskStatus::Todo, TaskStatus::Running),
-        moved(TaskStatus::Running, TaskStatus::Done),
-    ];
-    owner.append(at(2), done, Level::Written).await.unwrap();
-    assert_eq!(store.scheduler().ready_tasks(at(9), 3, 10).unwrap(), [second]);
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ fn origin(command_id: &str, stream: Stream) -> Origin {
 
 async fn keep(store: &Store, bytes: &[u8]) -> TruncatedOutput {
     let origin = origin("cmd_abc123", Stream::Stdout);
-    store.outputs().keep(origin, at(0), bytes).await.unwrap()
+    store.outputs().write(origin, at(0), bytes).await.unwrap()
 }
 
 fn whole(outputs: &Outputs) -> Vec<u8> {
@@ -80,7 +80,7 @@ async fn each_stream_has_its_file_in_a_directory_made_when_absent() {
     let bytes: Vec<u8> = (0..102_400u32).map(|index| b'a' + (index % 26) as u8).collect();
     for stream in [Stream::Stdout, Stream::Stderr] {
         let origin = origin("cmd_abc123", stream);
-        let output = store.outputs().keep(origin, at(0), &bytes).await.unwrap();
+        let output = store.outputs().write(origin, at(0), &bytes).await.unwrap();
         assert_eq!(output.original_size, 102_400);
         assert_eq!(fs::read(output.full_output_path.unwrap()).unwrap(), bytes);
     }
@@ -138,7 +138,7 @@ async fn files_are_cleaned_after_seven_days() {
     let written = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     let bytes = vec![b'x'; MAX_OUTPUT_SIZE + 1];
     for (id, age) in [("old", week + Duration::from_secs(1)), ("young", week)] {
-        let output = outputs.keep(origin(id, Stream::Stdout), at(0), &bytes).await.unwrap();
+        let output = outputs.write(origin(id, Stream::Stdout), at(0), &bytes).await.unwrap();
         let file = File::options().write(true).open(output.full_output_path.unwrap()).unwrap();
         file.set_modified(written - age).unwrap();
     }
@@ -157,13 +157,13 @@ async fn files_are_cleaned_after_seven_days() {
 
 /// AX-079
 #[tokio::test]
-async fn a_task_goes_on_without_its_outputs() {
+async fn a_task_resumes_without_its_outputs() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let bytes = vec![b'x'; MAX_OUTPUT_SIZE + 1];
     let origin = Origin { task: Some(task), ..origin("cmd_abc123", Stream::Stdout) };
-    store.outputs().keep(origin, at(0), &bytes).await.unwrap();
+    store.outputs().write(origin, at(0), &bytes).await.unwrap();
     drop(store);
     fs::remove_dir_all(world.dir.path().join("outputs")).unwrap();
     let store = world.open();

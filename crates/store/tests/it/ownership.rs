@@ -7,7 +7,7 @@ use crate::process::Other;
 use crate::world::{World, at, child_of, created, request};
 
 #[tokio::test]
-async fn of_two_processes_one_drives_and_the_other_says_who_does() {
+async fn only_one_process_drives_and_the_other_gets_its_id() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
@@ -41,7 +41,7 @@ async fn a_killed_owner_leaves_the_task_free() {
 }
 
 #[tokio::test]
-async fn a_stopped_owner_that_was_superseded_and_wakes_cannot_write() {
+async fn a_superseded_owner_that_wakes_cannot_write() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
@@ -84,7 +84,7 @@ async fn an_owner_writes_to_no_other_tree() {
 }
 
 #[tokio::test]
-async fn many_at_once_get_one_owner_between_them() {
+async fn of_many_at_once_only_one_becomes_owner() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();

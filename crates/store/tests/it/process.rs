@@ -1,4 +1,4 @@
-//! Other processes: this test binary started again, told what to do line by line.
+//! Other processes: this test binary started again, with one command in each line of its input.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -61,7 +61,7 @@ async fn a_task_row_follows_its_journal() {
 }
 
 #[tokio::test]
-async fn a_list_holds_the_tasks_that_fit_the_newest_first() {
+async fn a_list_has_the_tasks_that_match_the_newest_first() {
     let world = World::new();
     let store = world.open();
     let mut ids = Vec::new();
@@ -93,9 +93,9 @@ async fn a_list_holds_the_tasks_that_fit_the_newest_first() {
     assert_eq!(list(Filter { workspace, live: true, ..Filter::default() }), [ids[1]]);
 }
 
-/// MS-133, MS-136, MS-137: nothing writes these columns yet; what stands in them is read.
+/// MS-133, MS-136, MS-137: nothing writes these columns yet; what they hold is read.
 #[tokio::test]
-async fn a_row_tells_checkpoint_claim_and_the_zoned_time_it_goes_on_at() {
+async fn a_row_has_checkpoint_claim_and_when_it_continues_in_its_time_zone() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
@@ -110,7 +110,7 @@ async fn a_row_tells_checkpoint_claim_and_the_zoned_time_it_goes_on_at() {
     assert_eq!(row.intent_claim.as_deref(), Some("I will edit src/foo.ts lines 10-50"));
     database.execute("UPDATE tasks SET next_action_at = 'soon'", []).unwrap();
     let error = store.tasks().get(task).unwrap_err();
-    assert_eq!(error.to_string(), "`tasks` holds `soon`, which cannot be read");
+    assert_eq!(error.to_string(), "table `tasks` holds `soon`, which cannot be read");
 }
 
 /// ES-077
@@ -163,7 +163,7 @@ async fn any_unique_part_of_an_id_finds_it() {
     let error = store.ids().task(&text[..9]).unwrap_err();
     let Error::Ambiguous { candidates, .. } = &error else { panic!("{error}") };
     assert_eq!(candidates, &[two.to_string(), one.to_string()]);
-    assert_eq!(error.to_string(), format!("`{}` fits several: {two}, {one}", &text[..9]));
+    assert_eq!(error.to_string(), format!("`{}` matches several ids: {two}, {one}", &text[..9]));
     for unknown in ["", "*", "task_", "ses_0", "%", "ZZZZZZ", "../x", "ünknown"] {
         let error = store.ids().task(unknown).unwrap_err();
         assert_eq!(error.to_string(), format!("there is no task `{unknown}`"));
@@ -193,7 +193,7 @@ async fn the_last_version_of_a_deliverable_counts() {
 
 /// MS-140
 #[tokio::test]
-async fn a_runtime_row_lives_while_the_task_runs() {
+async fn a_runtime_row_exists_while_the_task_runs() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();

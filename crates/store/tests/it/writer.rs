@@ -104,7 +104,7 @@ async fn all_that_is_queued_goes_into_one_transaction() {
 }
 
 #[tokio::test]
-async fn each_commit_is_told_before_and_after_with_what_is_synced() {
+async fn a_hook_sees_each_commit_before_and_after_and_what_is_synced() {
     let world = World::new();
     let (store, points) = watched(&world);
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
@@ -140,7 +140,7 @@ async fn each_commit_is_told_before_and_after_with_what_is_synced() {
 }
 
 #[tokio::test]
-async fn one_that_may_not_write_does_not_hold_up_the_others() {
+async fn a_refused_write_does_not_fail_the_others() {
     let world = World::new();
     let store = world.open();
     let old_task = store.tasks().create(at(0), created()).await.unwrap().task();
@@ -161,7 +161,7 @@ async fn one_that_may_not_write_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
-async fn a_database_locked_for_too_long_fails_the_writer_and_not_the_readers() {
+async fn a_locked_database_fails_the_writer_but_not_the_readers() {
     let world = World::new();
     let options = Options { busy_wait: Duration::from_millis(20), ..Options::default() };
     let store = Store::open(world.dir.path(), options).unwrap();
@@ -201,7 +201,7 @@ async fn once<F: Future + Unpin>(future: F) -> Option<F::Output> {
 }
 
 #[tokio::test]
-async fn a_long_journal_goes_through_checkpoints_whole() {
+async fn a_long_journal_survives_checkpoints() {
     let world = World::new();
     let (store, points) = watched(&world);
     let task = store.tasks().create(at(0), created()).await.unwrap().task();

@@ -1,0 +1,126 @@
+//! Which tasks a worker can run now.
+
+use windlass_core::event::{Driver, Event, StatusChanged, TaskCreated};
+use windlass_core::id::TaskId;
+use windlass_core::injection::{Control, Injection};
+use windlass_core::question::QuestionKind;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::{Level, Store};
+
+use crate::outbox::{parked, service_task};
+use crate::world::{World, at, created, injection_id, moved, question};
+
+fn ready(store: &Store) -> Vec<TaskId> {
+    store.scheduler().ready_tasks(at(9), 3, 10).unwrap()
+}
+
+#[tokio::test]
+async fn a_parked_task_is_ready_when_what_it_waits_for_arrives() {
+    let world = World::new();
+    let store = world.open();
+    let (created, owner) = service_task(&store).await;
+    let task = created.command.task_id;
+    assert_eq!(ready(&store), [task], "never started");
+    owner
+        .append(at(1), vec![moved(TaskStatus::Todo, TaskStatus::Running)], Level::Written)
+        .await
+        .unwrap();
+    assert!(ready(&store).is_empty());
+    assert_eq!(store.scheduler().running_tasks().unwrap(), [task]);
+
+    owner.append(at(2), vec![parked(StatusReason::User)], Level::Written).await.unwrap();
+    store.mailbox().inject(task, Injection::message(injection_id(), "hello"), at(3)).await.unwrap();
+    assert!(ready(&store).is_empty(), "a person paused it");
+    let resume = Injection::control(injection_id(), Control::Resume);
+    store.mailbox().inject(task, resume, at(4)).await.unwrap();
+    assert_eq!(ready(&store), [task]);
+
+    // A process journals the mail and dies: the last event still says that the task continues.
+    owner.stream(task).unwrap().drain(at(5)).await.unwrap();
+    assert_eq!(ready(&store), [task]);
+}
+
+#[tokio::test]
+async fn a_blocked_task_is_ready_when_its_question_is_answered() {
+    let world = World::new();
+    let store = world.open();
+    let (created, owner) = service_task(&store).await;
+    let task = created.command.task_id;
+    let asked = question(QuestionKind::AskUser);
+    let (from, to) = (TaskStatus::Running, TaskStatus::Blocked);
+    let reason = StatusReason::Question;
+    let blocked = Event::StatusChanged(StatusChanged::new(from, to, reason));
+    let begun = moved(TaskStatus::Todo, TaskStatus::Running);
+    let events = vec![begun, Event::QuestionAsked(asked.clone()), blocked];
+    owner.append(at(1), events, Level::Written).await.unwrap();
+    store.mailbox().inject(task, Injection::message(injection_id(), "hello"), at(2)).await.unwrap();
+    assert!(ready(&store).is_empty(), "a message is not an answer");
+    let answer = Injection::answer(injection_id(), asked.id, "red");
+    store.mailbox().inject(task, answer, at(3)).await.unwrap();
+    assert_eq!(ready(&store), [task]);
+    owner.stream(task).unwrap().drain(at(4)).await.unwrap();
+    assert_eq!(ready(&store), [task], "also when a process died after it read the answer");
+}
+
+#[tokio::test]
+async fn a_task_that_waits_for_another_is_not_ready() {
+    let world = World::new();
+    let store = world.open();
+    let (first, owner) = service_task(&store).await;
+    let blockers = vec![first.command.task_id];
+    let second =
+        TaskCreated { driver: Driver::Service, dependency_blockers: blockers, ..created() };
+    let second = store.tasks().create(at(1), second).await.unwrap().task();
+    assert_eq!(ready(&store), [first.command.task_id]);
+    let done = vec![
+        moved(TaskStatus::Todo, TaskStatus::Running),
+        moved(TaskStatus::Running, TaskStatus::Done),
+    ];
+    owner.append(at(2), done, Level::Written).await.unwrap();
+    assert_eq!(ready(&store), [second]);
+}
+
+/// ES-090
+#[tokio::test]
+async fn a_session_starts_only_as_many_tasks_as_it_may() {
+    let world = World::new();
+    let store = world.open();
+    let mut tasks = Vec::new();
+    let session = created().command.session_id;
+    for second in 0..4 {
+        let mut new = TaskCreated { driver: Driver::Service, ..created() };
+        new.command.session_id = session;
+        tasks.push(store.tasks().create(at(second), new).await.unwrap().task());
+    }
+    let (_, elsewhere) = service_task(&store).await;
+    let ready = |per_session, limit| store.scheduler().ready_tasks(at(9), per_session, limit);
+    let found = ready(2, 10).unwrap();
+    assert_eq!(found.len(), 3, "two of one session, one of another");
+    assert!(found.contains(&tasks[0]) && found.contains(&tasks[1]), "the oldest come first");
+    assert!(found.contains(&elsewhere.root()));
+    assert_eq!(ready(2, 1).unwrap().len(), 1);
+
+    let owner = store.own(tasks[0]).await.unwrap();
+    let running = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
+    owner.append(at(5), running, Level::Written).await.unwrap();
+    let found = ready(2, 10).unwrap();
+    assert!(found.contains(&tasks[1]) && !found.contains(&tasks[2]), "a running task has a slot");
+    assert_eq!(store.scheduler().queue_place(tasks[3], 2).unwrap(), Some(2));
+}
+
+/// ES-378
+#[tokio::test]
+async fn a_rate_limited_task_is_ready_when_its_time_has_come() {
+    let world = World::new();
+    let store = world.open();
+    let (created, owner) = service_task(&store).await;
+    let limited = StatusChanged {
+        until: Some(at(20)),
+        ..StatusChanged::new(TaskStatus::Running, TaskStatus::Paused, StatusReason::RateLimited)
+    };
+    let events = vec![moved(TaskStatus::Todo, TaskStatus::Running), Event::StatusChanged(limited)];
+    owner.append(at(1), events, Level::Written).await.unwrap();
+    let ready = |now| store.scheduler().ready_tasks(at(now), 3, 10).unwrap();
+    assert!(ready(19).is_empty());
+    assert_eq!(ready(20), [created.command.task_id]);
+}
