@@ -54,13 +54,18 @@ fn search(
 ) -> Result<Vec<Ranked>, Fault> {
     let index = Connection::open_in_memory()?;
     index.execute_batch(
+        // `spellings` has whole words: a stem from `texts` would be stemmed again when it is searched for.
         "CREATE VIRTUAL TABLE texts USING fts5 (text, content = '', tokenize = 'porter unicode61');
-         CREATE VIRTUAL TABLE vocabulary USING fts5vocab (texts, 'row');
+         CREATE VIRTUAL TABLE spellings USING fts5 (text, content = '', detail = 'none');
+         CREATE VIRTUAL TABLE vocabulary USING fts5vocab (spellings, 'row');
          BEGIN",
     )?;
     let mut insert = index.prepare("INSERT INTO texts (rowid, text) VALUES (?1, ?2)")?;
+    let mut spell = index.prepare("INSERT INTO spellings (rowid, text) VALUES (?1, ?2)")?;
     for (id, text) in documents {
-        insert.execute((i64::try_from(id).unwrap_or(i64::MAX), text.as_ref()))?;
+        let id = i64::try_from(id).unwrap_or(i64::MAX);
+        insert.execute((id, text.as_ref()))?;
+        spell.execute((id, text.as_ref()))?;
     }
     let terms = terms(&index, words)?;
     if terms.is_empty() {
