@@ -3,7 +3,6 @@
 pub mod gate;
 pub mod mcp;
 pub mod models;
-mod resident;
 pub mod sandbox;
 pub mod skills;
 pub mod telemetry;

@@ -20,7 +20,7 @@ use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{Notices, Registry, Shell, ToolContext};
 
-use super::{Surroundings, gate, mcp, models, resident, sandbox, skills, web};
+use super::{Surroundings, gate, mcp, models, sandbox, skills, web};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
@@ -87,7 +87,6 @@ impl Workbench {
         let registry = Arc::new(registry);
         let memory = Some(memory(&config, &self.store)?);
         let trusted = super::skills::hooks_trusted(self.surroundings.data.clone());
-        resident::give_back();
         Ok(Parts { model, summarizer, registry, world, settings, memory, trusted, previews })
     }
 
