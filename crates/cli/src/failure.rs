@@ -7,7 +7,7 @@ use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::error::ErrorDetails;
 use windlass_core::status::TaskStatus;
 
-/// The command line, the configuration or the surroundings are wrong.
+/// The command line, the configuration or the environment are wrong.
 pub const USAGE: u8 = 2;
 /// Blocked because its budget is used up.
 pub const BUDGET: u8 = 6;

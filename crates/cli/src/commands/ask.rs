@@ -10,7 +10,7 @@ use windlass_core::id::QuestionId;
 use windlass_core::question::Answer;
 use windlass_term::{question, strip_controls};
 
-use super::Setting;
+use super::AppContext;
 use super::interrupts::Interrupts;
 use crate::failure::Failure;
 use crate::show::{self, task_page};
@@ -28,15 +28,15 @@ pub(super) enum Answered {
 /// Shows a question, reads the answer and hands it in. Ctrl-C and the end of input leave it open; an answer
 /// from elsewhere is as good as one from here.
 pub(super) async fn inline(
-    setting: &Setting,
+    app: &AppContext,
     asked: &HitlRequest,
     typed: &mut Typed,
     interrupts: &mut Interrupts,
 ) -> Result<Answered, Failure> {
-    if let Some(asker) = asking_sub_agent(setting, asked.request_id)? {
+    if let Some(asker) = asking_sub_agent(app, asked.request_id)? {
         show::note(&format!("{asker} asks"));
     }
-    for line in question::lines(asked, setting.style) {
+    for line in question::lines(asked, app.style) {
         show::note(&line);
     }
     forget_what_was_typed();
@@ -45,15 +45,15 @@ pub(super) async fn inline(
         let line = tokio::select! {
             line = typed.line() => line,
             _ = interrupts.recv() => None,
-            settled = settled_elsewhere(setting, asked) => return settled,
+            settled = settled_elsewhere(app, asked) => return settled,
         };
         let Some(line) = line else {
             show::note(&format!("\n{}", show::answer_with(asked)));
             return Ok(Answered::No);
         };
         let Some(answer) = chosen(&line, &asked.options) else { continue };
-        let user = setting.surroundings.user();
-        match setting.coordinator.inbox().answer(asked.request_id, &answer, &user).await {
+        let user = app.environment.user();
+        match app.coordinator.inbox().answer(asked.request_id, &answer, &user).await {
             Ok(_) => return Ok(Answered::Yes),
             Err(error @ Error::NotAnOption { .. }) => show::note(&error.to_string()),
             // Somebody was quicker; what became of it is seen at once.
@@ -64,8 +64,8 @@ pub(super) async fn inline(
 }
 
 /// Resolves when somebody has answered the question from elsewhere, or ended what it is about.
-async fn settled_elsewhere(setting: &Setting, asked: &HitlRequest) -> Result<Answered, Failure> {
-    match setting.coordinator.inbox().wait_until_settled(asked.request_id).await? {
+async fn settled_elsewhere(app: &AppContext, asked: &HitlRequest) -> Result<Answered, Failure> {
+    match app.coordinator.inbox().wait_until_settled(asked.request_id).await? {
         Settled::Answered(Answer { by, text, .. }) => {
             show::note(&strip_controls(&format!("\nanswered by {by}: {text}")));
             Ok(Answered::Yes)
@@ -79,10 +79,10 @@ async fn settled_elsewhere(setting: &Setting, asked: &HitlRequest) -> Result<Ans
 
 /// The sub-agent that asks, where it is not the task that a person has started.
 pub(super) fn asking_sub_agent(
-    setting: &Setting,
+    app: &AppContext,
     question: QuestionId,
 ) -> Result<Option<String>, Failure> {
-    let asked = setting.coordinator.inbox().get(question)?;
+    let asked = app.coordinator.inbox().get(question)?;
     Ok(asked.as_ref().and_then(|asked| asked.sub_agent()).map(task_page::sub_agent))
 }
 

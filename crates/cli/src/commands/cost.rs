@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use windlass_coordinator::views::{CostReport, CostSum, CostTurn};
 use windlass_term::{Table, numbers, strip_controls};
 
-use super::Setting;
+use super::AppContext;
 use crate::args::Cost;
 use crate::failure::Failure;
 use crate::show::{note, out};
@@ -27,8 +27,8 @@ pub(super) fn words(sum: &CostSum) -> String {
     }
 }
 
-pub(super) fn cost(setting: &Setting, args: &Cost) -> Result<u8, Failure> {
-    let coordinator = &setting.coordinator;
+pub(super) fn cost(app: &AppContext, args: &Cost) -> Result<u8, Failure> {
+    let coordinator = &app.coordinator;
     let report = match &args.task {
         Some(task) => coordinator.costs().of(coordinator.tasks().find(task)?)?,
         None => coordinator.costs().total()?,
@@ -36,7 +36,7 @@ pub(super) fn cost(setting: &Setting, args: &Cost) -> Result<u8, Failure> {
     if args.json {
         out(&json(&report, args.turns));
     } else {
-        page(setting, &report, args);
+        page(app, &report, args);
     }
     Ok(0)
 }
@@ -58,7 +58,7 @@ fn json(report: &CostReport, turns: bool) -> String {
     whole.to_string()
 }
 
-fn page(setting: &Setting, report: &CostReport, args: &Cost) {
+fn page(app: &AppContext, report: &CostReport, args: &Cost) {
     let headings = |first| [first, "REPLIES", "INPUT", "CACHED", "OUTPUT", "COST"];
     let right = &[1, 2, 3, 4, 5];
     if args.turns {
@@ -70,7 +70,7 @@ fn page(setting: &Setting, report: &CostReport, args: &Cost) {
             cells.insert(0, turn.seq.to_string());
             table.row(cells);
         }
-        print(setting, &table);
+        print(app, &table);
         out("");
     }
     if args.task.is_none() && !report.tasks.is_empty() {
@@ -78,7 +78,7 @@ fn page(setting: &Setting, report: &CostReport, args: &Cost) {
         for (task, sum) in report.tasks.iter().rev() {
             table.row(cells(sum, task.to_string()));
         }
-        print(setting, &table);
+        print(app, &table);
         out("");
     }
     let mut table = Table::new(&headings("MODEL"), right);
@@ -86,20 +86,20 @@ fn page(setting: &Setting, report: &CostReport, args: &Cost) {
         table.row(cells(sum, strip_controls(model)));
     }
     table.row(cells(&report.total, "total".to_owned()));
-    print(setting, &table);
+    print(app, &table);
     if report.total.unpriced_replies > 0 {
         note("\nhint: set prices in [models.\"NAME\"] (`input`, `output` per million tokens)");
     }
 }
 
-fn print(setting: &Setting, table: &Table) {
+fn print(app: &AppContext, table: &Table) {
     for (number, line) in table.lines().iter().enumerate() {
-        out(&if number == 0 { setting.style.results.dim(line) } else { line.clone() });
+        out(&if number == 0 { app.style.results.dim(line) } else { line.clone() });
     }
 }
 
 /// `metrics`: what the journal adds up to.
-pub(super) fn metrics(setting: &Setting) -> Result<u8, Failure> {
-    out(setting.coordinator.costs().metrics()?.prometheus().trim_end());
+pub(super) fn metrics(app: &AppContext) -> Result<u8, Failure> {
+    out(app.coordinator.costs().metrics()?.prometheus().trim_end());
     Ok(0)
 }

@@ -9,13 +9,13 @@ use anyhow::Context as _;
 use windlass_core::id::TaskId;
 use windlass_term::TerminalStyle;
 
-use super::{Setting, run};
+use super::{AppContext, run};
 use crate::Hooks;
 use crate::args::{Demo, How, Place};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::show::note;
-use crate::wiring::{Load, Surroundings, sandbox};
+use crate::wiring::{Environment, Load, sandbox};
 
 const GOAL: &str =
     "The test in test.sh fails. Find out why, fix total.sh and write a short report.";
@@ -51,16 +51,16 @@ pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
         ..error.into()
     })?;
     let place = directory.path().canonicalize().context("the throwaway directory is gone")?;
-    let look = TerminalStyle::detect();
-    let (workspace, script) = prepare(&place, look.can_redraw)?;
-    let surroundings = surroundings(&place, &workspace)?;
-    let setting = Setting::open(surroundings, hooks, Load::One)?;
+    let style = TerminalStyle::detect();
+    let (workspace, script) = prepare(&place, style.can_redraw)?;
+    let environment = demo_environment(&place, &workspace)?;
+    let app = AppContext::open(environment, hooks, Load::One)?;
     let how = how(args, &workspace, &script);
     if args.printing.shows_progress() {
-        note(&format!("{}\n", look.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
+        note(&format!("{}\n", style.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
     }
-    let code = run::run(&setting, GOAL, &how);
-    drop(setting);
+    let code = run::run(&app, GOAL, &how);
+    drop(app);
     if args.keep {
         note(&format!("\nkept in {}", directory.keep().display()));
     }
@@ -92,25 +92,25 @@ fn hurried(script: &str) -> String {
     script.lines().map(at_once).collect()
 }
 
-/// Surroundings without anything of the user's configuration.
-fn surroundings(place: &Path, workspace: &Path) -> Result<Surroundings, Failure> {
-    let mut surroundings = Surroundings::new(Some(place.join("data")))?;
+/// An environment without the user's configuration.
+fn demo_environment(place: &Path, workspace: &Path) -> Result<Environment, Failure> {
+    let mut environment = Environment::new(Some(place.join("data")))?;
     let kept = |(name, _): &(String, String)| ENVIRONMENT.contains(&name.as_str());
-    let mut env: BTreeMap<_, _> = surroundings.env.into_iter().filter(kept).collect();
-    env.insert("XDG_CONFIG_HOME".to_owned(), place.join("config").display().to_string());
-    surroundings.env = env;
-    surroundings.skill_directories = Some(Vec::new());
-    surroundings.sandbox = Some(sandboxed(&surroundings, workspace)?);
-    Ok(surroundings)
+    let mut variables: BTreeMap<_, _> = environment.variables.into_iter().filter(kept).collect();
+    variables.insert("XDG_CONFIG_HOME".to_owned(), place.join("config").display().to_string());
+    environment.variables = variables;
+    environment.skill_directories = Some(Vec::new());
+    environment.sandbox = Some(sandboxed(&environment, workspace)?);
+    Ok(environment)
 }
 
 /// The local sandbox; on a machine that has none, the host will do for commands of our own.
-fn sandboxed(surroundings: &Surroundings, workspace: &Path) -> Result<SandboxMode, Failure> {
-    let local = Surroundings { sandbox: Some(SandboxMode::Local), ..surroundings.clone() };
+fn sandboxed(environment: &Environment, workspace: &Path) -> Result<SandboxMode, Failure> {
+    let local = Environment { sandbox: Some(SandboxMode::Local), ..environment.clone() };
     let config = local.config(workspace)?;
     let runtime = crate::wiring::runtime(Load::One)?;
     let root = TaskId::new(jiff::Timestamp::now());
-    let trace = surroundings.data.join("traces").join(root.to_string());
+    let trace = environment.data.join("traces").join(root.to_string());
     fs::create_dir_all(&trace).context("the demo's files cannot be written")?;
     Ok(match runtime.block_on(sandbox::open(&local, &config, workspace, root)) {
         Ok(opened) => {

@@ -4,7 +4,7 @@ use windlass_core::axes::ModelMode;
 use windlass_core::id::TaskId;
 use windlass_term::strip_controls;
 
-use super::{Setting, setup};
+use super::{AppContext, setup};
 use crate::args::Doctor;
 use crate::failure::Failure;
 use crate::show::out;
@@ -14,16 +14,16 @@ use crate::wiring::{mcp, models, sandbox, skills, web};
 const SHOWN: usize = 20;
 
 /// Looks at everything, says what it finds; 1 if something is wrong.
-pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
+pub(super) fn doctor(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
     let mut wrong = 0;
     let mut say = |fine: bool, what: &str, words: &str| {
         wrong += u32::from(!fine);
-        let paint = setting.style.results;
+        let paint = app.style.results;
         let mark = if fine { paint.green("ok   ") } else { paint.red("wrong") };
         out(&format!("{mark}  {what:<9} {}", strip_controls(words)));
     };
 
-    let storage = setting.coordinator.storage();
+    let storage = app.coordinator.storage();
     let differences = storage.verify()?;
     match differences.len() {
         0 => {
@@ -35,7 +35,7 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
         out(&format!("         {}", strip_controls(&difference.to_string())));
     }
 
-    let config = match setting.surroundings.config(&args.workspace) {
+    let config = match app.environment.config(&args.workspace) {
         Ok(config) => config,
         Err(failure) => {
             say(false, "config", &failure.error.to_string());
@@ -52,12 +52,12 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
     }
 
     let workspace = args.workspace.canonicalize().unwrap_or_else(|_| args.workspace.clone());
-    let root = TaskId::new(setting.coordinator.now());
+    let root = TaskId::new(app.coordinator.now());
     // The sandbox shows a task its trace, so there has to be one.
     let trace = storage.trace_directory(root);
     let _ = std::fs::create_dir_all(&trace);
-    let opened = sandbox::open_with(&setting.surroundings, &config, &workspace, root, None);
-    let opened = setting.runtime.block_on(opened);
+    let opened = sandbox::open_with(&app.environment, &config, &workspace, root, None);
+    let opened = app.runtime.block_on(opened);
     match opened {
         Ok(opened) => {
             let isolation = opened.sandbox.isolation();
@@ -69,7 +69,7 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
             for warning in &isolation.warnings {
                 out(&format!("         {}", strip_controls(warning)));
             }
-            setting.runtime.block_on(opened.sandbox.stop());
+            app.runtime.block_on(opened.sandbox.stop());
         }
         Err(details) => say(false, "sandbox", &details.message),
     }
@@ -77,12 +77,12 @@ pub(super) fn doctor(setting: &Setting, args: &Doctor) -> Result<u8, Failure> {
     let (tools, missing) = web::tools(&config);
     let names = tools.iter().map(|tool| tool.name()).chain(missing.iter().map(String::as_str));
     say(true, "web", &names.collect::<Vec<_>>().join("; "));
-    let found = skills::now(&setting.surroundings, &workspace);
+    let found = skills::now(&app.environment, &workspace);
     say(found.problems().is_empty(), "skills", &format!("{} can be used", found.list().count()));
     for problem in found.problems().iter().take(SHOWN) {
         out(&format!("         {}", strip_controls(&problem.to_string())));
     }
-    let servers = mcp::found(&setting.surroundings, &config, &workspace, &found, None);
+    let servers = mcp::found(&app.environment, &config, &workspace, &found, None);
     say(true, "mcp", &format!("{} servers can be started", servers.definitions.len()));
     for notice in servers.notices.iter().take(SHOWN) {
         out(&format!("         {}", strip_controls(notice)));

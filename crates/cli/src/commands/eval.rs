@@ -26,7 +26,7 @@ use crate::Hooks;
 use crate::args::Eval;
 use crate::failure::Failure;
 use crate::show::{note, out};
-use crate::wiring::{self, Surroundings, skills};
+use crate::wiring::{self, Environment, skills};
 
 /// How long a grader may take; it is deterministic and looks at files.
 const GRADER_TIME: Duration = Duration::from_secs(120);
@@ -49,19 +49,19 @@ struct Tried {
 }
 
 pub(super) fn eval(
-    surroundings: &Surroundings,
+    environment: &Environment,
     workspace: &Path,
     args: &Eval,
     hooks: Hooks,
 ) -> Result<u8, Failure> {
-    let found = skills::now(surroundings, workspace);
+    let found = skills::now(environment, workspace);
     let skill = found.get(&args.name).ok_or_else(|| unknown(&found, &args.name))?;
     let cases = chosen(skill, args)?;
-    let config = surroundings.config(workspace)?;
+    let config = environment.config(workspace)?;
     let model = args.model.clone();
     let config = config.for_task(&ExecutionConfig { model, ..ExecutionConfig::default() })?;
     let model = config.models.for_mode(Axes::headless().model_mode)?.to_string();
-    let examiner = Examiner { surroundings, skill, found: &found, args, model, hooks };
+    let examiner = Examiner { environment, skill, found: &found, args, model, hooks };
     let arms: &[Arm] = if args.only_with { &[Arm::With] } else { &[Arm::With, Arm::Without] };
     let runtime = wiring::runtime(wiring::Load::One)?;
     let mut table = Table::new(&["CASE", "WITH", "WITHOUT"], &[]);
@@ -127,7 +127,7 @@ fn line(case: &Case, arm: Arm, number: u32, tried: &Tried, kept: Option<&Path>) 
 }
 
 struct Examiner<'a> {
-    surroundings: &'a Surroundings,
+    environment: &'a Environment,
     skill: &'a Skill,
     found: &'a Skills,
     args: &'a Eval,
@@ -156,7 +156,7 @@ impl Examiner<'_> {
         let word = if arm == Arm::With { "with" } else { "without" };
         let stamp = jiff::Timestamp::now().as_millisecond();
         let name = format!("{stamp}-{}-{word}-{number}", case.name);
-        let all = self.surroundings.data.join("evals").join(&self.skill.meta.name);
+        let all = self.environment.data.join("evals").join(&self.skill.meta.name);
         let directory = all.join(name);
         fs::create_dir_all(&directory)
             .with_context(|| format!("`{}` cannot be made", directory.display()))?;
@@ -189,12 +189,12 @@ impl Examiner<'_> {
         directory: &Path,
         work: &Path,
     ) -> Result<TaskResult, Failure> {
-        let surroundings = Surroundings {
+        let environment = Environment {
             data: directory.join("data"),
             skill_directories: Some(self.shelf(arm, directory)?),
-            ..self.surroundings.clone()
+            ..self.environment.clone()
         };
-        let coordinator = wiring::coordinator(&surroundings, self.hooks.store.clone())?;
+        let coordinator = wiring::coordinator(&environment, self.hooks.store.clone())?;
         let axes = Axes::headless();
         let goal = self.goal(case, arm, &axes);
         let execution_config = ExecutionConfig {

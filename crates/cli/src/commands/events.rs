@@ -8,13 +8,13 @@ use windlass_core::injection::MAX_INJECTION_BYTES;
 use windlass_core::trigger::ExternalEventReceived;
 use windlass_term::{Table, numbers, strip_controls};
 
-use super::Setting;
+use super::AppContext;
 use crate::args::{ExternalEvent, Sessions};
 use crate::failure::Failure;
 use crate::show::{self, out};
 
-pub(super) fn event(setting: &Setting, args: &ExternalEvent) -> Result<u8, Failure> {
-    let coordinator = &setting.coordinator;
+pub(super) fn event(app: &AppContext, args: &ExternalEvent) -> Result<u8, Failure> {
+    let coordinator = &app.coordinator;
     let payload = payload(&args.payload)?;
     let session = match args.to.starts_with(SessionId::PREFIX) {
         true => coordinator.sessions().find(&args.to)?,
@@ -31,11 +31,10 @@ pub(super) fn event(setting: &Setting, args: &ExternalEvent) -> Result<u8, Failu
         source: Some(args.source.clone()),
         payload,
     };
-    let handled =
-        setting.runtime.block_on(coordinator.triggers().external_event_received(event))?;
+    let handled = app.runtime.block_on(coordinator.triggers().external_event_received(event))?;
     let windlass_coordinator::Handled::Injected { task } = handled else { return Ok(0) };
     show::note(&format!("event passed on to {task}"));
-    setting.runtime.block_on(super::mail::print_uptake(setting, task))
+    app.runtime.block_on(super::mail::print_uptake(app, task))
 }
 
 /// JSON stays JSON; anything else is text.
@@ -59,8 +58,8 @@ fn payload(text: &str) -> Result<serde_json::Value, Failure> {
     Ok(json.unwrap_or_else(|| text.into()))
 }
 
-pub(super) fn sessions(setting: &Setting, args: &Sessions) -> Result<u8, Failure> {
-    let coordinator = &setting.coordinator;
+pub(super) fn sessions(app: &AppContext, args: &Sessions) -> Result<u8, Failure> {
+    let coordinator = &app.coordinator;
     let sessions = coordinator.sessions();
     if let Some(text) = &args.session {
         let none =

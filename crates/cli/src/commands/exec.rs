@@ -7,14 +7,14 @@ use windlass_core::id::{CallId, TaskId};
 use windlass_sandbox::{Command, Exit, Running, Stream as From};
 use windlass_term::strip_controls;
 
-use super::Setting;
+use super::AppContext;
 use crate::args::Exec;
 use crate::failure::Failure;
 use crate::show::{note, out};
 use crate::wiring::sandbox;
 
 /// Runs it, prints what the store keeps of it, and says where the rest is.
-pub(super) fn exec(setting: &Setting, args: &Exec) -> Result<u8, Failure> {
+pub(super) fn exec(app: &AppContext, args: &Exec) -> Result<u8, Failure> {
     let workspace = args.workspace.canonicalize().with_context(|| {
         format!(
             "workspace `{}` cannot be used",
@@ -25,14 +25,14 @@ pub(super) fn exec(setting: &Setting, args: &Exec) -> Result<u8, Failure> {
         hint: Some("name a directory that exists with `--workspace DIR`".into()),
         ..error.into()
     })?;
-    let config = setting.surroundings.config(&workspace)?;
-    let now = setting.coordinator.now();
+    let config = app.environment.config(&workspace)?;
+    let now = app.coordinator.now();
     // The sandbox shows a task its trace; this one has none, but needs the place.
     let root = TaskId::new(now);
-    let trace = setting.coordinator.storage().trace_directory(root);
+    let trace = app.coordinator.storage().trace_directory(root);
     std::fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
-    let ran = setting.runtime.block_on(async {
-        let opened = sandbox::open(&setting.surroundings, &config, &workspace, root).await;
+    let ran = app.runtime.block_on(async {
+        let opened = sandbox::open(&app.environment, &config, &workspace, root).await;
         let opened = opened.map_err(|details| Failure::of_details(&details))?;
         let id = CallId::new(now).to_string();
         let command = Command {
@@ -41,7 +41,7 @@ pub(super) fn exec(setting: &Setting, args: &Exec) -> Result<u8, Failure> {
         };
         let started = opened.start(command).await.map_err(|error| anyhow!(error));
         let ran = match started.context("the command did not start") {
-            Ok(running) => keep(setting, &id, running).await,
+            Ok(running) => keep(app, &id, running).await,
             Err(error) => Err(error.into()),
         };
         opened.stop().await;
@@ -64,8 +64,8 @@ struct Ran {
     kept: [(Stream, TruncatedOutput); 2],
 }
 
-async fn keep(setting: &Setting, id: &str, mut running: Running) -> Result<Ran, Failure> {
-    let writer = |stream| setting.coordinator.outputs().writer(id, stream);
+async fn keep(app: &AppContext, id: &str, mut running: Running) -> Result<Ran, Failure> {
+    let writer = |stream| app.coordinator.outputs().writer(id, stream);
     let (mut stdout, mut stderr) = (writer(Stream::Stdout)?, writer(Stream::Stderr)?);
     while let Some(chunk) = running.next().await {
         match chunk.stream {
@@ -74,7 +74,7 @@ async fn keep(setting: &Setting, id: &str, mut running: Running) -> Result<Ran, 
         }
     }
     let exit = running.wait().await.exit;
-    let now = setting.coordinator.now();
+    let now = app.coordinator.now();
     let kept =
         [(Stream::Stdout, stdout.finish(now).await?), (Stream::Stderr, stderr.finish(now).await?)];
     Ok(Ran { id: id.to_owned(), exit, kept })

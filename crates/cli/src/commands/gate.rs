@@ -11,19 +11,19 @@ use windlass_sandbox::{IsolationReport, Kind};
 use windlass_shell::{Context, analyze};
 use windlass_term::TerminalStyle;
 
-use super::Setting;
+use super::AppContext;
 use crate::args::{Explain, Permissions};
 use crate::failure::Failure;
 use crate::show::{self, out};
-use crate::wiring::{Surroundings, gate};
+use crate::wiring::{Environment, gate};
 
 /// The longest line taken from standard input: more than any command that is read.
 const MAX_LINE_BYTES: u64 = 1024 * 1024;
 
 /// `explain` needs no store: it reads a command and says what would happen.
-pub(super) fn explain(surroundings: &Surroundings, args: &Explain) -> Result<u8, Failure> {
+pub(super) fn explain(environment: &Environment, args: &Explain) -> Result<u8, Failure> {
     let directory = std::env::current_dir().unwrap_or_default();
-    let config = surroundings.config(&directory)?;
+    let config = environment.config(&directory)?;
     let isolation = IsolationReport {
         kind: Kind::Local,
         workspace: "/workspace".into(),
@@ -31,7 +31,7 @@ pub(super) fn explain(surroundings: &Surroundings, args: &Explain) -> Result<u8,
         facts: Vec::new(),
         warnings: Vec::new(),
     };
-    let context = gate::context(surroundings, &config, &isolation);
+    let context = gate::context(environment, &config, &isolation);
     if args.stdin {
         return explain_lines(&context);
     }
@@ -94,8 +94,8 @@ fn painted(kind: Paint, text: &str, paint: windlass_term::Paint) -> String {
 }
 
 /// Rules in force, and taking them back.
-pub(super) fn permissions(setting: &Setting, args: &Permissions) -> Result<u8, Failure> {
-    let coordinator = &setting.coordinator;
+pub(super) fn permissions(app: &AppContext, args: &Permissions) -> Result<u8, Failure> {
+    let coordinator = &app.coordinator;
     let tasks = match &args.task {
         Some(task) => vec![coordinator.tasks().find(task)?],
         None => {
@@ -108,9 +108,9 @@ pub(super) fn permissions(setting: &Setting, args: &Permissions) -> Result<u8, F
         for rule in coordinator.tasks().state(task)?.allow_rules {
             number += 1;
             if args.revoke == Some(number) {
-                let user = setting.surroundings.user();
+                let user = app.environment.user();
                 let control = Control::Revoke { rule: rule.clone() };
-                setting.runtime.block_on(coordinator.control().steer(task, control, &user))?;
+                app.runtime.block_on(coordinator.control().steer(task, control, &user))?;
                 show::note(&format!("revoked for {task}: {rule}"));
                 return Ok(0);
             }

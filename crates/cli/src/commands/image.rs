@@ -13,16 +13,16 @@ use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::next_action;
 use crate::show::{note, out};
-use crate::wiring::{self, Surroundings, sandbox};
+use crate::wiring::{self, Environment, sandbox};
 
 /// What an agent reaches for, and is better off with.
 const TOOLS: [&str; 6] = ["bash", "git", "rg", "python3", "node", "make"];
 
-pub(super) fn image(surroundings: &Surroundings, args: &Image) -> Result<u8, Failure> {
-    let config = surroundings.config(Path::new("."))?;
+pub(super) fn image(environment: &Environment, args: &Image) -> Result<u8, Failure> {
+    let config = environment.config(Path::new("."))?;
     let image = config.sandbox.image.clone();
     let runtime = wiring::runtime(wiring::Load::One)?;
-    let engine = runtime.block_on(sandbox::engine(surroundings)).map_err(refused)?;
+    let engine = runtime.block_on(sandbox::engine(environment)).map_err(refused)?;
     match &args.what {
         ImageWhat::Build { file, base, browser } => {
             let dockerfile = match file {
@@ -40,12 +40,12 @@ pub(super) fn image(surroundings: &Surroundings, args: &Image) -> Result<u8, Fai
             out(&format!("built `{}`", strip_controls(&image)));
             Ok(0)
         }
-        ImageWhat::Check => runtime.block_on(check(surroundings, &engine, &image)),
+        ImageWhat::Check => runtime.block_on(check(environment, &engine, &image)),
     }
 }
 
 /// Whether the image is there and commands run in it; 1 if not.
-async fn check(surroundings: &Surroundings, engine: &Engine, image: &str) -> Result<u8, Failure> {
+async fn check(environment: &Environment, engine: &Engine, image: &str) -> Result<u8, Failure> {
     out(&format!(
         "engine   {} at {}",
         strip_controls(engine.version()),
@@ -62,10 +62,10 @@ async fn check(surroundings: &Surroundings, engine: &Engine, image: &str) -> Res
     ));
     let place = tempfile::tempdir().context("there is no room for a workspace to try it in")?;
     let root = TaskId::new(jiff::Timestamp::now());
-    let trace = surroundings.data.join("traces").join(root.to_string());
+    let trace = environment.data.join("traces").join(root.to_string());
     std::fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
-    let config = surroundings.config(place.path())?;
-    let here = Surroundings { sandbox: Some(SandboxMode::Docker), ..surroundings.clone() };
+    let config = environment.config(place.path())?;
+    let here = Environment { sandbox: Some(SandboxMode::Docker), ..environment.clone() };
     let opened = sandbox::open(&here, &config, place.path(), root).await;
     let said = match opened {
         Ok(opened) => {

@@ -6,16 +6,16 @@ use windlass_core::event::Record;
 use windlass_core::id::TaskId;
 use windlass_term::{event_lines, numbers, strip_controls};
 
-use super::{Setting, cost};
+use super::{AppContext, cost};
 use crate::args::{Events, Listing, One, Show};
 use crate::failure::Failure;
 use crate::show::{self, out, task_page};
 
-pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
-    let coordinator = &setting.coordinator;
+pub(super) fn show(app: &AppContext, args: &Show) -> Result<u8, Failure> {
+    let coordinator = &app.coordinator;
     let task = coordinator.tasks().find(&args.task)?;
     if args.compactions {
-        return compactions(setting, task, args.json);
+        return compactions(app, task, args.json);
     }
     let details = coordinator.tasks().details(task)?;
     if args.json {
@@ -30,8 +30,8 @@ pub(super) fn show(setting: &Setting, args: &Show) -> Result<u8, Failure> {
 }
 
 /// What was dropped from a task's context, and where it can be read.
-fn compactions(setting: &Setting, task: TaskId, json: bool) -> Result<u8, Failure> {
-    let found = setting.coordinator.tasks().compactions(task)?;
+fn compactions(app: &AppContext, task: TaskId, json: bool) -> Result<u8, Failure> {
+    let found = app.coordinator.tasks().compactions(task)?;
     if found.is_empty() && !json {
         show::note("its context was never shortened");
     }
@@ -57,8 +57,8 @@ fn compactions(setting: &Setting, task: TaskId, json: bool) -> Result<u8, Failur
     Ok(0)
 }
 
-pub(super) fn result(setting: &Setting, args: &One) -> Result<u8, Failure> {
-    let tasks = setting.coordinator.tasks();
+pub(super) fn result(app: &AppContext, args: &One) -> Result<u8, Failure> {
+    let tasks = app.coordinator.tasks();
     let task = tasks.find(&args.task)?;
     match tasks.last_result(task)? {
         Some(result) => {
@@ -72,11 +72,11 @@ pub(super) fn result(setting: &Setting, args: &One) -> Result<u8, Failure> {
     }
 }
 
-pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
-    let coordinator = &setting.coordinator;
+pub(super) fn events(app: &AppContext, args: &Events) -> Result<u8, Failure> {
+    let coordinator = &app.coordinator;
     let task = coordinator.tasks().find(&args.task)?;
     let mut feed = coordinator.feed().follow(task, args.after);
-    let (zone, width) = (jiff::tz::TimeZone::system(), setting.style.line_width());
+    let (zone, width) = (jiff::tz::TimeZone::system(), app.style.line_width());
     let print = |record: &Record| {
         out(&if args.json {
             windlass_agent::trace::entry(record)
@@ -90,7 +90,7 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
     if !args.follow {
         return Ok(0);
     }
-    setting.runtime.block_on(async {
+    app.runtime.block_on(async {
         while !coordinator.tasks().has_ended(task)? && !show::reader_is_gone() {
             tokio::select! {
                 update = feed.next() => {
@@ -108,9 +108,9 @@ pub(super) fn events(setting: &Setting, args: &Events) -> Result<u8, Failure> {
     })
 }
 
-pub(super) fn inbox(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
-    let open = setting.coordinator.inbox().open()?;
-    let now = setting.coordinator.now();
+pub(super) fn inbox(app: &AppContext, args: &Listing) -> Result<u8, Failure> {
+    let open = app.coordinator.inbox().open()?;
+    let now = app.coordinator.now();
     for asked in &open {
         out(&match args.json {
             true => task_page::question_json(&asked.row),

@@ -17,16 +17,16 @@ use crate::args::{Mcp, McpWhat};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::show::{note, out};
-use crate::wiring::{self, Surroundings, mcp, sandbox, skills};
+use crate::wiring::{self, Environment, mcp, sandbox, skills};
 
 /// How much of a description stands in a list.
 const SHOWN_CHARS: usize = 60;
 
-pub(super) fn mcp(surroundings: &Surroundings, args: &Mcp) -> Result<u8, Failure> {
+pub(super) fn mcp(environment: &Environment, args: &Mcp) -> Result<u8, Failure> {
     let workspace = &args.workspace;
     match &args.what {
-        McpWhat::List { json } => list(surroundings, workspace, *json),
-        McpWhat::Test { name, pin, json, .. } => test(surroundings, workspace, name, *pin, *json),
+        McpWhat::List { json } => list(environment, workspace, *json),
+        McpWhat::Test { name, pin, json, .. } => test(environment, workspace, name, *pin, *json),
         McpWhat::Presets => {
             let mut table = Table::new(&["PRESET", "RUNS", "GIVES"], &[]);
             for preset in &PRESETS {
@@ -39,10 +39,10 @@ pub(super) fn mcp(surroundings: &Surroundings, args: &Mcp) -> Result<u8, Failure
     }
 }
 
-fn list(surroundings: &Surroundings, workspace: &Path, json: bool) -> Result<u8, Failure> {
-    let config = surroundings.config(workspace)?;
+fn list(environment: &Environment, workspace: &Path, json: bool) -> Result<u8, Failure> {
+    let config = environment.config(workspace)?;
     let found =
-        mcp::found(surroundings, &config, workspace, &skills::now(surroundings, workspace), None);
+        mcp::found(environment, &config, workspace, &skills::now(environment, workspace), None);
     let mut table = Table::new(&["SERVER", "RUNS", "WHERE", "TRUSTED"], &[]);
     for definition in &found.definitions {
         let place = match definition.program() {
@@ -68,15 +68,15 @@ fn list(surroundings: &Surroundings, workspace: &Path, json: bool) -> Result<u8,
 }
 
 fn test(
-    surroundings: &Surroundings,
+    environment: &Environment,
     workspace: &Path,
     name: &str,
     pin: bool,
     json: bool,
 ) -> Result<u8, Failure> {
-    let config = surroundings.config(workspace)?;
+    let config = environment.config(workspace)?;
     let found =
-        mcp::found(surroundings, &config, workspace, &skills::now(surroundings, workspace), None);
+        mcp::found(environment, &config, workspace, &skills::now(environment, workspace), None);
     found.notices.iter().for_each(|notice| note(&format!("notice: {}", strip_controls(notice))));
     let definition = found.definitions.into_iter().find(|definition| definition.name == name);
     let definition = definition.ok_or_else(|| {
@@ -85,11 +85,11 @@ fn test(
     })?;
     let root = TaskId::new(jiff::Timestamp::now());
     // The sandbox shows a task its trace, so there has to be one.
-    let trace = surroundings.data.join("traces").join(root.to_string());
+    let trace = environment.data.join("traces").join(root.to_string());
     std::fs::create_dir_all(&trace).map_err(anyhow::Error::from)?;
     let runtime = wiring::runtime(wiring::Load::One)?;
     let outcome = runtime.block_on(async {
-        let (host, sandbox) = host(surroundings, &config, workspace, root).await?;
+        let (host, sandbox) = host(environment, &config, workspace, root).await?;
         let servers = Servers::new(vec![definition], &host);
         let outcome = tested(&servers, pin, json).await;
         servers.close().await;
@@ -101,15 +101,15 @@ fn test(
 }
 
 async fn host(
-    surroundings: &Surroundings,
+    environment: &Environment,
     config: &Config,
     workspace: &Path,
     root: TaskId,
 ) -> Result<(McpHost, Arc<dyn Sandbox>), Failure> {
     let workspace = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
-    let opened = sandbox::open(surroundings, config, &workspace, root).await;
+    let opened = sandbox::open(environment, config, &workspace, root).await;
     let opened = opened.map_err(|details| Failure::of_details(&details))?;
-    let host = mcp::host(surroundings, config, &workspace, &opened, Notices::default());
+    let host = mcp::host(environment, config, &workspace, &opened, Notices::default());
     Ok((host.map_err(anyhow::Error::from)?, opened))
 }
 

@@ -32,22 +32,22 @@ use crate::Hooks;
 use crate::args::{Args, Command};
 use crate::failure::Failure;
 use crate::wiring::telemetry::Telemetry;
-use crate::wiring::{self, Load, Surroundings};
+use crate::wiring::{self, Environment, Load};
 
 /// What every command that deals with tasks works with.
-struct Setting {
-    surroundings: Surroundings,
+struct AppContext {
+    environment: Environment,
     coordinator: Coordinator,
     runtime: Runtime,
     style: TerminalStyle,
 }
 
-impl Setting {
-    fn open(surroundings: Surroundings, hooks: Hooks, load: Load) -> Result<Self, Failure> {
+impl AppContext {
+    fn open(environment: Environment, hooks: Hooks, load: Load) -> Result<Self, Failure> {
         Ok(Self {
-            coordinator: wiring::coordinator(&surroundings, hooks.store)?,
+            coordinator: wiring::coordinator(&environment, hooks.store)?,
             runtime: wiring::runtime(load)?,
-            surroundings,
+            environment,
             style: TerminalStyle::detect(),
         })
     }
@@ -55,7 +55,7 @@ impl Setting {
     /// The coordinator with the limits that a service here would have.
     fn service(&self) -> Result<Coordinator, Failure> {
         // No project sets these, so none can get in the way of a list.
-        let config = self.surroundings.config(std::path::Path::new("/"))?;
+        let config = self.environment.config(std::path::Path::new("/"))?;
         Ok(self.coordinator.clone().with_limits(wiring::limits(&config)))
     }
 }
@@ -70,50 +70,50 @@ pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
         Command::Demo(demo) => return demo::demo(&demo, hooks),
         _ => {}
     }
-    let mut surroundings = Surroundings::new(args.data)?;
-    surroundings.sandbox = args.command.sandbox();
-    surroundings.record = args.command.record();
+    let mut environment = Environment::new(args.data)?;
+    environment.sandbox = args.command.sandbox();
+    environment.record = args.command.record();
     match args.command {
-        Command::Config(config) => return setup::config(&surroundings, &config),
-        Command::Models(models) => return setup::models(&surroundings, &models),
-        Command::Trust(trust) => return setup::trust(&surroundings, &trust),
-        Command::Explain(explain) => return gate::explain(&surroundings, &explain),
-        Command::Skills(args) => return skills::skills(&surroundings, &args, hooks),
-        Command::Mcp(args) => return mcp::mcp(&surroundings, &args),
-        Command::Image(args) => return image::image(&surroundings, &args),
+        Command::Config(config) => return setup::config(&environment, &config),
+        Command::Models(models) => return setup::models(&environment, &models),
+        Command::Trust(trust) => return setup::trust(&environment, &trust),
+        Command::Explain(explain) => return gate::explain(&environment, &explain),
+        Command::Skills(args) => return skills::skills(&environment, &args, hooks),
+        Command::Mcp(args) => return mcp::mcp(&environment, &args),
+        Command::Image(args) => return image::image(&environment, &args),
         _ => {}
     }
     let serves = matches!(args.command, Command::Serve(_) | Command::Worker(_));
     let load = if serves { Load::Many } else { Load::One };
-    let setting = Setting::open(surroundings, hooks, load)?;
+    let app = AppContext::open(environment, hooks, load)?;
     match args.command {
-        Command::Run(run) => run::run(&setting, &run.goal, &run.how),
-        Command::Headless(headless) => run::headless(&setting, headless),
-        Command::Resume(resume) => run::resume(&setting, &resume),
-        Command::Retry(resume) => run::retry(&setting, &resume),
-        Command::Tasks(tasks) => overview::tasks(&setting, &tasks),
-        Command::Status(listing) => overview::status(&setting, &listing),
-        Command::Sessions(args) => events::sessions(&setting, &args),
-        Command::Schedule(args) => schedule::schedule(&setting, args),
-        Command::Event(args) => events::event(&setting, &args),
-        Command::Serve(args) => serve::serve(&setting, &args),
-        Command::Worker(args) => worker::worker(&setting, &args),
-        Command::Show(one) => look::show(&setting, &one),
-        Command::Events(events) => look::events(&setting, &events),
-        Command::Result(one) => look::result(&setting, &one),
-        Command::Logs(one) => outputs::logs(&setting, &one),
-        Command::Trace(trace) => outputs::trace(&setting, &trace),
-        Command::Outputs(wanted) => outputs::outputs(&setting, &wanted),
-        Command::Exec(exec) => exec::exec(&setting, &exec),
-        Command::Cost(wanted) => cost::cost(&setting, &wanted),
-        Command::Metrics => cost::metrics(&setting),
-        Command::Inbox(listing) => look::inbox(&setting, &listing),
-        Command::Answer(answer) => mail::answer(&setting, answer),
-        Command::Send(send) => mail::send(&setting, &send),
-        Command::Pause(one) => mail::pause(&setting, &one),
-        Command::Cancel(cancel) => mail::cancel(&setting, &cancel),
-        Command::Permissions(permissions) => gate::permissions(&setting, &permissions),
-        Command::Doctor(doctor) => doctor::doctor(&setting, &doctor),
+        Command::Run(run) => run::run(&app, &run.goal, &run.how),
+        Command::Headless(headless) => run::headless(&app, headless),
+        Command::Resume(resume) => run::resume(&app, &resume),
+        Command::Retry(resume) => run::retry(&app, &resume),
+        Command::Tasks(tasks) => overview::tasks(&app, &tasks),
+        Command::Status(listing) => overview::status(&app, &listing),
+        Command::Sessions(args) => events::sessions(&app, &args),
+        Command::Schedule(args) => schedule::schedule(&app, args),
+        Command::Event(args) => events::event(&app, &args),
+        Command::Serve(args) => serve::serve(&app, &args),
+        Command::Worker(args) => worker::worker(&app, &args),
+        Command::Show(one) => look::show(&app, &one),
+        Command::Events(events) => look::events(&app, &events),
+        Command::Result(one) => look::result(&app, &one),
+        Command::Logs(one) => outputs::logs(&app, &one),
+        Command::Trace(trace) => outputs::trace(&app, &trace),
+        Command::Outputs(wanted) => outputs::outputs(&app, &wanted),
+        Command::Exec(exec) => exec::exec(&app, &exec),
+        Command::Cost(wanted) => cost::cost(&app, &wanted),
+        Command::Metrics => cost::metrics(&app),
+        Command::Inbox(listing) => look::inbox(&app, &listing),
+        Command::Answer(answer) => mail::answer(&app, answer),
+        Command::Send(send) => mail::send(&app, &send),
+        Command::Pause(one) => mail::pause(&app, &one),
+        Command::Cancel(cancel) => mail::cancel(&app, &cancel),
+        Command::Permissions(permissions) => gate::permissions(&app, &permissions),
+        Command::Doctor(doctor) => doctor::doctor(&app, &doctor),
         Command::Completions(_)
         | Command::Man
         | Command::Demo(_)

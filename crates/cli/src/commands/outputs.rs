@@ -8,19 +8,19 @@ use windlass_coordinator::outputs::{CallOutput, Stream, TruncatedOutput};
 use windlass_core::event::ToolCall;
 use windlass_term::{strip_controls, tool_lines};
 
-use super::Setting;
+use super::AppContext;
 use crate::args::{One, Outputs, Trace};
 use crate::failure::Failure;
 use crate::show::{note, out};
 
 /// Prints every command of a task with what the store keeps of its output.
-pub(super) fn logs(setting: &Setting, args: &One) -> Result<u8, Failure> {
-    let task = setting.coordinator.tasks().find(&args.task)?;
-    let calls = setting.coordinator.outputs().of(task)?;
+pub(super) fn logs(app: &AppContext, args: &One) -> Result<u8, Failure> {
+    let task = app.coordinator.tasks().find(&args.task)?;
+    let calls = app.coordinator.outputs().of(task)?;
     for call in &calls {
         match args.json {
             true => log_lines(call).iter().for_each(|line| out(line)),
-            false => log_page(setting, &call.call, &call.kept),
+            false => log_page(app, &call.call, &call.kept),
         }
     }
     if calls.is_empty() && !args.json {
@@ -49,8 +49,8 @@ fn log_lines(output: &CallOutput) -> Vec<String> {
 }
 
 /// One command with what it printed; a stream that stayed silent is left out.
-fn log_page(setting: &Setting, call: &ToolCall, kept: &[(Stream, TruncatedOutput)]) {
-    let paint = setting.style.results;
+fn log_page(app: &AppContext, call: &ToolCall, kept: &[(Stream, TruncatedOutput)]) {
+    let paint = app.style.results;
     let what = tool_lines::call(&call.tool, &call.arguments, 100);
     out(&format!("{}  {}", paint.bold(&what), paint.dim(&call.call.to_string())));
     let spoke = || kept.iter().filter(|(_, kept)| kept.original_size > 0);
@@ -71,8 +71,8 @@ fn log_page(setting: &Setting, call: &ToolCall, kept: &[(Stream, TruncatedOutput
 }
 
 /// Prints the journal as the trace file has it, or where that file is.
-pub(super) fn trace(setting: &Setting, args: &Trace) -> Result<u8, Failure> {
-    let coordinator = &setting.coordinator;
+pub(super) fn trace(app: &AppContext, args: &Trace) -> Result<u8, Failure> {
+    let coordinator = &app.coordinator;
     let task = coordinator.tasks().find(&args.task)?;
     if args.path {
         out(&coordinator.storage().trace_file(task)?.display().to_string());
@@ -85,21 +85,21 @@ pub(super) fn trace(setting: &Setting, args: &Trace) -> Result<u8, Failure> {
 }
 
 /// Prints a whole output: byte for byte into a pipe, harmless on a terminal.
-pub(super) fn outputs(setting: &Setting, args: &Outputs) -> Result<u8, Failure> {
+pub(super) fn outputs(app: &AppContext, args: &Outputs) -> Result<u8, Failure> {
     let wanted: Vec<Stream> = match args.stream {
         Some(stream) => vec![stream],
         None => Stream::ALL.to_vec(),
     };
-    for mut reader in setting.coordinator.outputs().open(&args.id, &wanted)? {
-        copy(setting, &mut reader).context("the output cannot be read")?;
+    for mut reader in app.coordinator.outputs().open(&args.id, &wanted)? {
+        copy(app, &mut reader).context("the output cannot be read")?;
     }
     Ok(0)
 }
 
 /// A reader that has gone away is not an error of ours.
-fn copy(setting: &Setting, reader: &mut impl io::Read) -> io::Result<()> {
+fn copy(app: &AppContext, reader: &mut impl io::Read) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    if setting.style.is_stdout_terminal {
+    if app.style.is_stdout_terminal {
         let mut bytes = Vec::new();
         reader.read_to_end(&mut bytes)?;
         let _ = stdout.write_all(strip_controls(&String::from_utf8_lossy(&bytes)).as_bytes());

@@ -7,7 +7,7 @@ use windlass_core::id::TaskId;
 use windlass_core::text::{one_line, suffix};
 use windlass_term::{Table, numbers, strip_controls};
 
-use super::{Setting, schedule};
+use super::{AppContext, schedule};
 use crate::args::{Listing, Tasks};
 use crate::failure::Failure;
 use crate::next_action;
@@ -23,13 +23,13 @@ const SHORT_ID: usize = 7;
 /// How wide a question gets below the list.
 const QUESTION_WIDTH: usize = 80;
 
-pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
+pub(super) fn tasks(app: &AppContext, args: &Tasks) -> Result<u8, Failure> {
     let filter = Filter {
         statuses: args.status.clone(),
         limit: (!args.all).then_some(args.limit),
         ..Filter::default()
     };
-    let Overview { tasks, schedules } = Overview::read(&setting.service()?, &filter)?;
+    let Overview { tasks, schedules } = Overview::read(&app.service()?, &filter)?;
     if args.json {
         tasks.iter().for_each(|task| out(&json(task).to_string()));
         schedules.iter().for_each(|row| out(&schedule::json(row).to_string()));
@@ -38,20 +38,20 @@ pub(super) fn tasks(setting: &Setting, args: &Tasks) -> Result<u8, Failure> {
     } else if tasks.is_empty() && schedules.is_empty() {
         show::note("no tasks; start one with `windlass run \"…\"`");
     } else {
-        print(setting, &tasks, &schedules);
+        print(app, &tasks, &schedules);
     }
     Ok(0)
 }
 
-fn print(setting: &Setting, tasks: &[TaskView], schedules: &[ScheduleRow]) {
-    let now = setting.coordinator.now();
+fn print(app: &AppContext, tasks: &[TaskView], schedules: &[ScheduleRow]) {
+    let now = app.coordinator.now();
     let headings = ["TASK", "STATUS", "AGE", "TOKENS", "COST", "LAST", "NEXT"];
     let mut table = Table::new(&headings, &[2, 3, 4]);
     let mut goals = vec!["GOAL".to_owned()];
     for task in tasks {
         let row = &task.row;
         table.row(vec![
-            id(setting, &row.id),
+            id(app, &row.id),
             status_words(task),
             numbers::age(row.created_at, now),
             numbers::count(row.usage.total_tokens),
@@ -61,14 +61,14 @@ fn print(setting: &Setting, tasks: &[TaskView], schedules: &[ScheduleRow]) {
         ]);
         goals.push(strip_controls(&row.goal));
     }
-    let mut lines = if tasks.is_empty() { Vec::new() } else { with_goals(setting, &table, &goals) };
+    let mut lines = if tasks.is_empty() { Vec::new() } else { with_goals(app, &table, &goals) };
     if let Some(headings) = lines.first_mut() {
-        *headings = setting.style.results.dim(headings);
+        *headings = app.style.results.dim(headings);
     }
     lines.iter().for_each(|line| out(line));
     for task in tasks {
-        let below = lines_below(task, &id(setting, &task.row.id));
-        below.iter().for_each(|line| out(&cut(line, setting.style.line_width())));
+        let below = lines_below(task, &id(app, &task.row.id));
+        below.iter().for_each(|line| out(&cut(line, app.style.line_width())));
     }
     for row in schedules {
         let next = row.next_at.as_ref().map(|next| format!(", next {}", schedule::clock(next)));
@@ -90,19 +90,19 @@ fn cut(line: &str, width: usize) -> String {
 }
 
 /// A task's id: whole for programs, its end for people.
-fn id(setting: &Setting, task: &TaskId) -> String {
+fn id(app: &AppContext, task: &TaskId) -> String {
     let id = task.to_string();
-    match setting.style.is_stdout_terminal {
+    match app.style.is_stdout_terminal {
         true => suffix(&id, SHORT_ID).to_owned(),
         false => id,
     }
 }
 
 /// The lines of the table, each with as much of its goal as fits behind it.
-fn with_goals(setting: &Setting, table: &Table, goals: &[String]) -> Vec<String> {
+fn with_goals(app: &AppContext, table: &Table, goals: &[String]) -> Vec<String> {
     let lines = table.lines();
     let before = lines.iter().map(|line| line.width()).max().unwrap_or(0) + 2;
-    let room = setting.style.line_width().saturating_sub(before);
+    let room = app.style.line_width().saturating_sub(before);
     let room = room.clamp(LEAST_GOAL_WIDTH, GOAL_WIDTH);
     let joined = lines.iter().zip(goals).map(|(line, goal)| {
         let space = " ".repeat(before - line.width());
@@ -197,9 +197,9 @@ fn json(task: &TaskView) -> Value {
 }
 
 /// How much runs and how much may (MS-207).
-pub(super) fn status(setting: &Setting, args: &Listing) -> Result<u8, Failure> {
-    let config = setting.surroundings.config(std::path::Path::new("."))?;
-    let totals = Totals::read(&setting.service()?)?;
+pub(super) fn status(app: &AppContext, args: &Listing) -> Result<u8, Failure> {
+    let config = app.environment.config(std::path::Path::new("."))?;
+    let totals = Totals::read(&app.service()?)?;
     let Totals { live, running, queued, resumable, questions, active_schedules, .. } = totals;
     let hours = config.agent.autonomous_max_hours.as_secs_f64() / 3600.0;
     let shown = json!({

@@ -22,37 +22,37 @@ use windlass_term::strip_controls;
 
 use super::interrupts::{Interrupt, Interrupts};
 use super::wait::{self, Waited};
-use super::{Setting, ask};
+use super::{AppContext, ask};
 use crate::args::{Headless, How, Printing, Resume, Until};
 use crate::config::{self, Config, Flag, ModelChoice, Notice};
 use crate::failure::{self, Failure};
 use crate::next_action;
 use crate::show::{self, Screen, note, out};
 use crate::times;
-use crate::wiring::{self, Surroundings, mcp, models, skills};
+use crate::wiring::{self, Environment, mcp, models, skills};
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
 
-pub(super) fn run(setting: &Setting, goal: &str, how: &How) -> Result<u8, Failure> {
-    let servers = how.mcp_config.as_deref().map(|path| mcp::given(&setting.surroundings, path));
+pub(super) fn run(app: &AppContext, goal: &str, how: &How) -> Result<u8, Failure> {
+    let servers = how.mcp_config.as_deref().map(|path| mcp::given(&app.environment, path));
     let servers = servers.transpose()?;
-    let (draft, limits) = draft(setting, goal, how)?;
+    let (draft, limits) = draft(app, goal, how)?;
     if how.detach {
-        return detach(setting, draft, how, servers.as_ref());
+        return detach(app, draft, how, servers.as_ref());
     }
-    setting.runtime.block_on(async {
-        let task = setting.coordinator.clone().with_limits(limits).tasks().submit(draft).await?;
-        keep(setting, task, servers.as_ref())?;
-        drive(setting, task, &how.printing).await
+    app.runtime.block_on(async {
+        let task = app.coordinator.clone().with_limits(limits).tasks().submit(draft).await?;
+        keep(app, task, servers.as_ref())?;
+        drive(app, task, &how.printing).await
     })
 }
 
 /// Keeps the MCP servers that a task was given, before it runs.
-fn keep(setting: &Setting, task: TaskId, servers: Option<&config::File>) -> Result<(), Failure> {
+fn keep(app: &AppContext, task: TaskId, servers: Option<&config::File>) -> Result<(), Failure> {
     if let Some(servers) = servers {
-        let data = setting.surroundings.data.display();
-        mcp::keep(&setting.surroundings, task, servers)
+        let data = app.environment.data.display();
+        mcp::keep(&app.environment, task, servers)
             .with_context(|| format!("`{data}` cannot be written to"))?;
     }
     Ok(())
@@ -60,12 +60,12 @@ fn keep(setting: &Setting, task: TaskId, servers: Option<&config::File>) -> Resu
 
 /// Hands a goal to the service and returns.
 fn detach(
-    setting: &Setting,
+    app: &AppContext,
     draft: Draft,
     how: &How,
     servers: Option<&config::File>,
 ) -> Result<u8, Failure> {
-    let (coordinator, now) = (&setting.coordinator, setting.coordinator.now());
+    let (coordinator, now) = (&app.coordinator, app.coordinator.now());
     let session_id = match &how.session {
         None => SessionId::new(now),
         Some(text) => coordinator.sessions().find(text)?.ok_or_else(|| {
@@ -89,11 +89,10 @@ fn detach(
         cost_budget: draft.cost_budget,
         deadline: draft.deadline,
     };
-    keep(setting, command.task_id, servers)?;
-    let config = setting.surroundings.config(&how.workspace)?;
+    keep(app, command.task_id, servers)?;
+    let config = app.environment.config(&how.workspace)?;
     let coordinator = coordinator.clone().with_limits(wiring::limits(&config));
-    let submitted =
-        setting.runtime.block_on(coordinator.tasks().submit_command(command, options))?;
+    let submitted = app.runtime.block_on(coordinator.tasks().submit_command(command, options))?;
     let place = submitted.place.map(|place| format!(", number {place} in line of its session"));
     if how.printing.json {
         let Submitted { task, place, .. } = submitted;
@@ -112,7 +111,7 @@ fn detach(
 }
 
 /// `headless [autonomous] GOAL` and `headless --autonomous GOAL` (MS-177, MS-178).
-pub(super) fn headless(setting: &Setting, mut args: Headless) -> Result<u8, Failure> {
+pub(super) fn headless(app: &AppContext, mut args: Headless) -> Result<u8, Failure> {
     let autonomous = args.words.len() == 2 && args.words[0] == "autonomous";
     let goal = match args.words.as_slice() {
         [word] if word == "autonomous" => {
@@ -129,27 +128,27 @@ pub(super) fn headless(setting: &Setting, mut args: Headless) -> Result<u8, Fail
     if autonomous || args.autonomous {
         args.how.control = Some(RunControl::Autonomous);
     }
-    run(setting, goal, &args.how)
+    run(app, goal, &args.how)
 }
 
-pub(super) fn resume(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
-    let task = setting.coordinator.tasks().find(&args.task)?;
-    setting.runtime.block_on(async {
-        setting.coordinator.control().resume(task, &setting.surroundings.user()).await?;
-        drive(setting, task, &args.printing).await
+pub(super) fn resume(app: &AppContext, args: &Resume) -> Result<u8, Failure> {
+    let task = app.coordinator.tasks().find(&args.task)?;
+    app.runtime.block_on(async {
+        app.coordinator.control().resume(task, &app.environment.user()).await?;
+        drive(app, task, &args.printing).await
     })
 }
 
-pub(super) fn retry(setting: &Setting, args: &Resume) -> Result<u8, Failure> {
-    let task = setting.coordinator.tasks().find(&args.task)?;
-    setting.runtime.block_on(async {
-        setting.coordinator.tasks().retry(task).await?;
-        drive(setting, task, &args.printing).await
+pub(super) fn retry(app: &AppContext, args: &Resume) -> Result<u8, Failure> {
+    let task = app.coordinator.tasks().find(&args.task)?;
+    app.runtime.block_on(async {
+        app.coordinator.tasks().retry(task).await?;
+        drive(app, task, &args.printing).await
     })
 }
 
 /// The task that is wanted, and the limits it is made under.
-fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), Failure> {
+fn draft(app: &AppContext, goal: &str, args: &How) -> Result<(Draft, Limits), Failure> {
     let wishes = ExecutionConfig {
         timeout_seconds: args.timeout,
         max_iterations: args.max_iterations,
@@ -160,8 +159,8 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), F
         }),
     };
     // Refused here rather than after a task was made for it.
-    let surroundings = Surroundings { flags: flags(args), ..setting.surroundings.clone() };
-    let given = surroundings.config(&args.workspace)?;
+    let environment = Environment { flags: flags(args), ..app.environment.clone() };
+    let given = environment.config(&args.workspace)?;
     let config = given.for_task(&wishes)?;
     let axes = axes(args, &config);
     config.permits(axes.permission_profile)?;
@@ -176,16 +175,16 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), F
     })?;
     let budget = budget(&config, choice, args.budget)?;
     args.record.as_deref().map(check_recording).transpose()?;
-    let goal = skills::goal(&setting.surroundings, &args.workspace, &axes, read_goal(goal)?)?;
+    let goal = skills::goal(&app.environment, &args.workspace, &axes, read_goal(goal)?)?;
     if args.printing.shows_progress() {
-        tell(&given);
-        let all = skills::now(&surroundings, &args.workspace);
-        let found = mcp::found(&surroundings, &given, &args.workspace, &all, None);
-        let told = found.notices.into_iter().chain(skills::notices(&surroundings, &all));
+        print_notices(&given);
+        let all = skills::now(&environment, &args.workspace);
+        let found = mcp::found(&environment, &given, &args.workspace, &all, None);
+        let told = found.notices.into_iter().chain(skills::notices(&environment, &all));
         told.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice))));
     }
     let draft = Draft {
-        user_id: Some(setting.surroundings.user()),
+        user_id: Some(app.environment.user()),
         goal,
         constraints: args.constraint.iter().filter(|one| !one.trim().is_empty()).cloned().collect(),
         workspace: args.workspace.clone(),
@@ -195,7 +194,7 @@ fn draft(setting: &Setting, goal: &str, args: &How) -> Result<(Draft, Limits), F
         resume_context: None,
         driver: Driver::Foreground,
         cost_budget: budget,
-        deadline: deadline(setting, &args.until)?,
+        deadline: deadline(app, &args.until)?,
         dependency_blockers: Vec::new(),
     };
     Ok((draft, wiring::limits(&config)))
@@ -215,9 +214,9 @@ fn axes(args: &How, config: &Config) -> Axes {
 }
 
 /// When the task must be finished.
-fn deadline(setting: &Setting, until: &Until) -> Result<Option<Deadline>, Failure> {
+fn deadline(app: &AppContext, until: &Until) -> Result<Option<Deadline>, Failure> {
     let Some(text) = &until.deadline else { return Ok(None) };
-    let now = setting.coordinator.now();
+    let now = app.coordinator.now();
     let at = times::moment(text, now, &jiff::tz::TimeZone::system())?;
     if at <= now {
         return Err(Failure::usage(
@@ -251,7 +250,7 @@ fn budget(
 }
 
 /// What the person should know before it starts. That modes share a model is for `windlass config`.
-fn tell(config: &Config) {
+fn print_notices(config: &Config) {
     let told = config.notices.iter().filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
     told.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice.to_string()))));
 }
@@ -326,66 +325,65 @@ fn limited(source: impl std::io::Read) -> std::io::Result<Vec<u8>> {
 /// Drives a task, prints it as it goes on, and turns its outcome into an exit code. A question is
 /// asked inline where a person can answer, and the task goes on.
 pub(super) async fn drive(
-    setting: &Setting,
+    app: &AppContext,
     task: TaskId,
     printing: &Printing,
 ) -> Result<u8, Failure> {
     // A sub-agent goes on with the task that started it.
-    let task = setting.coordinator.tasks().root(task)?;
+    let task = app.coordinator.tasks().root(task)?;
     let stop = CancellationToken::new();
     let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
-    let mut screen =
-        Screen::new(printing, setting.style, task, &setting.coordinator.tasks().state(task)?);
+    let mut screen = Screen::new(printing, app.style, task, &app.coordinator.tasks().state(task)?);
     let mut typed = ask::Typed::default();
     loop {
-        let segment = segment(setting, task, &mut screen, &stop, &mut interrupts);
+        let segment = segment(app, task, &mut screen, &stop, &mut interrupts);
         let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
-        if let Some(until) = wait::held_until(setting, &result, &stop)? {
-            match wait::until(setting, task, until, &mut screen, &mut interrupts).await? {
+        if let Some(until) = wait::held_until(app, &result, &stop)? {
+            match wait::until(app, task, until, &mut screen, &mut interrupts).await? {
                 Waited::Over => continue,
                 Waited::Interrupted => return Ok(failure::INTERRUPTED),
                 Waited::Elsewhere => {
-                    let result = setting.coordinator.tasks().last_result(task)?.unwrap_or(result);
-                    return code(setting, &result, &stop);
+                    let result = app.coordinator.tasks().last_result(task)?.unwrap_or(result);
+                    return code(app, &result, &stop);
                 }
             }
         }
         let asked = result.hitl_request.as_ref().filter(|_| {
             let blocked = result.status == ResultStatus::BlockedUser;
-            blocked && setting.style.can_ask && !printing.json && !stop.is_cancelled()
+            blocked && app.style.can_ask && !printing.json && !stop.is_cancelled()
         });
         let answered = match asked {
             Some(asked) => {
                 screen.clear();
-                ask::inline(setting, asked, &mut typed, &mut interrupts).await?
+                ask::inline(app, asked, &mut typed, &mut interrupts).await?
             }
             None => {
                 screen.end(&result);
                 if printing.shows_progress() {
-                    tell_what_else_is_asked(setting, &result)?;
+                    tell_what_else_is_asked(app, &result)?;
                 }
                 ask::Answered::No
             }
         };
         match answered {
             ask::Answered::Yes => {}
-            ask::Answered::No => return code(setting, &result, &stop),
+            ask::Answered::No => return code(app, &result, &stop),
             ask::Answered::Over => {
-                let result = setting.coordinator.tasks().last_result(task)?.unwrap_or(result);
+                let result = app.coordinator.tasks().last_result(task)?.unwrap_or(result);
                 screen.end(&result);
-                return code(setting, &result, &stop);
+                return code(app, &result, &stop);
             }
         }
     }
 }
 
 /// Several agents of a tree may ask; the screen shows the first.
-fn tell_what_else_is_asked(setting: &Setting, result: &TaskResult) -> Result<(), Failure> {
+fn tell_what_else_is_asked(app: &AppContext, result: &TaskResult) -> Result<(), Failure> {
     let Some(asked) = &result.hitl_request else { return Ok(()) };
-    if let Some(asker) = ask::asking_sub_agent(setting, asked.request_id)? {
+    if let Some(asker) = ask::asking_sub_agent(app, asked.request_id)? {
         note(&format!("it is asked by {asker}"));
     }
-    match setting.coordinator.inbox().below(result.task_id)?.len() {
+    match app.coordinator.inbox().below(result.task_id)?.len() {
         0 | 1 => {}
         many => note(&format!("{} more to answer: see `windlass inbox`", many - 1)),
     }
@@ -394,14 +392,14 @@ fn tell_what_else_is_asked(setting: &Setting, result: &TaskResult) -> Result<(),
 
 /// One run segment, to its result; `None` when a second Ctrl-C ended it.
 async fn segment(
-    setting: &Setting,
+    app: &AppContext,
     task: TaskId,
     screen: &mut Screen,
     stop: &CancellationToken,
     interrupts: &mut Interrupts,
 ) -> Result<Option<TaskResult>, Failure> {
-    let coordinator = &setting.coordinator;
-    let from = last_seq(setting, task)?;
+    let coordinator = &app.coordinator;
+    let from = last_seq(app, task)?;
     let mut feed = match screen.shows_sub_agents() {
         true => coordinator.feed().follow_all(task, from)?,
         false => coordinator.feed().follow(task, from),
@@ -442,16 +440,16 @@ async fn segment(
     Ok(Some(result))
 }
 
-fn last_seq(setting: &Setting, task: TaskId) -> Result<u64, Failure> {
-    let row = setting.coordinator.tasks().get(task)?;
+fn last_seq(app: &AppContext, task: TaskId) -> Result<u64, Failure> {
+    let row = app.coordinator.tasks().get(task)?;
     Ok(row.map_or(0, |row| row.last_seq))
 }
 
-fn code(setting: &Setting, result: &TaskResult, stop: &CancellationToken) -> Result<u8, Failure> {
+fn code(app: &AppContext, result: &TaskResult, stop: &CancellationToken) -> Result<u8, Failure> {
     if stop.is_cancelled() && result.status == ResultStatus::Paused {
         return Ok(failure::INTERRUPTED);
     }
-    let row = setting.coordinator.tasks().get(result.task_id)?;
+    let row = app.coordinator.tasks().get(result.task_id)?;
     let blocked = result.status == ResultStatus::BlockedUser;
     if blocked && row.is_some_and(|row| row.reason == StatusReason::Budget) {
         return Ok(failure::BUDGET);

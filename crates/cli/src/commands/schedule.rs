@@ -11,7 +11,7 @@ use windlass_core::schedule::{Rhythm, Schedule, ScheduleAction, TimeoutAction, t
 use windlass_core::text::one_line;
 use windlass_term::{Table, strip_controls};
 
-use super::Setting;
+use super::AppContext;
 use crate::args::{self, ScheduleAdd, ScheduleWhat};
 use crate::failure::Failure;
 use crate::show::{self, out};
@@ -20,33 +20,33 @@ use crate::times;
 /// How wide the words of a schedule get in a list.
 const WORDS_WIDTH: usize = 60;
 
-pub(super) fn schedule(setting: &Setting, args: args::Schedule) -> Result<u8, Failure> {
-    let coordinator = &setting.coordinator;
+pub(super) fn schedule(app: &AppContext, args: args::Schedule) -> Result<u8, Failure> {
+    let coordinator = &app.coordinator;
     let find = |text: &str| coordinator.schedules().find(text);
     match args.what {
-        ScheduleWhat::Add(add) => self::add(setting, &add)?,
-        ScheduleWhat::List { json } => list(setting, json)?,
+        ScheduleWhat::Add(add) => self::add(app, &add)?,
+        ScheduleWhat::List { json } => list(app, json)?,
         ScheduleWhat::Pause { schedule } => {
             let id = find(&schedule)?;
-            setting.runtime.block_on(coordinator.schedules().pause(id))?;
+            app.runtime.block_on(coordinator.schedules().pause(id))?;
             show::note(&format!("{id} is paused; go on with `windlass schedule resume {id}`"));
         }
         ScheduleWhat::Resume { schedule } => {
             let id = find(&schedule)?;
-            let next = setting.runtime.block_on(coordinator.schedules().resume(id))?;
+            let next = app.runtime.block_on(coordinator.schedules().resume(id))?;
             show::note(&format!("{id} goes on{}", next_words(next.as_ref())));
         }
         ScheduleWhat::Remove { schedule } => {
             let id = find(&schedule)?;
-            setting.runtime.block_on(coordinator.schedules().remove(id))?;
+            app.runtime.block_on(coordinator.schedules().remove(id))?;
             show::note(&format!("{id} is removed"));
         }
     }
     Ok(0)
 }
 
-fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
-    let coordinator = &setting.coordinator;
+fn add(app: &AppContext, args: &ScheduleAdd) -> Result<(), Failure> {
+    let coordinator = &app.coordinator;
     let now = coordinator.now();
     let wrong = |error: windlass_core::schedule::RhythmError| {
         Failure::usage(error.to_string(), "see `windlass schedule add --help`")
@@ -75,15 +75,15 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
     let workspace = workspace.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
     let task = match (&args.task, &args.monitor) {
         (Some(task), _) => Some(coordinator.tasks().find(task)?),
-        (None, Some(goal)) => Some(watched(setting, goal, workspace.clone())?),
+        (None, Some(goal)) => Some(watched(app, goal, workspace.clone())?),
         (None, None) => None,
     };
     let schedule = Schedule {
         id: ScheduleId::new(now),
         action: kind,
         task_id: task,
-        session_id: args.session.as_deref().map(|text| session(setting, text)).transpose()?,
-        user_id: Some(setting.surroundings.user()),
+        session_id: args.session.as_deref().map(|text| session(app, text)).transpose()?,
+        user_id: Some(app.environment.user()),
         goal: action.start.clone(),
         workspace: workspace.map(|path| path.display().to_string()),
         check_prompt: prompt,
@@ -95,22 +95,22 @@ fn add(setting: &Setting, args: &ScheduleAdd) -> Result<(), Failure> {
         created_at: now,
     };
     let id = schedule.id;
-    let next = setting.runtime.block_on(coordinator.schedules().add(schedule))?;
+    let next = app.runtime.block_on(coordinator.schedules().add(schedule))?;
     if args.json {
         let row = coordinator.schedules().get(id)?;
         row.iter().for_each(|row| out(&json(row).to_string()));
     } else {
         show::note(&format!("{id} is added{}", next_words(next.as_ref())));
         if let Some(task) = task {
-            tell_who_drives(setting, task)?;
+            tell_who_drives(app, task)?;
         }
     }
     Ok(())
 }
 
 /// A schedule speaks in `windlass serve`, which drives the tasks that were handed to it and no others.
-fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<(), Failure> {
-    let row = setting.coordinator.tasks().get(task)?;
+fn tell_who_drives(app: &AppContext, task: TaskId) -> Result<(), Failure> {
+    let row = app.coordinator.tasks().get(task)?;
     let words = match row.map(|row| row.driver) {
         Some(Driver::Foreground) => format!("goes on with `windlass resume {task}` only"),
         Some(Driver::Service) | None => "goes on in `windlass serve`".to_owned(),
@@ -121,11 +121,11 @@ fn tell_who_drives(setting: &Setting, task: TaskId) -> Result<(), Failure> {
 
 /// A new task for the service, to be checked on.
 fn watched(
-    setting: &Setting,
+    app: &AppContext,
     goal: &str,
     workspace: Option<std::path::PathBuf>,
 ) -> Result<TaskId, Failure> {
-    let now = setting.coordinator.now();
+    let now = app.coordinator.now();
     let command = TaskCommand {
         command_id: CommandId::new(now),
         session_id: SessionId::new(now),
@@ -135,10 +135,10 @@ fn watched(
         execution_config: ExecutionConfig::default(),
         resume_context: None,
     };
-    let user_id = Some(setting.surroundings.user());
-    let coordinator = setting.service()?;
+    let user_id = Some(app.environment.user());
+    let coordinator = app.service()?;
     let options = SubmitOptions { user_id, workspace, ..coordinator.tasks().default_options() };
-    Ok(setting.runtime.block_on(coordinator.tasks().submit_command(command, options))?.task)
+    Ok(app.runtime.block_on(coordinator.tasks().submit_command(command, options))?.task)
 }
 
 fn rhythm(args: &args::Rhythm) -> Result<Rhythm, Failure> {
@@ -163,8 +163,8 @@ fn rhythm(args: &args::Rhythm) -> Result<Rhythm, Failure> {
     }
 }
 
-fn session(setting: &Setting, text: &str) -> Result<SessionId, Failure> {
-    let found = setting.coordinator.sessions().find(text)?;
+fn session(app: &AppContext, text: &str) -> Result<SessionId, Failure> {
+    let found = app.coordinator.sessions().find(text)?;
     found.ok_or_else(|| {
         Failure::usage(
             format!("there is no session `{text}`"),
@@ -173,8 +173,8 @@ fn session(setting: &Setting, text: &str) -> Result<SessionId, Failure> {
     })
 }
 
-fn list(setting: &Setting, as_json: bool) -> Result<(), Failure> {
-    let rows = setting.coordinator.schedules().list()?;
+fn list(app: &AppContext, as_json: bool) -> Result<(), Failure> {
+    let rows = app.coordinator.schedules().list()?;
     if as_json {
         rows.iter().for_each(|row| out(&json(row).to_string()));
     } else if rows.is_empty() {

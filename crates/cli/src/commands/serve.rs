@@ -13,7 +13,7 @@ use windlass_coordinator::{Coordinator, Lease, Service};
 use windlass_core::id::CommandId;
 use windlass_term::strip_controls;
 
-use super::Setting;
+use super::AppContext;
 use crate::args::Serve;
 use crate::config::Config;
 use crate::failure::{self, Failure};
@@ -45,17 +45,17 @@ impl Part {
     }
 }
 
-pub(super) fn serve(setting: &Setting, args: &Serve) -> Result<u8, Failure> {
-    run(setting, args, Part::Whole)
+pub(super) fn serve(app: &AppContext, args: &Serve) -> Result<u8, Failure> {
+    run(app, args, Part::Whole)
 }
 
 /// Serves until it is told to stop, and then until everything is parked.
-pub(super) fn run(setting: &Setting, args: &Serve, part: Part) -> Result<u8, Failure> {
+pub(super) fn run(app: &AppContext, args: &Serve, part: Part) -> Result<u8, Failure> {
     // What a project says about itself is read for each task, in its own directory.
-    let config = setting.surroundings.config(Path::new("/"))?;
-    setting.runtime.block_on(async {
-        let bus = bus(&config, &setting.coordinator).await?;
-        let coordinator = setting
+    let config = app.environment.config(Path::new("/"))?;
+    app.runtime.block_on(async {
+        let bus = bus(&config, &app.coordinator).await?;
+        let coordinator = app
             .coordinator
             .clone()
             .with_limits(wiring::limits(&config))

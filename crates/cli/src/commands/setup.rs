@@ -17,14 +17,14 @@ use crate::config::{self, Config, File, Flag, ModelChoice, Trust};
 use crate::failure::Failure;
 use crate::next_action;
 use crate::show::{note, out};
-use crate::wiring::{self, Surroundings, mcp, models, trust};
+use crate::wiring::{self, Environment, mcp, models, trust};
 
 /// Enough for one word, with room for a model that thinks first.
 const TEST_OUTPUT_TOKENS: u32 = 256;
 
-pub(super) fn config(surroundings: &Surroundings, args: &args::ConfigArgs) -> Result<u8, Failure> {
-    let config = surroundings.config(&args.workspace)?;
-    let rows = config.rows().into_iter().filter(|row| !args.changed || row.source != "default");
+pub(super) fn config(environment: &Environment, args: &args::ConfigArgs) -> Result<u8, Failure> {
+    let config = environment.config(&args.workspace)?;
+    let rows = config.report().into_iter().filter(|row| !args.changed || row.source != "default");
     if args.json {
         rows.for_each(|row| out(&serde_json::to_string(&row).unwrap_or_default()));
     } else {
@@ -41,14 +41,14 @@ pub(super) fn config(surroundings: &Surroundings, args: &args::ConfigArgs) -> Re
     Ok(0)
 }
 
-pub(super) fn models(surroundings: &Surroundings, args: &args::Models) -> Result<u8, Failure> {
+pub(super) fn models(environment: &Environment, args: &args::Models) -> Result<u8, Failure> {
     let flag = |value: &String| Flag {
         flag: "--model".to_owned(),
         key: "models.model".to_owned(),
         value: value.clone(),
     };
     let flags = args.model.iter().map(flag).collect();
-    let config = Surroundings { flags, ..surroundings.clone() }.config(&args.workspace)?;
+    let config = Environment { flags, ..environment.clone() }.config(&args.workspace)?;
     let mut table = Table::new(&["MODE", "MODEL", "WHERE"], &[]);
     let mut chosen: BTreeMap<String, ModelChoice> = BTreeMap::new();
     // With one model for every mode, one line says it.
@@ -133,8 +133,8 @@ async fn tested(config: &Config, choice: &ModelChoice) -> Result<String, String>
 
 /// Shows what a project's files would be allowed to do, and approves them as they are now: its settings,
 /// its MCP servers, and skills that bring servers or hooks along (§15.13).
-pub(super) fn trust(surroundings: &Surroundings, args: &args::Trust) -> Result<u8, Failure> {
-    let files = approvable(surroundings, &args.workspace)?;
+pub(super) fn trust(environment: &Environment, args: &args::Trust) -> Result<u8, Failure> {
+    let files = approvable(environment, &args.workspace)?;
     let names = |files: &[File]| {
         let names: Vec<_> = files.iter().map(|file| format!("`{}`", file.path.display())).collect();
         names.join(", ")
@@ -146,7 +146,7 @@ pub(super) fn trust(surroundings: &Surroundings, args: &args::Trust) -> Result<u
             "a project without that file, MCP servers or skills with hooks needs no approval",
         ));
     }
-    let unknown = |file: &File| trust::of(&surroundings.data, file) == Trust::Unknown;
+    let unknown = |file: &File| trust::of(&environment.data, file) == Trust::Unknown;
     let (files, known): (Vec<_>, Vec<_>) = files.into_iter().partition(unknown);
     if files.is_empty() {
         note(&format!("approved already, as it is now: {}", names(&known)));
@@ -155,7 +155,7 @@ pub(super) fn trust(surroundings: &Surroundings, args: &args::Trust) -> Result<u
     let names = names(&files);
     for file in &files {
         if file.path == config::read::project_file(&args.workspace) {
-            show_settings(surroundings, &args.workspace, file)?;
+            show_settings(environment, &args.workspace, file)?;
         } else {
             out(&format!("{}:", file.path.display()));
             out(&strip_controls(&file.text));
@@ -172,16 +172,16 @@ pub(super) fn trust(surroundings: &Surroundings, args: &args::Trust) -> Result<u
         return Ok(1);
     }
     for file in &files {
-        trust::approve(&surroundings.data, file)
-            .with_context(|| format!("`{}` cannot be written to", surroundings.data.display()))?;
+        trust::approve(&environment.data, file)
+            .with_context(|| format!("`{}` cannot be written to", environment.data.display()))?;
         note(&format!("approved `{}`, until it changes", file.path.display()));
     }
     Ok(0)
 }
 
 /// Files of a project that do nothing, or not all they say, before a person has approved them.
-fn approvable(surroundings: &Surroundings, workspace: &Path) -> Result<Vec<File>, Failure> {
-    let skills = wiring::skills::now(surroundings, workspace);
+fn approvable(environment: &Environment, workspace: &Path) -> Result<Vec<File>, Failure> {
+    let skills = wiring::skills::now(environment, workspace);
     let of_project = |scope: Scope| scope == Scope::Project;
     let servers = mcp::skill_files(&skills).into_iter().filter(|(_, scope)| of_project(*scope));
     let hooked =
@@ -199,17 +199,13 @@ fn approvable(surroundings: &Surroundings, workspace: &Path) -> Result<Vec<File>
     Ok(files)
 }
 
-fn show_settings(
-    surroundings: &Surroundings,
-    workspace: &Path,
-    file: &File,
-) -> Result<(), Failure> {
+fn show_settings(environment: &Environment, workspace: &Path, file: &File) -> Result<(), Failure> {
     let approve = |_: &File| Trust::Approved;
-    let (env, flags) = (surroundings.env.clone(), surroundings.flags.clone());
+    let (env, flags) = (environment.variables.clone(), environment.flags.clone());
     let config = config::read::load(workspace, env, flags, &approve)?;
     let place = format!("{}:", file.path.display());
     let mut table = Table::new(&["SETTING", "VALUE", "FROM"], &[]);
-    for row in config.rows().into_iter().filter(|row| row.source.contains(&place)) {
+    for row in config.report().into_iter().filter(|row| row.source.contains(&place)) {
         let value = row.value.unwrap_or_default();
         table.row([row.key, value, row.source].iter().map(|cell| strip_controls(cell)).collect());
     }

@@ -14,30 +14,30 @@ use crate::Hooks;
 use crate::args::{Skills, SkillsWhat};
 use crate::failure::Failure;
 use crate::show::{note, out};
-use crate::wiring::{Surroundings, skills};
+use crate::wiring::{Environment, skills};
 
 /// How much of a description stands in a list.
 const SHOWN_CHARS: usize = 60;
 
 pub(super) fn skills(
-    surroundings: &Surroundings,
+    environment: &Environment,
     args: &Skills,
     hooks: Hooks,
 ) -> Result<u8, Failure> {
     let workspace = &args.workspace;
     match &args.what {
-        SkillsWhat::List { json } => Ok(list(surroundings, workspace, *json)),
-        SkillsWhat::Show { name, json } => show(surroundings, workspace, name, *json),
+        SkillsWhat::List { json } => Ok(list(environment, workspace, *json)),
+        SkillsWhat::Show { name, json } => show(environment, workspace, name, *json),
         SkillsWhat::New { name, description, user } => {
-            new(surroundings, workspace, name, description, *user)
+            new(environment, workspace, name, description, *user)
         }
-        SkillsWhat::Check { name } => check(surroundings, workspace, name.as_deref()),
-        SkillsWhat::Eval(args) => eval::eval(surroundings, workspace, args, hooks),
+        SkillsWhat::Check { name } => check(environment, workspace, name.as_deref()),
+        SkillsWhat::Eval(args) => eval::eval(environment, workspace, args, hooks),
     }
 }
 
-fn list(surroundings: &Surroundings, workspace: &Path, json: bool) -> u8 {
-    let found = skills::now(surroundings, workspace);
+fn list(environment: &Environment, workspace: &Path, json: bool) -> u8 {
+    let found = skills::now(environment, workspace);
     let mut table = Table::new(&["SKILL", "FROM", "CALLED BY", "ABOUT"], &[]);
     for skill in found.list() {
         if json {
@@ -85,12 +85,12 @@ fn summary(skill: &Skill) -> Value {
 }
 
 fn show(
-    surroundings: &Surroundings,
+    environment: &Environment,
     workspace: &Path,
     name: &str,
     json: bool,
 ) -> Result<u8, Failure> {
-    let found = skills::now(surroundings, workspace);
+    let found = skills::now(environment, workspace);
     let skill = found.get(name).ok_or_else(|| unknown(&found, name))?;
     if json {
         let mut whole = summary(skill);
@@ -123,8 +123,8 @@ pub(super) fn unknown(found: &windlass_skills::Skills, name: &str) -> Failure {
     }
 }
 
-fn check(surroundings: &Surroundings, workspace: &Path, name: Option<&str>) -> Result<u8, Failure> {
-    let found = skills::now(surroundings, workspace);
+fn check(environment: &Environment, workspace: &Path, name: Option<&str>) -> Result<u8, Failure> {
+    let found = skills::now(environment, workspace);
     if let Some(name) = name {
         let skill = found.get(name).ok_or_else(|| unknown(&found, name))?;
         let about = |problem: &&windlass_skills::Problem| problem.path.starts_with(&skill.path);
@@ -149,14 +149,14 @@ fn check(surroundings: &Surroundings, workspace: &Path, name: Option<&str>) -> R
 }
 
 fn new(
-    surroundings: &Surroundings,
+    environment: &Environment,
     workspace: &Path,
     name: &str,
     description: &str,
     user: bool,
 ) -> Result<u8, Failure> {
     let scope = if user { Scope::User } else { Scope::Project };
-    let places = skills::directories(surroundings, workspace);
+    let places = skills::directories(environment, workspace);
     let place = places.iter().rev().find(|(_, of)| *of == scope).ok_or_else(|| {
         Failure::usage("there is no directory for it", "run it in a project, or add `--user`")
     })?;

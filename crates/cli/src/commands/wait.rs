@@ -8,21 +8,21 @@ use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::id::TaskId;
 use windlass_term::strip_controls;
 
-use super::Setting;
+use super::AppContext;
 use super::interrupts::Interrupts;
 use crate::failure::Failure;
 use crate::show::Screen;
 
 /// When a task that its model's server has told to wait goes on.
 pub(super) fn held_until(
-    setting: &Setting,
+    app: &AppContext,
     result: &TaskResult,
     stop: &CancellationToken,
 ) -> Result<Option<Timestamp>, Failure> {
     if result.status != ResultStatus::Paused || stop.is_cancelled() {
         return Ok(None);
     }
-    Ok(setting.coordinator.tasks().rate_limited_until(result.task_id)?)
+    Ok(app.coordinator.tasks().rate_limited_until(result.task_id)?)
 }
 
 /// How a wait ended.
@@ -38,18 +38,17 @@ pub(super) enum Waited {
 /// Waits with a task that is parked until a certain time. Nothing is held meanwhile: others may go on with
 /// it, pause or cancel it.
 pub(super) async fn until(
-    setting: &Setting,
+    app: &AppContext,
     task: TaskId,
     until: Timestamp,
     screen: &mut Screen,
     interrupts: &mut Interrupts,
 ) -> Result<Waited, Failure> {
-    let tasks = setting.coordinator.tasks();
+    let tasks = app.coordinator.tasks();
     let clock = until.to_zoned(TimeZone::system()).strftime("%F %H:%M:%S").to_string();
     let detail = tasks.get(task)?.and_then(|row| row.detail).unwrap_or_default();
-    screen.say(
-        &setting.style.wrap_note(&format!("waiting until {clock}: {}", strip_controls(&detail))),
-    );
+    screen
+        .say(&app.style.wrap_note(&format!("waiting until {clock}: {}", strip_controls(&detail))));
     screen.say(&format!("Ctrl-C leaves it parked; continue earlier with: windlass resume {task}"));
     let waited = tokio::select! {
         waited = tasks.wait_while_rate_limited(task, until) => waited?,

@@ -12,7 +12,7 @@ use super::layers::{Layers, fact_key};
 use super::notice::Notice;
 use super::settings::Setting;
 use super::types::{ModelChoice, ModelFacts, SearchProvider};
-use super::values::{Held, Values};
+use super::values::{Provenance, Values};
 
 /// Unset models follow `smart`, now and visibly, never when something fails (C-40).
 pub(super) fn follow_smart(layers: &mut Layers) {
@@ -63,11 +63,11 @@ pub(super) fn model_facts(layers: &mut Layers) -> BTreeMap<String, ModelFacts> {
     let mut all = BTreeMap::new();
     for (model, fields) in &layers.values.facts {
         let number = |field: &str| match fields.get(field) {
-            Some(Held { value: Value::Number(number), .. }) => Some(*number),
+            Some(Provenance { value: Value::Number(number), .. }) => Some(*number),
             _ => None,
         };
         let context_window = match fields.get("context_window") {
-            Some(Held { value: Value::Whole(tokens), .. }) => Some(*tokens),
+            Some(Provenance { value: Value::Whole(tokens), .. }) => Some(*tokens),
             _ => None,
         };
         let (cached, cache_write) = (number("cached"), number("cache_write"));
@@ -89,7 +89,7 @@ pub(super) fn model_facts(layers: &mut Layers) -> BTreeMap<String, ModelFacts> {
 }
 
 /// What cannot go together.
-pub(super) fn together(config: &Config) -> Vec<ConfigError> {
+pub(super) fn check_combinations(config: &Config) -> Vec<ConfigError> {
     let at = |key: &str, problem: String| ConfigError::at(key, config.values.source(key), problem);
     let mut errors = Vec::new();
     let unrestricted = config.policy.profile == Some(PermissionProfile::Unrestricted);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::rows::unset;
+use super::report::unset;
 use super::settings::{MODEL_FACTS, SECTIONS, Setting, Who};
 
 const OPENING: &str = "\

@@ -15,12 +15,12 @@ use super::notice::Notice;
 use super::settings::{self, MODEL_FACTS, SECTIONS, Setting, Who};
 use super::suggest;
 use super::types::SandboxMode;
-use super::values::{Held, Values};
+use super::values::{Provenance, Values};
 use super::written::Raw;
 
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum FileTrust {
     /// The user's own.
     User,
     /// The project's, approved by a person.
@@ -42,8 +42,8 @@ impl Layers {
     }
 
     /// Lays a file over what is there.
-    pub(super) fn file(&mut self, path: &Path, text: &str, standing: Standing) {
-        let place = Place { path, text, standing };
+    pub(super) fn file(&mut self, path: &Path, text: &str, trust: FileTrust) {
+        let place = Place { path, text, trust };
         let (document, errors) = DeTable::parse_recoverable(text);
         if !errors.is_empty() {
             let at = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
@@ -81,7 +81,7 @@ impl Layers {
             let source = place.source(name.span().start);
             match (Setting::find(&key), content.get_ref()) {
                 (Some(setting), content) => {
-                    if self.may_set(setting.who, &key, place.standing, &source) {
+                    if self.may_set(setting.who, &key, place.trust, &source) {
                         self.give(setting, &raw(content), source);
                     }
                 }
@@ -103,21 +103,21 @@ impl Layers {
                 self.errors.push(suggest::unknown_fact(&key, source, quoted));
                 continue;
             };
-            if self.may_set(setting.who, &key, place.standing, &source)
+            if self.may_set(setting.who, &key, place.trust, &source)
                 && let Some(value) = self.read(setting, &key, &raw(content.get_ref()), &source)
             {
-                let held = Held { value, sources: vec![source] };
+                let held = Provenance { value, sources: vec![source] };
                 self.values.facts.entry(model.to_owned()).or_default().insert(setting.key, held);
             }
         }
     }
 
-    fn may_set(&mut self, who: Who, key: &str, standing: Standing, source: &Source) -> bool {
+    fn may_set(&mut self, who: Who, key: &str, trust: FileTrust, source: &Source) -> bool {
         let (key, source) = (key.to_owned(), source.clone());
-        let notice = match (standing, who) {
-            (Standing::User, _) | (_, Who::Project) => return true,
-            (Standing::ApprovedProject, Who::Approved) => return true,
-            (Standing::Project, Who::Approved) => Notice::NeedsTrust { key, source },
+        let notice = match (trust, who) {
+            (FileTrust::User, _) | (_, Who::Project) => return true,
+            (FileTrust::ApprovedProject, Who::Approved) => return true,
+            (FileTrust::Project, Who::Approved) => Notice::NeedsTrust { key, source },
             (_, Who::User | Who::UserFile) => Notice::NeverByProject { key, source },
         };
         self.notices.push(notice);
@@ -192,7 +192,7 @@ pub(super) fn fact_key(model: &str, field: &str) -> String {
 struct Place<'a> {
     path: &'a Path,
     text: &'a str,
-    standing: Standing,
+    trust: FileTrust,
 }
 
 impl Place<'_> {
@@ -200,9 +200,9 @@ impl Place<'_> {
         let before = self.text.bytes().take(offset);
         let line = 1 + before.filter(|byte| *byte == b'\n').count();
         let path = PathBuf::from(self.path);
-        match self.standing {
-            Standing::User => Source::User { path, line },
-            Standing::ApprovedProject | Standing::Project => Source::Project { path, line },
+        match self.trust {
+            FileTrust::User => Source::User { path, line },
+            FileTrust::ApprovedProject | FileTrust::Project => Source::Project { path, line },
         }
     }
 }

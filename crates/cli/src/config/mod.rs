@@ -18,7 +18,7 @@ mod checks;
 mod models;
 pub mod error;
 pub mod notice;
-pub mod rows;
+pub mod report;
 pub mod docs;
 pub mod read;
 
@@ -36,10 +36,10 @@ use windlass_core::command::{CompactionOverrides, ExecutionConfig};
 pub use error::{ConfigError, ConfigErrors, Source};
 pub use models::{DEFAULT_CONTEXT_WINDOW, Endpoint};
 pub use notice::Notice;
-pub use rows::Row;
+pub use report::Row;
 pub use types::{ModelChoice, ModelFacts, Origin, Timeout};
 
-use layers::{Layers, Standing};
+use layers::{FileTrust, Layers};
 use settings::{
     Agent, Compaction, Coordinator, Mcp, Models, Policy, Sandbox, Server, Setting, Store,
     Subagents, Web,
@@ -116,14 +116,14 @@ impl Config {
     pub fn load(sources: &Sources) -> Result<Self, ConfigErrors> {
         let mut layers = Layers::over(Values::defaults());
         if let Some(file) = &sources.user {
-            layers.file(&file.path, &file.text, Standing::User);
+            layers.file(&file.path, &file.text, FileTrust::User);
         }
         if let Some((file, trust)) = &sources.project {
-            let standing = match trust {
-                Trust::Approved => Standing::ApprovedProject,
-                Trust::Unknown => Standing::Project,
+            let trust = match trust {
+                Trust::Approved => FileTrust::ApprovedProject,
+                Trust::Unknown => FileTrust::Project,
             };
-            layers.file(&file.path, &file.text, standing);
+            layers.file(&file.path, &file.text, trust);
         }
         layers.environment(&sources.env);
         for Flag { flag, key, value } in &sources.flags {
@@ -218,7 +218,7 @@ impl Config {
             notices,
             values,
         };
-        let errors = checks::together(&config);
+        let errors = checks::check_combinations(&config);
         if errors.is_empty() { Ok(config) } else { Err(ConfigErrors(errors)) }
     }
 

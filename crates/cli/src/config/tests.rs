@@ -53,7 +53,7 @@ pub(super) fn rows(config: &Config, which: impl Fn(&Row) -> bool) -> String {
         let value = row.value.unwrap_or_else(|| "-".to_owned());
         format!("{:42} {:32} {}\n", row.key, value, row.source)
     };
-    config.rows().into_iter().filter(which).map(line).collect()
+    config.report().into_iter().filter(which).map(line).collect()
 }
 
 /// ES-104, ES-151 to ES-157, ES-293, ES-294, ES-355 to ES-368, ES-374 to ES-377, MS-044, MS-207
@@ -195,7 +195,7 @@ fn every_environment_name_of_the_design_sets_its_setting() {
     let together: Vec<_> = names.iter().map(|(name, _, value)| (*name, *value)).collect();
     let config = Config::load(&env(&together)).unwrap();
     for (name, key, _) in names {
-        let row = config.rows().into_iter().find(|row| row.key == key).unwrap();
+        let row = config.report().into_iter().find(|row| row.key == key).unwrap();
         assert_eq!(row.source, format!("environment {name}"), "{key}");
     }
     insta::assert_snapshot!(rows(&config, |row| row.source.starts_with("env")), @r"
@@ -383,7 +383,7 @@ fn keys_are_hidden_in_rows_errors_and_debug_output() {
         Config::load(&env(&[("LITELLM_API_KEY", "sk-secret"), ("OPENAI_API_KEY", "sk-secret")]));
     let config = config.unwrap();
     assert_eq!(config.models.litellm_api_key.as_ref().unwrap().expose_secret(), "sk-secret");
-    let shown = format!("{config:?}{}", serde_json::to_string(&config.rows()).unwrap());
+    let shown = format!("{config:?}{}", serde_json::to_string(&config.report()).unwrap());
     assert!(!shown.contains("sk-secret") && shown.contains("set (hidden)"));
     let unclosed = user("[models]\nlitellm_api_key = \"sk-secret\nsk-secret = ");
     assert!(!errors(&unclosed).contains("sk-secret"), "{}", errors(&unclosed));
@@ -463,7 +463,7 @@ proptest! {
             flags: all_flags.collect(),
         };
         let _ = Config::load(&sources).map_err(|errors| errors.to_string());
-        let alone = Config::load(&user(&text)).map(|config| config.rows());
+        let alone = Config::load(&user(&text)).map(|config| config.report());
         let _ = alone.map_err(|errors| errors.to_string());
     }
 

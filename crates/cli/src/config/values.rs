@@ -19,7 +19,7 @@ use super::written::Raw;
 
 /// A value and where it came from; several places where lists were joined.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct Provenance {
     pub value: Value,
     pub sources: Vec<Source>,
 }
@@ -27,9 +27,9 @@ pub(super) struct Held {
 /// Every value in force; what is absent has none.
 #[derive(Clone, Debug)]
 pub struct Values {
-    held: BTreeMap<&'static str, Held>,
+    held: BTreeMap<&'static str, Provenance>,
     /// `[models."NAME"]`: by name, then by field.
-    pub(super) facts: BTreeMap<String, BTreeMap<&'static str, Held>>,
+    pub(super) facts: BTreeMap<String, BTreeMap<&'static str, Provenance>>,
 }
 
 impl Values {
@@ -52,7 +52,7 @@ impl Values {
         self.held.insert(setting.key, joined(setting.kind, before, value, source));
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&Held> {
+    pub(super) fn get(&self, key: &str) -> Option<&Provenance> {
         self.held.get(key)
     }
 
@@ -70,9 +70,9 @@ impl Values {
 }
 
 /// A later value over an earlier one: it replaces it, unless all of them count.
-fn joined(kind: Kind, before: Option<Held>, value: Value, source: Source) -> Held {
-    let Some(Held { value: earlier, mut sources }) = before else {
-        return Held { value, sources: vec![source] };
+fn joined(kind: Kind, before: Option<Provenance>, value: Value, source: Source) -> Provenance {
+    let Some(Provenance { value: earlier, mut sources }) = before else {
+        return Provenance { value, sources: vec![source] };
     };
     let value = match (kind, earlier, value) {
         (Kind::Union, Value::List(earlier), Value::List(later)) => {
@@ -84,10 +84,10 @@ fn joined(kind: Kind, before: Option<Held>, value: Value, source: Source) -> Hel
         (Kind::Tables, Value::Tables(earlier), Value::Tables(later)) => {
             Value::Tables(Tables(earlier.0.into_iter().chain(later.0).collect()))
         }
-        (_, _, value) => return Held { value, sources: vec![source] },
+        (_, _, value) => return Provenance { value, sources: vec![source] },
     };
     sources.push(source);
-    Held { value, sources }
+    Provenance { value, sources }
 }
 
 /// How a value becomes a field; `None` where the kind does not fit the type.

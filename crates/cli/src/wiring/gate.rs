@@ -5,19 +5,15 @@ use windlass_core::policy::pattern::Pattern;
 use windlass_sandbox::{IsolationReport, Kind};
 use windlass_shell::{Context, CustomRule};
 
-use super::Surroundings;
+use super::Environment;
 use crate::config::Config;
 
 /// Directories that a sandbox gives its commands for themselves.
 const SCRATCH: [&str; 4] = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
 
 /// The facts that commands of a sandbox are read against.
-pub fn context(
-    surroundings: &Surroundings,
-    config: &Config,
-    isolation: &IsolationReport,
-) -> Context {
-    let home = surroundings.env.get("HOME").cloned().unwrap_or_default();
+pub fn context(environment: &Environment, config: &Config, isolation: &IsolationReport) -> Context {
+    let home = environment.variables.get("HOME").cloned().unwrap_or_default();
     let scratch = match isolation.kind {
         Kind::Docker | Kind::Local => SCRATCH.map(str::to_owned).into(),
         Kind::Host => Vec::new(),

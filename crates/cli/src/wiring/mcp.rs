@@ -14,7 +14,7 @@ use windlass_skills::{Scope, Skills};
 use windlass_tools::mcp::{Definition, McpHost, Servers, joined, parse_file, parse_server};
 use windlass_tools::{Notices, Registry};
 
-use super::{Surroundings, trust};
+use super::{Environment, trust};
 use crate::config::read::MAX_FILE_BYTES;
 use crate::config::types::Placement;
 use crate::config::{Config, File, Trust};
@@ -35,39 +35,39 @@ pub fn project_file(workspace: &Path) -> PathBuf {
 }
 
 /// Where what servers say of themselves is kept.
-pub fn pins(surroundings: &Surroundings) -> PathBuf {
-    surroundings.data.join("mcp")
+pub fn pins(environment: &Environment) -> PathBuf {
+    environment.data.join("mcp")
 }
 
 /// Where the servers that one task was given are kept.
-fn task_file(surroundings: &Surroundings, task: TaskId) -> PathBuf {
-    pins(surroundings).join("tasks").join(format!("{task}.json"))
+fn task_file(environment: &Environment, task: TaskId) -> PathBuf {
+    pins(environment).join("tasks").join(format!("{task}.json"))
 }
 
 /// Reads a list of servers that a person gives to one task; what is wrong with it is said at once.
-pub fn given(surroundings: &Surroundings, path: &Path) -> Result<File, Failure> {
+pub fn given(environment: &Environment, path: &Path) -> Result<File, Failure> {
     let hint =
         "it is written as `.mcp.json` is: {\"mcpServers\": {\"NAME\": {\"command\": \"…\"}}}";
     let cannot = |why: String| Failure::usage(format!("`{}` {why}", path.display()), hint);
     let file = open(path).map_err(|error| cannot(format!("cannot be read: {error}")))?;
     let file = file.ok_or_else(|| cannot("does not exist".to_owned()))?;
-    match parse_file(&file.text, &surroundings.env).1.first() {
+    match parse_file(&file.text, &environment.variables).1.first() {
         Some(error) => Err(cannot(format!("holds no list of servers: {error}"))),
         None => Ok(file),
     }
 }
 
 /// Keeps them for the task, also when it is resumed (WF-032).
-pub fn keep(surroundings: &Surroundings, task: TaskId, file: &File) -> std::io::Result<()> {
-    let path = task_file(surroundings, task);
-    std::fs::create_dir_all(path.parent().unwrap_or(&surroundings.data))?;
+pub fn keep(environment: &Environment, task: TaskId, file: &File) -> std::io::Result<()> {
+    let path = task_file(environment, task);
+    std::fs::create_dir_all(path.parent().unwrap_or(&environment.data))?;
     std::fs::write(path, &file.text)
 }
 
 /// The servers for work in a directory: those of skills, of the project, of the configuration, of the task,
 /// the later winning by name, so that a project cannot stand in for what the user has named (WF-033).
 pub fn found(
-    surroundings: &Surroundings,
+    environment: &Environment,
     config: &Config,
     workspace: &Path,
     skills: &Skills,
@@ -76,22 +76,22 @@ pub fn found(
     let mut notices = Vec::new();
     let of_skills = skill_files(skills)
         .into_iter()
-        .flat_map(|(file, scope)| read(surroundings, &file, scope, &mut notices))
+        .flat_map(|(file, scope)| read(environment, &file, scope, &mut notices))
         .collect();
-    let of_project = read(surroundings, &project_file(workspace), Scope::Project, &mut notices);
+    let of_project = read(environment, &project_file(workspace), Scope::Project, &mut notices);
     let mut of_config = Vec::new();
     for (name, table) in &config.mcp.servers.0 {
-        match parse_server(name, table, &surroundings.env) {
+        match parse_server(name, table, &environment.variables) {
             Ok(definition) => of_config.extend(definition),
             Err(error) => notices.push(error.to_string()),
         }
     }
     let of_task = match task {
-        Some(task) => read(surroundings, &task_file(surroundings, task), Scope::User, &mut notices),
+        Some(task) => read(environment, &task_file(environment, task), Scope::User, &mut notices),
         None => Vec::new(),
     };
     let mut definitions = joined([of_skills, of_project, of_config, of_task]);
-    definitions.retain(|definition| match missing(definition, &surroundings.env) {
+    definitions.retain(|definition| match missing(definition, &environment.variables) {
         None => true,
         Some(program) => {
             notices.push(format!(
@@ -114,7 +114,7 @@ pub fn skill_files(skills: &Skills) -> Vec<(PathBuf, Scope)> {
 }
 
 fn read(
-    surroundings: &Surroundings,
+    environment: &Environment,
     path: &Path,
     scope: Scope,
     notices: &mut Vec<String>,
@@ -127,14 +127,14 @@ fn read(
             return Vec::new();
         }
     };
-    if scope == Scope::Project && trust::of(&surroundings.data, &file) == Trust::Unknown {
+    if scope == Scope::Project && trust::of(&environment.data, &file) == Trust::Unknown {
         notices.push(format!(
             "`{}` is not approved, so its MCP servers do not start; look at it with `windlass trust`",
             path.display()
         ));
         return Vec::new();
     }
-    let (definitions, errors) = parse_file(&file.text, &surroundings.env);
+    let (definitions, errors) = parse_file(&file.text, &environment.variables);
     notices.extend(errors.iter().map(|error| format!("`{}`: {error}", path.display())));
     definitions
 }
@@ -169,7 +169,7 @@ pub fn missing(definition: &Definition, env: &BTreeMap<String, String>) -> Optio
 
 /// Where servers over stdio run: in the task's sandbox, or beside us where the user says so.
 pub fn host(
-    surroundings: &Surroundings,
+    environment: &Environment,
     config: &Config,
     workspace: &Path,
     sandbox: &Arc<dyn Sandbox>,
@@ -178,12 +178,12 @@ pub fn host(
     let sandbox: Arc<dyn Sandbox> = match config.mcp.placement {
         Placement::Sandbox => Arc::clone(sandbox),
         Placement::Host => {
-            let env: Vec<_> = surroundings.env.clone().into_iter().collect();
-            let (data, workspace) = (surroundings.data.clone(), workspace.to_owned());
+            let env: Vec<_> = environment.variables.clone().into_iter().collect();
+            let (data, workspace) = (environment.data.clone(), workspace.to_owned());
             Arc::new(Host::new(data, workspace, &env, &[])?)
         }
     };
-    Ok(McpHost { sandbox, pins: pins(surroundings), notices })
+    Ok(McpHost { sandbox, pins: pins(environment), notices })
 }
 
 /// Adds every server's tools to a task's. What cannot be had is told, and costs nothing else (WF-035).

@@ -8,7 +8,7 @@ pub mod skills;
 pub mod telemetry;
 pub mod trust;
 pub mod web;
-mod workbench;
+mod wired_agents;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,44 +24,44 @@ use windlass_store::Store;
 
 use crate::config::{self, Config, Flag};
 use crate::failure::Failure;
-use workbench::Workbench;
+use wired_agents::WiredAgents;
 
-/// Where the program finds itself: its environment, the flags that are settings, its data directory.
+/// What the program was started with: environment variables, flags that are settings, its data directory.
 #[derive(Clone)]
-pub struct Surroundings {
-    /// The environment.
-    pub env: BTreeMap<String, String>,
+pub struct Environment {
+    /// The environment variables.
+    pub variables: BTreeMap<String, String>,
     /// The flags that are settings.
     pub flags: Vec<Flag>,
     /// Where everything is kept.
     pub data: PathBuf,
-    /// Where effects happen, when a flag says so.
+    /// The sandbox that a flag names.
     pub sandbox: Option<config::types::SandboxMode>,
     /// The only places to look for skills, where an eval says so.
     pub skill_directories: Option<Vec<(PathBuf, windlass_skills::Scope)>>,
-    /// Where the model's replies are written to, when a flag says so.
+    /// The file that `--record` writes the model's replies to.
     pub record: Option<PathBuf>,
 }
 
-impl Surroundings {
-    /// Looks around. `data` is the `--data` flag.
+impl Environment {
+    /// Reads the environment variables and finds the data directory. `data` is the `--data` flag.
     pub fn new(data: Option<PathBuf>) -> Result<Self, Failure> {
-        let env = config::read::environment();
+        let variables = config::read::environment();
         let data = match data {
             Some(data) => data,
-            None => match config::read::store(&env)?.and_then(|set| set.data_dir) {
-                Some(data) => below_home(&data, &env),
-                None => data_directory(&env)?,
+            None => match config::read::store(&variables)?.and_then(|set| set.data_dir) {
+                Some(data) => expand_home(&data, &variables),
+                None => data_directory(&variables)?,
             },
         };
         let (sandbox, record, skill_directories) = (None, None, None);
-        Ok(Self { env, flags: Vec::new(), data, sandbox, record, skill_directories })
+        Ok(Self { variables, flags: Vec::new(), data, sandbox, record, skill_directories })
     }
 
     /// The configuration for work in a directory.
     pub fn config(&self, workspace: &Path) -> Result<Config, Failure> {
         let trust = |file: &config::File| trust::of(&self.data, file);
-        config::read::load(workspace, self.env.clone(), self.flags.clone(), &trust)
+        config::read::load(workspace, self.variables.clone(), self.flags.clone(), &trust)
             .map_err(Failure::from)
     }
 
@@ -69,21 +69,21 @@ impl Surroundings {
     pub fn user(&self) -> String {
         ["USER", "LOGNAME"]
             .iter()
-            .find_map(|name| self.env.get(*name).filter(|value| !value.is_empty()).cloned())
+            .find_map(|name| self.variables.get(*name).filter(|value| !value.is_empty()).cloned())
             .unwrap_or_else(|| "user".to_owned())
     }
 }
 
 /// A path as people write it in a file: `~/` is the home directory.
-fn below_home(path: &str, env: &BTreeMap<String, String>) -> PathBuf {
-    match (path.strip_prefix("~/"), env.get("HOME")) {
+fn expand_home(path: &str, variables: &BTreeMap<String, String>) -> PathBuf {
+    match (path.strip_prefix("~/"), variables.get("HOME")) {
         (Some(rest), Some(home)) => Path::new(home).join(rest),
         _ => PathBuf::from(path),
     }
 }
 
-fn data_directory(env: &BTreeMap<String, String>) -> Result<PathBuf, Failure> {
-    let variable = |name| env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+fn data_directory(variables: &BTreeMap<String, String>) -> Result<PathBuf, Failure> {
+    let variable = |name| variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("XDG_DATA_HOME")
         .or_else(|| variable("HOME").map(|home| home.join(".local/share")))
         .map(|base| base.join("windlass"))
@@ -94,17 +94,17 @@ fn data_directory(env: &BTreeMap<String, String>) -> Result<PathBuf, Failure> {
 
 /// The control plane over the data directory.
 pub fn coordinator(
-    surroundings: &Surroundings,
+    environment: &Environment,
     options: windlass_store::Options,
 ) -> Result<Coordinator, Failure> {
     // A file that cannot be read is an error where its other settings matter.
-    let keep = config::read::store(&surroundings.env).ok().flatten();
+    let keep = config::read::store(&environment.variables).ok().flatten();
     let keep = keep.and_then(|set| jiff::SignedDuration::try_from(set.outputs_keep_days).ok());
     let keep_outputs = keep.unwrap_or(options.keep_outputs);
     let options = windlass_store::Options { keep_outputs, ..options };
-    let store = Store::open(&surroundings.data, options)?;
-    let workbench = Workbench::new(surroundings.clone(), store.clone());
-    Ok(Coordinator::new(store, Arc::new(workbench), Arc::new(Timestamp::now)))
+    let store = Store::open(&environment.data, options)?;
+    let wired_agents = WiredAgents::new(environment.clone(), store.clone());
+    Ok(Coordinator::new(store, Arc::new(wired_agents), Arc::new(Timestamp::now)))
 }
 
 /// The limits that the configuration sets for a service.

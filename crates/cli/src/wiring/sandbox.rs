@@ -10,7 +10,7 @@ use windlass_sandbox::local::{self, Namespaces};
 use windlass_sandbox::network::{AddressRules, Connection, Egress, HostRules};
 use windlass_sandbox::{Docker, Error, Host, Limits, Local, Network, Sandbox, Unavailable};
 
-use super::Surroundings;
+use super::Environment;
 use crate::config::Config;
 use crate::config::types::{Network as Reach, SandboxMode};
 
@@ -24,29 +24,29 @@ pub struct Opened {
 
 /// A sandbox for a task.
 pub async fn open(
-    surroundings: &Surroundings,
+    environment: &Environment,
     config: &Config,
     workspace: &Path,
     root: TaskId,
 ) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
-    open_with(surroundings, config, workspace, root, None).await.map(|opened| opened.sandbox)
+    open_with(environment, config, workspace, root, None).await.map(|opened| opened.sandbox)
 }
 
 /// The same, with these skills shown in it.
 pub async fn open_with(
-    surroundings: &Surroundings,
+    environment: &Environment,
     config: &Config,
     workspace: &Path,
     root: TaskId,
     skills: Option<PathBuf>,
 ) -> Result<Opened, ErrorDetails> {
-    let place = Place { surroundings, config, workspace, root, skills };
+    let place = Place { environment, config, workspace, root, skills };
     let chosen = |sandbox| Opened { sandbox, why: None };
-    match surroundings.sandbox.or(config.sandbox.mode) {
+    match environment.sandbox.or(config.sandbox.mode) {
         Some(SandboxMode::Host) => place.host().map(chosen),
         Some(SandboxMode::Local) => place.local().await.map(chosen).map_err(unavailable),
         Some(SandboxMode::Docker) => {
-            let engine = engine(surroundings).await.map_err(unavailable)?;
+            let engine = engine(environment).await.map_err(unavailable)?;
             place.docker(engine).await.map(chosen).map_err(unavailable)
         }
         None => place.best().await,
@@ -56,14 +56,14 @@ pub async fn open_with(
 /// The same for a task that is to fail, and not just not to begin, where its container cannot be had (ES-380,
 /// ES-385): what is opened then says so as soon as it is looked at.
 pub async fn open_for_task(
-    surroundings: &Surroundings,
+    environment: &Environment,
     config: &Config,
     workspace: &Path,
     root: TaskId,
     skills: Option<PathBuf>,
 ) -> Result<Opened, ErrorDetails> {
-    let chosen = surroundings.sandbox.or(config.sandbox.mode);
-    match open_with(surroundings, config, workspace, root, skills).await {
+    let chosen = environment.sandbox.or(config.sandbox.mode);
+    match open_with(environment, config, workspace, root, skills).await {
         Err(details) if chosen == Some(SandboxMode::Docker) => {
             let sandbox = Unavailable::new(workspace.to_owned(), details.message);
             Ok(Opened { sandbox: Arc::new(sandbox), why: None })
@@ -73,12 +73,12 @@ pub async fn open_for_task(
 }
 
 /// The container engine of this environment, if one answers.
-pub async fn engine(surroundings: &Surroundings) -> Result<Engine, Error> {
-    Engine::find(&environment(surroundings), &home(surroundings)).await
+pub async fn engine(environment: &Environment) -> Result<Engine, Error> {
+    Engine::find(&variables(environment), &home(environment)).await
 }
 
 struct Place<'a> {
-    surroundings: &'a Surroundings,
+    environment: &'a Environment,
     config: &'a Config,
     workspace: &'a Path,
     root: TaskId,
@@ -89,7 +89,7 @@ impl Place<'_> {
     /// Containers where an engine has the image, else the local sandbox (`docs/design.md` §10).
     async fn best(&self) -> Result<Opened, ErrorDetails> {
         let image = &self.config.sandbox.image;
-        let why = match engine(self.surroundings).await {
+        let why = match engine(self.environment).await {
             Ok(engine) => match engine.image(image).await {
                 Ok(Some(_)) => {
                     let why = format!("the engine at {} has `{image}`", engine.name());
@@ -108,21 +108,21 @@ impl Place<'_> {
     }
 
     fn host(&self) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
-        let environment = environment(self.surroundings);
-        let data = self.surroundings.data.clone();
-        let host = Host::new(data, self.workspace.to_owned(), &environment, &[]);
+        let variables = variables(self.environment);
+        let data = self.environment.data.clone();
+        let host = Host::new(data, self.workspace.to_owned(), &variables, &[]);
         Ok(Arc::new(host.map_err(unavailable)?))
     }
 
     async fn local(&self) -> Result<Arc<dyn Sandbox>, Error> {
         let expand = |path: &String| path.strip_prefix("~/").unwrap_or(path).into();
         let local = Local::open(local::Config {
-            data: self.surroundings.data.clone(),
+            data: self.environment.data.clone(),
             workspace: self.workspace.to_owned(),
-            environment: environment(self.surroundings),
+            environment: variables(self.environment),
             environment_names: Vec::new(),
             read_only: self.config.sandbox.read_only.iter().map(expand).collect(),
-            home: home(self.surroundings),
+            home: home(self.environment),
             hidden: Vec::new(),
             skills: self.skills.clone(),
             trace: Some(self.trace()),
@@ -137,11 +137,11 @@ impl Place<'_> {
         let docker = Docker::open(
             engine,
             docker::Config {
-                data: self.surroundings.data.clone(),
+                data: self.environment.data.clone(),
                 workspace: self.workspace.to_owned(),
                 task: self.root.to_string(),
                 image: self.config.sandbox.image.clone(),
-                environment: environment(self.surroundings),
+                environment: variables(self.environment),
                 environment_names: Vec::new(),
                 hidden: Vec::new(),
                 skills: self.skills.clone(),
@@ -156,7 +156,7 @@ impl Place<'_> {
     }
 
     fn trace(&self) -> PathBuf {
-        self.surroundings.data.join("traces").join(self.root.to_string())
+        self.environment.data.join("traces").join(self.root.to_string())
     }
 
     fn limits(&self) -> Limits {
@@ -168,12 +168,12 @@ impl Place<'_> {
     }
 }
 
-fn environment(surroundings: &Surroundings) -> Vec<(String, String)> {
-    surroundings.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+fn variables(environment: &Environment) -> Vec<(String, String)> {
+    environment.variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn home(surroundings: &Surroundings) -> PathBuf {
-    surroundings.env.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from)
+fn home(environment: &Environment) -> PathBuf {
+    environment.variables.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from)
 }
 
 fn network(config: &Config, task: TaskId) -> Network {

@@ -11,23 +11,23 @@ use windlass_skills::{
     Invocation, Scope, Skill, SkillMirror, SkillRegistry, Skills, Viewer, invoke, places,
 };
 
-use super::{Surroundings, trust};
+use super::{Environment, trust};
 use crate::config::{File, Trust};
 use crate::failure::Failure;
 
 /// Where skills for work in a directory are looked for, the one that wins last.
-pub fn directories(surroundings: &Surroundings, workspace: &Path) -> Vec<(PathBuf, Scope)> {
-    if let Some(only) = &surroundings.skill_directories {
+pub fn directories(environment: &Environment, workspace: &Path) -> Vec<(PathBuf, Scope)> {
+    if let Some(only) = &environment.skill_directories {
         return only.clone();
     }
-    let home = surroundings.env.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let home = environment.variables.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     places(home.as_deref(), &real(workspace))
 }
 
 /// The skills for work in a directory, followed while they change.
-pub fn registry(surroundings: &Surroundings, workspace: &Path) -> io::Result<SkillRegistry> {
-    let places = directories(surroundings, workspace);
-    let all = surroundings.data.join("skills");
+pub fn registry(environment: &Environment, workspace: &Path) -> io::Result<SkillRegistry> {
+    let places = directories(environment, workspace);
+    let all = environment.data.join("skills");
     forget_gone(&all);
     // A project's skills are its own: each set of directories has its merged directory.
     let mut key = Sha256::new();
@@ -72,8 +72,8 @@ fn real(workspace: &Path) -> PathBuf {
 }
 
 /// The skills as they are at this moment.
-pub fn now(surroundings: &Surroundings, workspace: &Path) -> Skills {
-    Skills::load(&directories(surroundings, workspace))
+pub fn now(environment: &Environment, workspace: &Path) -> Skills {
+    Skills::load(&directories(environment, workspace))
 }
 
 /// Whether a skill's hooks may run: a project's only as a person has approved them (§15.13).
@@ -85,8 +85,8 @@ pub fn hooks_trusted(data: PathBuf) -> Trusted {
 }
 
 /// What a person should know of the skills for work in a directory: hooks that do not run.
-pub fn notices(surroundings: &Surroundings, skills: &Skills) -> Vec<String> {
-    let trusted = hooks_trusted(surroundings.data.clone());
+pub fn notices(environment: &Environment, skills: &Skills) -> Vec<String> {
+    let trusted = hooks_trusted(environment.data.clone());
     let waiting = skills.list().filter(|skill| skill.meta.hooks.is_some() && !trusted(skill));
     let notice = |skill: &Skill| {
         format!(
@@ -99,28 +99,28 @@ pub fn notices(surroundings: &Surroundings, skills: &Skills) -> Vec<String> {
 
 /// A goal as the agent is to read it: `/name …` becomes the skill's instructions (AX-114).
 pub fn goal(
-    surroundings: &Surroundings,
+    environment: &Environment,
     workspace: &Path,
     axes: &Axes,
     text: String,
 ) -> Result<String, Failure> {
-    let called = called(surroundings, workspace, axes, &text)?;
+    let called = called(environment, workspace, axes, &text)?;
     Ok(called.map_or(text, |invocation| invocation.text))
 }
 
 /// The same for a message to an agent at work, which lets a sub-agent follow a skill that forks.
 pub fn message(
-    surroundings: &Surroundings,
+    environment: &Environment,
     workspace: &Path,
     axes: &Axes,
     text: String,
 ) -> Result<String, Failure> {
-    let called = called(surroundings, workspace, axes, &text)?;
+    let called = called(environment, workspace, axes, &text)?;
     Ok(called.map_or(text, |invocation| invocation.message))
 }
 
 fn called(
-    surroundings: &Surroundings,
+    environment: &Environment,
     workspace: &Path,
     axes: &Axes,
     text: &str,
@@ -128,7 +128,7 @@ fn called(
     if !text.trim_start().starts_with('/') {
         return Ok(None);
     }
-    let skills = now(surroundings, workspace);
+    let skills = now(environment, workspace);
     let refused = |error| {
         Failure::usage(
             error,

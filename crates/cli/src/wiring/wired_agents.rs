@@ -20,7 +20,7 @@ use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{Notices, Registry, Shell, ToolContext};
 
-use super::{Surroundings, gate, mcp, models, sandbox, skills, web};
+use super::{Environment, gate, mcp, models, sandbox, skills, web};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
 use windlass_core::event::Driver;
@@ -29,14 +29,14 @@ use windlass_core::event::Driver;
 const MAX_WINDOW_SHARE: u64 = 4;
 
 /// Gives agents what they work with.
-pub(super) struct Workbench {
-    surroundings: Surroundings,
+pub(super) struct WiredAgents {
+    environment: Environment,
     store: Store,
 }
 
-impl Workbench {
-    pub(super) fn new(surroundings: Surroundings, store: Store) -> Self {
-        Self { surroundings, store }
+impl WiredAgents {
+    pub(super) fn new(environment: Environment, store: Store) -> Self {
+        Self { environment, store }
     }
 
     async fn agent(
@@ -45,7 +45,7 @@ impl Workbench {
         previews: broadcast::Sender<Preview>,
     ) -> Result<Parts, ErrorDetails> {
         let directory = Path::new(&task.created.workspace);
-        let config = self.surroundings.config(directory).map_err(misconfigured)?;
+        let config = self.environment.config(directory).map_err(misconfigured)?;
         let config = config
             .for_task(&task.command().execution_config)
             .map_err(|errors| misconfigured(errors.into()))?;
@@ -53,13 +53,13 @@ impl Workbench {
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
         let model = self.recorded(models::open(&config, &choice)?, task.attempts.started)?;
         let summarizer = summarizer(&config, &choice)?;
-        let skills = skills::registry(&self.surroundings, directory)
+        let skills = skills::registry(&self.environment, directory)
             .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
         let workspace = self.workspace(directory, task, &skills)?;
         let shown = skills.shown().map(Path::to_owned);
         let root = task.created.root;
         let opened =
-            sandbox::open_for_task(&self.surroundings, &config, directory, root, shown).await?;
+            sandbox::open_for_task(&self.environment, &config, directory, root, shown).await?;
         let settings = settings(&config, &choice, task, &opened);
         let sandbox = opened.sandbox;
         let limits = Limits {
@@ -70,12 +70,12 @@ impl Workbench {
         let notices = Notices::default();
         let mut registry = registry(&config);
         let found =
-            mcp::found(&self.surroundings, &config, directory, &skills.current(), Some(root));
+            mcp::found(&self.environment, &config, directory, &skills.current(), Some(root));
         if !found.definitions.is_empty() || !found.notices.is_empty() {
-            let host = mcp::host(&self.surroundings, &config, directory, &sandbox, notices.clone());
+            let host = mcp::host(&self.environment, &config, directory, &sandbox, notices.clone());
             mcp::equip(&mut registry, found, &host.map_err(|error| unequipped(&error))?).await;
         }
-        let gate = gate::context(&self.surroundings, &config, &sandbox.isolation());
+        let gate = gate::context(&self.environment, &config, &sandbox.isolation());
         let (store, clock) = (self.store.clone(), Arc::new(Timestamp::now));
         let world = ToolContext {
             workspace: Arc::new(workspace),
@@ -86,13 +86,13 @@ impl Workbench {
         };
         let registry = Arc::new(registry);
         let memory = Some(memory(&config, &self.store)?);
-        let trusted = super::skills::hooks_trusted(self.surroundings.data.clone());
+        let trusted = super::skills::hooks_trusted(self.environment.data.clone());
         Ok(Parts { model, summarizer, registry, world, settings, memory, trusted, previews })
     }
 
     /// The model that routes messages: its own, else the fast one.
     fn routing_model(&self) -> Result<Arc<dyn Model>, ErrorDetails> {
-        let config = self.surroundings.config(Path::new(".")).map_err(misconfigured)?;
+        let config = self.environment.config(Path::new(".")).map_err(misconfigured)?;
         let choice = match &config.coordinator.router_model {
             Some(choice) => choice,
             None => config
@@ -110,7 +110,7 @@ impl Workbench {
         model: Arc<dyn Model>,
         resumed: bool,
     ) -> Result<Arc<dyn Model>, ErrorDetails> {
-        let Some(path) = &self.surroundings.record else { return Ok(model) };
+        let Some(path) = &self.environment.record else { return Ok(model) };
         let recorder = match resumed {
             true => Recorder::append(model, path),
             false => Recorder::create(model, path),
@@ -143,7 +143,7 @@ impl Workbench {
     }
 }
 
-impl AgentFactory for Workbench {
+impl AgentFactory for WiredAgents {
     fn make<'a>(
         &'a self,
         task: &'a TaskState,

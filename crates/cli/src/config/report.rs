@@ -8,7 +8,7 @@ use super::kind::{Kind, Value};
 use super::layers::fact_key;
 use super::settings::{self, MODEL_FACTS};
 use super::types::Timeout;
-use super::values::Held;
+use super::values::Provenance;
 
 /// One setting: its name, value and where that came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ pub struct Row {
 
 impl Config {
     /// Every setting, in reading order; what is known of models comes last.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn report(&self) -> Vec<Row> {
         let fixed = settings::all().map(|setting| {
             let held = self.values.get(setting.key);
             Row {
@@ -43,7 +43,7 @@ impl Config {
     }
 }
 
-fn places(held: &Held) -> String {
+fn places(held: &Provenance) -> String {
     let places: Vec<_> = held.sources.iter().map(ToString::to_string).collect();
     places.join(", ")
 }
