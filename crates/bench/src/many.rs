@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use windlass_cli::wiring::{self, Surroundings};
+use windlass_cli::wiring::{self, Environment};
 use windlass_coordinator::{Draft, Share};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, ResultStatus};
@@ -48,9 +48,9 @@ pub struct Tasks {
 /// Runs so many tasks at once to their end; the process that is measured.
 pub fn run(tasks: &Tasks) -> Result<()> {
     let failed = |failure: windlass_cli::failure::Failure| failure.error;
-    let surroundings = Surroundings::new(Some(tasks.data.clone())).map_err(failed)?;
+    let environment = Environment::new(Some(tasks.data.clone())).map_err(failed)?;
     let options = windlass_store::Options::default();
-    let coordinator = wiring::coordinator(&surroundings, options).map_err(failed)?;
+    let coordinator = wiring::coordinator(&environment, options).map_err(failed)?;
     let runtime = wiring::runtime(wiring::Load::Many).map_err(failed)?;
     runtime.block_on(async {
         let mut running = JoinSet::new();

@@ -14,8 +14,8 @@ pub mod failure;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use windlass_term::TerminalStyle;
 
 use crate::args::Args;
 
@@ -29,7 +29,7 @@ pub struct Hooks {
 /// Runs one command line to its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> ExitCode {
     let words = with_command(args);
-    let args = match Args::try_parse_from(&words) {
+    let args = match Args::parse_words(&words) {
         Ok(args) => args,
         Err(error) => return ExitCode::from(unparsed(&error, &words)),
     };
@@ -65,13 +65,29 @@ fn with_command(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     args
 }
 
-/// Help and version are no errors; both go where clap means them to.
+/// Prints help, the version or what is wrong with a command line, each to its own stream.
 fn unparsed(error: &clap::Error, words: &[OsString]) -> u8 {
-    let _ = error.print();
+    let style = TerminalStyle::detect();
+    let paint = if error.use_stderr() { style.notes } else { style.results };
+    let text = error.render();
+    let text = if paint.on { text.ansi().to_string() } else { text.to_string() };
+    match error.use_stderr() {
+        true => show::note(with_backticks(&text).trim_end()),
+        false => show::out(text.trim_end()),
+    }
     if let Some(goal) = meant_as_goal(error, words) {
         show::note(&format!("\nhint: a goal is one argument: windlass run {goal:?}"));
     }
     if error.use_stderr() { failure::USAGE } else { 0 }
+}
+
+/// The same quotes as in our own messages. clap's quotes come in pairs.
+fn with_backticks(text: &str) -> String {
+    let line = |line: &str| match line.matches('\'').count() % 2 {
+        0 => line.replace('\'', "`"),
+        _ => line.to_owned(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// The goal that somebody wrote without `run`, or without quotes.

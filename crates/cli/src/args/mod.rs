@@ -1,45 +1,30 @@
-//! The command line, as types. Every command's help teaches with examples (`examples.rs`).
+//! The command line, as types: what the whole program takes, and the groups of arguments that several
+//! commands share. The arguments of one command are in its own file.
 
-pub mod examples;
-mod words;
-mod tasks;
-mod clock;
-mod tools;
-mod gate;
-mod reach;
-mod serve;
+pub(crate) mod values;
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser};
 use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
+use windlass_core::schedule::DeadlineAction;
 
+use crate::commands::{Command, GROUPS};
 use crate::config::types::SandboxMode;
-
-pub use clock::{
-    Action, ExternalEvent, Rhythm, Schedule, ScheduleAdd, ScheduleWhat, Sessions, Until,
-};
-pub use gate::{Explain, Permissions};
-pub use reach::{Eval, Mcp, McpWhat, Skills, SkillsWhat};
-pub use serve::Serve;
-pub use tasks::{
-    Answer, Cancel, Cost, Events, Listing, One, Outputs, Pause, Send, Show, Tasks, Trace,
-};
-pub use tools::{Completions, ConfigArgs, Demo, Doctor, Exec, Image, ImageWhat, Models, Trust};
 
 /// Runs AI agents on long tasks: durable, sandboxed, steerable.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = examples::PROGRAM)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Where tasks and their journals are kept [default: $XDG_DATA_HOME/windlass]
     #[arg(long, global = true, value_name = "DIR", env = "WINDLASS_DATA", hide_env_values = true)]
-    #[arg(help_heading = "Everywhere")]
+    #[arg(help_heading = GLOBAL)]
     pub data: Option<PathBuf>,
 
-    /// How log lines on stderr look; RUST_LOG says which
+    /// The format of log lines on stderr; RUST_LOG chooses the lines
     #[arg(long, global = true, value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
-    #[arg(help_heading = "Everywhere")]
+    #[arg(help_heading = GLOBAL)]
     pub log_format: String,
 
     /// What to do
@@ -47,149 +32,55 @@ pub struct Args {
     pub command: Command,
 }
 
-/// What to do.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Work on a goal until it is done
-    #[command(after_help = examples::RUN)]
-    Run(Run),
-    /// The same as `run`, as other tools spell it
-    #[command(after_help = examples::HEADLESS)]
-    Headless(Headless),
-    /// Watch the whole loop on a built-in script: no key, no network, no Docker
-    #[command(after_help = examples::DEMO)]
-    Demo(Demo),
-    /// Go on with a task that was paused, blocked or interrupted
-    #[command(after_help = examples::RESUME)]
-    Resume(Resume),
-    /// Run tasks as a service: everything that arrives on the bus, until stopped
-    #[command(after_help = examples::SERVE)]
-    Serve(Serve),
-    /// Run tasks beside a service, or beside other workers
-    #[command(after_help = examples::WORKER)]
-    Worker(Serve),
-    /// List tasks, newest first
-    #[command(after_help = examples::TASKS)]
-    Tasks(Tasks),
-    /// Show how much goes on, and how much may
-    #[command(after_help = examples::STATUS)]
-    Status(Listing),
-    /// List sessions, or one with its tasks
-    #[command(after_help = examples::SESSIONS)]
-    Sessions(Sessions),
-    /// Let things happen by themselves: checks, messages, tasks
-    #[command(after_help = examples::SCHEDULE)]
-    Schedule(Schedule),
-    /// Tell a task what happened elsewhere
-    #[command(after_help = examples::EVENT)]
-    Event(ExternalEvent),
-    /// Show one task: where it stands, its plan, deliverables and questions
-    #[command(after_help = examples::SHOW)]
-    Show(Show),
-    /// Print a task's events
-    #[command(after_help = examples::EVENTS)]
-    Events(Events),
-    /// Print a task's result as JSON
-    #[command(after_help = examples::RESULT)]
-    Result(One),
-    /// Print what a task's commands printed
-    #[command(after_help = examples::LOGS)]
-    Logs(One),
-    /// Print a task's trace: every event as one JSON object a line
-    #[command(after_help = examples::TRACE)]
-    Trace(Trace),
-    /// Show tokens and cost of a task, or of all
-    #[command(after_help = examples::COST)]
-    Cost(Cost),
-    /// Print counters and histograms of all tasks, as Prometheus reads them
-    #[command(after_help = examples::METRICS)]
-    Metrics,
-    /// Print the whole of one command's output
-    #[command(after_help = examples::OUTPUTS)]
-    Outputs(Outputs),
-    /// List what waits for a person
-    #[command(after_help = examples::INBOX)]
-    Inbox(Listing),
-    /// Answer a question
-    #[command(after_help = examples::ANSWER)]
-    Answer(Answer),
-    /// Tell a running task something
-    #[command(after_help = examples::SEND)]
-    Send(Send),
-    /// Park a task at its next boundary
-    #[command(after_help = examples::PAUSE)]
-    Pause(Pause),
-    /// Stop a task for good
-    #[command(after_help = examples::CANCEL)]
-    Cancel(Cancel),
-    /// Run a failed task again
-    #[command(after_help = examples::RETRY)]
-    Retry(Resume),
-    /// Run one command in the sandbox, its output kept as a tool's would be
-    #[command(after_help = examples::EXEC)]
-    Exec(Exec),
-    /// List, show, make, check and examine skills
-    #[command(after_help = examples::SKILLS)]
-    Skills(Skills),
-    /// List and test MCP servers
-    #[command(after_help = examples::MCP)]
-    Mcp(Mcp),
-    /// Make the image that containers are of, and see whether it will do
-    #[command(after_help = examples::IMAGE)]
-    Image(Image),
-    /// Say what a command would do and whether it would be allowed
-    #[command(after_help = examples::EXPLAIN)]
-    Explain(Explain),
-    /// List what people have allowed, and take it back
-    #[command(after_help = examples::PERMISSIONS)]
-    Permissions(Permissions),
-    /// Show every setting, its value and where that came from
-    #[command(after_help = examples::CONFIG)]
-    Config(ConfigArgs),
-    /// Show the configured models, and test that they answer
-    #[command(after_help = examples::MODELS)]
-    Models(Models),
-    /// Approve the settings of this project's file, as it is now
-    #[command(after_help = examples::TRUST)]
-    Trust(Trust),
-    /// Check the store, the sandbox and the configuration
-    #[command(after_help = examples::DOCTOR)]
-    Doctor(Doctor),
-    /// Print a script that completes command lines in your shell
-    #[command(after_help = examples::COMPLETIONS)]
-    Completions(Completions),
-    /// Print the manual page
-    #[command(after_help = examples::MAN)]
-    Man,
+const GLOBAL: &str = "Global options";
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass demo                           watch it work, without a key
+  windlass run \"fix the flaky test\"       work on a goal in this directory
+  windlass -p \"what does this crate do?\"  print the answer and nothing else
+  windlass run @goal.md --json            a goal from a file, events as JSON
+  windlass inbox                          what waits for you
+  windlass answer ANY_ID_SUFFIX Allow     answer it
+  windlass resume ANY_ID_SUFFIX           resume a task
+
+Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 blocked on a question,
+4 paused, 5 cancelled, 6 budget hit, 130 interrupted by Ctrl-C (resumable).";
+
+impl Args {
+    /// Parses a command line.
+    pub fn parse_words(words: &[std::ffi::OsString]) -> Result<Self, clap::Error> {
+        let mut parser = parser();
+        let matches = parser.try_get_matches_from_mut(words)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut parser))
+    }
 }
 
-/// Arguments of `run`.
-#[derive(Debug, ClapArgs)]
-pub struct Run {
-    /// The goal; `-` reads it from standard input, `@FILE` from a file
-    pub goal: String,
-    /// How it is run
-    #[command(flatten)]
-    pub how: How,
-}
-
-/// Arguments of `headless`: those of `run`, with autonomy spelled as a word or a flag (MS-177, MS-178).
-#[derive(Debug, ClapArgs)]
-pub struct Headless {
-    /// The goal, perhaps behind the word `autonomous`
-    #[arg(value_name = "[autonomous] GOAL", required = true, num_args = 1..=2)]
-    pub words: Vec<String>,
-    /// Run until done or stopped by a limit; the same as `--control autonomous`
-    #[arg(long, conflicts_with = "control")]
-    pub autonomous: bool,
-    /// How it is run
-    #[command(flatten)]
-    pub how: How,
+/// The parser of the command line. The program's help lists the commands in groups.
+pub fn parser() -> clap::Command {
+    let parser = Args::command();
+    let heading = *parser.get_styles().get_header();
+    let width = parser.get_subcommands().map(|command| command.get_name().len()).max();
+    let width = width.unwrap_or_default();
+    let line = |name: &str, about: &str| format!("  {name:<width$}  {about}\n");
+    let mut groups = String::new();
+    for (title, names) in GROUPS {
+        groups += &format!("{heading}{title}:{heading:#}\n");
+        for name in *names {
+            let about = parser.find_subcommand(name).and_then(clap::Command::get_about);
+            groups += &line(name, &about.map(ToString::to_string).unwrap_or_default());
+        }
+        groups.push('\n');
+    }
+    groups += &format!("{heading}{GLOBAL}:{heading:#}");
+    parser.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\n{{options}}{{after-help}}"
+    ))
 }
 
 /// How a goal is run.
 #[derive(Debug, ClapArgs)]
-pub struct How {
+pub struct RunArgs {
     /// The directory to work in
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workspace: PathBuf,
@@ -197,42 +88,42 @@ pub struct How {
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// Which of the configured models: fast, smart or deep
-    #[arg(long, value_name = "MODE", value_parser = words::one_of(ModelMode::ALL, ModelMode::as_str), hide_possible_values = true)]
+    #[arg(long, value_name = "MODE", value_parser = values::one_of(ModelMode::ALL, ModelMode::as_str), hide_possible_values = true)]
     pub model_mode: Option<ModelMode>,
-    /// Write a script of the model's replies, to be played with `--model script:FILE`
+    /// Record the model's replies as a script, to be played with `--model script:FILE`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Something that must hold on the way; may be given several times
+    /// A constraint that must hold; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub constraint: Vec<String>,
     /// Limit of active time: seconds, or such as `30m`
-    #[arg(long, value_name = "TIME", value_parser = words::seconds, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = values::seconds, allow_hyphen_values = true)]
     pub timeout: Option<u64>,
-    /// Limit of tool rounds
-    #[arg(long, value_name = "N", value_parser = words::whole::<u32>, allow_hyphen_values = true)]
+    /// Limit of steps: model replies with tool calls
+    #[arg(long, value_name = "N", value_parser = values::whole::<u32>, allow_hyphen_values = true)]
     pub max_iterations: Option<u32>,
     /// What the task and its sub-agents may cost, in US dollars; at the limit you are asked
-    #[arg(long, value_name = "USD", value_parser = words::dollars, allow_hyphen_values = true)]
+    #[arg(long, value_name = "USD", value_parser = values::dollars, allow_hyphen_values = true)]
     pub budget: Option<f64>,
     /// The model's context window, in tokens
-    #[arg(long, value_name = "N", value_parser = words::whole::<u64>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = values::whole::<u64>, allow_hyphen_values = true)]
     pub context_window: Option<u64>,
     /// What kind of work it is: chat, plan, build, review, repair or research
-    #[arg(long, value_name = "MODE", value_parser = words::one_of(WorkMode::ALL, WorkMode::as_str), hide_possible_values = true)]
+    #[arg(long, value_name = "MODE", value_parser = values::one_of(WorkMode::ALL, WorkMode::as_str), hide_possible_values = true)]
     pub mode: Option<WorkMode>,
-    /// How far it goes before a person looks: manual, assisted or autonomous
-    #[arg(long, value_name = "CONTROL", value_parser = words::one_of(RunControl::ALL, RunControl::as_str), hide_possible_values = true)]
+    /// How much it does before a person looks: manual, assisted or autonomous
+    #[arg(long, value_name = "CONTROL", value_parser = values::one_of(RunControl::ALL, RunControl::as_str), hide_possible_values = true)]
     pub control: Option<RunControl>,
     /// How much may happen without asking: restricted, normal, trusted or unrestricted
-    #[arg(long, value_name = "PROFILE", value_parser = words::one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
+    #[arg(long, value_name = "PROFILE", value_parser = values::one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
     pub permission_profile: Option<PermissionProfile>,
-    /// Work in a directory where another task is at work
+    /// Work in a directory that another task works in
     #[arg(long)]
     pub share: bool,
     /// MCP servers of this task, as in `.mcp.json`; they win over others of the same name
     #[arg(long, value_name = "FILE")]
     pub mcp_config: Option<PathBuf>,
-    /// Leave it to `windlass serve` and return at once; prints the task's id
+    /// Queue it for `windlass serve` and return at once; prints the task's id
     #[arg(long, conflicts_with_all = ["record", "share", "sandbox"])]
     pub detach: bool,
     /// The session it belongs to, with `--detach`: its id or any unique suffix of it; without, a new one
@@ -240,13 +131,32 @@ pub struct How {
     pub session: Option<String>,
     /// When it must be finished
     #[command(flatten)]
-    pub until: Until,
+    pub deadline: DeadlineArgs,
     /// Where effects happen
     #[command(flatten)]
-    pub place: Place,
+    pub sandbox: SandboxArgs,
     /// How to print
     #[command(flatten)]
     pub printing: Printing,
+}
+
+/// When a task must be finished.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct DeadlineArgs {
+    /// When it must be finished: a time, or how long from now
+    #[arg(long, value_name = "TIME")]
+    pub deadline: Option<String>,
+    /// What happens then: fail, complete_partial or pause_and_notify
+    #[arg(long, value_name = "ACTION", requires = "deadline", value_parser = values::one_of(DeadlineAction::ALL, DeadlineAction::as_str), hide_possible_values = true)]
+    pub deadline_action: Option<DeadlineAction>,
+}
+
+/// Where effects happen.
+#[derive(Debug, Clone, ClapArgs)]
+pub struct SandboxArgs {
+    /// Where commands run: docker, local, or host (no isolation)
+    #[arg(long, value_name = "SANDBOX", value_parser = values::one_of(SandboxMode::ALL, SandboxMode::as_str), hide_possible_values = true)]
+    pub sandbox: Option<SandboxMode>,
 }
 
 /// How a run is printed.
@@ -264,57 +174,32 @@ pub struct Printing {
 }
 
 impl Printing {
-    /// Whether a person is told what happens on the way.
+    /// Whether progress is printed.
     pub fn shows_progress(&self) -> bool {
         !(self.json || self.quiet || self.print)
     }
 }
 
-/// Where effects happen.
-#[derive(Debug, Clone, ClapArgs)]
-pub struct Place {
-    /// Where commands run: docker, local, or host (no isolation)
-    #[arg(long, value_name = "SANDBOX", value_parser = words::one_of(SandboxMode::ALL, SandboxMode::as_str), hide_possible_values = true)]
-    pub sandbox: Option<SandboxMode>,
-}
-
 /// Arguments of `resume` and `retry`.
 #[derive(Debug, ClapArgs)]
-pub struct Resume {
+pub struct ResumeArgs {
     /// The task: its id or any unique suffix of it
     pub task: String,
     /// Where effects happen
     #[command(flatten)]
-    pub place: Place,
+    pub sandbox: SandboxArgs,
     /// How to print
     #[command(flatten)]
     pub printing: Printing,
 }
 
-impl Command {
-    /// The `--sandbox` flag of commands that have it.
-    pub fn sandbox(&self) -> Option<SandboxMode> {
-        match self {
-            Self::Run(run) => run.how.place.sandbox,
-            Self::Headless(run) => run.how.place.sandbox,
-            Self::Resume(resume) | Self::Retry(resume) => resume.place.sandbox,
-            Self::Serve(serve) | Self::Worker(serve) => serve.place.sandbox,
-            Self::Exec(exec) => exec.place.sandbox,
-            Self::Doctor(doctor) => doctor.place.sandbox,
-            Self::Skills(Skills { what: SkillsWhat::Eval(eval), .. }) => eval.place.sandbox,
-            Self::Mcp(Mcp { what: McpWhat::Test { place, .. }, .. }) => place.sandbox,
-            _ => None,
-        }
-    }
-}
-
-impl Command {
-    /// The `--record` flag of commands that have it.
-    pub fn record(&self) -> Option<PathBuf> {
-        match self {
-            Self::Run(run) => run.how.record.clone(),
-            Self::Headless(run) => run.how.record.clone(),
-            _ => None,
-        }
-    }
+/// Arguments of `serve` and `worker`.
+#[derive(Debug, ClapArgs)]
+pub struct ServeArgs {
+    /// How many tasks run at once [default: `coordinator.worker_tasks`]
+    #[arg(long, value_name = "N", value_parser = values::whole::<usize>)]
+    pub tasks: Option<usize>,
+    /// Where effects happen
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
 }

@@ -3,13 +3,41 @@
 
 use std::collections::BTreeMap;
 
+use clap::Args;
 use windlass_coordinator::views::{CostReport, CostSum, CostTurn};
 use windlass_term::{Table, numbers, strip_controls};
 
-use super::AppContext;
-use crate::args::Cost;
+use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
-use crate::show::{note, out};
+use crate::show::{self, note, out};
+
+/// Show tokens and cost of a task, or of all
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Cost {
+    /// The task: its id or any unique suffix of it; all tasks without one
+    pub task: Option<String>,
+    /// One line for each reply too
+    #[arg(long, requires = "task")]
+    pub turns: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass cost                       by model and task
+  windlass cost 7K2M --turns          of one task, reply by reply
+
+An unknown price is shown as unknown, never as zero. Set prices in
+[models.\"NAME\"].";
+
+impl Execute for Cost {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        cost(&start.app()?, &self)
+    }
+}
 
 fn cells(sum: &CostSum, name: String) -> Vec<String> {
     let numbers = [sum.replies, sum.input_tokens, sum.cached_tokens, sum.output_tokens];
@@ -36,7 +64,7 @@ pub(super) fn cost(app: &AppContext, args: &Cost) -> Result<u8, Failure> {
     if args.json {
         out(&json(&report, args.turns));
     } else {
-        page(app, &report, args);
+        page(&report, args);
     }
     Ok(0)
 }
@@ -58,7 +86,7 @@ fn json(report: &CostReport, turns: bool) -> String {
     whole.to_string()
 }
 
-fn page(app: &AppContext, report: &CostReport, args: &Cost) {
+fn page(report: &CostReport, args: &Cost) {
     let headings = |first| [first, "REPLIES", "INPUT", "CACHED", "OUTPUT", "COST"];
     let right = &[1, 2, 3, 4, 5];
     if args.turns {
@@ -70,7 +98,7 @@ fn page(app: &AppContext, report: &CostReport, args: &Cost) {
             cells.insert(0, turn.seq.to_string());
             table.row(cells);
         }
-        print(app, &table);
+        show::print_table(&table);
         out("");
     }
     if args.task.is_none() && !report.tasks.is_empty() {
@@ -78,7 +106,7 @@ fn page(app: &AppContext, report: &CostReport, args: &Cost) {
         for (task, sum) in report.tasks.iter().rev() {
             table.row(cells(sum, task.to_string()));
         }
-        print(app, &table);
+        show::print_table(&table);
         out("");
     }
     let mut table = Table::new(&headings("MODEL"), right);
@@ -86,20 +114,8 @@ fn page(app: &AppContext, report: &CostReport, args: &Cost) {
         table.row(cells(sum, strip_controls(model)));
     }
     table.row(cells(&report.total, "total".to_owned()));
-    print(app, &table);
+    show::print_table(&table);
     if report.total.unpriced_replies > 0 {
         note("\nhint: set prices in [models.\"NAME\"] (`input`, `output` per million tokens)");
     }
-}
-
-fn print(app: &AppContext, table: &Table) {
-    for (number, line) in table.lines().iter().enumerate() {
-        out(&if number == 0 { app.style.results.dim(line) } else { line.clone() });
-    }
-}
-
-/// `metrics`: what the journal adds up to.
-pub(super) fn metrics(app: &AppContext) -> Result<u8, Failure> {
-    out(app.coordinator.costs().metrics()?.prometheus().trim_end());
-    Ok(0)
 }

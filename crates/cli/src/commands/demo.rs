@@ -6,16 +6,40 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use clap::Args;
 use windlass_core::id::TaskId;
 use windlass_term::TerminalStyle;
 
-use super::{AppContext, run};
+use super::{AppContext, Execute, Start, run};
 use crate::Hooks;
-use crate::args::{Demo, How, Place};
+use crate::args::{Printing, RunArgs, SandboxArgs};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::show::note;
 use crate::wiring::{Environment, Load, sandbox};
+
+/// Watch a scripted run: no key, no network, no Docker
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Demo {
+    /// Keep the throwaway directory, to look around in it
+    #[arg(long)]
+    pub keep: bool,
+    /// How to print
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass demo                 a failing test is found, fixed and reported
+  windlass demo --keep          and its directory is kept, to look around in";
+
+impl Execute for Demo {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        demo(&self, start.hooks)
+    }
+}
 
 const GOAL: &str =
     "The test in test.sh fails. Find out why, fix total.sh and write a short report.";
@@ -26,6 +50,7 @@ const FILES: [(&str, &str); 3] = [
     ("test.sh", include_str!("../../demo/test.sh")),
     ("prices.txt", include_str!("../../demo/prices.txt")),
 ];
+
 /// The replies of the model.
 const SCRIPT: &str = include_str!("../../demo/script.yaml");
 
@@ -55,11 +80,11 @@ pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
     let (workspace, script) = prepare(&place, style.can_redraw)?;
     let environment = demo_environment(&place, &workspace)?;
     let app = AppContext::open(environment, hooks, Load::One)?;
-    let how = how(args, &workspace, &script);
+    let options = run_args(args, &workspace, &script);
     if args.printing.shows_progress() {
         note(&format!("{}\n", style.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
     }
-    let code = run::run(&app, GOAL, &how);
+    let code = run::run(&app, GOAL, &options);
     drop(app);
     if args.keep {
         note(&format!("\nkept in {}", directory.keep().display()));
@@ -126,8 +151,8 @@ fn sandboxed(environment: &Environment, workspace: &Path) -> Result<SandboxMode,
     })
 }
 
-fn how(args: &Demo, workspace: &Path, script: &Path) -> How {
-    How {
+fn run_args(args: &Demo, workspace: &Path, script: &Path) -> RunArgs {
+    RunArgs {
         record: None,
         workspace: workspace.to_owned(),
         model: Some(format!("script:{}", script.display())),
@@ -144,8 +169,8 @@ fn how(args: &Demo, workspace: &Path, script: &Path) -> How {
         detach: false,
         session: None,
         share: false,
-        place: Place { sandbox: None },
-        until: Default::default(),
+        sandbox: SandboxArgs { sandbox: None },
+        deadline: Default::default(),
         printing: args.printing.clone(),
     }
 }

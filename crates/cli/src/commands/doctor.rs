@@ -1,14 +1,39 @@
 //! `doctor`: is the store sound, what does the sandbox stand on, is a model configured.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use windlass_core::axes::ModelMode;
 use windlass_core::id::TaskId;
 use windlass_term::strip_controls;
 
-use super::{AppContext, setup};
-use crate::args::Doctor;
+use super::{AppContext, Execute, Start};
+use crate::args::SandboxArgs;
 use crate::failure::Failure;
-use crate::show::out;
+use crate::show::{self, out};
 use crate::wiring::{mcp, models, sandbox, skills, web};
+
+/// Check the store, the sandbox and the configuration
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Doctor {
+    /// The directory to look from
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub workspace: PathBuf,
+    /// Which sandbox to check
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass doctor";
+
+impl Execute for Doctor {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        doctor(&start.sandbox(&self.sandbox).app()?, &self)
+    }
+}
 
 /// Differences that are listed; one is enough to know.
 const SHOWN: usize = 20;
@@ -87,6 +112,6 @@ pub(super) fn doctor(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
     for notice in servers.notices.iter().take(SHOWN) {
         out(&format!("         {}", strip_controls(notice)));
     }
-    setup::notices(&config);
+    show::print_config_notices(&config);
     Ok(u8::from(wrong > 0))
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::Args;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Share};
@@ -20,16 +21,44 @@ use windlass_skills::eval::{Case, cases};
 use windlass_skills::{Scope, Skill, SkillMirror, Skills, Viewer, invoke};
 use windlass_term::{Table, strip_controls};
 
-use super::setup::print;
 use super::skills::unknown;
 use crate::Hooks;
-use crate::args::Eval;
+use crate::args::{SandboxArgs, values};
 use crate::failure::Failure;
-use crate::show::{note, out};
+use crate::show::{self, note, out};
 use crate::wiring::{self, Environment, skills};
+
+/// Arguments of `skills eval`.
+#[derive(Debug, Args)]
+pub struct Eval {
+    /// The skill
+    pub name: String,
+    /// Only this case
+    #[arg(long, value_name = "CASE")]
+    pub case: Option<String>,
+    /// How often each case is tried
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub trials: u32,
+    /// The model, as `provider/model` or `script:FILE`
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Limit of active time of each trial: seconds, or such as `30m`
+    #[arg(long, value_name = "TIME", default_value = "600", value_parser = values::seconds)]
+    pub timeout: u64,
+    /// Only with the skill
+    #[arg(long)]
+    pub only_with: bool,
+    /// Print a JSON line for each trial
+    #[arg(long)]
+    pub json: bool,
+    /// Where effects happen
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+}
 
 /// How long a grader may take; it is deterministic and looks at files.
 const GRADER_TIME: Duration = Duration::from_secs(120);
+
 /// How much of a grader's words is kept.
 const MAX_WORDS_CHARS: usize = 200;
 
@@ -86,7 +115,7 @@ pub(super) fn eval(
         table.row(cells);
     }
     if !args.json {
-        print(&table);
+        show::print_table(&table);
     }
     for (directory, words) in kept {
         let words =

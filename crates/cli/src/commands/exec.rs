@@ -1,17 +1,49 @@
 //! `exec --test`: one command in the sandbox, its output kept as a tool's would be (AX-102).
 
+use std::path::PathBuf;
+
 use anyhow::{Context as _, anyhow};
+use clap::Args;
 use serde_json::json;
 use windlass_coordinator::outputs::{Stream, TruncatedOutput};
 use windlass_core::id::{CallId, TaskId};
 use windlass_sandbox::{Command, Exit, Running, Stream as From};
 use windlass_term::strip_controls;
 
-use super::AppContext;
-use crate::args::Exec;
+use super::{AppContext, Execute, Start};
+use crate::args::SandboxArgs;
 use crate::failure::Failure;
 use crate::show::{note, out};
 use crate::wiring::sandbox;
+
+/// Run one command in the sandbox and keep its output as a tool's
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Exec {
+    /// The command, for the shell
+    #[arg(long, value_name = "COMMAND", required = true)]
+    pub test: String,
+    /// The directory to work in
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub workspace: PathBuf,
+    /// Print where the output is kept, as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where it runs
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass exec --test \"find / | head -10000\"
+  windlass exec --test \"cargo test\" --sandbox local";
+
+impl Execute for Exec {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        exec(&start.sandbox(&self.sandbox).app()?, &self)
+    }
+}
 
 /// Runs it, prints what the store keeps of it, and says where the rest is.
 pub(super) fn exec(app: &AppContext, args: &Exec) -> Result<u8, Failure> {

@@ -1,19 +1,60 @@
-//! `image`: make the image that containers are of, and see whether it will do.
+//! `image`: builds the container image, and checks that commands run in it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use clap::{Args, Subcommand};
 use windlass_core::id::TaskId;
 use windlass_sandbox::docker::{Build, DOCKERFILE, Engine};
 use windlass_sandbox::{Command, Error, Exit, Sandbox};
 use windlass_term::strip_controls;
 
-use crate::args::{Image, ImageWhat};
+use super::{Execute, Start};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::next_action;
 use crate::show::{note, out};
 use crate::wiring::{self, Environment, sandbox};
+
+/// Build and check the container image
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Image {
+    /// What to do
+    #[command(subcommand)]
+    pub action: ImageAction,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass image build                the usual one, from Debian's packages
+  windlass image build --browser      with Chromium
+  CONTAINER_IMAGE=mine:1 windlass image check";
+
+impl Execute for Image {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        image(&start.environment()?, &self)
+    }
+}
+
+/// What to do with the container image.
+#[derive(Debug, Subcommand)]
+pub enum ImageAction {
+    /// Build it, under the name that `sandbox.image` has
+    Build {
+        /// Build from this file instead of the built-in one
+        #[arg(long, value_name = "DOCKERFILE")]
+        file: Option<PathBuf>,
+        /// Start from this image
+        #[arg(long, value_name = "IMAGE")]
+        base: Option<String>,
+        /// Add Chromium
+        #[arg(long)]
+        browser: bool,
+    },
+    /// Check that the engine answers, the image exists and commands run in it
+    Check,
+}
 
 /// What an agent reaches for, and is better off with.
 const TOOLS: [&str; 6] = ["bash", "git", "rg", "python3", "node", "make"];
@@ -23,8 +64,8 @@ pub(super) fn image(environment: &Environment, args: &Image) -> Result<u8, Failu
     let image = config.sandbox.image.clone();
     let runtime = wiring::runtime(wiring::Load::One)?;
     let engine = runtime.block_on(sandbox::engine(environment)).map_err(refused)?;
-    match &args.what {
-        ImageWhat::Build { file, base, browser } => {
+    match &args.action {
+        ImageAction::Build { file, base, browser } => {
             let dockerfile = match file {
                 Some(path) => std::fs::read_to_string(path).with_context(|| {
                     format!("`{}` cannot be read", strip_controls(&path.display().to_string()))
@@ -40,7 +81,7 @@ pub(super) fn image(environment: &Environment, args: &Image) -> Result<u8, Failu
             out(&format!("built `{}`", strip_controls(&image)));
             Ok(0)
         }
-        ImageWhat::Check => runtime.block_on(check(environment, &engine, &image)),
+        ImageAction::Check => runtime.block_on(check(environment, &engine, &image)),
     }
 }
 

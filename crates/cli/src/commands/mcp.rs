@@ -1,8 +1,9 @@
 //! `mcp`: which servers a task would have, and what one of them offers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use clap::{Args, Subcommand};
 use serde_json::json;
 use windlass_core::id::TaskId;
 use windlass_sandbox::Sandbox;
@@ -12,28 +13,83 @@ use windlass_tools::mcp::{
 };
 use windlass_tools::{Notices, Tool as _};
 
-use super::setup::print;
-use crate::args::{Mcp, McpWhat};
+use super::{Execute, Start};
+use crate::args::SandboxArgs;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::show::{note, out};
+use crate::show::{self, note, out};
 use crate::wiring::{self, Environment, mcp, sandbox, skills};
+
+/// List and test MCP servers
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Mcp {
+    /// What to do
+    #[command(subcommand)]
+    pub action: McpAction,
+    /// The project's directory
+    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    pub workspace: PathBuf,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass mcp list                   of .mcp.json, your settings and skills
+  windlass mcp test time              start it, and see what it offers
+  windlass mcp test time --pin        accept what it says now
+  windlass mcp presets                servers that need no configuration";
+
+impl Execute for Mcp {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        mcp(start, &self)
+    }
+}
+
+/// What to do with MCP servers.
+#[derive(Debug, Subcommand)]
+pub enum McpAction {
+    /// List the servers that a task would have here
+    List {
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start a server and print what it offers, and how that differs from what is pinned
+    Test {
+        /// Its name
+        name: String,
+        /// Accept what it says now
+        #[arg(long)]
+        pin: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        /// Where it runs
+        #[command(flatten)]
+        sandbox: SandboxArgs,
+    },
+    /// List the servers that are known by name
+    Presets,
+}
 
 /// How much of a description stands in a list.
 const SHOWN_CHARS: usize = 60;
 
-pub(super) fn mcp(environment: &Environment, args: &Mcp) -> Result<u8, Failure> {
+fn mcp(start: Start, args: &Mcp) -> Result<u8, Failure> {
     let workspace = &args.workspace;
-    match &args.what {
-        McpWhat::List { json } => list(environment, workspace, *json),
-        McpWhat::Test { name, pin, json, .. } => test(environment, workspace, name, *pin, *json),
-        McpWhat::Presets => {
+    match &args.action {
+        McpAction::List { json } => list(&start.environment()?, workspace, *json),
+        McpAction::Test { name, pin, json, sandbox } => {
+            let environment = start.sandbox(sandbox).environment()?;
+            test(&environment, workspace, name, *pin, *json)
+        }
+        McpAction::Presets => {
             let mut table = Table::new(&["PRESET", "RUNS", "GIVES"], &[]);
             for preset in &PRESETS {
                 let cells = [preset.name, &preset.command_line(), preset.about];
                 table.row(cells.map(str::to_owned).into());
             }
-            print(&table);
+            show::print_table(&table);
             Ok(0)
         }
     }
@@ -58,7 +114,7 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> Result<u8, F
         table.row(vec![name.clone(), strip_controls(&runs), place.to_owned(), trusted.to_owned()]);
     }
     if !json && !found.definitions.is_empty() {
-        print(&table);
+        show::print_table(&table);
     }
     if !json && found.definitions.is_empty() {
         note("no MCP servers; name some in `.mcp.json` or under `[mcp.servers]`");
@@ -165,6 +221,6 @@ fn show(server: &Arc<Server>, listing: &Listing, json: bool) {
         table.row(vec![strip_controls(&name), class.to_string(), strip_controls(&about)]);
     }
     if !json {
-        print(&table);
+        show::print_table(&table);
     }
 }

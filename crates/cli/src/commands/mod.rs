@@ -1,38 +1,181 @@
-//! One function per command. Each opens what it needs and nothing more.
+//! The commands. Each file holds one: its arguments, its examples and its code. `commands!` lists them in
+//! the order of `--help`.
 
 mod run;
+mod headless;
+mod resume;
+mod retry;
+mod demo;
+mod tasks;
+mod status;
+mod sessions;
+mod show;
+mod events;
+mod result;
+mod logs;
+mod outputs;
+mod trace;
+mod cost;
+mod metrics;
+mod inbox;
+mod answer;
+mod send;
+mod event;
+mod pause;
+mod cancel;
+mod permissions;
+mod schedule;
+mod serve;
+mod worker;
+mod config;
+mod models;
+mod trust;
+mod doctor;
+mod skills;
+mod mcp;
+mod image;
+mod explain;
+mod exec;
+mod completions;
+mod man;
+
+// What several commands share.
+mod drive;
 mod ask;
 mod interrupts;
 mod wait;
-mod serve;
-mod worker;
-mod demo;
-mod look;
-mod overview;
-mod schedule;
-mod events;
-mod cost;
-mod outputs;
-mod exec;
 mod mail;
-mod gate;
-mod setup;
-mod doctor;
-mod skills;
 mod eval;
-mod mcp;
-mod image;
-mod help;
 
+use std::path::PathBuf;
+
+use clap::Subcommand;
 use tokio::runtime::Runtime;
 use windlass_coordinator::Coordinator;
 use windlass_term::TerminalStyle;
 
 use crate::Hooks;
-use crate::args::{Args, Command};
+use crate::args::{Args, RunArgs, SandboxArgs, ServeArgs};
+use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::wiring::telemetry::Telemetry;
 use crate::wiring::{self, Environment, Load};
+
+/// Makes the type that the command line is parsed into, and the call of each command.
+macro_rules! commands {
+    ($($group:literal { $($name:ident($module:ident::$arguments:ident),)+ })+) => {
+        /// What to do.
+        #[derive(Debug, Subcommand)]
+        #[expect(missing_docs, reason = "the help of a command is the text of its arguments' type")]
+        pub enum Command {
+            $($($name($module::$arguments),)+)+
+        }
+
+        impl Command {
+            fn execute(self, start: Start) -> Result<u8, Failure> {
+                match self {
+                    $($(Self::$name(command) => command.execute(start),)+)+
+                }
+            }
+        }
+
+        /// The commands by what they are for.
+        pub(crate) const GROUPS: &[(&str, &[&str])] =
+            &[$(($group, &[$(stringify!($module)),+])),+];
+    };
+}
+
+commands! {
+    "Work on goals" {
+        Run(run::Run),
+        Headless(headless::Headless),
+        Resume(resume::Resume),
+        Retry(retry::Retry),
+        Demo(demo::Demo),
+    }
+    "See what happens" {
+        Tasks(tasks::Tasks),
+        Status(status::Status),
+        Sessions(sessions::Sessions),
+        Show(show::Show),
+        Events(events::Events),
+        Result(result::PrintResult),
+        Logs(logs::Logs),
+        Outputs(outputs::Outputs),
+        Trace(trace::Trace),
+        Cost(cost::Cost),
+        Metrics(metrics::Metrics),
+    }
+    "Answer and steer" {
+        Inbox(inbox::Inbox),
+        Answer(answer::Answer),
+        Send(send::SendMessage),
+        Event(event::PassEvent),
+        Pause(pause::Pause),
+        Cancel(cancel::Cancel),
+        Permissions(permissions::Permissions),
+        Schedule(schedule::Schedules),
+    }
+    "Run a service" {
+        Serve(serve::Serve),
+        Worker(worker::Worker),
+    }
+    "Set up and check" {
+        Config(config::ShowConfig),
+        Models(models::ListModels),
+        Trust(trust::ApproveProject),
+        Doctor(doctor::Doctor),
+        Skills(skills::Skills),
+        Mcp(mcp::Mcp),
+        Image(image::Image),
+        Explain(explain::Explain),
+        Exec(exec::Exec),
+        Completions(completions::Completions),
+        Man(man::Man),
+    }
+}
+
+/// A command, as its arguments say.
+trait Execute {
+    /// Carries it out. The number is the exit code.
+    fn execute(self, start: Start) -> Result<u8, Failure>;
+}
+
+/// What the program was started with. A command opens what it needs, and nothing more: some must not even
+/// create a data directory.
+struct Start {
+    data: Option<PathBuf>,
+    hooks: Hooks,
+    sandbox: Option<SandboxMode>,
+    record: Option<PathBuf>,
+}
+
+impl Start {
+    /// Takes over the `--sandbox` flag.
+    fn sandbox(self, args: &SandboxArgs) -> Self {
+        Self { sandbox: args.sandbox, ..self }
+    }
+
+    fn environment(&self) -> Result<Environment, Failure> {
+        let mut environment = Environment::new(self.data.clone())?;
+        environment.sandbox = self.sandbox;
+        environment.record.clone_from(&self.record);
+        Ok(environment)
+    }
+
+    fn app(self) -> Result<AppContext, Failure> {
+        AppContext::open(self.environment()?, self.hooks, Load::One)
+    }
+
+    fn app_for_run(self, options: &RunArgs) -> Result<AppContext, Failure> {
+        Self { record: options.record.clone(), ..self }.sandbox(&options.sandbox).app()
+    }
+
+    fn app_for_service(self, options: &ServeArgs) -> Result<AppContext, Failure> {
+        let start = self.sandbox(&options.sandbox);
+        AppContext::open(start.environment()?, start.hooks, Load::Many)
+    }
+}
 
 /// What every command that deals with tasks works with.
 struct AppContext {
@@ -54,75 +197,40 @@ impl AppContext {
 
     /// The coordinator with the limits that a service here would have.
     fn service(&self) -> Result<Coordinator, Failure> {
-        // No project sets these, so none can get in the way of a list.
+        // The root has no project file, and no project may set these limits: a broken project file must not
+        // break a list.
         let config = self.environment.config(std::path::Path::new("/"))?;
         Ok(self.coordinator.clone().with_limits(wiring::limits(&config)))
     }
 }
 
-/// Carries out a command line; the number is the exit code.
+/// Carries out a command line. The number is the exit code.
 pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
     let _telemetry = Telemetry::begin(&args.log_format);
-    // These need no data directory, and must not make one.
-    match args.command {
-        Command::Completions(completions) => return Ok(help::completions(&completions)),
-        Command::Man => return help::man(),
-        Command::Demo(demo) => return demo::demo(&demo, hooks),
-        _ => {}
+    args.command.execute(Start { data: args.data, hooks, sandbox: None, record: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::parser;
+
+    /// Examples are laid out by hand, so nothing may wrap them.
+    #[test]
+    fn examples_fit_eighty_columns() {
+        let program = parser();
+        let texts = program.get_subcommands().chain([&program]);
+        let texts = texts.filter_map(|command| command.get_after_help()).map(ToString::to_string);
+        for line in texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
     }
-    let mut environment = Environment::new(args.data)?;
-    environment.sandbox = args.command.sandbox();
-    environment.record = args.command.record();
-    match args.command {
-        Command::Config(config) => return setup::config(&environment, &config),
-        Command::Models(models) => return setup::models(&environment, &models),
-        Command::Trust(trust) => return setup::trust(&environment, &trust),
-        Command::Explain(explain) => return gate::explain(&environment, &explain),
-        Command::Skills(args) => return skills::skills(&environment, &args, hooks),
-        Command::Mcp(args) => return mcp::mcp(&environment, &args),
-        Command::Image(args) => return image::image(&environment, &args),
-        _ => {}
-    }
-    let serves = matches!(args.command, Command::Serve(_) | Command::Worker(_));
-    let load = if serves { Load::Many } else { Load::One };
-    let app = AppContext::open(environment, hooks, load)?;
-    match args.command {
-        Command::Run(run) => run::run(&app, &run.goal, &run.how),
-        Command::Headless(headless) => run::headless(&app, headless),
-        Command::Resume(resume) => run::resume(&app, &resume),
-        Command::Retry(resume) => run::retry(&app, &resume),
-        Command::Tasks(tasks) => overview::tasks(&app, &tasks),
-        Command::Status(listing) => overview::status(&app, &listing),
-        Command::Sessions(args) => events::sessions(&app, &args),
-        Command::Schedule(args) => schedule::schedule(&app, args),
-        Command::Event(args) => events::event(&app, &args),
-        Command::Serve(args) => serve::serve(&app, &args),
-        Command::Worker(args) => worker::worker(&app, &args),
-        Command::Show(one) => look::show(&app, &one),
-        Command::Events(events) => look::events(&app, &events),
-        Command::Result(one) => look::result(&app, &one),
-        Command::Logs(one) => outputs::logs(&app, &one),
-        Command::Trace(trace) => outputs::trace(&app, &trace),
-        Command::Outputs(wanted) => outputs::outputs(&app, &wanted),
-        Command::Exec(exec) => exec::exec(&app, &exec),
-        Command::Cost(wanted) => cost::cost(&app, &wanted),
-        Command::Metrics => cost::metrics(&app),
-        Command::Inbox(listing) => look::inbox(&app, &listing),
-        Command::Answer(answer) => mail::answer(&app, answer),
-        Command::Send(send) => mail::send(&app, &send),
-        Command::Pause(one) => mail::pause(&app, &one),
-        Command::Cancel(cancel) => mail::cancel(&app, &cancel),
-        Command::Permissions(permissions) => gate::permissions(&app, &permissions),
-        Command::Doctor(doctor) => doctor::doctor(&app, &doctor),
-        Command::Completions(_)
-        | Command::Man
-        | Command::Demo(_)
-        | Command::Config(_)
-        | Command::Models(_)
-        | Command::Explain(_)
-        | Command::Skills(_)
-        | Command::Mcp(_)
-        | Command::Image(_)
-        | Command::Trust(_) => unreachable!("carried out above"),
+
+    #[test]
+    fn every_command_is_in_a_group() {
+        let program = parser();
+        let names: Vec<_> = program.get_subcommands().map(clap::Command::get_name).collect();
+        let grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        assert_eq!(names, grouped);
     }
 }

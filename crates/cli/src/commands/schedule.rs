@@ -1,5 +1,8 @@
-//! `schedule`: what happens by itself, and when.
+//! `schedule`: checks, messages and tasks at set times.
 
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
 use jiff::{Zoned, civil};
 use windlass_coordinator::SubmitOptions;
@@ -7,36 +10,163 @@ use windlass_coordinator::views::ScheduleRow;
 use windlass_core::command::{ExecutionConfig, TaskCommand};
 use windlass_core::event::Driver;
 use windlass_core::id::{CommandId, ScheduleId, SessionId, TaskId};
-use windlass_core::schedule::{Rhythm, Schedule, ScheduleAction, TimeoutAction, time_zone};
+use windlass_core::schedule::{Missed, Rhythm, Schedule, ScheduleAction, TimeoutAction, time_zone};
 use windlass_core::text::one_line;
 use windlass_term::{Table, strip_controls};
 
-use super::AppContext;
-use crate::args::{self, ScheduleAdd, ScheduleWhat};
+use super::{AppContext, Execute, Start};
+use crate::args::values::one_of;
 use crate::failure::Failure;
 use crate::show::{self, out};
 use crate::times;
 
+/// Schedule checks, messages and tasks
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Schedules {
+    /// What to do
+    #[command(subcommand)]
+    pub action: SchedulesAction,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass schedule add --monitor \"watch the build\" --check \"green?\" --every 10m
+  windlass schedule add --task 7K2M --check \"green?\" --every 10m --until 8h
+  windlass schedule add --start \"write a report\" --cron \"30 9 * * 1\" --zone UTC
+  windlass schedule add --task 7K2M --message \"wrap up\" --at \"2026-12-24 18:00\"
+  windlass schedule list
+  windlass schedule pause 9QX4        and `resume`, and `remove`
+
+A running `windlass serve` keeps the time. A task is paused between its checks
+and costs nothing. Where clocks skip an hour in spring, `--cron` skips times
+within it and `--daily` takes the moment after it.";
+
+impl Execute for Schedules {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        schedule(&start.app()?, self)
+    }
+}
+
+/// What to do with schedules.
+#[derive(Debug, Subcommand)]
+pub enum SchedulesAction {
+    /// Add one; a running `windlass serve` keeps its time
+    Add(Box<ScheduleAdd>),
+    /// List them, those that have ended last
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop one for now
+    Pause {
+        /// The schedule: its id or any unique suffix of it
+        schedule: String,
+    },
+    /// Resume one with its next run
+    Resume {
+        /// The schedule: its id or any unique suffix of it
+        schedule: String,
+    },
+    /// End one for good
+    Remove {
+        /// The schedule: its id or any unique suffix of it
+        schedule: String,
+    },
+}
+
+/// Arguments of `schedule add`.
+#[derive(Debug, Args)]
+pub struct ScheduleAdd {
+    /// What it does
+    #[command(flatten)]
+    pub action: ActionArgs,
+    /// When it does it
+    #[command(flatten)]
+    pub rhythm: RhythmArgs,
+    /// The task that is checked or gets the message
+    #[arg(long, value_name = "TASK", required_unless_present_any = ["start", "session", "monitor"])]
+    pub task: Option<String>,
+    /// A new task with this goal, to be checked
+    #[arg(long, value_name = "GOAL", requires = "check", conflicts_with_all = ["task", "session"])]
+    pub monitor: Option<String>,
+    /// The session whose active task gets the message, or that started tasks belong to
+    #[arg(long, value_name = "SESSION", conflicts_with = "check")]
+    pub session: Option<String>,
+    /// The directory that new tasks work in; without, each has its own
+    #[arg(long, value_name = "DIR", conflicts_with = "task")]
+    pub workspace: Option<PathBuf>,
+    /// The time zone of its times [default: this machine's]
+    #[arg(long, value_name = "ZONE")]
+    pub zone: Option<String>,
+    /// When the checks end: a time, or how long from now
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// What happens to the task then: complete or fail
+    #[arg(long, value_name = "ACTION", requires = "until", value_parser = one_of(TimeoutAction::ALL, TimeoutAction::as_str), hide_possible_values = true)]
+    pub then: Option<TimeoutAction>,
+    /// What happens to runs that were missed while no service ran: skip or run_once
+    #[arg(long, value_name = "POLICY", default_value = "run_once", value_parser = one_of(Missed::ALL, Missed::as_str), hide_possible_values = true)]
+    pub missed: Missed,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a schedule does.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct ActionArgs {
+    /// Ask a task to check whether what it waits for has happened; it is paused in between
+    #[arg(long, value_name = "PROMPT")]
+    pub check: Option<String>,
+    /// Send a message to a task
+    #[arg(long, value_name = "TEXT")]
+    pub message: Option<String>,
+    /// Start a task with this goal
+    #[arg(long, value_name = "GOAL")]
+    pub start: Option<String>,
+}
+
+/// When a schedule does it.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct RhythmArgs {
+    /// At an interval: `90s`, `10m`, `PT1H`
+    #[arg(long, value_name = "DURATION")]
+    pub every: Option<String>,
+    /// By a cron line of five fields; a time that clocks skip in spring is skipped
+    #[arg(long, value_name = "LINE")]
+    pub cron: Option<String>,
+    /// Every day at a local time
+    #[arg(long, value_name = "HH:MM")]
+    pub daily: Option<String>,
+    /// Once, at a local date and time
+    #[arg(long, value_name = "DATE TIME")]
+    pub at: Option<String>,
+}
+
 /// How wide the words of a schedule get in a list.
 const WORDS_WIDTH: usize = 60;
 
-pub(super) fn schedule(app: &AppContext, args: args::Schedule) -> Result<u8, Failure> {
+pub(super) fn schedule(app: &AppContext, args: Schedules) -> Result<u8, Failure> {
     let coordinator = &app.coordinator;
     let find = |text: &str| coordinator.schedules().find(text);
-    match args.what {
-        ScheduleWhat::Add(add) => self::add(app, &add)?,
-        ScheduleWhat::List { json } => list(app, json)?,
-        ScheduleWhat::Pause { schedule } => {
+    match args.action {
+        SchedulesAction::Add(add) => self::add(app, &add)?,
+        SchedulesAction::List { json } => list(app, json)?,
+        SchedulesAction::Pause { schedule } => {
             let id = find(&schedule)?;
             app.runtime.block_on(coordinator.schedules().pause(id))?;
             show::note(&format!("{id} is paused; go on with `windlass schedule resume {id}`"));
         }
-        ScheduleWhat::Resume { schedule } => {
+        SchedulesAction::Resume { schedule } => {
             let id = find(&schedule)?;
             let next = app.runtime.block_on(coordinator.schedules().resume(id))?;
             show::note(&format!("{id} goes on{}", next_words(next.as_ref())));
         }
-        ScheduleWhat::Remove { schedule } => {
+        SchedulesAction::Remove { schedule } => {
             let id = find(&schedule)?;
             app.runtime.block_on(coordinator.schedules().remove(id))?;
             show::note(&format!("{id} is removed"));
@@ -141,7 +271,7 @@ fn watched(
     Ok(app.runtime.block_on(coordinator.tasks().submit_command(command, options))?.task)
 }
 
-fn rhythm(args: &args::Rhythm) -> Result<Rhythm, Failure> {
+fn rhythm(args: &RhythmArgs) -> Result<Rhythm, Failure> {
     let wrong = |text: &str, form: &str| {
         Failure::usage(format!("`{text}` cannot be read"), format!("write it like `{form}`"))
     };

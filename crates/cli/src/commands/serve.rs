@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use clap::Args;
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
@@ -13,12 +14,38 @@ use windlass_coordinator::{Coordinator, Lease, Service};
 use windlass_core::id::CommandId;
 use windlass_term::strip_controls;
 
-use super::AppContext;
-use crate::args::Serve;
+use super::{AppContext, Execute, Start};
+use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::failure::{self, Failure};
 use crate::show::note;
 use crate::wiring;
+
+/// Run the tasks that arrive on the bus, until stopped
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Serve {
+    /// How it serves
+    #[command(flatten)]
+    pub options: ServeArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass serve                      take tasks from the data directory's bus
+  REDIS_URL=redis://localhost windlass serve --tasks 20
+                                      take them from Redis streams
+  redis-cli XADD task-command '*' data '{\"command_id\":\"cmd_…\",…}'
+                                      hand one in; see docs/bus.md
+
+Ctrl-C or SIGTERM once pauses every task after its current step and ends; the
+next start resumes all of them. Twice ends at once.";
+
+impl Execute for Serve {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        run(&start.app_for_service(&self.options)?, &self.options, Part::Whole)
+    }
+}
 
 /// What a service is there for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,12 +72,8 @@ impl Part {
     }
 }
 
-pub(super) fn serve(app: &AppContext, args: &Serve) -> Result<u8, Failure> {
-    run(app, args, Part::Whole)
-}
-
 /// Serves until it is told to stop, and then until everything is parked.
-pub(super) fn run(app: &AppContext, args: &Serve, part: Part) -> Result<u8, Failure> {
+pub(super) fn run(app: &AppContext, args: &ServeArgs, part: Part) -> Result<u8, Failure> {
     // What a project says about itself is read for each task, in its own directory.
     let config = app.environment.config(Path::new("/"))?;
     app.runtime.block_on(async {

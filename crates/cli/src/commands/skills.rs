@@ -1,38 +1,103 @@
 //! `skills`: which there are, one of them, a new one, what is wrong.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use windlass_skills::{Scope, SideEffects, Skill, parse_markdown};
 use windlass_term::{Table, strip_controls};
 
-use super::eval;
-use super::setup::print;
-use crate::Hooks;
-use crate::args::{Skills, SkillsWhat};
+use super::eval::{self, Eval};
+use super::{Execute, Start};
 use crate::failure::Failure;
-use crate::show::{note, out};
+use crate::show::{self, note, out};
 use crate::wiring::{Environment, skills};
+
+/// List, show, create, check and evaluate skills
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Skills {
+    /// What to do
+    #[command(subcommand)]
+    pub action: SkillsAction,
+    /// The project's directory
+    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    pub workspace: PathBuf,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass skills list                what agents and you can use here
+  windlass skills show deploy         one of them, as it is now
+  windlass run \"/deploy the web shop\"  call it by its name
+  windlass skills new release-notes   create one, with a first eval case
+  windlass skills check               which file is wrong, in which line
+  windlass skills eval release-notes  does it help? with it and without";
+
+impl Execute for Skills {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        skills(start, &self)
+    }
+}
+
+/// What to do with skills.
+#[derive(Debug, Subcommand)]
+pub enum SkillsAction {
+    /// List the skills that can be used here
+    List {
+        /// Print JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print one skill as it is now
+    Show {
+        /// Its name
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Create a new skill, with a first eval case
+    New {
+        /// Its name
+        name: String,
+        /// When to use it
+        #[arg(long, value_name = "TEXT", default_value = "Say when to use this.")]
+        description: String,
+        /// Put it into the home directory, for all projects
+        #[arg(long)]
+        user: bool,
+    },
+    /// Print what is wrong with skill files; exit code 1 if something is
+    Check {
+        /// Only this one
+        name: Option<String>,
+    },
+    /// Run a skill's eval cases, with and without it
+    Eval(Eval),
+}
 
 /// How much of a description stands in a list.
 const SHOWN_CHARS: usize = 60;
 
-pub(super) fn skills(
-    environment: &Environment,
-    args: &Skills,
-    hooks: Hooks,
-) -> Result<u8, Failure> {
+fn skills(start: Start, args: &Skills) -> Result<u8, Failure> {
     let workspace = &args.workspace;
-    match &args.what {
-        SkillsWhat::List { json } => Ok(list(environment, workspace, *json)),
-        SkillsWhat::Show { name, json } => show(environment, workspace, name, *json),
-        SkillsWhat::New { name, description, user } => {
+    if let SkillsAction::Eval(eval) = &args.action {
+        let hooks = start.hooks.clone();
+        let environment = start.sandbox(&eval.sandbox).environment()?;
+        return eval::eval(&environment, workspace, eval, hooks);
+    }
+    let environment = &start.environment()?;
+    match &args.action {
+        SkillsAction::List { json } => Ok(list(environment, workspace, *json)),
+        SkillsAction::Show { name, json } => show(environment, workspace, name, *json),
+        SkillsAction::New { name, description, user } => {
             new(environment, workspace, name, description, *user)
         }
-        SkillsWhat::Check { name } => check(environment, workspace, name.as_deref()),
-        SkillsWhat::Eval(args) => eval::eval(environment, workspace, args, hooks),
+        SkillsAction::Check { name } => check(environment, workspace, name.as_deref()),
+        SkillsAction::Eval(_) => unreachable!("carried out above"),
     }
 }
 
@@ -56,7 +121,7 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> u8 {
         table.row(vec![name, from, by.to_owned(), strip_controls(&about)]);
     }
     if !json && found.list().next().is_some() {
-        print(&table);
+        show::print_table(&table);
     }
     if !json && found.list().next().is_none() {
         note("no skills; begin one with `windlass skills new NAME`");

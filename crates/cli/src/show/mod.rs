@@ -8,11 +8,12 @@ use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use windlass_term::{TerminalStyle, strip_controls};
+use windlass_term::{Table, TerminalStyle, strip_controls};
 
 pub use ending::answer_with;
 pub use screen::{FRAME, Screen};
 
+use crate::config::Config;
 use crate::failure::Failure;
 
 /// How often it is looked whether somebody reads results still.
@@ -58,6 +59,21 @@ pub fn lost_results() -> Option<io::Error> {
 /// Prints a remark.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Prints a table, its headings dimmed.
+pub fn print_table(table: &Table) {
+    let paint = TerminalStyle::detect().results;
+    for (number, line) in table.lines().iter().enumerate() {
+        out(&if number == 0 { paint.dim(line) } else { line.clone() });
+    }
+}
+
+/// Prints what the person should know about their configuration.
+pub fn print_config_notices(config: &Config) {
+    for notice in &config.notices {
+        note(&format!("notice: {}", strip_controls(&notice.to_string())));
+    }
 }
 
 /// Prints an error with its causes and what to do next.

@@ -1,7 +1,5 @@
 //! Every command teaches itself: `--help`, completions, the manual page.
 
-use clap::CommandFactory as _;
-
 use crate::program::Program;
 
 fn program() -> Program {
@@ -9,7 +7,7 @@ fn program() -> Program {
 }
 
 fn commands() -> Vec<String> {
-    let program = windlass_cli::args::Args::command();
+    let program = windlass_cli::args::parser();
     program.get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }
 

@@ -1,22 +1,57 @@
-//! `tasks` and `status`: one view of everything that runs, waits or is scheduled (MS-120…128).
+//! `tasks`: the list of tasks and schedules (MS-120…128).
 
+use clap::Args;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
-use windlass_coordinator::views::{Filter, Overview, ScheduleRow, TaskView, Totals};
+use windlass_coordinator::views::{Filter, Overview, ScheduleRow, TaskView};
 use windlass_core::id::TaskId;
+use windlass_core::status::TaskStatus;
 use windlass_core::text::{one_line, suffix};
 use windlass_term::{Table, numbers, strip_controls};
 
-use super::{AppContext, schedule};
-use crate::args::{Listing, Tasks};
+use super::{AppContext, Execute, Start, schedule};
+use crate::args::values::{at_least_one, one_of};
 use crate::failure::Failure;
 use crate::next_action;
 use crate::show::{self, out, task_page};
 
+/// List tasks, newest first
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Tasks {
+    /// Only tasks with this status: todo, running, verifying, reviewing, blocked, paused, retrying,
+    /// done, failed or cancelled; may be given several times
+    #[arg(long, value_name = "STATUS", value_parser = one_of(TaskStatus::ALL, TaskStatus::as_str), hide_possible_values = true)]
+    pub status: Vec<TaskStatus>,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
+    pub limit: usize,
+    /// All of them
+    #[arg(long, conflicts_with = "limit")]
+    pub all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass tasks                      the newest 50
+  windlass tasks --status blocked     what is stuck
+  windlass tasks --all --json         everything, for programs";
+
+impl Execute for Tasks {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        tasks(&start.app()?, &self)
+    }
+}
+
 /// How wide a goal gets in the list, where there is room.
 const GOAL_WIDTH: usize = 60;
+
 /// How narrow it gets.
 const LEAST_GOAL_WIDTH: usize = 12;
+
 /// Characters of an id on a terminal: its end names a task well enough, and leaves room.
 const SHORT_ID: usize = 7;
 
@@ -194,51 +229,4 @@ fn json(task: &TaskView) -> Value {
         shown.extend(also);
     }
     shown
-}
-
-/// How much runs and how much may (MS-207).
-pub(super) fn status(app: &AppContext, args: &Listing) -> Result<u8, Failure> {
-    let config = app.environment.config(std::path::Path::new("."))?;
-    let totals = Totals::read(&app.service()?)?;
-    let Totals { live, running, queued, resumable, questions, active_schedules, .. } = totals;
-    let hours = config.agent.autonomous_max_hours.as_secs_f64() / 3600.0;
-    let shown = json!({
-        "live_tasks": live,
-        "running": running,
-        "queued": queued,
-        "resumable": resumable,
-        "questions": questions,
-        "schedules": active_schedules,
-        "next_scheduled_at": totals.next_scheduled_at,
-        "cost_usd": totals.cost_usd,
-        "limits": {
-            "autonomous_max_tasks": config.agent.autonomous_max_tasks,
-            "autonomous_max_hours": hours,
-            "max_concurrent_tasks": config.coordinator.max_concurrent_tasks,
-            "max_sessions": config.coordinator.max_sessions,
-            "budget_usd": config.agent.budget_usd,
-        },
-    });
-    if args.json {
-        out(&shown.to_string());
-        return Ok(0);
-    }
-    out(&format!("tasks       {live} live, {running} running, {queued} queued"));
-    out(&format!("waiting     {resumable} to be resumed, {questions} questions"));
-    let next = totals.next_scheduled_at.map(|next| format!(", next at {next:.0}"));
-    out(&format!("schedules   {active_schedules} active{}", next.unwrap_or_default()));
-    let spent = match task_page::spent(totals.cost_usd, totals.tokens).as_str() {
-        "-" => "of live tasks unknown".to_owned(),
-        spent => format!("{spent} of live tasks"),
-    };
-    out(&format!("cost        {spent}"));
-    out(&format!(
-        "autonomous  at most {} tasks and {hours} hours",
-        config.agent.autonomous_max_tasks
-    ));
-    out(&format!(
-        "service     at most {} tasks a session and {} sessions a user",
-        config.coordinator.max_concurrent_tasks, config.coordinator.max_sessions
-    ));
-    Ok(0)
 }

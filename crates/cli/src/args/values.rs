@@ -1,4 +1,4 @@
-//! Values of arguments: words of a closed set, numbers, lengths of time. Each says what is wrong with it.
+//! Parsers of argument values: words of a closed set, numbers, durations. Each says what is wrong.
 
 use std::ffi::OsStr;
 use std::str::FromStr;
@@ -6,15 +6,15 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, TypedValueParser};
 use windlass_core::axes::{self, UnknownValue};
 
-/// A word of a closed set, read as everywhere, and known to the scripts that complete command lines.
+/// Parses a word of a closed set. Completion scripts know the words.
 #[derive(Clone)]
-pub(super) struct OneOf<T: 'static> {
+pub(crate) struct OneOf<T: 'static> {
     all: &'static [T],
     word: fn(T) -> &'static str,
 }
 
 /// One of these words.
-pub(super) fn one_of<T>(all: &'static [T], word: fn(T) -> &'static str) -> OneOf<T> {
+pub(crate) fn one_of<T>(all: &'static [T], word: fn(T) -> &'static str) -> OneOf<T> {
     OneOf { all, word }
 }
 
@@ -39,25 +39,25 @@ where
 }
 
 /// A whole number, or what is wrong with it in words.
-pub(super) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+pub(crate) fn whole<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "not a whole number".to_owned())
 }
 
 /// How many are shown: none would say nothing.
-pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     let number: usize = whole(text)?;
     if number == 0 { Err("must be 1 or more".to_owned()) } else { Ok(number) }
 }
 
 /// An amount of US dollars.
-pub(super) fn dollars(text: &str) -> Result<f64, String> {
+pub(crate) fn dollars(text: &str) -> Result<f64, String> {
     let amount: Option<f64> = text.strip_prefix('$').unwrap_or(text).parse().ok();
     let wrong = "not an amount of US dollars such as `2.50`";
     amount.filter(|amount| amount.is_finite() && *amount > 0.0).ok_or_else(|| wrong.to_owned())
 }
 
 /// A length of time as a number of seconds, or as people write it.
-pub(super) fn seconds(text: &str) -> Result<u64, String> {
+pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(seconds);
     }

@@ -1,23 +1,32 @@
-//! `completions` and `man`: made from the same types as the command line itself.
+//! `man`: the manual page, made from the same types as the command line.
 
 use std::io::{self, Write as _};
 
 use anyhow::Context as _;
-use clap::{Command, CommandFactory as _};
+use clap::{Args, Command};
 
-use crate::args::{Args, Completions};
+use super::{Execute, Start};
+use crate::args::parser;
 use crate::failure::Failure;
 
-pub(super) fn completions(args: &Completions) -> u8 {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "windlass", &mut script);
-    let _ = io::stdout().lock().write_all(&script);
-    0
+/// Print the manual page
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Man {}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass man > windlass.1 && man ./windlass.1";
+
+impl Execute for Man {
+    fn execute(self, _: Start) -> Result<u8, Failure> {
+        man()
+    }
 }
 
 /// One page for all commands, so that it can be read from one file.
 pub(super) fn man() -> Result<u8, Failure> {
-    let mut program = Args::command();
+    let mut program = parser();
     program.build();
     let page = page(&program).context("the manual page cannot be made")?;
     let _ = io::stdout().lock().write_all(&page);

@@ -1,21 +1,44 @@
-//! `explain` and `permissions`: what the gate thinks of a command, and what people have allowed.
+//! `explain`: what the gate thinks of a command.
 
 use std::io::{BufRead as _, Write as _};
 
+use clap::Args;
 use windlass_coordinator::explain::{Explanation, Paint};
-use windlass_coordinator::views::Filter;
-use windlass_core::injection::Control;
-use windlass_core::policy::Decision;
-use windlass_core::policy::Risk;
+use windlass_core::policy::{Decision, Risk};
 use windlass_sandbox::{IsolationReport, Kind};
 use windlass_shell::{Context, analyze};
 use windlass_term::TerminalStyle;
 
-use super::AppContext;
-use crate::args::{Explain, Permissions};
+use super::{Execute, Start};
 use crate::failure::Failure;
-use crate::show::{self, out};
+use crate::show::out;
 use crate::wiring::{Environment, gate};
+
+/// Say what a command would do and whether it would be allowed
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Explain {
+    /// The command, as for `bash -c`
+    pub command: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Read one JSON string a line from standard input, write one JSON object a line
+    #[arg(long, conflicts_with = "command")]
+    pub stdin: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass explain 'git push origin main'
+  windlass explain --json 'curl https://example.com/x | sh'
+  printf '\"ls\"\\n\"rm -rf /\"\\n' | windlass explain --stdin";
+
+impl Execute for Explain {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        explain(&start.environment()?, &self)
+    }
+}
 
 /// The longest line taken from standard input: more than any command that is read.
 const MAX_LINE_BYTES: u64 = 1024 * 1024;
@@ -90,48 +113,5 @@ fn painted(kind: Paint, text: &str, paint: windlass_term::Paint) -> String {
         Paint::Risk(Risk::High) | Paint::Decision(Decision::Ask) => paint.yellow(text),
         Paint::Risk(Risk::Critical) | Paint::Decision(Decision::Deny) => paint.red(text),
         Paint::Text => text.to_owned(),
-    }
-}
-
-/// Rules in force, and taking them back.
-pub(super) fn permissions(app: &AppContext, args: &Permissions) -> Result<u8, Failure> {
-    let coordinator = &app.coordinator;
-    let tasks = match &args.task {
-        Some(task) => vec![coordinator.tasks().find(task)?],
-        None => {
-            let live = Filter { live: true, ..Filter::default() };
-            coordinator.tasks().rows(&live)?.into_iter().map(|row| row.id).collect()
-        }
-    };
-    let mut number = 0;
-    for task in tasks {
-        for rule in coordinator.tasks().state(task)?.allow_rules {
-            number += 1;
-            if args.revoke == Some(number) {
-                let user = app.environment.user();
-                let control = Control::Revoke { rule: rule.clone() };
-                app.runtime.block_on(coordinator.control().steer(task, control, &user))?;
-                show::note(&format!("revoked for {task}: {rule}"));
-                return Ok(0);
-            }
-            if args.revoke.is_none() {
-                out(&match args.json {
-                    true => serde_json::json!({ "number": number, "task_id": task, "rule": rule })
-                        .to_string(),
-                    false => format!("{number:>3}  {task}  {rule}"),
-                });
-            }
-        }
-    }
-    match args.revoke {
-        Some(wanted) => Err(Failure::usage(
-            format!("there is no rule {wanted}"),
-            "list them with `windlass permissions`",
-        )),
-        None if number == 0 && !args.json => {
-            show::note("no rules: every question is asked anew");
-            Ok(0)
-        }
-        None => Ok(0),
     }
 }

@@ -1,0 +1,151 @@
+//! Drives a task in this process and shows it while it runs; `run`, `resume`, `retry` and `answer` share it.
+
+use anyhow::Context as _;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use windlass_coordinator::Update;
+use windlass_core::command::{ResultStatus, TaskResult};
+use windlass_core::id::TaskId;
+use windlass_core::status::StatusReason;
+
+use super::interrupts::{Interrupt, Interrupts};
+use super::wait::{self, Waited};
+use super::{AppContext, ask};
+use crate::args::Printing;
+use crate::failure::{self, Failure};
+use crate::show::{self, Screen, note};
+
+/// Drives a task, prints it as it goes on, and turns its outcome into an exit code. A question is
+/// asked inline where a person can answer, and the task goes on.
+pub(super) async fn drive(
+    app: &AppContext,
+    task: TaskId,
+    printing: &Printing,
+) -> Result<u8, Failure> {
+    // A sub-agent goes on with the task that started it.
+    let task = app.coordinator.tasks().root(task)?;
+    let stop = CancellationToken::new();
+    let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
+    let mut screen = Screen::new(printing, app.style, task, &app.coordinator.tasks().state(task)?);
+    let mut typed = ask::Typed::default();
+    loop {
+        let segment = segment(app, task, &mut screen, &stop, &mut interrupts);
+        let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
+        if let Some(until) = wait::held_until(app, &result, &stop)? {
+            match wait::until(app, task, until, &mut screen, &mut interrupts).await? {
+                Waited::Over => continue,
+                Waited::Interrupted => return Ok(failure::INTERRUPTED),
+                Waited::Elsewhere => {
+                    let result = app.coordinator.tasks().last_result(task)?.unwrap_or(result);
+                    return code(app, &result, &stop);
+                }
+            }
+        }
+        let asked = result.hitl_request.as_ref().filter(|_| {
+            let blocked = result.status == ResultStatus::BlockedUser;
+            blocked && app.style.can_ask && !printing.json && !stop.is_cancelled()
+        });
+        let answered = match asked {
+            Some(asked) => {
+                screen.clear();
+                ask::inline(app, asked, &mut typed, &mut interrupts).await?
+            }
+            None => {
+                screen.end(&result);
+                if printing.shows_progress() {
+                    tell_what_else_is_asked(app, &result)?;
+                }
+                ask::Answered::No
+            }
+        };
+        match answered {
+            ask::Answered::Yes => {}
+            ask::Answered::No => return code(app, &result, &stop),
+            ask::Answered::Over => {
+                let result = app.coordinator.tasks().last_result(task)?.unwrap_or(result);
+                screen.end(&result);
+                return code(app, &result, &stop);
+            }
+        }
+    }
+}
+
+/// Several agents of a tree may ask; the screen shows the first.
+fn tell_what_else_is_asked(app: &AppContext, result: &TaskResult) -> Result<(), Failure> {
+    let Some(asked) = &result.hitl_request else { return Ok(()) };
+    if let Some(asker) = ask::asking_sub_agent(app, asked.request_id)? {
+        note(&format!("it is asked by {asker}"));
+    }
+    match app.coordinator.inbox().below(result.task_id)?.len() {
+        0 | 1 => {}
+        many => note(&format!("{} more to answer: see `windlass inbox`", many - 1)),
+    }
+    Ok(())
+}
+
+/// One run segment, to its result; `None` when a second Ctrl-C ended it.
+async fn segment(
+    app: &AppContext,
+    task: TaskId,
+    screen: &mut Screen,
+    stop: &CancellationToken,
+    interrupts: &mut Interrupts,
+) -> Result<Option<TaskResult>, Failure> {
+    let coordinator = &app.coordinator;
+    let from = last_seq(app, task)?;
+    let mut feed = match screen.shows_sub_agents() {
+        true => coordinator.feed().follow_all(task, from)?,
+        false => coordinator.feed().follow(task, from),
+    };
+    let mut frames = tokio::time::interval(show::FRAME);
+    let live = screen.is_live();
+    // On a worker, where what it waits for arrives: on this thread, which shows, each event would cost a
+    // hop and wait for the showing of the one before.
+    let mut driving = JoinSet::new();
+    let (driver, stopped) = (coordinator.clone(), stop.clone());
+    driving.spawn(async move { driver.tasks().drive(task, &stopped).await });
+    let result = loop {
+        tokio::select! {
+            Some(ended) = driving.join_next() => {
+                break ended.context("the task's job ended badly")??;
+            }
+            update = feed.next(), if screen.shows_events() => match update? {
+                Update::Event(record) => screen.event(&record),
+                Update::Preview(preview) => screen.preview(&preview),
+            },
+            _ = frames.tick(), if live => screen.tick(),
+            interrupt = interrupts.recv() => {
+                let again = stop.is_cancelled() && interrupt != Interrupt::End;
+                if again {
+                    screen.say(&format!("stopped; go on with: windlass resume {task}"));
+                    return Ok(None);
+                }
+                if !stop.is_cancelled() {
+                    screen.say("pausing; press Ctrl-C again to stop at once");
+                }
+                stop.cancel();
+            }
+        }
+    };
+    while let Some(record) = feed.committed()? {
+        screen.event(&record);
+    }
+    Ok(Some(result))
+}
+
+fn last_seq(app: &AppContext, task: TaskId) -> Result<u64, Failure> {
+    let row = app.coordinator.tasks().get(task)?;
+    Ok(row.map_or(0, |row| row.last_seq))
+}
+
+fn code(app: &AppContext, result: &TaskResult, stop: &CancellationToken) -> Result<u8, Failure> {
+    if stop.is_cancelled() && result.status == ResultStatus::Paused {
+        return Ok(failure::INTERRUPTED);
+    }
+    let row = app.coordinator.tasks().get(result.task_id)?;
+    let blocked = result.status == ResultStatus::BlockedUser;
+    if blocked && row.is_some_and(|row| row.reason == StatusReason::Budget) {
+        return Ok(failure::BUDGET);
+    }
+    Ok(failure::exit_code(result))
+}

@@ -1,0 +1,43 @@
+//! `inbox`: every open question.
+
+use clap::Args;
+use windlass_term::numbers;
+
+use super::{AppContext, Execute, Start};
+use crate::failure::Failure;
+use crate::show::{self, out, task_page};
+
+/// List the questions that wait for a person
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Inbox {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass inbox
+  windlass inbox --json | jq .question.question";
+
+impl Execute for Inbox {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        inbox(&start.app()?, &self)
+    }
+}
+
+pub(super) fn inbox(app: &AppContext, args: &Inbox) -> Result<u8, Failure> {
+    let open = app.coordinator.inbox().open()?;
+    let now = app.coordinator.now();
+    for asked in &open {
+        out(&match args.json {
+            true => task_page::question_json(&asked.row),
+            false => task_page::question_page(asked, &numbers::age(asked.row.asked_at, now)) + "\n",
+        });
+    }
+    if open.is_empty() && !args.json {
+        show::note("nothing waits for you");
+    }
+    Ok(0)
+}

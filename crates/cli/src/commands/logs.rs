@@ -1,0 +1,90 @@
+//! `logs`: a task's commands with what they printed.
+
+use clap::Args;
+use serde_json::json;
+use windlass_coordinator::outputs::{CallOutput, Stream, TruncatedOutput};
+use windlass_core::event::ToolCall;
+use windlass_term::{strip_controls, tool_lines};
+
+use super::{AppContext, Execute, Start};
+use crate::failure::Failure;
+use crate::show::{note, out};
+
+/// Print the output of a task's commands
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Logs {
+    /// The task: its id or any unique suffix of it
+    pub task: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass logs 7K2M                  every command and what it printed
+  windlass outputs CALL               the whole of one that was cut";
+
+impl Execute for Logs {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        logs(&start.app()?, &self)
+    }
+}
+
+/// Prints every command of a task with what the store keeps of its output.
+pub(super) fn logs(app: &AppContext, args: &Logs) -> Result<u8, Failure> {
+    let task = app.coordinator.tasks().find(&args.task)?;
+    let calls = app.coordinator.outputs().of(task)?;
+    for call in &calls {
+        match args.json {
+            true => log_lines(call).iter().for_each(|line| out(line)),
+            false => log_page(app, &call.call, &call.kept),
+        }
+    }
+    if calls.is_empty() && !args.json {
+        note(&format!("`{task}` ran no commands; see `windlass events {task}`"));
+    }
+    Ok(0)
+}
+
+/// One line of JSON for each stream of a call.
+fn log_lines(output: &CallOutput) -> Vec<String> {
+    let CallOutput { at, call, kept } = output;
+    let line = |(stream, kept): &(Stream, TruncatedOutput)| {
+        let line = json!({
+            "call": call.call,
+            "tool": call.tool,
+            "arguments": call.arguments,
+            "at": at,
+            "stream": stream,
+            "content": kept.content,
+            "truncated": kept.truncated,
+            "original_size": kept.original_size,
+        });
+        line.to_string()
+    };
+    kept.iter().map(line).collect()
+}
+
+/// One command with what it printed; a stream that stayed silent is left out.
+fn log_page(app: &AppContext, call: &ToolCall, kept: &[(Stream, TruncatedOutput)]) {
+    let paint = app.style.results;
+    let what = tool_lines::call(&call.tool, &call.arguments, 100);
+    out(&format!("{}  {}", paint.bold(&what), paint.dim(&call.call.to_string())));
+    let spoke = || kept.iter().filter(|(_, kept)| kept.original_size > 0);
+    if spoke().next().is_none() {
+        out(&paint.dim("(no output)"));
+    }
+    for (stream, kept) in spoke() {
+        if *stream == Stream::Stderr {
+            out(&paint.dim("stderr:"));
+        }
+        out(strip_controls(&kept.content).trim_end());
+        if kept.truncated {
+            let whole = format!("View full output: windlass outputs {}", call.call);
+            out(&paint.dim(&format!("[Output truncated]  {whole}")));
+        }
+    }
+    out("");
+}

@@ -1,0 +1,81 @@
+//! `show`: one task on a page.
+
+use clap::Args;
+use windlass_coordinator::views::Compaction;
+use windlass_core::id::TaskId;
+use windlass_term::strip_controls;
+
+use super::{AppContext, Execute, Start, cost};
+use crate::failure::Failure;
+use crate::show::{self, out, task_page};
+
+/// Show one task: its status, plan, deliverables and questions
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Show {
+    /// The task: its id or any unique suffix of it
+    pub task: String,
+    /// Show what was dropped from its context, when, and where it can be read
+    #[arg(long)]
+    pub compactions: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass show 7K2M
+  windlass show 7K2M --json           with usage, cost and the context gauge";
+
+impl Execute for Show {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        show(&start.app()?, &self)
+    }
+}
+
+pub(super) fn show(app: &AppContext, args: &Show) -> Result<u8, Failure> {
+    let coordinator = &app.coordinator;
+    let task = coordinator.tasks().find(&args.task)?;
+    if args.compactions {
+        return compactions(app, task, args.json);
+    }
+    let details = coordinator.tasks().details(task)?;
+    if args.json {
+        let mut shown = task_page::task_json(&details.view);
+        shown["context"] = serde_json::json!(details.gauge);
+        shown["working_memory"] = task_page::working_memory(&details.state);
+        out(&shown.to_string());
+    } else {
+        out(&task_page::task_page(&details, &cost::words(&details.cost)));
+    }
+    Ok(0)
+}
+
+/// What was dropped from a task's context, and where it can be read.
+fn compactions(app: &AppContext, task: TaskId, json: bool) -> Result<u8, Failure> {
+    let found = app.coordinator.tasks().compactions(task)?;
+    if found.is_empty() && !json {
+        show::note("its context was never shortened");
+    }
+    for Compaction { at, end } in found {
+        if json {
+            out(&serde_json::json!({ "at": at, "compaction": end }).to_string());
+            continue;
+        }
+        out(&format!(
+            "compaction {} at {at}\n  turns      {} summarized, {} kept\n  tokens     {} → {}\n  \
+             summary    by {}\n  in full    {}\n",
+            end.number,
+            end.summarized_turns,
+            end.kept_turns,
+            end.tokens_before,
+            end.tokens_after,
+            end.source,
+            end.file.as_deref().unwrap_or("not kept"),
+        ));
+        end.summary.lines().for_each(|line| out(&format!("    {}", strip_controls(line))));
+        out("");
+    }
+    Ok(0)
+}

@@ -1,0 +1,43 @@
+//! `trace`: the journal as the trace file has it.
+
+use clap::Args;
+
+use super::{AppContext, Execute, Start};
+use crate::failure::Failure;
+use crate::show::out;
+
+/// Print a task's trace: every event as one JSON object a line
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Trace {
+    /// The task: its id or any unique suffix of it
+    pub task: String,
+    /// Print the path of the trace file instead
+    #[arg(long)]
+    pub path: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass trace 7K2M | jq .event_type
+  windlass trace 7K2M --path          where the file is";
+
+impl Execute for Trace {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        trace(&start.app()?, &self)
+    }
+}
+
+/// Prints the journal as the trace file has it, or where that file is.
+pub(super) fn trace(app: &AppContext, args: &Trace) -> Result<u8, Failure> {
+    let coordinator = &app.coordinator;
+    let task = coordinator.tasks().find(&args.task)?;
+    if args.path {
+        out(&coordinator.storage().trace_file(task)?.display().to_string());
+        return Ok(0);
+    }
+    for record in coordinator.tasks().journal(task)? {
+        out(&windlass_agent::trace::entry(&record));
+    }
+    Ok(0)
+}
