@@ -80,7 +80,7 @@ fn hint(error: &Coordinated) -> String {
             "name a directory that exists and that you can write to with `--workspace DIR`".into()
         }
         Coordinated::SubAgent { root, .. } => {
-            format!("talk to the task above it: `windlass send {root} \"…\"`")
+            format!("send it to its parent task: `windlass send {root} \"…\"`")
         }
         Coordinated::WorkspaceTaken { task, .. } => format!(
             "wait for it, stop it with `windlass cancel {task}`, or add `--share` to work side by side"
@@ -88,13 +88,13 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::Ended { task, status: TaskStatus::Failed } => {
             format!("try it again with `windlass retry {task}`")
         }
-        Coordinated::NotFailed { task, .. } => format!("go on with it: `windlass resume {task}`"),
+        Coordinated::NotFailed { task, .. } => format!("resume it: `windlass resume {task}`"),
         Coordinated::TriedEnough { task, .. } => format!(
-            "see `windlass show {task}`; start anew with `windlass run`, and with more tries by \
+            "see `windlass show {task}`; start a new task with `windlass run`, and with more tries by \
              `agent.max_retries`"
         ),
         Coordinated::Ended { task, .. } => {
-            format!("see `windlass result {task}`; start anew with `windlass run`")
+            format!("see `windlass result {task}`; start a new task with `windlass run`")
         }
         Coordinated::QuestionClosed { .. } => "see what is open with `windlass inbox`".into(),
         Coordinated::NothingAsked { .. } => "see `windlass inbox`".into(),
@@ -116,19 +116,19 @@ fn hint(error: &Coordinated) -> String {
             "let one of their tasks end, or raise `coordinator.max_sessions`".into()
         }
         Coordinated::TooManyWaiting { .. } => {
-            "see that `windlass serve` runs, or raise `coordinator.max_waiting_tasks`".into()
+            "check that `windlass serve` runs, or raise `coordinator.max_waiting_tasks`".into()
         }
         Coordinated::SessionBusy { .. } => "try again in a moment".into(),
         Coordinated::NothingActive { .. } => "name a task; see `windlass tasks`".into(),
         Coordinated::BadTrigger { .. } => "see `docs/bus.md` for what it should look like".into(),
         Coordinated::BadSchedule { .. } => "see `windlass schedule add --help`".into(),
         Coordinated::ScheduleEnded { .. } => "see `windlass schedule list`".into(),
-        Coordinated::Bus(_) => "see that Redis runs and that `REDIS_URL` names it".into(),
+        Coordinated::Bus(_) => "check that Redis runs and that `REDIS_URL` names it".into(),
         Coordinated::Agent(_) => {
             "the task is kept as it is; `windlass show` tells where it stands".into()
         }
         Coordinated::Job(_) => {
-            "this is a defect of windlass; start it again, and it goes on".into()
+            "this is a bug in windlass; start it again, and the task resumes".into()
         }
         Coordinated::Store(error) => store_hint(error),
     }
@@ -151,14 +151,14 @@ fn store_hint(error: &windlass_store::Error) -> String {
         ),
         Error::Newer { .. } => format!("use the newer windlass that wrote it, or {elsewhere}"),
         Error::Full { .. } => {
-            "free some space and try again; a task that was running goes on with `windlass resume`"
+            "free some space and try again; resume a task that was running with `windlass resume`"
                 .into()
         }
         Error::Busy { .. } => "see which program holds the database open, and try again".into(),
         Error::Database { .. }
         | Error::File { .. }
         | Error::Unreadable { .. }
-        | Error::Malformed { .. } => "`windlass doctor` looks into it; nothing was changed".into(),
+        | Error::Malformed { .. } => "`windlass doctor` checks it; nothing was changed".into(),
         Error::Stopped => "the program is ending; run the command again".into(),
         Error::UnknownTask(_) => "list tasks with `windlass tasks`".into(),
         Error::UnknownSchedule(_) => "list them with `windlass schedule list`".into(),
@@ -171,7 +171,7 @@ fn store_hint(error: &windlass_store::Error) -> String {
         Error::Ambiguous { .. } => "give more of the id".into(),
         Error::TaskExists(task) => format!("see `windlass show {task}`"),
         Error::Driven { task, .. } => format!(
-            "follow it with `windlass events --follow {task}`, tell it something with `windlass send \
+            "follow it with `windlass events --follow {task}`, send it a message with `windlass send \
              {task} \"…\"`"
         ),
         Error::Superseded { task } => {
@@ -181,18 +181,18 @@ fn store_hint(error: &windlass_store::Error) -> String {
         }
         Error::WrongTree { root, .. } => format!("drive the whole tree: `windlass resume {root}`"),
         Error::StreamInUse(_) | Error::IllegalMove { .. } | Error::DuplicateCreation(_) => {
-            "this is a defect of windlass; the journal is as it was".into()
+            "this is a bug in windlass; the journal is unchanged".into()
         }
         Error::EventTooLarge { .. } => "the task is kept as it is; see `windlass show`".into(),
         Error::TaskEnded { task, .. } => {
-            format!("see `windlass result {task}`; start anew with `windlass run`")
+            format!("see `windlass result {task}`; start a new task with `windlass run`")
         }
         Error::AlreadyAnswered { .. } => "the first answer counts".into(),
-        Error::MailPending(task) => format!("go on with it: `windlass resume {task}`"),
+        Error::MailPending(task) => format!("resume it: `windlass resume {task}`"),
         Error::MailboxFull { task, .. } => {
             format!("let it catch up, or cancel it: `windlass cancel {task}`")
         }
-        Error::StreamFull { .. } => "see that `windlass serve` runs and keeps up".into(),
+        Error::StreamFull { .. } => "check that `windlass serve` runs and keeps up".into(),
         Error::MessageTooLarge { .. } => {
             "put the text into a file of the workspace and name it".into()
         }

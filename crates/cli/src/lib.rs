@@ -48,9 +48,7 @@ fn printed(code: u8) -> Result<u8, failure::Failure> {
         None => Ok(code),
         Some(error) => Err(failure::Failure {
             error: anyhow::Error::from(error).context("the result could not be printed"),
-            hint: Some(
-                "print it to another place; what tasks came to is kept: `windlass result`".into(),
-            ),
+            hint: Some("print it elsewhere; results of tasks are kept: `windlass result`".into()),
             code: failure::USAGE,
         }),
     }

@@ -48,7 +48,7 @@ pub(super) fn answer(app: &AppContext, args: &Answer) -> Result<u8, Failure> {
         if args.resume {
             let driven = drive(app, task, &args.printing).await;
             let Some(pid) = driven.as_ref().err().and_then(Failure::driver) else { return driven };
-            // Somebody is there already: what was asked for happens.
+            // Somebody already exists: what was asked for happens.
             show::note(&format!("answered {question}; process {pid} continues it"));
             return Ok(0);
         }

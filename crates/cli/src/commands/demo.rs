@@ -124,6 +124,7 @@ fn demo_environment(place: &Path, workspace: &Path) -> Result<Environment, Failu
     let mut variables: BTreeMap<_, _> = environment.variables.into_iter().filter(kept).collect();
     variables.insert("XDG_CONFIG_HOME".to_owned(), place.join("config").display().to_string());
     environment.variables = variables;
+    environment.keep_outputs = None;
     environment.skill_directories = Some(Vec::new());
     environment.sandbox = Some(sandboxed(&environment, workspace)?);
     Ok(environment)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use windlass_core::axes::ModelMode;
 use windlass_core::id::TaskId;
-use windlass_term::strip_controls;
+use windlass_term::{numbers, strip_controls};
 
 use super::{AppContext, Execute, Start};
 use crate::args::SandboxArgs;
@@ -108,7 +108,11 @@ pub(super) fn doctor(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
         out(&format!("         {}", strip_controls(&problem.to_string())));
     }
     let servers = mcp::found(&app.environment, &config, &workspace, &found, None);
-    say(true, "mcp", &format!("{} servers can be started", servers.definitions.len()));
+    say(
+        true,
+        "mcp",
+        &format!("{} can be started", numbers::plural(servers.definitions.len(), "server")),
+    );
     for notice in servers.notices.iter().take(SHOWN) {
         out(&format!("         {}", strip_controls(notice)));
     }

@@ -15,14 +15,14 @@ use crate::args::Printing;
 use crate::failure::{self, Failure};
 use crate::show::{self, Screen, note};
 
-/// Drives a task, prints it as it goes on, and turns its outcome into an exit code. A question is
-/// asked inline where a person can answer, and the task goes on.
+/// Drives a task, prints its progress, and turns its outcome into an exit code. A question is asked
+/// inline where a person can answer, and the task continues.
 pub(super) async fn drive(
     app: &AppContext,
     task: TaskId,
     printing: &Printing,
 ) -> Result<u8, Failure> {
-    // A sub-agent goes on with the task that started it.
+    // A sub-agent runs with the task that started it.
     let task = app.coordinator.tasks().root(task)?;
     let stop = CancellationToken::new();
     let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
@@ -33,7 +33,7 @@ pub(super) async fn drive(
         let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
         if let Some(until) = wait::held_until(app, &result, &stop)? {
             match wait::until(app, task, until, &mut screen, &mut interrupts).await? {
-                Waited::Over => continue,
+                Waited::Due => continue,
                 Waited::Interrupted => return Ok(failure::INTERRUPTED),
                 Waited::Elsewhere => {
                     let result = app.coordinator.tasks().last_result(task)?.unwrap_or(result);
@@ -53,7 +53,7 @@ pub(super) async fn drive(
             None => {
                 screen.end(&result);
                 if printing.shows_progress() {
-                    tell_what_else_is_asked(app, &result)?;
+                    print_other_questions(app, &result)?;
                 }
                 ask::Answered::No
             }
@@ -71,10 +71,10 @@ pub(super) async fn drive(
 }
 
 /// Several agents of a tree may ask; the screen shows the first.
-fn tell_what_else_is_asked(app: &AppContext, result: &TaskResult) -> Result<(), Failure> {
+fn print_other_questions(app: &AppContext, result: &TaskResult) -> Result<(), Failure> {
     let Some(asked) = &result.hitl_request else { return Ok(()) };
     if let Some(asker) = ask::asking_sub_agent(app, asked.request_id)? {
-        note(&format!("it is asked by {asker}"));
+        note(&format!("{asker} asks it"));
     }
     match app.coordinator.inbox().below(result.task_id)?.len() {
         0 | 1 => {}
@@ -117,7 +117,7 @@ async fn segment(
             interrupt = interrupts.recv() => {
                 let again = stop.is_cancelled() && interrupt != Interrupt::End;
                 if again {
-                    screen.say(&format!("stopped; go on with: windlass resume {task}"));
+                    screen.say(&format!("stopped; resume with: windlass resume {task}"));
                     return Ok(None);
                 }
                 if !stop.is_cancelled() {

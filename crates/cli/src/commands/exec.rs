@@ -119,7 +119,7 @@ impl Ran {
             Exit::Signal(signal) => format!("ended by signal {signal}"),
             Exit::TimedOut => "timed out".to_owned(),
             Exit::Killed => "stopped".to_owned(),
-            Exit::OutOfMemory => "ended for want of memory".to_owned(),
+            Exit::OutOfMemory => "ran out of memory".to_owned(),
             Exit::Lost => "lost with its sandbox".to_owned(),
         }
     }

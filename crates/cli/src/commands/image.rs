@@ -76,8 +76,8 @@ pub(super) fn image(environment: &Environment, args: &Image) -> Result<u8, Failu
             let browser = browser.then(|| ("BROWSER".to_owned(), "yes".to_owned()));
             let arguments = base.chain(browser).collect();
             let build = Build { image: image.clone(), dockerfile, arguments };
-            let heard = |line: &str| note(&strip_controls(line));
-            runtime.block_on(engine.build(build, heard)).map_err(refused)?;
+            let print = |line: &str| note(&strip_controls(line));
+            runtime.block_on(engine.build(build, print)).map_err(refused)?;
             out(&format!("built `{}`", strip_controls(&image)));
             Ok(0)
         }

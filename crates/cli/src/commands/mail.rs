@@ -20,13 +20,13 @@ pub(super) fn control(app: &AppContext, task: &str, control: Control) -> Result<
     Ok(0)
 }
 
-/// A message to a task that nobody drives waits; the person should know.
+/// Says where a message will be read, if the task is not running.
 pub(super) async fn print_uptake(app: &AppContext, task: TaskId) -> Result<u8, Failure> {
     match app.coordinator.messages().wait_for_uptake(task).await? {
         Uptake::Read => {}
-        Uptake::ByService => show::note("nobody drives it now; `windlass serve` continues it"),
+        Uptake::ByService => show::note("it is not running; `windlass serve` will resume it"),
         Uptake::AfterResume => {
-            show::note(&format!("nobody drives it now; continue with `windlass resume {task}`"));
+            show::note(&format!("it is not running; resume it with `windlass resume {task}`"));
         }
     }
     Ok(0)

@@ -177,10 +177,10 @@ async fn tested(servers: &Servers, pin: bool, json: bool) -> Result<u8, Failure>
             let message = format!("MCP server `{}` does not work: {why}", server.name());
             let hint = match server.definition().transport {
                 Transport::Http { .. } => {
-                    "see that the address is right and that something answers there"
+                    "check that the address is right and that something answers there"
                 }
                 Transport::Stdio { .. } => {
-                    "see that its program runs by itself, in the sandbox: `windlass exec --test …`"
+                    "check that its program runs in the sandbox: `windlass exec --test …`"
                 }
             };
             return Err(Failure { code: 1, ..Failure::usage(message, hint) });

@@ -69,7 +69,7 @@ pub(super) fn permissions(app: &AppContext, args: &Permissions) -> Result<u8, Fa
             "list them with `windlass permissions`",
         )),
         None if number == 0 && !args.json => {
-            show::note("no rules: every question is asked anew");
+            show::note("no rules: every question is asked");
             Ok(0)
         }
         None => Ok(0),

@@ -60,7 +60,7 @@ pub(super) fn run(app: &AppContext, goal: &str, args: &RunArgs) -> Result<u8, Fa
     let servers = servers.transpose()?;
     let (draft, limits) = draft(app, goal, args)?;
     if args.detach {
-        return detach(app, draft, args, servers.as_ref());
+        return detach(app, draft, limits, args, servers.as_ref());
     }
     app.runtime.block_on(async {
         let task = app.coordinator.clone().with_limits(limits).tasks().submit(draft).await?;
@@ -83,6 +83,7 @@ fn keep(app: &AppContext, task: TaskId, servers: Option<&config::File>) -> Resul
 fn detach(
     app: &AppContext,
     draft: Draft,
+    limits: Limits,
     args: &RunArgs,
     servers: Option<&config::File>,
 ) -> Result<u8, Failure> {
@@ -111,8 +112,7 @@ fn detach(
         deadline: draft.deadline,
     };
     keep(app, command.task_id, servers)?;
-    let config = app.environment.config(&args.workspace)?;
-    let coordinator = coordinator.clone().with_limits(wiring::limits(&config));
+    let coordinator = coordinator.clone().with_limits(limits);
     let submitted = app.runtime.block_on(coordinator.tasks().submit_command(command, options))?;
     let place = submitted.place.map(|place| format!(", number {place} in line of its session"));
     if args.printing.json {
@@ -164,8 +164,8 @@ fn draft(app: &AppContext, goal: &str, args: &RunArgs) -> Result<(Draft, Limits)
         print_notices(&given);
         let all = skills::now(&environment, &args.workspace);
         let found = mcp::found(&environment, &given, &args.workspace, &all, None);
-        let told = found.notices.into_iter().chain(skills::notices(&environment, &all));
-        told.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice))));
+        let notices = found.notices.into_iter().chain(skills::notices(&environment, &all));
+        notices.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice))));
     }
     let draft = Draft {
         user_id: Some(app.environment.user()),
@@ -204,7 +204,7 @@ fn deadline(app: &AppContext, until: &DeadlineArgs) -> Result<Option<Deadline>, 
     let at = times::moment(text, now, &jiff::tz::TimeZone::system())?;
     if at <= now {
         return Err(Failure::usage(
-            format!("the deadline `{text}` has passed already"),
+            format!("the deadline `{text}` is in the past"),
             "name a later time",
         ));
     }
@@ -235,8 +235,8 @@ fn budget(
 
 /// What the person should know before it starts. That modes share a model is for `windlass config`.
 fn print_notices(config: &Config) {
-    let told = config.notices.iter().filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
-    told.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice.to_string()))));
+    let notices = config.notices.iter().filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
+    notices.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice.to_string()))));
 }
 
 /// The flags that are settings, so that an error names the flag.
@@ -261,7 +261,9 @@ fn check_recording(path: &Path) -> Result<(), Failure> {
     let opened = || OpenOptions::new().create(true).append(true).open(path).map(drop);
     match Recorder::may_replace(path).and_then(|free| opened().map(|()| free)) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Failure::usage(format!("`{place}` is there and is no recording"), hint)),
+        Ok(false) => {
+            Err(Failure::usage(format!("`{place}` already exists and is not a recording"), hint))
+        }
         Err(error) => {
             let error = anyhow::Error::from(error).context(format!("`{place}` cannot be written"));
             Err(Failure { hint: Some(hint.into()), ..error.into() })

@@ -159,12 +159,12 @@ pub(super) fn schedule(app: &AppContext, args: Schedules) -> Result<u8, Failure>
         SchedulesAction::Pause { schedule } => {
             let id = find(&schedule)?;
             app.runtime.block_on(coordinator.schedules().pause(id))?;
-            show::note(&format!("{id} is paused; go on with `windlass schedule resume {id}`"));
+            show::note(&format!("{id} is paused; resume it with `windlass schedule resume {id}`"));
         }
         SchedulesAction::Resume { schedule } => {
             let id = find(&schedule)?;
             let next = app.runtime.block_on(coordinator.schedules().resume(id))?;
-            show::note(&format!("{id} goes on{}", next_words(next.as_ref())));
+            show::note(&format!("{id} is resumed{}", next_words(next.as_ref())));
         }
         SchedulesAction::Remove { schedule } => {
             let id = find(&schedule)?;
@@ -242,8 +242,8 @@ fn add(app: &AppContext, args: &ScheduleAdd) -> Result<(), Failure> {
 fn tell_who_drives(app: &AppContext, task: TaskId) -> Result<(), Failure> {
     let row = app.coordinator.tasks().get(task)?;
     let words = match row.map(|row| row.driver) {
-        Some(Driver::Foreground) => format!("goes on with `windlass resume {task}` only"),
-        Some(Driver::Service) | None => "goes on in `windlass serve`".to_owned(),
+        Some(Driver::Foreground) => format!("resumes only with `windlass resume {task}`"),
+        Some(Driver::Service) | None => "resumes in `windlass serve`".to_owned(),
     };
     show::note(&format!("{task} {words}"));
     Ok(())

@@ -72,7 +72,7 @@ impl Part {
     }
 }
 
-/// Serves until it is told to stop, and then until everything is parked.
+/// Serves until a signal says stop, and then until every task is paused.
 pub(super) fn run(app: &AppContext, args: &ServeArgs, part: Part) -> Result<u8, Failure> {
     // What a project says about itself is read for each task, in its own directory.
     let config = app.environment.config(Path::new("/"))?;
@@ -112,7 +112,7 @@ async fn until_stopped(
         tokio::select! {
             Some(ended) = serving.join_next() => {
                 ended.context("the service ended badly")??;
-                note("stopped; what is not done goes on at the next start");
+                note("stopped; unfinished tasks resume at the next start");
                 return Ok(0);
             }
             _ = interrupts.recv() => {}
@@ -122,7 +122,7 @@ async fn until_stopped(
             note("stopped at once; tasks recover at the next start");
             return Ok(failure::INTERRUPTED);
         }
-        note("stopping: tasks are parked at their next turn; a second signal stops at once");
+        note("stopping: tasks pause after their current step; a second signal stops at once");
         stop.cancel();
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn show(app: &AppContext, args: &Show) -> Result<u8, Failure> {
 fn compactions(app: &AppContext, task: TaskId, json: bool) -> Result<u8, Failure> {
     let found = app.coordinator.tasks().compactions(task)?;
     if found.is_empty() && !json {
-        show::note("its context was never shortened");
+        show::note("its context was never compacted");
     }
     for Compaction { at, end } in found {
         if json {

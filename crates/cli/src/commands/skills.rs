@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use windlass_skills::{Scope, SideEffects, Skill, parse_markdown};
-use windlass_term::{Table, strip_controls};
+use windlass_term::{Table, numbers, strip_controls};
 
 use super::eval::{self, Eval};
 use super::{Execute, Start};
@@ -177,7 +177,7 @@ pub(super) fn unknown(found: &windlass_skills::Skills, name: &str) -> Failure {
     match broken {
         Some(problem) => Failure::usage(
             format!("`{name}` cannot be used: {problem}"),
-            "mend the file, and look again",
+            "fix the file, then check again",
         ),
         None => {
             let names: Vec<_> = found.list().map(|skill| skill.meta.name.as_str()).collect();
@@ -208,7 +208,7 @@ fn check(environment: &Environment, workspace: &Path, name: Option<&str>) -> Res
         )));
     }
     if found.problems().is_empty() {
-        note(&format!("{} skills, nothing wrong", found.list().count()));
+        note(&format!("{}, nothing wrong", numbers::plural(found.list().count(), "skill")));
     }
     Ok(u8::from(!found.problems().is_empty()))
 }
@@ -234,7 +234,7 @@ fn new(
     }
     let folder = place.0.join(name);
     if folder.exists() {
-        let message = format!("`{}` is there already", folder.display());
+        let message = format!("`{}` already exists", folder.display());
         return Err(Failure::usage(message, "choose another name, or change what is there"));
     }
     let case = folder.join("evals/case-1");

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use windlass_coordinator::views::Totals;
+use windlass_term::numbers;
 
 use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
@@ -56,7 +57,10 @@ pub(super) fn status(app: &AppContext, args: &Status) -> Result<u8, Failure> {
         return Ok(0);
     }
     out(&format!("tasks       {live} live, {running} running, {queued} queued"));
-    out(&format!("waiting     {resumable} to be resumed, {questions} questions"));
+    out(&format!(
+        "waiting     {resumable} to be resumed, {}",
+        numbers::plural(questions, "question")
+    ));
     let next = totals.next_scheduled_at.map(|next| format!(", next at {next:.0}"));
     out(&format!("schedules   {active_schedules} active{}", next.unwrap_or_default()));
     let spent = match task_page::spent(totals.cost_usd, totals.tokens).as_str() {

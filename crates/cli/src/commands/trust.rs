@@ -56,7 +56,7 @@ pub(super) fn trust(environment: &Environment, args: &ApproveProject) -> Result<
     let unknown = |file: &File| trust::of(&environment.data, file) == Trust::Unknown;
     let (files, known): (Vec<_>, Vec<_>) = files.into_iter().partition(unknown);
     if files.is_empty() {
-        note(&format!("approved already, as it is now: {}", names(&known)));
+        note(&format!("already approved: {}", names(&known)));
         return Ok(0);
     }
     let names = names(&files);

@@ -1,4 +1,4 @@
-//! Waiting with a task that is parked until a certain time: its model's server asked for it (ES-378).
+//! Waits for a rate-limited task until its model's server can be asked again (ES-378).
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -13,7 +13,7 @@ use super::interrupts::Interrupts;
 use crate::failure::Failure;
 use crate::show::Screen;
 
-/// When a task that its model's server has told to wait goes on.
+/// When a rate-limited task can continue.
 pub(super) fn held_until(
     app: &AppContext,
     result: &TaskResult,
@@ -28,15 +28,15 @@ pub(super) fn held_until(
 /// How a wait ended.
 pub(super) enum Waited {
     /// The time has come.
-    Over,
-    /// Ctrl-C: the task stays parked.
+    Due,
+    /// Ctrl-C: the task stays paused.
     Interrupted,
     /// Somebody else has done something about the task.
     Elsewhere,
 }
 
-/// Waits with a task that is parked until a certain time. Nothing is held meanwhile: others may go on with
-/// it, pause or cancel it.
+/// Waits until a paused task may continue. It holds no lock while it waits: another process may resume,
+/// pause or cancel the task.
 pub(super) async fn until(
     app: &AppContext,
     task: TaskId,
@@ -49,16 +49,16 @@ pub(super) async fn until(
     let detail = tasks.get(task)?.and_then(|row| row.detail).unwrap_or_default();
     screen
         .say(&app.style.wrap_note(&format!("waiting until {clock}: {}", strip_controls(&detail))));
-    screen.say(&format!("Ctrl-C leaves it parked; continue earlier with: windlass resume {task}"));
+    screen.say(&format!("Ctrl-C leaves it paused; resume earlier with: windlass resume {task}"));
     let waited = tokio::select! {
         waited = tasks.wait_while_rate_limited(task, until) => waited?,
         _ = interrupts.recv() => {
-            screen.say(&format!("parked; continue with: windlass resume {task}"));
+            screen.say(&format!("paused; resume with: windlass resume {task}"));
             return Ok(Waited::Interrupted);
         }
     };
     Ok(match waited {
-        RateLimitWait::Due => Waited::Over,
+        RateLimitWait::Due => Waited::Due,
         RateLimitWait::Driven => {
             screen.say("another process continues it");
             Waited::Elsewhere

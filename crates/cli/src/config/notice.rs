@@ -5,7 +5,7 @@ use std::fmt;
 use super::error::{Source, printable};
 use super::types::ModelChoice;
 
-/// Something to tell the person once, at start.
+/// Something that the person should know at start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// Nobody named a model, but a provider is configured.

@@ -214,7 +214,7 @@ section! {
 section! {
     /// The limits of one agent and of autonomous work.
     "agent" Agent {
-        /// Tool rounds before a task fails; the final reply does not count.
+        /// Steps (model replies with tool calls) before a task fails; the final reply does not count.
         max_iterations: u32 = Kind::Whole(1, 1_000_000), "200", Project;
         /// Active time of a task; time spent blocked or paused does not count.
         timeout_seconds: Timeout = Kind::Timeout, "", Project;
@@ -242,9 +242,9 @@ section! {
         bash_timeout_seconds: Duration = seconds(1, 86_400), "120", Project;
         /// How long a `bash` command may take at most.
         bash_max_timeout_seconds: Duration = seconds(1, 86_400), "600", Project;
-        /// Tasks that one schedule starts by itself within `autonomous_max_hours`; further runs are left out.
+        /// Tasks that one schedule starts within `autonomous_max_hours`; further runs are skipped.
         autonomous_max_tasks: u32 = Kind::Whole(1, 100_000), "25", Approved;
-        /// Hours that a task with run control `autonomous` works before a person is asked whether to go on.
+        /// Hours that a task with run control `autonomous` works before a person is asked whether to continue.
         autonomous_max_hours: Duration = Kind::Time(Unit::Hours, Duration::from_secs(6 * 60), YEAR), "8", Approved;
     }
 }
@@ -322,7 +322,8 @@ section! {
         production: Vec<String> = Kind::Union, "", Project;
         /// Commands the class table does not know.
         classes: Vec<ClassRule> = Kind::Classes, "", Approved;
-        /// Whether repair starts by itself when health checks find damage.
+        // Nothing reads it yet: the health checks of workflows will.
+        /// Whether repair starts automatically when health checks find damage.
         auto_repair: AutoRepair = Kind::Word(&["auto", "ask", "log-only"]), "ask", Approved;
     }
 }
@@ -369,6 +370,7 @@ section! {
         search_api_key: Option<SecretString> = Kind::Secret, "", Approved;
         /// Private addresses or networks that `web_fetch` reaches all the same, such as `10.1.0.0/16`; those of `sandbox.allow_addresses` count too.
         allow_addresses: Vec<String> = Kind::Addresses, "", Approved;
+        // Nothing reads these two yet: the browser tool will.
         /// The Chromium program; looked for where unset.
         browser: Option<String> = Kind::Text, "", Approved;
         /// Where Chromium runs.
@@ -399,6 +401,7 @@ section! {
 section! {
     /// The HTTP surface.
     "server" Server {
+        // Nothing reads these two yet: the HTTP server of `serve` will.
         /// Where `serve` listens.
         listen: SocketAddr = Kind::Listen, "127.0.0.1:7878", User;
         /// Names besides the address itself that a request's `Host` and `Origin` may have.

@@ -15,7 +15,7 @@ pub enum Retry {
     UsedUp,
 }
 
-/// How it ended: what it delivers, what went wrong or what it waits for, and the command that goes on.
+/// How it ended: what it delivers, what went wrong or what it waits for, and the command that resumes it.
 pub fn lines(
     result: &TaskResult,
     style: TerminalStyle,
@@ -45,7 +45,7 @@ pub fn lines(
             }
             lines.push(match retry {
                 Retry::Possible => format!("try again with: windlass retry {task}"),
-                Retry::UsedUp => "it was tried as often as it may be".to_owned(),
+                Retry::UsedUp => "it has no retries left".to_owned(),
             });
         }
         ResultStatus::BlockedUser => {
@@ -56,7 +56,7 @@ pub fn lines(
         }
         ResultStatus::Paused => {
             let why = pause_reason.and_then(why).map(|why| format!(": {why}")).unwrap_or_default();
-            lines.push(format!("paused{why}; go on with: windlass resume {task}"));
+            lines.push(format!("paused{why}; resume with: windlass resume {task}"));
             if pause_reason == Some(StatusReason::AwaitingMessage) {
                 lines.push(format!("or ask for more first: windlass send {task} \"…\""));
             }
@@ -73,7 +73,7 @@ fn why(reason: StatusReason) -> Option<&'static str> {
         StatusReason::ContextFull => Some("its context is full, and its notes are saved"),
         StatusReason::Deadline => Some("its deadline has passed"),
         StatusReason::Schedule => Some("it waits for its next check"),
-        StatusReason::RateLimited => Some("its model's server wants to be left alone"),
+        StatusReason::RateLimited => Some("its model's server asked it to wait"),
         StatusReason::User
         | StatusReason::Shutdown
         | StatusReason::Finished
@@ -89,13 +89,10 @@ fn why(reason: StatusReason) -> Option<&'static str> {
 /// What it took, in one line.
 pub fn summary(result: &TaskResult, cost: Option<String>) -> String {
     let usage = &result.usage;
-    let rounds = match usage.iterations {
-        1 => "1 round".to_owned(),
-        many => format!("{many} rounds"),
-    };
+    let steps = numbers::plural(usage.iterations, "step");
     let took = numbers::elapsed(Duration::from_millis(usage.duration_ms));
     let cost = cost.map(|cost| format!(" · {cost}")).unwrap_or_default();
-    format!("done in {took} · {rounds} · {} tokens{cost}", numbers::count(usage.total_tokens))
+    format!("done in {took} · {steps} · {} tokens{cost}", numbers::count(usage.total_tokens))
 }
 
 /// The command that answers it.

@@ -16,13 +16,13 @@ pub use screen::{FRAME, Screen};
 use crate::config::Config;
 use crate::failure::Failure;
 
-/// How often it is looked whether somebody reads results still.
-const READER_LOOK: Duration = Duration::from_millis(100);
+/// How often it is checked that somebody still reads the results.
+const READER_CHECK: Duration = Duration::from_millis(100);
 
 /// What became of results that could not be printed: an error number, or 0.
 static LOST: AtomicI32 = AtomicI32::new(0);
 
-/// Prints a result. A reader that has gone away is no error of ours; anything else is told at the end.
+/// Prints a result. A closed pipe is not an error of ours; other errors are reported at the end.
 pub fn out(text: &str) {
     let mut stdout = io::stdout().lock();
     if let Err(error) = writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
@@ -30,23 +30,23 @@ pub fn out(text: &str) {
     }
 }
 
-/// Whether nobody reads results any more.
+/// Whether the reader of the results has closed its pipe.
 pub fn reader_is_gone() -> bool {
     LOST.load(Ordering::Relaxed) == rustix::io::Errno::PIPE.raw_os_error()
 }
 
-/// Resolves when nobody reads results any more, whether or not there is one to print.
+/// Resolves when the reader of the results has closed its pipe, even if nothing is printed.
 pub async fn reader_gone() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let gone = || {
         let stdout = io::stdout();
-        let mut looked = [PollFd::new(&stdout, PollFlags::empty())];
-        let found = poll(&mut looked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+        let found = poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
         // A terminal that hangs up ends the program by a signal.
-        found && looked[0].revents().intersects(PollFlags::ERR)
+        found && polled[0].revents().intersects(PollFlags::ERR)
     };
     while !gone() {
-        tokio::time::sleep(READER_LOOK).await;
+        tokio::time::sleep(READER_CHECK).await;
     }
 }
 

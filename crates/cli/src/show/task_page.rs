@@ -69,8 +69,10 @@ pub fn task_page(details: &TaskDetails, cost: &str) -> String {
     );
     let usage = &state.spending.usage;
     page += &format!(
-        "  usage      {} rounds, {} calls, {} tokens, {cost}\n",
-        usage.iterations, usage.tool_calls, usage.total_tokens,
+        "  usage      {}, {}, {} tokens, {cost}\n",
+        numbers::plural(usage.iterations, "step"),
+        numbers::plural(usage.tool_calls, "call"),
+        usage.total_tokens,
     );
     if let Some(gauge) = gauge {
         let words = gauge_text(gauge, Paint { on: false });

@@ -186,7 +186,7 @@ pub fn host(
     Ok(McpHost { sandbox, pins: pins(environment), notices })
 }
 
-/// Adds every server's tools to a task's. What cannot be had is told, and costs nothing else (WF-035).
+/// Adds every server's tools to a task's. A missing server is reported, and the others stay (WF-035).
 pub async fn equip(registry: &mut Registry, found: Found, host: &McpHost) {
     for notice in &found.notices {
         tracing::warn!("{notice}");

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Runtime;
 use windlass_coordinator::{Coordinator, Limits};
 use windlass_core::axes::Axes;
@@ -41,21 +41,36 @@ pub struct Environment {
     pub skill_directories: Option<Vec<(PathBuf, windlass_skills::Scope)>>,
     /// The file that `--record` writes the model's replies to.
     pub record: Option<PathBuf>,
+    /// How long outputs are kept, where the user's file says so.
+    pub keep_outputs: Option<SignedDuration>,
 }
 
 impl Environment {
     /// Reads the environment variables and finds the data directory. `data` is the `--data` flag.
     pub fn new(data: Option<PathBuf>) -> Result<Self, Failure> {
         let variables = config::read::environment();
-        let data = match data {
-            Some(data) => data,
-            None => match config::read::store(&variables)?.and_then(|set| set.data_dir) {
-                Some(data) => expand_home(&data, &variables),
-                None => data_directory(&variables)?,
-            },
+        let store = match (config::read::store(&variables), &data) {
+            (Ok(store), _) => store,
+            // The file does not choose the directory, so its errors are reported where its other settings
+            // matter.
+            (Err(_), Some(_)) => None,
+            (Err(errors), None) => return Err(errors.into()),
         };
-        let (sandbox, record, skill_directories) = (None, None, None);
-        Ok(Self { variables, flags: Vec::new(), data, sandbox, record, skill_directories })
+        let configured = store.as_ref().and_then(|store| store.data_dir.as_deref());
+        let data = match (data, configured) {
+            (Some(data), _) => data,
+            (None, Some(data)) => expand_home(data, &variables),
+            (None, None) => data_directory(&variables)?,
+        };
+        Ok(Self {
+            keep_outputs: store.and_then(|store| store.outputs_keep_days.try_into().ok()),
+            variables,
+            flags: Vec::new(),
+            data,
+            sandbox: None,
+            record: None,
+            skill_directories: None,
+        })
     }
 
     /// The configuration for work in a directory.
@@ -97,10 +112,7 @@ pub fn coordinator(
     environment: &Environment,
     options: windlass_store::Options,
 ) -> Result<Coordinator, Failure> {
-    // A file that cannot be read is an error where its other settings matter.
-    let keep = config::read::store(&environment.variables).ok().flatten();
-    let keep = keep.and_then(|set| jiff::SignedDuration::try_from(set.outputs_keep_days).ok());
-    let keep_outputs = keep.unwrap_or(options.keep_outputs);
+    let keep_outputs = environment.keep_outputs.unwrap_or(options.keep_outputs);
     let options = windlass_store::Options { keep_outputs, ..options };
     let store = Store::open(&environment.data, options)?;
     let wired_agents = WiredAgents::new(environment.clone(), store.clone());

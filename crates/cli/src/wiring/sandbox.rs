@@ -14,7 +14,7 @@ use super::Environment;
 use crate::config::Config;
 use crate::config::types::{Network as Reach, SandboxMode};
 
-/// A sandbox, and why it is this one where nobody chose.
+/// A sandbox, and why it is this one where it was chosen automatically.
 pub struct Opened {
     /// The sandbox: prepared, nothing started in it yet.
     pub sandbox: Arc<dyn Sandbox>,

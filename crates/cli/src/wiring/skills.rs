@@ -28,7 +28,7 @@ pub fn directories(environment: &Environment, workspace: &Path) -> Vec<(PathBuf,
 pub fn registry(environment: &Environment, workspace: &Path) -> io::Result<SkillRegistry> {
     let places = directories(environment, workspace);
     let all = environment.data.join("skills");
-    forget_gone(&all);
+    remove_stale(&all);
     // A project's skills are its own: each set of directories has its merged directory.
     let mut key = Sha256::new();
     for (place, _) in &places {
@@ -45,7 +45,7 @@ pub fn registry(environment: &Environment, workspace: &Path) -> io::Result<Skill
 /// Names the project that a merged directory is for.
 const PROJECT: &str = "project";
 
-/// Whole at every moment: a name that is half written would be that of a project that is no more.
+/// Writes the name in one step: half a name would look like a project that was removed.
 fn name_project(root: &Path, project: &Path) -> io::Result<()> {
     let (path, name) = (root.join(PROJECT), project.as_os_str().as_encoded_bytes());
     if std::fs::read(&path).is_ok_and(|there| there == name) {
@@ -57,8 +57,8 @@ fn name_project(root: &Path, project: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what was merged for projects that are no more.
-fn forget_gone(all: &Path) {
+/// Removes what was merged for projects that do not exist any more.
+fn remove_stale(all: &Path) {
     for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
         let Ok(project) = std::fs::read_to_string(entry.path().join(PROJECT)) else { continue };
         if matches!(Path::new(&project).try_exists(), Ok(false)) {

@@ -1,4 +1,4 @@
-//! What the program tells about itself: log lines on stderr, spans to an OpenTelemetry collector.
+//! What the program reports about itself: log lines on stderr, spans to an OpenTelemetry collector.
 //!
 //! Both are off unless the environment asks for them: `RUST_LOG`, `OTEL_EXPORTER_OTLP_ENDPOINT` (ES-323).
 
@@ -22,7 +22,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Begins to tell what the environment asks for.
+    /// Starts what the environment asks for.
     pub fn begin(log_format: &str) -> Self {
         let provider = provider();
         let spans = provider.as_ref().map(|provider| {
@@ -43,7 +43,7 @@ impl Telemetry {
             lines.with_filter(filter.and(filter::filter_fn(|meta| !is_span(meta))))
         });
         if spans.is_some() || lines.is_some() {
-            // A second subscriber in one process (a test) is no reason to stop.
+            // A second subscriber in one process (a test) is not an error.
             let _ = Registry::default().with(lines).with(spans).try_init();
         }
         Self { provider }

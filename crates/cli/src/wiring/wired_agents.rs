@@ -104,7 +104,7 @@ impl WiredAgents {
     }
 
     /// The model, its replies written down where that was asked for. A run that was interrupted by a
-    /// question goes on with its recording.
+    /// question continues its recording.
     fn recorded(
         &self,
         model: Arc<dyn Model>,
@@ -230,7 +230,7 @@ fn settings(
         deny: gate::denylist(config),
         allow: gate::allowlist(config),
         bound_by: Vec::new(),
-        // A choice that nobody made is said together with its reason.
+        // A default choice is shown with its reason.
         container: match &opened.why {
             Some(why) => format!("{kind} ({why})"),
             None => kind,
@@ -253,7 +253,7 @@ fn settings(
     }
 }
 
-/// How long a task may work: as its budget says, and by itself no longer than autonomous work may (MS-207).
+/// How long a task may work: its budget, and for autonomous work the limit of that (MS-207).
 fn seconds(config: &Config, control: RunControl) -> Option<u64> {
     let alone = match control {
         RunControl::Autonomous => Some(config.agent.autonomous_max_hours.as_secs()),
@@ -300,7 +300,7 @@ mod tests {
     use super::*;
     use crate::config::Sources;
 
-    /// MS-207, MS-048: the nearest limit counts, and who does not work by itself has none of the second kind.
+    /// MS-207, MS-048: the nearest limit counts, and only autonomous work has the second.
     #[test]
     fn autonomous_work_is_bounded_in_time() {
         let config = |variables: &[(&str, &str)]| {

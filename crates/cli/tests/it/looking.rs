@@ -53,7 +53,7 @@ fn tasks_are_an_aligned_table_with_filters() {
 fn show_tells_usage_and_how_full_the_context_is() {
     let program = worked();
     let page = program.windlass(&["show", &program.task()]).expect(0).stdout;
-    assert!(page.contains("usage      2 rounds, 2 calls, 6060 tokens, $0.7500"), "{page}");
+    assert!(page.contains("usage      2 steps, 2 calls, 6060 tokens, $0.7500"), "{page}");
     assert!(page.contains("context    2 %"), "{page}");
     let shown = program.windlass(&["show", &program.task(), "--json"]).expect(0).json_lines();
     // 3030 tokens of the 128,000 without the 4,096 that are kept for a reply.
