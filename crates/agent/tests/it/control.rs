@@ -29,7 +29,7 @@ async fn an_answer_reaches_the_blocked_agent_as_a_message() {
 
 /// ES-018, ES-053: nobody has to resume a task that was answered before it had stopped.
 #[tokio::test]
-async fn an_answer_given_just_before_a_task_waits_lets_it_continue() {
+async fn an_answer_during_parking_lets_the_task_continue() {
     let stage = Stage::set(ASKING);
     let task = stage.submit().await;
     // Its last look into the mailbox is over when it asks how much time it has used.
@@ -41,7 +41,7 @@ async fn an_answer_given_just_before_a_task_waits_lets_it_continue() {
 
 /// ES-232: the same where a sub-agent has asked, and waits already.
 #[tokio::test]
-async fn an_answer_to_a_sub_agent_reaches_it_while_its_parent_stops() {
+async fn an_answer_to_a_sub_agent_during_parking_lets_its_parent_continue() {
     let stage = Stage::set(
         "
         goal: paint both

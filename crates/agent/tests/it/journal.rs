@@ -4,7 +4,7 @@ use windlass_testkit::{Stage, play};
 
 /// ES-031, ES-114, ES-115, ES-118, ES-205, ES-373
 #[tokio::test]
-async fn a_failing_tool_is_shown_to_the_model_and_the_task_continues() {
+async fn a_failing_tool_is_shown_to_the_model() {
     let script = "
         goal: fix the build
         replies:

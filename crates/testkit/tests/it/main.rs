@@ -42,7 +42,7 @@ fn the_number_of_replies_in_a_request_chooses_whatever_the_order() {
 }
 
 #[test]
-fn in_order_every_request_gets_the_next_reply_and_the_end_is_an_error() {
+fn in_order_gives_the_next_reply_and_then_an_error() {
     let server = ModelServer::start("replies: [{say: first}, {say: second}]");
     server.in_order();
     for word in ["first", "second", "no reply number 3"] {
@@ -84,7 +84,7 @@ fn a_gate_holds_an_answer_and_requests_at_once_are_counted() {
 }
 
 #[test]
-fn a_client_that_leaves_at_a_gate_is_noticed_and_dropping_the_server_ends_the_rest() {
+fn a_client_that_leaves_at_a_gate_is_noticed() {
     let server = ModelServer::start_empty();
     let gate = Gate::new();
     server.next(Answer::script("say: never").gated(0, &gate));
