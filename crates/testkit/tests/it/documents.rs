@@ -1,4 +1,5 @@
-//! What the code says about documents: every id and section it names leads somewhere in `docs/`.
+//! Documents and code agree: every id and section that code names is in `docs/`, and every module that the map
+//! names is in the code.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -89,4 +90,41 @@ fn every_section_that_code_names_is_in_the_design() {
             sections(&text).into_iter().filter(|it| !known.contains(it)).collect();
         assert!(unknown.is_empty(), "{} names {unknown:?}", path.display());
     }
+}
+
+/// Whether a crate has a module of this path, or defines a type of this name.
+fn exists(krate: &str, name: &str) -> bool {
+    let source = repository().join("crates").join(krate).join("src");
+    let module = [name.to_owned(), format!("{name}.rs")];
+    let is_module = module.iter().any(|path| source.join(path).exists());
+    is_module
+        || texts().iter().any(|(path, text)| {
+            let defines = ["struct", "enum", "trait", "fn"];
+            path.starts_with(&source)
+                && defines.iter().any(|word| text.contains(&format!("{word} {name}")))
+        })
+}
+
+/// Rows of the map read `core: `id`, `status`; agent: `run` (`Agent`)`.
+#[test]
+fn every_name_in_the_map_exists() {
+    let architecture = document("ARCHITECTURE.md");
+    let map = architecture.split("## Where to find it").nth(1).unwrap();
+    let map = map.split("\n## ").next().unwrap();
+    let mut unknown = Vec::new();
+    let mut checked = 0;
+    for line in map.lines().filter(|line| line.starts_with("| ")) {
+        let place = line.split('|').nth(2).unwrap();
+        for part in place.split(';').filter(|part| part.contains(": `")) {
+            let krate = part.split(": `").next().unwrap().trim().rsplit(' ').next().unwrap();
+            for name in part.split('`').skip(1).step_by(2) {
+                checked += 1;
+                if !exists(krate, name) {
+                    unknown.push(format!("{krate}: {name}"));
+                }
+            }
+        }
+    }
+    assert!(checked > 100, "the map was read: {checked} names");
+    assert!(unknown.is_empty(), "{unknown:?}");
 }
