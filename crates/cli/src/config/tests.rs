@@ -150,7 +150,7 @@ fn every_setting_has_the_designed_default() {
 }
 
 #[test]
-fn every_setting_has_its_own_name_and_variables_and_says_what_it_is() {
+fn every_setting_has_its_own_name_variables_and_description() {
     let (mut keys, mut names) = (BTreeSet::new(), BTreeSet::new());
     for setting in all() {
         assert!(keys.insert(setting.key), "{} is there twice", setting.key);

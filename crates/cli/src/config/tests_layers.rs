@@ -111,7 +111,7 @@ fn a_tasks_own_wishes_win_and_are_checked() {
 
 /// ES-293, ES-361, MS-186: durations are seconds, words or ISO 8601.
 #[test]
-fn the_time_limit_is_on_for_task_commands_and_off_for_people_unless_set() {
+fn the_time_limit_is_on_for_task_commands_and_off_for_people() {
     let limits = |sources: &Sources| {
         let timeout = Config::load(sources).unwrap().agent.timeout_seconds;
         [Origin::Command, Origin::Person]
@@ -390,7 +390,7 @@ fn a_model_that_cannot_be_reached_says_what_is_missing() {
 
 /// ES-151, MS-199
 #[test]
-fn what_is_known_of_a_model_is_found_by_whole_name_then_by_name() {
+fn a_model_is_looked_up_by_whole_name_then_by_name() {
     let text = "\
 [models.'gpt-4o']
 context_window = 128_000

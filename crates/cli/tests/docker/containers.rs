@@ -45,7 +45,7 @@ fn of_kind(ran: &Ran, kind: &str) -> Vec<Value> {
 
 /// ES-005, ES-270, ES-277, ES-281, ES-399: one container for a task and its sub-agents, gone at the end.
 #[test]
-fn a_task_and_its_sub_agents_share_one_container_which_ends_with_them() {
+fn a_task_and_its_sub_agents_share_one_container() {
     let script = "
 replies:
   - {turn: 0, task: main work, bash: echo shared > /tmp/mark}
@@ -131,7 +131,7 @@ replies:
 
 /// ES-280: files go in and come out by the workspace, whichever side writes them.
 #[test]
-fn files_written_by_tools_are_seen_in_the_container_and_the_other_way_round() {
+fn tools_and_the_container_see_the_same_files() {
     let script = "
 replies:
   - write: {path: in.txt, content: from the tool}

@@ -18,7 +18,7 @@ fn serve(world: &World) -> Process {
 
 /// Must show 4 of issue 8: the service is killed while five containers run.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_tasks_of_a_killed_service_go_on_in_containers_and_none_is_left() {
+async fn tasks_of_a_killed_service_continue_and_leave_no_container() {
     let script = "
 replies:
   - {turn: 0, bash: 'echo begun > begun; sleep 600'}

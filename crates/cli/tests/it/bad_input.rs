@@ -268,7 +268,7 @@ fn a_goal_that_is_no_text() {
 }
 
 #[test]
-fn a_recording_that_cannot_be_written_is_refused_before_there_is_a_task() {
+fn a_recording_that_cannot_be_written_is_refused_at_once() {
     let program = program();
     insta::assert_snapshot!(error(&program, &["run", "x", "--record", "nowhere/tape.yaml"]));
     assert_eq!(program.windlass(&["tasks", "--json"]).stdout, "");

@@ -85,7 +85,7 @@ fn free_address() -> SocketAddr {
 
 /// ES-351, ES-352, ES-353: a tool-using run through the proxy, streamed, with its cost.
 #[test]
-fn a_run_through_the_real_litellm_proxy_uses_tools_and_knows_its_cost() {
+fn a_run_through_litellm_uses_tools_and_knows_its_cost() {
     let program = Program::playing(
         "
 replies:

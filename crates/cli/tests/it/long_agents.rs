@@ -191,7 +191,7 @@ replies:
 
 /// Must show 3: their requests overlap.
 #[test]
-fn sub_agents_of_one_reply_talk_to_the_model_at_the_same_time() {
+fn sub_agents_of_one_reply_ask_the_model_at_once() {
     let program = machine(THREE);
     let gate = Gate::new();
     let held = gate.clone();
@@ -335,7 +335,7 @@ replies:
 
 /// ES-233, ES-234
 #[test]
-fn cancelling_a_task_cancels_its_tree_and_cancelling_a_sub_agent_only_that_one() {
+fn cancelling_a_task_cancels_its_tree_a_sub_agent_only_itself() {
     let script = "
 replies:
   - calls:

@@ -102,7 +102,7 @@ pub fn events(ran: &Ran, kind: &str) -> Vec<Value> {
 
 /// ES-041, ES-151, ES-157, ES-163, ES-164, ES-165, ES-180, ES-183: must show 1.
 #[test]
-fn four_hundred_turns_in_a_small_window_lose_neither_goal_nor_correction_nor_memo() {
+fn four_hundred_turns_in_a_small_window_lose_nothing_important() {
     const TURNS: usize = 400;
     let program = Program::with(ModelServer::start_empty());
     notes(&program, 50, 20);
@@ -346,7 +346,7 @@ fn saving_notes_takes_three_turns_at_most() {
 
 /// PL-035, C-22: with a person at the wheel a full context is handed back once its notes are saved.
 #[test]
-fn with_a_person_at_the_wheel_a_full_context_is_handed_back_before_it_is_compacted() {
+fn under_assisted_control_a_full_context_pauses_before_it_is_compacted() {
     let program = Program::with(ModelServer::start_empty());
     notes(&program, 50, 20);
     let windowed = Windowed::new(16_000);

@@ -11,7 +11,7 @@ use crate::program::Program;
 
 /// A provider whose window is smaller than what was configured: one forced compaction, one retry.
 #[test]
-fn a_context_that_the_provider_refuses_is_compacted_once_and_sent_once_more() {
+fn a_refused_context_is_compacted_and_sent_once_more() {
     let program = Program::with(ModelServer::start_empty());
     notes(&program, 50, 40);
     let windowed = Windowed::new(12_000);
@@ -45,7 +45,7 @@ fn a_context_that_the_provider_refuses_is_compacted_once_and_sent_once_more() {
 
 /// Where not even a part of the context can be sent, older turns go without notes.
 #[test]
-fn a_flush_that_the_provider_refuses_too_does_not_hold_up_the_compaction() {
+fn a_refused_flush_does_not_hold_up_the_compaction() {
     let program = Program::with(ModelServer::start_empty());
     notes(&program, 20, 40);
     let turns = AtomicUsize::new(0);

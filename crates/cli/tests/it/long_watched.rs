@@ -24,7 +24,7 @@ fn place(said: &str, line: &str) -> usize {
 }
 
 #[test]
-fn what_sub_agents_do_is_shown_as_they_do_it_with_their_names() {
+fn work_of_sub_agents_is_shown_live_with_their_names() {
     let program = Program::playing(TWO_LEVELS);
     let said = program.windlass(&["run", "count the fruit"]).expect(0).stderr;
     let [spawned, wrote, ended] =
@@ -60,7 +60,7 @@ fn events_for_programs_are_those_of_the_task_alone() {
 }
 
 #[test]
-fn a_sub_agent_that_was_at_work_before_is_shown_by_its_name_too() {
+fn a_resumed_sub_agent_is_shown_by_its_name() {
     let program = Program::playing(
         "
 replies:

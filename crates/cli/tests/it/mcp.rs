@@ -73,7 +73,7 @@ replies:
 
 /// Must show 2: a write is denied under `restricted`, a read of a trusted server is not.
 #[test]
-fn a_write_tool_is_denied_under_restricted_even_when_it_is_called_unasked() {
+fn a_hidden_write_tool_is_denied_under_restricted() {
     let script = "
 replies:
   - mcp__files__read_text_file: {path: /workspace/note.txt}

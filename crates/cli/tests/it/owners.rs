@@ -49,7 +49,7 @@ fn a_second_task_in_a_directory_is_refused_unless_shared() {
 
 /// §15.5: running with a free lock shows as interrupted.
 #[test]
-fn a_task_whose_process_was_killed_shows_as_interrupted_and_can_be_resumed() {
+fn a_killed_task_shows_as_interrupted_and_can_be_resumed() {
     let gate = Gate::new();
     let server = ModelServer::start("replies: [{say: done}]");
     server.next(Answer::script("say: never").gated(0, &gate));
@@ -136,7 +136,7 @@ replies:
 /// ES-110, §15.7: a terminal that closes and a machine that goes down park a run at its next boundary: the call
 /// that runs keeps its result.
 #[test]
-fn a_run_whose_terminal_or_machine_ends_is_parked_and_keeps_its_results() {
+fn a_run_whose_terminal_ends_is_parked_with_its_results() {
     for signal in [Signal::HUP, Signal::TERM] {
         let step =
             "echo begun > begun; until test -e go; do sleep 0.02; done; echo once >> done.txt";

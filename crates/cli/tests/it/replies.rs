@@ -14,7 +14,7 @@ fn last_message(program: &Program, request: usize) -> String {
 }
 
 #[test]
-fn a_reply_that_was_cut_is_asked_to_go_on_and_the_parts_are_joined() {
+fn a_cut_reply_is_continued_and_its_parts_are_joined() {
     for model in ["openai/m", "anthropic/m"] {
         let script = "replies: [{say: 'The first half, ', finish: length}, {say: and the second.}]";
         let program = Program::playing(script);
@@ -31,7 +31,7 @@ fn a_reply_that_was_cut_is_asked_to_go_on_and_the_parts_are_joined() {
 }
 
 #[test]
-fn a_reply_that_is_cut_again_and_again_fails_the_task_and_says_why() {
+fn a_reply_cut_again_and_again_fails_the_task() {
     let program = Program::with(ModelServer::start_empty());
     program.server.answer_with(|_| Some(Answer::script(CUT)));
     let ran = program.windlass(&["run", "explain"]).expect(1);

@@ -28,7 +28,7 @@ fn a_retry_gives_a_task_its_time_again() {
 
 /// ES-269: an agent that was given up on for repeating itself is not given up on at its next step.
 #[test]
-fn a_retry_forgets_how_often_an_agent_was_told_that_it_repeats_itself() {
+fn a_retry_forgets_earlier_nudges_of_the_doom_loop_guard() {
     let same = "  - bash: echo same\n".repeat(40);
     let program = Program::playing(&format!("replies:\n{same}"));
     let failed = program.windlass(&["run", "work"]).expect(1);

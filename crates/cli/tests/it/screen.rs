@@ -224,7 +224,7 @@ fn a_wait_for_the_model_is_shown() {
 /// A run that is interrupted by a question is recorded whole.
 /// ES-378: a long wait is sat out parked, is seen from elsewhere, and anybody may end it earlier.
 #[test]
-fn a_long_wait_for_the_model_is_told_and_can_be_ended_from_elsewhere() {
+fn a_long_wait_for_the_model_can_be_ended_from_elsewhere() {
     let program = Program::playing("replies: [{say: done}]");
     let busy = windlass_testkit::Answer::error(429, "slow down").header("retry-after", "7200");
     program.server.next(busy);

@@ -79,7 +79,7 @@ fn skill(body: &str) -> String {
 
 /// Must show 1; AX-003, AX-018, AX-045, AX-046, AX-048, AX-089…092, AX-113, ES-008, ES-131
 #[test]
-fn a_running_task_sees_a_skill_appear_change_break_mend_and_go_within_a_turn() {
+fn a_running_task_sees_every_change_of_a_skill_within_a_turn() {
     let server = ModelServer::start_empty();
     let gates: Vec<_> = (0..6).map(|_| Gate::new()).collect();
     for gate in &gates[..5] {
@@ -168,7 +168,7 @@ fn put(program: &Program, name: &str, text: &str) {
 
 /// AX-114, MS-154
 #[test]
-fn a_skill_is_called_for_by_its_name_in_a_goal_and_in_a_message() {
+fn a_goal_and_a_message_call_a_skill_by_name() {
     let server = ModelServer::start("replies: [{read: notes.txt}, {say: understood}]");
     let gate = Gate::new();
     server.next(Answer::script("read: notes.txt").gated(0, &gate));
@@ -344,7 +344,7 @@ replies:
 
 /// AX-034, C-12: who follows a skill cannot get round its tools by letting another agent use them.
 #[test]
-fn a_sub_agent_may_use_no_more_tools_than_the_skill_above_it() {
+fn a_sub_agent_is_bound_by_the_skill_above_it() {
     let program = Program::playing(
         "
 replies:
@@ -401,7 +401,7 @@ fn a_resumed_task_hears_of_skills_that_changed_while_it_waited() {
 
 /// AX-022, AX-023, AX-034: a hook's words are the reason of a denial; a project's runs only when approved.
 #[test]
-fn the_hooks_of_a_followed_skill_refuse_and_remark_once_they_are_trusted() {
+fn trusted_hooks_of_a_followed_skill_refuse_and_remark() {
     let script = "{bash: {command: 'echo kept > kept.txt'}}, \
                   {write: {path: secret.txt, content: x}}, {say: done}";
     let program = Program::playing(&format!("replies: [{script}, {script}]"));
@@ -437,7 +437,7 @@ fn the_hooks_of_a_followed_skill_refuse_and_remark_once_they_are_trusted() {
 /// AX-022, AX-034: an agent that reads a skill while it works on something larger is held to its hooks, not
 /// to its tools.
 #[test]
-fn the_hooks_of_a_skill_bind_an_agent_from_when_it_reads_it_or_is_called_to_it() {
+fn hooks_bind_an_agent_once_it_reads_their_skill() {
     let program = Program::playing(
         "
 replies:

@@ -300,7 +300,7 @@ fn append_only_context_holds_for_two_hundred_turns_and_across_a_kill() {
 
 /// Must show 4; ES-107, ES-213, ES-215, ES-216, ES-073, ES-299, ES-300, ES-302
 #[test]
-fn a_question_parks_the_task_and_an_answer_from_another_process_continues_it() {
+fn an_answer_from_another_process_continues_a_parked_task() {
     let program = prepared(
         "
 replies:
@@ -375,7 +375,7 @@ fn a_message_to_a_running_task_is_seen_within_a_turn() {
 
 /// ES-055, ES-086, ES-109, ES-016
 #[test]
-fn a_cancel_from_another_process_ends_a_task_in_the_middle_of_a_reply() {
+fn a_cancel_ends_a_task_in_the_middle_of_a_reply() {
     let server = windlass_testkit::ModelServer::start_empty();
     let gate = windlass_testkit::Gate::new();
     server.next(windlass_testkit::Answer::script("say: never heard").gated(0, &gate));
@@ -493,7 +493,7 @@ fn an_agent_that_repeats_itself_is_told_and_then_given_up() {
 
 /// ES-024, ES-026, ES-030, ES-373: a tool's failure goes back to the model, the task goes on.
 #[test]
-fn a_failing_tool_is_shown_to_the_model_and_the_task_goes_on() {
+fn a_failing_tool_does_not_end_the_task() {
     let program = prepared("replies: [{read: nowhere.txt}, {say: it is not there}]");
     let ran = program.windlass(&["run", "read it", "--json"]).expect(0);
     assert_eq!(ran.result()["final_message"], "it is not there");

@@ -41,7 +41,7 @@ fn searching_is_offered_only_with_a_provider_and_nothing_without_a_network() {
 
 /// Must show 3: only the user's configuration opens a private address.
 #[test]
-fn a_page_on_this_machine_is_fetched_when_the_configuration_allows_its_address() {
+fn a_local_page_is_fetched_where_its_address_is_allowed() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let serving = std::thread::spawn(move || {

@@ -92,7 +92,7 @@ async fn a_command_that_makes_no_sense_is_refused_with_the_reason() {
 
 /// A stopped service parks its tasks at a turn boundary and says so; the next one goes on with them.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_is_stopped_parks_its_tasks_and_the_next_goes_on() {
+async fn a_stopped_service_parks_tasks_that_the_next_resumes() {
     let world = World::new(On::Embedded, ModelServer::start(WORK));
     let gate = Gate::new();
     world.model.next(Answer::script("say: never").gated(0, &gate));

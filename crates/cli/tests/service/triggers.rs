@@ -143,7 +143,7 @@ async fn every_trigger_stream_is_read_and_acknowledged() {
 
 /// Tasks go on while Redis does not answer, and what they have to tell is told when it does again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_goes_on_through_a_partition_and_its_result_is_published_afterwards() {
+async fn a_task_continues_through_a_partition_and_publishes_afterwards() {
     let (world, _serve, submission, gate) = held(On::Redis).await;
     let redis = world.redis.as_ref().unwrap();
     redis.freeze();

@@ -127,7 +127,7 @@ async fn a_partition_is_noticed_and_loses_nothing() {
 
 /// Somebody trims a stream under us: what is gone is gone, and the rest is read.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_that_was_deleted_while_we_had_it_does_not_stop_the_reader() {
+async fn an_entry_deleted_meanwhile_does_not_stop_the_reader() {
     let place = Place::redis();
     let (bus, server) = (place.bus(), place.redis.as_ref().unwrap());
     bus.submit(InStream::TaskCommand, None, "gone").await.unwrap();

@@ -8,7 +8,7 @@ fn explain(command: &str) -> Explanation {
 }
 
 #[test]
-fn the_tree_shows_every_command_how_it_is_reached_and_what_is_decided() {
+fn the_tree_shows_every_command_and_its_decision() {
     let text = explain("cd src && find . -name '*.o' | xargs sh -c 'rm \"$@\"' _ > log")
         .render(|_, text| text.to_owned());
     insta::assert_snapshot!(text);

@@ -10,7 +10,7 @@ const NEW: &str = r#"{"decision":"new_task","goal":"fix the login page"}"#;
 
 /// ES-014, ES-051, ES-057, ES-058, ES-064, ES-068, ES-069: one call, without tools, at 0.1, with a schema.
 #[tokio::test]
-async fn a_message_in_a_fresh_session_becomes_a_task_by_one_model_call() {
+async fn a_message_in_a_fresh_session_becomes_a_task() {
     let world = World::routed("replies: [{say: done}]", NEW);
     let handled = world.say("please fix the login page").await.unwrap();
     let Handled::Started { task, place: None } = handled else { panic!("{handled:?}") };

@@ -25,7 +25,7 @@ replies:
 
 /// MS-125, MS-128
 #[tokio::test]
-async fn a_question_of_a_sub_agent_is_the_next_action_of_every_task_above() {
+async fn a_question_of_a_sub_agent_shows_in_every_task_above() {
     let world = World::routed(SUB_AGENT_ASKS, "unused");
     let task = world.task("paint").await;
     world.drive(task).await;
@@ -42,7 +42,7 @@ async fn a_question_of_a_sub_agent_is_the_next_action_of_every_task_above() {
 
 /// MS-125
 #[tokio::test]
-async fn a_paused_task_waits_for_a_person_and_a_rate_limited_one_does_not() {
+async fn only_a_paused_task_waits_for_a_person() {
     let world = World::routed("replies: [{say: done}]", "unused");
     let limited = world.task("first").await;
     world.stage.server.next(Answer::error(429, "busy").header("retry-after", "7200"));

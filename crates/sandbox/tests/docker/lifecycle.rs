@@ -126,7 +126,7 @@ fn files_on_the_host_belong_to_the_owner_of_the_workspace() {
 }
 
 #[test]
-fn files_of_the_images_root_and_the_engines_socket_stay_out_of_reach() {
+fn the_images_root_and_the_engines_socket_stay_out_of_reach() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let docker = place.docker(place.config()).await.unwrap();

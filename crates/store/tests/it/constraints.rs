@@ -23,7 +23,7 @@ fn column(database: &Connection, table: &str, name: &str) -> String {
 
 /// MS-129, MS-132, MS-134: what is always known of a task, what it begins with, what it may lack.
 #[test]
-fn a_task_has_an_id_axes_and_a_status_and_counts_from_zero() {
+fn a_new_task_has_id_axes_status_and_zero_counts() {
     let world = World::new();
     let database = database(&world);
     let names = [

@@ -341,7 +341,7 @@ async fn a_projection_that_was_tampered_with_is_found_and_fixed() {
 }
 
 #[tokio::test]
-async fn an_event_of_a_later_version_is_an_error_that_names_its_place() {
+async fn an_event_of_a_later_version_is_an_error() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created_at(at(0))).await.unwrap().task();

@@ -95,7 +95,7 @@ async fn a_list_has_the_tasks_that_match_the_newest_first() {
 
 /// MS-133, MS-136, MS-137: nothing writes these columns yet; what they hold is read.
 #[tokio::test]
-async fn a_row_has_checkpoint_claim_and_when_it_continues_in_its_time_zone() {
+async fn a_row_has_checkpoint_claim_and_next_time_with_zone() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
