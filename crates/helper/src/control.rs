@@ -1,6 +1,10 @@
 //! What a supervisor and the init say to each other, in packets.
 
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+
+use windlass_helper::protocol::{Order, Start};
+use windlass_helper::wire;
 
 use crate::sys;
 
@@ -55,10 +59,39 @@ impl Terminate {
     }
 
     /// `Ok(None)` when the init is gone, or said something else.
-    pub fn receive(from: impl AsFd) -> std::io::Result<Option<Self>> {
+    pub fn receive(from: impl AsFd) -> io::Result<Option<Self>> {
         let mut packet = [0; size_of::<u64>()];
         let count = sys::read(from, &mut packet)?;
         let whole = count == packet.len();
         Ok(whole.then(|| Self { grace_ms: u64::from_le_bytes(packet) }))
+    }
+}
+
+/// The longest command that goes into one packet: what a socket takes at once, with room to spare.
+const MAX_START_BYTES: usize = 64 * 1024;
+
+/// From the init to a supervisor that waits: the command to run. Fails for one that is too long.
+pub fn send_start(to: &OwnedFd, start: &Start) -> io::Result<()> {
+    let mut packet = Vec::new();
+    Order::Start(start.clone()).write(&mut packet);
+    if packet.len() > MAX_START_BYTES {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    sys::write(to, &packet).map(drop)
+}
+
+/// Waits for the command to run; `None` when none will come.
+pub fn receive_start(from: &OwnedFd) -> Option<Start> {
+    let mut packet = vec![0; MAX_START_BYTES];
+    let count = loop {
+        match sys::read(from, &mut packet) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => break result.ok()?,
+        }
+    };
+    let (frame, _) = wire::next_frame(&packet[..count]).ok()??;
+    match Order::read(frame).ok()? {
+        Order::Start(start) => Some(start),
+        _ => None,
     }
 }

@@ -8,6 +8,7 @@
 
 mod enter;
 mod orders;
+mod prestart;
 mod start;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use crate::connection::Connection;
 use crate::output;
 use crate::process_tree::descendants;
 use crate::sys::{self, Reaped, Signals};
+use prestart::IdleSupervisor;
 
 /// What the outgoing buffer may keep allocated when idle.
 const IDLE_BUFFER_BYTES: usize = 64 * 1024;
@@ -69,6 +71,8 @@ struct Init<'a> {
     out: Vec<u8>,
     sent: usize,
     commands: BTreeMap<u32, Command>,
+    /// Made for the next command.
+    idle: Option<IdleSupervisor>,
     connections: BTreeMap<u32, Connection>,
     next_connection: u32,
     is_over: bool,
@@ -194,6 +198,7 @@ impl Init<'_> {
 
     fn reap(&mut self) {
         while let Reaped::Child(pid, _) = sys::reap() {
+            self.idle.take_if(|idle| idle.pid == pid);
             for (&id, command) in &mut self.commands {
                 if command.supervisor == pid {
                     command.supervisor_died = true;
@@ -232,6 +237,7 @@ impl Init<'_> {
             .flat_map(|command| {
                 [vec![command.supervisor], descendants(command.supervisor)].concat()
             })
+            .chain(self.idle.as_ref().map(|idle| idle.pid))
             .collect();
         let all = descendants(rustix::process::getpid());
         all.into_iter().filter(|pid| !supervised.contains(pid)).collect()
@@ -284,6 +290,9 @@ impl Init<'_> {
         let (cause, value) = command.cause(out_of_memory);
         let cwd = command.ended.map_or(String::new(), |(_, cwd)| cwd);
         Report::Ended { id, cause, value, cwd }.write(&mut self.out);
+        // The caller reads the end before anything is done for the next command.
+        self.flush();
+        self.prestart();
     }
 
     fn accept(&mut self) {
@@ -330,6 +339,7 @@ impl Init<'_> {
         }
         // Supervisors see the end of their connection.
         self.commands.clear();
+        self.idle = None;
         loop {
             match sys::reap() {
                 Reaped::NoChildren => return,

@@ -21,6 +21,7 @@ use crate::confine::Confinement;
 use crate::control::{SupervisorEvent, Terminate};
 use crate::process_tree::descendants;
 use crate::sys::{self, Reaped, Signals};
+use launch::Launched;
 
 /// How long what a foreground command left behind (a `tee` that still writes) may take to end, and then once
 /// more after it was asked to.
@@ -38,7 +39,8 @@ const KILL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What a supervisor needs to know.
 pub struct SpawnContext<'a> {
-    pub start: &'a Start,
+    /// The command; one that is not known yet comes over `control`.
+    pub start: Option<&'a Start>,
     pub shell: &'a str,
     pub isolation: Isolation,
     pub confinement: Option<&'a Confinement>,
@@ -54,8 +56,9 @@ pub struct SpawnContext<'a> {
 pub fn supervise(context: SpawnContext<'_>) -> ! {
     let owns_namespace = context.isolation == Isolation::Namespaces;
     match launch::launch(&context) {
-        Ok((main, signals)) => {
-            let SpawnContext { start, streams: [input, out, err], control, .. } = context;
+        Ok(None) => {}
+        Ok(Some(Launched { main, background, signals })) => {
+            let SpawnContext { streams: [input, out, err], control, .. } = context;
             // Only the command reads it.
             drop(input);
             Supervisor {
@@ -64,7 +67,7 @@ pub fn supervise(context: SpawnContext<'_>) -> ! {
                 signals,
                 main: Some(main),
                 owns_namespace,
-                background: start.background,
+                background,
                 state: State::Running,
                 status: None,
                 known: Vec::new(),

@@ -75,6 +75,7 @@ impl<'a> Init<'a> {
             out: Vec::new(),
             sent: 0,
             commands: BTreeMap::new(),
+            idle: None,
             connections: BTreeMap::new(),
             next_connection: 1,
             is_over: false,

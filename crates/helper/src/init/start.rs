@@ -10,6 +10,7 @@ use rustix::process::Pid;
 use windlass_helper::protocol::{Isolation, Start};
 
 use super::Init;
+use super::prestart::IdleSupervisor;
 use crate::command::{Command, Parts};
 use crate::output::{Output, Owner};
 use crate::supervisor::{self, SpawnContext};
@@ -17,7 +18,11 @@ use crate::sys;
 
 impl Init<'_> {
     pub(super) fn start(&mut self, start: &Start) -> io::Result<()> {
-        let (output, [out, err]) = Output::open(self.writes_are_signalled, self.pipe_owner())?;
+        if let Some(IdleSupervisor { pid, control, output }) = self.take_idle(start) {
+            self.watch(start, (pid, control), output, None);
+            return Ok(());
+        }
+        let (output, [out, err]) = self.open_output()?;
         let (stdin, input) = match start.stdin {
             true => {
                 let (from, to) = self.input_pipe()?;
@@ -25,14 +30,18 @@ impl Init<'_> {
             }
             false => (self.null.try_clone()?.into(), None),
         };
-        let (control, theirs) = rustix::net::socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
-        let supervisor = self.fork_supervisor(start, [stdin, out, err], theirs)?;
-        sys::set_nonblocking(&control)?;
+        let supervisor = self.fork_supervisor(Some(start), [stdin, out, err])?;
+        self.watch(start, supervisor, output, input);
+        Ok(())
+    }
+
+    fn watch(
+        &mut self,
+        start: &Start,
+        (supervisor, control): (Pid, OwnedFd),
+        output: Output,
+        input: Option<OwnedFd>,
+    ) {
         let parts = Parts {
             supervisor,
             control,
@@ -42,7 +51,10 @@ impl Init<'_> {
             out_of_memory_kills: self.out_of_memory_kills(),
         };
         self.commands.insert(start.id, Command::new(start, parts));
-        Ok(())
+    }
+
+    pub(super) fn open_output(&self) -> io::Result<(Output, [OwnedFd; 2])> {
+        Output::open(self.writes_are_signalled, self.pipe_owner())
     }
 
     /// The owner of pipe ends. A helper that is root makes them for the owner of the workspace.
@@ -61,18 +73,25 @@ impl Init<'_> {
         Ok((from, to))
     }
 
-    fn fork_supervisor(
+    /// Forks a supervisor; returns it with the connection to it. Without a command it waits for one.
+    pub(super) fn fork_supervisor(
         &self,
-        start: &Start,
+        start: Option<&Start>,
         streams: [OwnedFd; 3],
-        control: OwnedFd,
-    ) -> io::Result<Pid> {
+    ) -> io::Result<(Pid, OwnedFd)> {
+        let (ours, control) = rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        sys::set_nonblocking(&ours)?;
         let namespaces = match self.setup.isolation {
             Isolation::Namespaces => libc::CLONE_NEWPID | libc::CLONE_NEWNS,
             Isolation::Host | Isolation::Landlock | Isolation::Container => 0,
         };
         if let Some(supervisor) = sys::fork(namespaces)? {
-            return Ok(supervisor);
+            return Ok((supervisor, ours));
         }
         // The supervisor has no use for the connection to windlass.
         let _ = rustix::stdio::dup2_stdin(&self.null);

@@ -8,16 +8,33 @@ use rustix::fs::Mode;
 use rustix::process::{Pid, Resource};
 
 use super::SpawnContext;
-use crate::control::SupervisorEvent;
+use crate::control::{self, SupervisorEvent};
 use crate::spawn::{self, Program};
 use crate::sys::{self, Signals};
 use crate::{Failure, root};
 use windlass_helper::protocol::Isolation;
 
-/// Starts the command and reports that. Returns its main process and the supervisor's signals.
-pub fn launch(context: &SpawnContext<'_>) -> Result<(Pid, Signals), Failure> {
+/// A command that runs.
+pub struct Launched {
+    pub main: Pid,
+    pub background: bool,
+    pub signals: Signals,
+}
+
+/// Starts the command and reports that; `None` when a command that was waited for does not come.
+pub fn launch(context: &SpawnContext<'_>) -> Result<Option<Launched>, Failure> {
     let signals = confine(context)?;
-    let start = context.start;
+    let awaited;
+    let start = match context.start {
+        Some(start) => start,
+        None => match control::receive_start(&context.control) {
+            Some(start) => {
+                awaited = start;
+                &awaited
+            }
+            None => return Ok(None),
+        },
+    };
     // The command shares both with us.
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     std::env::set_current_dir(&start.cwd)
@@ -27,7 +44,7 @@ pub fn launch(context: &SpawnContext<'_>) -> Result<(Pid, Signals), Failure> {
     let main = spawn_main(argv, &start.env, &context.streams)
         .map_err(|error| (format!("run `{}`", argv[0]), error))?;
     SupervisorEvent::Started.send(&context.control);
-    Ok((main, signals))
+    Ok(Some(Launched { main, background: start.background, signals }))
 }
 
 /// Everything before the command that can fail, in the order that makes it safe.
