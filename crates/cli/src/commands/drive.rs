@@ -74,7 +74,7 @@ pub(super) async fn drive(
 fn print_other_questions(app: &AppContext, result: &TaskResult) -> Result<(), Failure> {
     let Some(asked) = &result.hitl_request else { return Ok(()) };
     if let Some(asker) = ask::asking_sub_agent(app, asked.request_id)? {
-        note(&format!("{asker} asks it"));
+        note(&format!("asked by {asker}"));
     }
     match app.coordinator.inbox().below(result.task_id)?.len() {
         0 | 1 => {}

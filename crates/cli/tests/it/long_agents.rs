@@ -273,7 +273,7 @@ replies:
 ",
     );
     let ran = program.windlass(&["run", "paint it"]).expect(3);
-    assert!(ran.stderr.contains("it is asked by sub-agent task_"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("asked by sub-agent task_"), "{}", ran.stderr);
     assert!(ran.stderr.contains("1 more to answer: see `windlass inbox`"), "{}", ran.stderr);
     let rows = program.windlass(&["tasks", "--json"]).json_lines();
     let root = rows.iter().find(|row| row["parent_id"].is_null()).unwrap();
