@@ -16,16 +16,8 @@ pub enum Error {
     Trace(#[from] io::Error),
     /// The journal contradicts itself.
     #[error("the journal of `{task}` contradicts itself")]
-    Corrupt {
-        /// The task.
-        task: TaskId,
-        /// How.
-        source: FoldError,
-    },
+    Corrupt { task: TaskId, source: FoldError },
     /// There is no such journal.
     #[error("`{task}` has no journal")]
-    Empty {
-        /// The task.
-        task: TaskId,
-    },
+    Empty { task: TaskId },
 }

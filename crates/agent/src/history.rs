@@ -28,7 +28,6 @@ impl History {
         &self.state
     }
 
-    /// The events.
     pub fn records(&self) -> &[Record] {
         &self.records
     }

@@ -105,7 +105,6 @@ impl Journal {
         self.state.id()
     }
 
-    /// The present.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
     }

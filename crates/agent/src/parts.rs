@@ -27,7 +27,6 @@ pub struct Parts {
     pub model: Arc<dyn Model>,
     /// The model that summarizes older turns.
     pub summarizer: Summarizer,
-    /// Its tools.
     pub registry: Arc<Registry>,
     /// What its tools work with.
     pub world: ToolContext,

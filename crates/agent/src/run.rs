@@ -36,7 +36,6 @@ pub struct Agent {
     pub(crate) billing: Billing,
     /// Keeps the context within its window.
     pub(crate) compactor: Compactor,
-    /// Runs sub-agents.
     pub(crate) delegation: Delegation,
     pub(crate) time_limit: TimeLimit,
 }

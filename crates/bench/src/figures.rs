@@ -12,7 +12,6 @@ pub struct Figure {
     pub what: String,
     /// The figure that is judged: a ratio to the floor, or an absolute one where there is no floor.
     pub value: f64,
-    /// Its unit.
     pub unit: Unit,
     /// What it should not exceed.
     pub aim: Option<f64>,
@@ -26,9 +25,7 @@ pub struct Figure {
 pub enum Unit {
     /// Windlass divided by the floor.
     Times,
-    /// Milliseconds.
     Milliseconds,
-    /// Microseconds.
     Microseconds,
     /// Megabytes of 2²⁰ bytes.
     Megabytes,

@@ -52,7 +52,6 @@ enum Inner {
 pub enum Effort {
     /// About a minute.
     Quick,
-    /// Everything.
     Full,
 }
 
@@ -73,9 +72,7 @@ enum Part {
     Idle,
     /// The sandbox's helper.
     Helper,
-    /// Containers.
     Docker,
-    /// The gate.
     Gate,
 }
 

@@ -34,7 +34,6 @@ const LOOK: Duration = Duration::from_millis(1);
 /// What the process of many tasks is told.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Tasks {
-    /// How many.
     #[arg(long)]
     count: usize,
     /// Their data directory.

@@ -16,7 +16,6 @@ pub struct Place {
 
 /// A program that was started, and when.
 pub struct Started {
-    /// The process.
     pub child: Child,
     /// The moment before it was started.
     pub at: Instant,

@@ -28,7 +28,6 @@ pub struct Seen {
 
 /// Replies are held back before the request of this turn is answered.
 pub struct Hold {
-    /// Which turn.
     pub turn: usize,
     /// Opened when they may go on.
     pub gate: Gate,

@@ -43,33 +43,20 @@ pub enum Decision {
         goal: String,
     },
     /// It goes to a task (ES-059).
-    InjectIntoActive {
-        /// The task.
-        task_id: TaskId,
-    },
+    InjectIntoActive { task_id: TaskId },
     /// A task ends for good (ES-060).
     CancelTask {
-        /// The task.
         task_id: TaskId,
         /// Why, in the person's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// A task is paused (ES-061).
-    PauseTask {
-        /// The task.
-        task_id: TaskId,
-    },
+    PauseTask { task_id: TaskId },
     /// A task is resumed (ES-062).
-    ResumeTask {
-        /// The task.
-        task_id: TaskId,
-    },
+    ResumeTask { task_id: TaskId },
     /// It is answered with words, and nothing is started (ES-063).
-    SmallTalk {
-        /// The words.
-        response: String,
-    },
+    SmallTalk { response: String },
 }
 
 /// What the router knows of a session.

@@ -16,7 +16,6 @@ pub enum Error {
     /// Sub-agents take answers and control, nothing else (ES-242).
     #[error("`{task}` is a sub-agent, which takes no messages")]
     SubAgent {
-        /// The sub-agent.
         task: TaskId,
         /// The task that a person talks to.
         root: TaskId,
@@ -24,7 +23,6 @@ pub enum Error {
     /// The workspace cannot be used.
     #[error("workspace `{}` {problem}", path.display())]
     Workspace {
-        /// The directory.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
@@ -34,13 +32,11 @@ pub enum Error {
     WorkspaceTaken {
         /// The other task.
         task: TaskId,
-        /// The directory.
         path: PathBuf,
     },
     /// The task has ended.
     #[error("`{task}` is {status} and takes nothing more")]
     Ended {
-        /// The task.
         task: TaskId,
         /// How it ended.
         status: TaskStatus,
@@ -48,35 +44,22 @@ pub enum Error {
     /// Only a failed task can be retried.
     #[error("`{task}` is {status}, not failed")]
     NotFailed {
-        /// The task.
         task: TaskId,
         /// Where it stands.
         status: TaskStatus,
     },
     /// The task was retried as often as it may be.
     #[error("`{task}` has no retries left (limit {times})")]
-    TriedEnough {
-        /// The task.
-        task: TaskId,
-        /// How often.
-        times: u32,
-    },
+    TriedEnough { task: TaskId, times: u32 },
     /// The question is not open.
     #[error("question `{question}` is no longer open")]
-    QuestionClosed {
-        /// The question.
-        question: QuestionId,
-    },
+    QuestionClosed { question: QuestionId },
     /// A task was named where a question was meant, and it asks nothing.
     #[error("`{task}` asks nothing")]
-    NothingAsked {
-        /// The task.
-        task: TaskId,
-    },
+    NothingAsked { task: TaskId },
     /// A task was named where a question was meant, and it asks several.
     #[error("`{task}` waits for {} answers", questions.len())]
     SeveralQuestions {
-        /// The task.
         task: TaskId,
         /// What it and the agents below it ask.
         questions: Vec<QuestionId>,
@@ -84,7 +67,6 @@ pub enum Error {
     /// The answer is not one of those offered.
     #[error("`{given}` is not an answer to `{question}`; choose one of: {}", options.join(", "))]
     NotAnOption {
-        /// The question.
         question: QuestionId,
         /// What was given.
         given: String,
@@ -94,23 +76,16 @@ pub enum Error {
     /// Tasks that must end first have not.
     #[error("`{task}` waits for {}", blockers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     Dependencies {
-        /// The task.
         task: TaskId,
         /// What it waits for.
         blockers: Vec<TaskId>,
     },
     /// The agent could not be made.
     #[error("`{task}` cannot be run: {}", details.message)]
-    Equipment {
-        /// The task.
-        task: TaskId,
-        /// Why.
-        details: Box<ErrorDetails>,
-    },
+    Equipment { task: TaskId, details: Box<ErrorDetails> },
     /// A user has as many sessions with live tasks as one may have (ES-091).
     #[error("`{user}` already has {limit} sessions with live tasks")]
     TooManySessions {
-        /// The user.
         user: String,
         /// How many one may have.
         limit: usize,
@@ -123,16 +98,10 @@ pub enum Error {
     },
     /// Another process holds the session's lease.
     #[error("`{session}` is being served elsewhere")]
-    SessionBusy {
-        /// The session.
-        session: SessionId,
-    },
+    SessionBusy { session: SessionId },
     /// A session was named where a task was meant, and it has none.
     #[error("`{session}` has no active task")]
-    NothingActive {
-        /// The session.
-        session: SessionId,
-    },
+    NothingActive { session: SessionId },
     /// A trigger that is not valid; another delivery would not be either.
     #[error("`{stream}` is not valid: {problem}")]
     BadTrigger {
@@ -149,10 +118,7 @@ pub enum Error {
     },
     /// The schedule has ended.
     #[error("schedule `{schedule}` has ended")]
-    ScheduleEnded {
-        /// The schedule.
-        schedule: ScheduleId,
-    },
+    ScheduleEnded { schedule: ScheduleId },
     /// The bus does not answer.
     #[error("the bus does not answer")]
     Bus(#[source] Box<dyn std::error::Error + Send + Sync>),

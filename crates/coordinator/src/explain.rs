@@ -8,13 +8,11 @@ use windlass_core::policy::{Class, CommandAnalysis, Decision, Risk, Rules, Shell
 /// The explanation of one command text; its JSON is a promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// The text.
     pub command: String,
     /// The worst risk in it.
     pub risk: Risk,
     /// The worst class in it.
     pub class: Class,
-    /// Why.
     pub reason: String,
     /// Every command found, as a tree.
     pub commands: Vec<ShellCommand>,
@@ -31,7 +29,6 @@ pub struct Decisions {
     pub normal: Decision,
     /// Builds and tests.
     pub trusted: Decision,
-    /// Publishing.
     pub unrestricted: Decision,
 }
 
@@ -40,11 +37,9 @@ pub struct Decisions {
 pub enum Paint {
     /// Lines of the tree and other structure.
     Frame,
-    /// A command.
     Command,
     /// A risk, by how bad it is.
     Risk(Risk),
-    /// A decision.
     Decision(Decision),
     /// Words for people.
     Text,

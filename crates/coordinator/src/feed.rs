@@ -16,7 +16,6 @@ const PAGE: usize = 256;
 /// Something to show.
 #[derive(Clone, Debug)]
 pub enum Update {
-    /// It happened.
     Event(Box<Record>),
     /// It is happening; not journaled, and void if the reply is started again.
     Preview(Preview),

@@ -121,7 +121,6 @@ impl Coordinator {
         self.limits
     }
 
-    /// The present.
     pub fn now(&self) -> jiff::Timestamp {
         (self.clock)()
     }
@@ -157,7 +156,6 @@ impl Coordinator {
         Controls { coordinator: self }
     }
 
-    /// Conversations.
     pub fn sessions(&self) -> Sessions<'_> {
         Sessions { coordinator: self }
     }

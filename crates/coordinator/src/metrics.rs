@@ -16,7 +16,6 @@ pub const BUCKETS: [f64; 12] =
 /// A metric's name and its labels, in order.
 pub type Series = (&'static str, Vec<(&'static str, String)>);
 
-/// One histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
     /// How many values fell at or below each bound of [`BUCKETS`].

@@ -19,7 +19,6 @@ pub struct Outputs<'a> {
 pub struct CallOutput {
     /// When it was started.
     pub at: Timestamp,
-    /// The call.
     pub call: ToolCall,
     /// What each stream printed.
     pub kept: Vec<(Stream, TruncatedOutput)>,

@@ -9,7 +9,6 @@ use crate::{Coordinator, Error};
 /// Tasks of a session that are listed, the newest.
 const MAX_TASKS: usize = 1000;
 
-/// Conversations.
 #[derive(Clone, Copy)]
 pub struct Sessions<'a> {
     pub(crate) coordinator: &'a Coordinator,

@@ -23,34 +23,23 @@ use crate::{Coordinator, Error};
 pub enum Handled {
     /// A task was made of it.
     Started {
-        /// The task.
         task: TaskId,
         /// Its place in the session's queue, from 1; `None` when it may start at once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<usize>,
     },
     /// It waits in a task's mailbox.
-    Injected {
-        /// The task.
-        task: TaskId,
-    },
+    Injected { task: TaskId },
     /// A task was steered.
     Steered {
-        /// The task.
         task: TaskId,
         /// What becomes of it, in words.
         words: String,
     },
     /// It was answered with words, and nothing else happened.
-    Said {
-        /// The words.
-        message: String,
-    },
+    Said { message: String },
     /// There was nothing to do.
-    Nothing {
-        /// Why.
-        reason: String,
-    },
+    Nothing { reason: String },
 }
 
 /// What comes from outside.

@@ -244,7 +244,6 @@ pub struct UsageMetrics {
     pub iterations: u32,
     /// Tool calls that ran.
     pub tool_calls: u32,
-    /// Sub-agents started.
     pub sub_agents_spawned: u32,
     /// Times the context was summarized.
     pub compactions: u32,

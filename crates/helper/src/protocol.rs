@@ -35,7 +35,6 @@ pub fn cost(length: usize) -> i64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Isolation {
-    /// No isolation.
     Host = 0,
     /// Namespaces with a root of their own, and everything `Landlock` does.
     Namespaces = 1,

@@ -61,7 +61,6 @@ impl fmt::Debug for Provider {
 pub enum Dialect {
     /// Chat Completions, as OpenAI, LiteLLM and most others serve it.
     OpenAi,
-    /// Anthropic's Messages.
     Anthropic,
 }
 

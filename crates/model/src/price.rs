@@ -7,9 +7,7 @@ use windlass_core::message::Usage;
 /// The price of one model, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
-    /// Prompt tokens.
     pub input: f64,
-    /// Reply tokens.
     pub output: f64,
     /// Prompt tokens read from the provider's cache; as `input` when not given.
     pub cached: Option<f64>,

@@ -76,7 +76,6 @@ pub struct Scripted {
 pub struct ScriptedCall {
     /// The provider's id; made up when not given.
     pub id: Option<String>,
-    /// The tool.
     pub name: String,
     /// The arguments, verbatim.
     pub arguments: String,

@@ -19,7 +19,6 @@ const ATTEMPTS: usize = 8;
 pub(crate) enum Links {
     /// As long as they stay below.
     Inside,
-    /// None.
     Refused,
 }
 

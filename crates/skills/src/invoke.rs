@@ -6,7 +6,6 @@ use crate::skill::{Context, Skill, Viewer};
 /// A skill called for, ready to be handed to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
-    /// The skill.
     pub name: String,
     /// What an agent reads that follows it itself: the instructions and what they are applied to.
     pub text: String,
@@ -25,14 +24,10 @@ pub struct Invocation {
 pub enum InvocationError {
     /// The skill is for agents only.
     #[error("skill `{name}` is not for people to call (`user-invocable: false`)")]
-    NotForPeople {
-        /// The skill.
-        name: String,
-    },
+    NotForPeople { name: String },
     /// The profile or role is not what it needs.
     #[error("skill `{name}` needs {needed}")]
     OutOfReach {
-        /// The skill.
         name: String,
         /// What would do.
         needed: String,

@@ -30,11 +30,8 @@ string_enum! {
 string_enum! {
     /// Whom a skill is for (AX-031).
     Role ("skill author type") {
-        /// Plans.
         Architect = "architect",
-        /// Builds.
         Executor = "executor",
-        /// Judges.
         Auditor = "auditor",
     }
 }
@@ -77,9 +74,7 @@ impl Default for Viewer {
 /// What following a skill changes (MS-156); the list is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SideEffects {
-    /// Nothing.
     None,
-    /// The code.
     CodeEdits,
     /// Production; never on a model's own initiative (MS-161).
     ProductionMutation,
@@ -114,7 +109,6 @@ pub struct Meta {
     pub hooks: Option<serde_json::Value>,
 }
 
-/// One skill.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skill {
     /// What it says about itself.
@@ -138,7 +132,6 @@ pub struct Skill {
 pub struct Resource {
     /// Relative to the skill's folder, with `/` between names.
     pub name: String,
-    /// Its size.
     pub bytes: u64,
     /// When it was last written, in nanoseconds; only compared.
     pub modified: u128,

@@ -53,7 +53,6 @@ pub async fn play_first_request(script: &str) -> String {
 
 /// A machine for one or more runs of the same script.
 pub struct Stage {
-    /// The model.
     pub server: ModelServer,
     /// The control plane.
     pub coordinator: Coordinator,

@@ -26,7 +26,6 @@ pub const MAX_ARGUMENT_BYTES: usize = 4 << 20;
 /// How much of an unknown name is compared with the known ones.
 const MAX_COMPARED_CHARS: usize = 64;
 
-/// All tools.
 #[derive(Clone, Default)]
 pub struct Registry {
     tools: Vec<Arc<Entry>>,
@@ -50,14 +49,10 @@ impl Entry {
 pub enum Error {
     /// Another tool has this name.
     #[error("there are two tools named `{name}`")]
-    Twice {
-        /// The name.
-        name: String,
-    },
+    Twice { name: String },
     /// Its schema is not valid.
     #[error("the schema of tool `{name}` cannot be used: {reason}")]
     Schema {
-        /// The tool.
         name: String,
         /// What is wrong.
         reason: String,

@@ -79,7 +79,6 @@ pub struct Facts {
 pub struct Call {
     /// Our id of it.
     pub id: CallId,
-    /// Its arguments.
     pub arguments: Value,
     /// What the state knows.
     pub facts: Arc<Facts>,
@@ -100,7 +99,6 @@ pub struct Prepared {
     pub analysis: Option<Box<CommandAnalysis>>,
     /// How it is brought to a result after a crash.
     pub recovery: Recovery,
-    /// Does it.
     pub act: Act,
 }
 
@@ -124,13 +122,9 @@ string_enum! {
         Skills = "Skills",
         /// What is handed back.
         Output = "Output",
-        /// Commands.
         Environment = "Environment",
-        /// The web.
         Information = "Information",
-        /// Other agents.
         Orchestration = "Orchestration",
-        /// Anything else.
         Other = "Other",
     }
 }
@@ -149,7 +143,6 @@ pub enum Kind {
 /// What a call is about, as a summary of the work names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A command.
     Command(String),
     /// A file, by its path.
     File(String),
@@ -164,7 +157,6 @@ pub enum Subject {
     Other,
 }
 
-/// One tool.
 pub trait Tool: Send + Sync {
     /// The name the model calls it by.
     fn name(&self) -> &str;

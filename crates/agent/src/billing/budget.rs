@@ -22,13 +22,10 @@ const WARNING_PERCENT: f64 = 80.0;
 /// What a tree may spend; what is `None` has no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// US dollars.
     pub cost_usd: Option<f64>,
     /// Prompt and reply tokens.
     pub tokens: Option<u64>,
-    /// Model replies.
     pub turns: Option<u64>,
-    /// Active seconds.
     pub seconds: Option<u64>,
 }
 

@@ -51,9 +51,7 @@ pub(crate) struct Spawn {
 pub(super) enum Concurrency {
     /// Others that only read.
     Readers,
-    /// Other sub-agents.
     Children,
-    /// Nothing.
     Alone,
 }
 

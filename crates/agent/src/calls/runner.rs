@@ -20,7 +20,6 @@ use crate::interrupt::{Interrupt, TimeLimit};
 use crate::journal::{Flushed, Journal};
 use crate::spans;
 
-/// Runs tools.
 pub(crate) struct Runner {
     pub gate: Arc<Gate>,
     /// What tools work with.

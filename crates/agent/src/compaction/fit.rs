@@ -19,7 +19,6 @@ const FORCED: f64 = 0.6;
 /// What stays, and how long the summary may be.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// Recent turns.
     pub kept: usize,
     /// Results over this size shrink.
     pub shrink: Option<usize>,

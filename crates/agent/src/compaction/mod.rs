@@ -39,7 +39,6 @@ use summarize::{Summarized, SummaryInput};
 /// The model that summarizes, and how much it can read at once.
 #[derive(Clone)]
 pub struct Summarizer {
-    /// The model.
     pub model: Arc<dyn Model>,
     /// Its window in tokens.
     pub window: u64,

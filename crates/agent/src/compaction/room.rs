@@ -6,7 +6,6 @@ use windlass_core::compaction_state::{CompactionState, Flush};
 /// Whether the model can be asked.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Room {
-    /// It can.
     Enough,
     /// The agent should save its notes first.
     SaveNotes,
@@ -17,7 +16,6 @@ pub(crate) enum Room {
 /// How full a context is, in tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
-    /// Now.
     pub used: u64,
     /// When its epoch began.
     pub floor: u64,

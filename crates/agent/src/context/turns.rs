@@ -18,7 +18,6 @@ pub struct Entry {
 /// Which call a message is the result of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultOf {
-    /// The call.
     pub call: CallId,
     /// Whether it was refused and never ran.
     pub denied: bool,

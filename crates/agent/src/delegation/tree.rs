@@ -73,7 +73,6 @@ impl Tree {
         Ok(self.owner.stream(task)?)
     }
 
-    /// The present.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
     }

@@ -104,7 +104,6 @@ async fn a_resumed_task_sees_what_it_saw_before() {
     insta::assert_snapshot!(play_context(script).await);
 }
 
-/// §15.6
 #[tokio::test]
 async fn after_a_crash_the_unknown_outcome_is_said_in_words() {
     let script = "

@@ -9,7 +9,6 @@ use windlass_term::{TerminalStyle, numbers, question, strip_controls};
 /// Whether a failed task may be tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// It may.
     Possible,
     /// It was tried as often as it may be.
     UsedUp,

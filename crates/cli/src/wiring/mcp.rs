@@ -23,7 +23,6 @@ use crate::failure::Failure;
 /// The servers that may be started, and what the person should know of the others.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// By name.
     pub definitions: Vec<Definition>,
     /// Why others are not among them.
     pub notices: Vec<String>,

@@ -43,7 +43,6 @@ pub enum Power {
 
 /// How one command line ended.
 pub struct Ran {
-    /// `None`: killed.
     pub code: Option<i32>,
     pub stdout: String,
     pub stderr: String,

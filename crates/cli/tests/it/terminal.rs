@@ -53,7 +53,6 @@ impl Terminal {
         }
     }
 
-    /// Types something.
     pub fn types(&mut self, text: &str) {
         self.screen.write_all(text.as_bytes()).unwrap();
     }

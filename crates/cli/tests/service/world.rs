@@ -21,7 +21,6 @@ use windlass_testkit::{ModelServer, RedisServer};
 /// Longer than anything here takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Which bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
     Embedded,

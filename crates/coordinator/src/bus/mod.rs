@@ -87,7 +87,6 @@ string_enum! {
 /// Who reads which streams, and how much at a time.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    /// The streams.
     pub streams: Vec<InStream>,
     /// The consumer; another name for every process.
     pub consumer: String,
@@ -98,7 +97,6 @@ pub struct Reader {
 /// One entry of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The stream.
     pub stream: InStream,
     /// Its place in the stream, as the bus writes it.
     pub id: String,
@@ -109,7 +107,6 @@ pub struct Entry {
 /// One injection in a task's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The task.
     pub task: TaskId,
     /// The very text of it.
     pub text: String,

@@ -150,7 +150,6 @@ fn queue_name(entry: &Entry) -> String {
     }
 }
 
-/// Processes entries.
 struct Intake {
     coordinator: Coordinator,
     bus: Arc<dyn Bus>,

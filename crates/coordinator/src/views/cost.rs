@@ -13,13 +13,10 @@ const SUMMARIES: &str = "(summaries)";
 /// What some replies took together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct CostSum {
-    /// How many.
     pub replies: u64,
-    /// Tokens sent.
     pub input_tokens: u64,
     /// Of these, read from the provider's cache.
     pub cached_tokens: u64,
-    /// Tokens received.
     pub output_tokens: u64,
     /// Of the replies whose price is known; `None` where that is none of them.
     pub cost_usd: Option<f64>,
@@ -52,7 +49,6 @@ impl CostSum {
 pub struct CostTurn {
     /// The number of its event.
     pub seq: u64,
-    /// The model.
     pub model: String,
     /// What it took.
     pub sum: CostSum,
@@ -61,11 +57,8 @@ pub struct CostTurn {
 /// Sums by model and by task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CostReport {
-    /// Everything.
     pub total: CostSum,
-    /// By model.
     pub models: BTreeMap<String, CostSum>,
-    /// By task.
     pub tasks: BTreeMap<TaskId, CostSum>,
     /// Reply by reply; only for a single task.
     pub turns: Vec<CostTurn>,

@@ -17,27 +17,15 @@ pub enum NextAction {
         question: QuestionId,
     },
     /// Raise its budget, or stop it: that is what it asks.
-    RaiseBudget {
-        /// The question.
-        question: QuestionId,
-    },
+    RaiseBudget { question: QuestionId },
     /// Wait until other tasks are done.
-    WaitForTasks {
-        /// How many.
-        count: usize,
-    },
+    WaitForTasks { count: usize },
     /// Wait until a service starts it.
     WaitForService,
     /// Wait until its schedule checks on it.
-    WaitForCheck {
-        /// When.
-        at: Zoned,
-    },
+    WaitForCheck { at: Zoned },
     /// Wait until its model's server may be asked again.
-    WaitForModel {
-        /// When.
-        at: Zoned,
-    },
+    WaitForModel { at: Zoned },
     /// Look at what it did, and ask for more or resume it.
     SendMessage,
     /// Resume it: it stands still until a person does.

@@ -7,7 +7,6 @@ use windlass_store::{QuestionRow, TaskRow};
 pub struct OpenQuestion {
     /// What is asked.
     pub row: QuestionRow,
-    /// Who asks.
     pub asker: Option<TaskRow>,
 }
 

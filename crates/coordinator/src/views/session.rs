@@ -53,7 +53,6 @@ impl EntryStatus {
 /// A conversation (ES-077).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionView {
-    /// Its id.
     pub session_id: SessionId,
     /// Whose it is; empty when nobody said so.
     pub user_id: String,
@@ -67,7 +66,6 @@ pub struct SessionView {
 /// One task of it (ES-078).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskEntry {
-    /// Its id.
     pub task_id: TaskId,
     /// What is wanted, in one line.
     pub goal_summary: String,

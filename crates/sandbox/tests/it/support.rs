@@ -224,7 +224,6 @@ impl Place {
         }))
     }
 
-    /// A container.
     pub async fn docker(&self, config: Config) -> Result<Docker, Error> {
         Docker::open(engine().await, self.docker_config(config)).await
     }
@@ -260,7 +259,6 @@ impl Place {
         Local::open(config).await.unwrap()
     }
 
-    /// No sandbox.
     pub fn host(&self) -> Host {
         let environment = [("PATH".to_owned(), std::env::var("PATH").unwrap())];
         Host::new(self.data.clone(), self.workspace.clone(), &environment, &[]).unwrap()
@@ -310,9 +308,7 @@ pub async fn engine() -> Engine {
 /// Everything a command did that can be seen.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Standard output.
     pub out: String,
-    /// Standard error.
     pub err: String,
     /// Both, in written order.
     pub both: String,

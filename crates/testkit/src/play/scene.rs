@@ -63,7 +63,6 @@ pub(super) struct Scene {
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Limits {
-    /// Tool rounds.
     pub(super) max_iterations: Option<u32>,
     /// The largest tool result in the context, in tokens.
     pub(super) output_tokens: Option<u64>,

@@ -10,7 +10,6 @@ pub(super) struct Passage {
     pub path: String,
     /// Its first line, from 1.
     pub line: usize,
-    /// Its text.
     pub text: String,
 }
 

@@ -20,7 +20,6 @@ const MAX_NAME_CHARS: usize = 40;
 /// More servers than anyone uses.
 const MAX_SERVERS: usize = 64;
 
-/// One server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Definition {
     /// What it is called by.
@@ -40,16 +39,13 @@ pub struct Definition {
 pub enum Transport {
     /// A program, over its standard input and output.
     Stdio {
-        /// The program.
         command: String,
-        /// Its arguments.
         args: Vec<String>,
         /// Added to its environment; may hold keys.
         env: Vec<(String, String)>,
     },
     /// An address, over streamable HTTP.
     Http {
-        /// The address.
         url: String,
         /// Sent with every request; may hold keys.
         headers: Vec<(String, String)>,
@@ -122,7 +118,6 @@ impl AuthorityShown for url::Url {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MCP server `{server}`: {reason}")]
 pub struct DefinitionError {
-    /// The server.
     pub server: String,
     /// What is wrong.
     pub reason: String,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 /// A server by one word.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// The word.
     pub name: &'static str,
     /// What it is for.
     pub about: &'static str,

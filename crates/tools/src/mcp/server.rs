@@ -16,7 +16,6 @@ const MAX_FAILURES: u32 = 2;
 /// Pages of a listing; a server that never ends it is cut off.
 const MAX_PAGES: usize = 32;
 
-/// One server.
 pub struct Server {
     definition: Definition,
     host: McpHost,
@@ -51,7 +50,6 @@ impl Server {
         Self { definition, host, state: Mutex::default() }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.definition.name
     }
@@ -218,7 +216,6 @@ impl Server {
 pub enum Effects {
     /// It only reads, by the word of a server that is trusted.
     None,
-    /// It may.
     Possible,
 }
 

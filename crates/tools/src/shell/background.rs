@@ -27,7 +27,6 @@ const MAX_ENDED: usize = 32;
 pub struct Exited {
     /// The call that started it.
     pub call: CallId,
-    /// The command.
     pub command: String,
     /// How it ended, in words.
     pub exit: String,

@@ -39,7 +39,6 @@ pub struct Shell {
 pub struct Limits {
     /// When the call does not say.
     pub default_timeout: Duration,
-    /// At most.
     pub max_timeout: Duration,
     /// Bytes of output in memory: that much of the beginning and that much of the end.
     pub shown_bytes: usize,
@@ -78,7 +77,6 @@ impl Shell {
         windlass_shell::analyze(command, &Context { directory, ..self.gate.clone() })
     }
 
-    /// The sandbox.
     pub fn sandbox(&self) -> &Arc<dyn Sandbox> {
         &self.sandbox
     }

@@ -37,7 +37,6 @@ pub(super) struct Fetched {
     pub url: Url,
     /// What it says it is, lower case, with its parameters.
     pub content_type: String,
-    /// Its content.
     pub bytes: Vec<u8>,
     /// Whether there was more than is read.
     pub cut: bool,

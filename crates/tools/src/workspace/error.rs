@@ -30,12 +30,7 @@ pub enum OpenError {
     },
     /// A name that we need for a directory of ours is taken.
     #[error("`{name}` in workspace `{path}` is in the way: it must be a directory")]
-    InTheWay {
-        /// The workspace.
-        path: PathBuf,
-        /// The name.
-        name: &'static str,
-    },
+    InTheWay { path: PathBuf, name: &'static str },
     /// Anything else the system refused.
     #[error("cannot open workspace `{path}`")]
     Io {
@@ -68,64 +63,35 @@ pub enum Error {
     },
     /// There is nothing there.
     #[error("`{path}` does not exist")]
-    NotFound {
-        /// The path.
-        path: String,
-    },
+    NotFound { path: String },
     /// It is a directory where a file is wanted.
     #[error("`{path}` is a directory")]
-    IsDirectory {
-        /// The path.
-        path: String,
-    },
+    IsDirectory { path: String },
     /// A file is where a directory is wanted.
     #[error("`{path}` is not a directory")]
-    NotADirectory {
-        /// The path.
-        path: String,
-    },
+    NotADirectory { path: String },
     /// It is neither file nor directory.
     #[error("`{path}` is {what}, not a regular file; file tools do not open it")]
     Special {
-        /// The path.
         path: String,
         /// What it is.
         what: &'static str,
     },
     /// File tools never write there.
     #[error("`{path}` cannot be written by file tools: {why}")]
-    Protected {
-        /// The path.
-        path: String,
-        /// Why.
-        why: &'static str,
-    },
+    Protected { path: String, why: &'static str },
     /// It is more than is read at once.
     #[error("`{path}` is too large: {size} bytes, and at most {limit} are handled")]
-    TooLarge {
-        /// The path.
-        path: String,
-        /// Its size.
-        size: u64,
-        /// The limit.
-        limit: u64,
-    },
+    TooLarge { path: String, size: u64, limit: u64 },
     /// It is not what it was a moment ago.
     #[error("`{path}` has changed since you last read it; read it again, then repeat the change")]
-    Changed {
-        /// The path.
-        path: String,
-    },
+    Changed { path: String },
     /// Links point at links for ever.
     #[error("`{path}` goes through too many symbolic links")]
-    TooManyLinks {
-        /// The path.
-        path: String,
-    },
+    TooManyLinks { path: String },
     /// The system refused.
     #[error("`{path}`: {}", said(source))]
     Io {
-        /// The path.
         path: String,
         /// What the system says.
         source: io::Error,

@@ -67,7 +67,6 @@ pub struct Opened {
     pub place: Place,
     /// Its size when it was opened.
     pub size: u64,
-    /// The file.
     pub file: File,
 }
 

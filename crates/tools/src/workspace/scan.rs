@@ -72,7 +72,6 @@ impl Entry<'_> {
         self.file_type == FileType::RegularFile
     }
 
-    /// Opens it.
     pub fn open(&self) -> Result<Opened, Error> {
         let at = (self.directory.as_fd(), self.name);
         self.workspace.open_name(at, self.file_type, self.path.to_owned(), self.place)
