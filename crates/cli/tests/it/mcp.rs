@@ -255,5 +255,5 @@ fn an_address_where_nobody_answers_is_named() {
     let tested = program.windlass(&["mcp", "test", "away"]).expect(1);
     assert!(tested.stderr.contains("does not work: error sending request"), "{}", tested.stderr);
     assert!(!tested.stderr.contains("::"), "{}", tested.stderr);
-    assert!(tested.stderr.contains("see that the address is right"), "{}", tested.stderr);
+    assert!(tested.stderr.contains("check that the address is right"), "{}", tested.stderr);
 }
