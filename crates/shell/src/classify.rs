@@ -2,12 +2,12 @@
 //! interpreters, then the table.
 
 use super::invocation::Invocation;
-use super::paths::{Place, Use};
+use super::paths::{self, Place, Resolver, Use};
 use super::shell::SHELLS;
 use super::state::{Arg, UNKNOWN};
 use super::table::{self, Files, Program};
 use super::walk::Walk;
-use super::{Via, special};
+use super::{Context, builtin, code, shell, special, wrapper};
 use windlass_core::policy::class::{Assessment, Class};
 use windlass_core::policy::pattern::glob;
 
@@ -44,261 +44,254 @@ pub(super) fn worse(left: Assessment, right: Assessment) -> Assessment {
     Assessment { class, risk, reason }
 }
 
-impl Walk<'_> {
-    /// Judges a command; what it runs in turn is recorded in `found`.
-    pub(super) fn judge(&mut self, argv: &[Arg]) -> Assessment {
-        let Some((name, args)) = argv.split_first() else {
-            return Assessment::of(Class::Read, "nothing to run");
-        };
-        if name.glob || name.known().is_none() {
-            return self.judge_computed_name(name, args);
-        }
-        self.judge_named(&name.text.clone(), args)
+/// Judges a command; what it runs in turn is recorded in `found`.
+pub(super) fn judge(walk: &mut Walk<'_>, argv: &[Arg]) -> Assessment {
+    let Some((name, args)) = argv.split_first() else {
+        return Assessment::of(Class::Read, "nothing to run");
+    };
+    if name.glob || name.known().is_none() {
+        return judge_computed_name(walk, name, args);
     }
+    judge_named(walk, &name.text.clone(), args)
+}
 
-    /// A command whose name is only known when it runs: opaque, and as bad as what it may be.
-    fn judge_computed_name(&mut self, name: &Arg, args: &[Arg]) -> Assessment {
-        let mut judged =
-            Assessment::of(Class::Opaque, "the command's name is only known when it runs");
-        if name.glob {
-            // `!(rm x)` is a glob or a negated subshell, as the shell is set.
-            if name.text.contains('(') {
-                self.script(&name.text.clone(), self.via.clone());
-            }
-            let base = name.text.rsplit('/').next().unwrap_or_default().to_owned();
-            for candidate in DANGEROUS.iter().filter(|candidate| glob(&base, candidate)) {
-                judged = worse(judged, self.judge_named(candidate, args));
-            }
-            return judged;
+/// A command whose name is only known when it runs: opaque, and as bad as what it may be.
+fn judge_computed_name(walk: &mut Walk<'_>, name: &Arg, args: &[Arg]) -> Assessment {
+    let mut judged = Assessment::of(Class::Opaque, "the command's name is only known when it runs");
+    if name.glob {
+        // `!(rm x)` is a glob or a negated subshell, as the shell is set.
+        if name.text.contains('(') {
+            walk.script(&name.text.clone(), walk.findings.via.clone());
         }
-        // `$SHELL -c …` and `$0 -c …` are shells, whatever they are called.
-        if args.first().is_some_and(|arg| arg.text.starts_with('-') && arg.text.ends_with('c')) {
-            judged = worse(judged, self.shell("sh", args));
+        let base = name.text.rsplit('/').next().unwrap_or_default().to_owned();
+        for candidate in DANGEROUS.iter().filter(|candidate| glob(&base, candidate)) {
+            judged = worse(judged, judge_named(walk, candidate, args));
         }
-        // An unset variable leaves nothing: `r$x` may be `r`, and `$x rm` may be `rm`.
-        let left = name.without_unknown();
-        if !left.is_empty() && !left.ends_with('/') {
-            judged = worse(judged, self.judge_named(&left, args));
-        } else if let Some((first, rest)) = args.split_first()
-            && first.known().is_some_and(|text| !text.starts_with('-'))
-        {
-            judged = worse(judged, self.judge_named(&first.text.clone(), rest));
-        }
-        judged
+        return judged;
     }
-
-    /// A command with a known name.
-    fn judge_named(&mut self, name: &str, args: &[Arg]) -> Assessment {
-        if name.is_empty() {
-            return Assessment::of(Class::Read, "an empty command name runs nothing");
-        }
-        if !self.may_judge(args.len()) {
-            return opaque("there is too much in it to analyze");
-        }
-        if name.starts_with('-') {
-            // The keyword `time` took no options: in another shell these are the program's.
-            let argv: Vec<Arg> =
-                std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
-            return self.judge_program("time", &argv);
-        }
-        let (program, place) = self.program(name);
-        let mut judged = self.judge_program(&program, args);
-        if name.contains('/') {
-            judged = worse(judged, place);
-            judged = self.judge_written_file(name, "").into_iter().fold(judged, worse);
-        }
-        if let Some(bodies) = self.state.functions.get(name).cloned() {
-            if self.active.iter().any(|active| active == name) && self.forks > 0 {
-                let reason =
-                    format!("function `{name}` starts itself again and again: a fork bomb");
-                return Assessment::of(Class::Catastrophic, reason);
-            }
-            for body in bodies {
-                self.function(name, &body, Some(args));
-            }
-            // The program of that name counts only where it is worse than an unknown one.
-            if judged.class == Class::LocalCommand {
-                judged = Assessment::of(Class::Read, format!("calls function `{name}`"));
-            }
-        }
-        if let Some(value) = self.state.aliases.get(name).cloned() {
-            self.follow_alias(name, &value, args);
-            if judged.class == Class::LocalCommand {
-                judged = Assessment::of(Class::Read, format!("is the alias `{name}`"));
-            }
-        }
-        self.apply_custom_rules(&program, args, judged)
+    // `$SHELL -c …` and `$0 -c …` are shells, whatever they are called.
+    if args.first().is_some_and(|arg| arg.text.starts_with('-') && arg.text.ends_with('c')) {
+        judged = worse(judged, shell::judge(walk, "sh", args));
     }
-
-    /// The program's own name, and what its place means.
-    fn program(&self, name: &str) -> (String, Assessment) {
-        let harmless = Assessment::of(Class::Read, "a program of the system");
-        let Some((directory, base)) = name.rsplit_once('/') else {
-            return (name.to_owned(), harmless);
-        };
-        let home_tools =
-            [".cargo/bin", ".local/bin", "go/bin", ".bun/bin", ".deno/bin", ".nvm", ".pyenv"];
-        let place = match self.resolve_all(directory).into_iter().next().flatten() {
-            Some(path) if TOOL_DIRECTORIES.contains(&&*path) => harmless,
-            Some(path)
-                if home_tools.iter().any(|tools| {
-                    path.starts_with(&super::paths::join(&self.context.home, tools))
-                }) =>
-            {
-                harmless
-            }
-            _ => match self.place(name) {
-                Place::Workspace => {
-                    Assessment::of(Class::LocalCommand, format!("runs `{name}` of the workspace"))
-                }
-                Place::Device | Place::Unknown | Place::Scratch | Place::Outside => Assessment::of(
-                    Class::Opaque,
-                    format!("runs `{name}`, a program outside the workspace"),
-                ),
-            },
-        };
-        (base.to_owned(), place)
+    // An unset variable leaves nothing: `r$x` may be `r`, and `$x rm` may be `rm`.
+    let left = name.without_unknown();
+    if !left.is_empty() && !left.ends_with('/') {
+        judged = worse(judged, judge_named(walk, &left, args));
+    } else if let Some((first, rest)) = args.split_first()
+        && first.known().is_some_and(|text| !text.starts_with('-'))
+    {
+        judged = worse(judged, judge_named(walk, &first.text.clone(), rest));
     }
+    judged
+}
 
-    fn judge_program(&mut self, program: &str, args: &[Arg]) -> Assessment {
-        if shows_version(program, args) {
-            return Assessment::of(Class::Read, "shows help or a version");
-        }
-        match program {
-            "eval" => return self.eval(args),
-            "source" | "." => return self.source(args),
-            shell if SHELLS.contains(&shell) => return self.shell(shell, args),
-            _ => {}
-        }
-        if let Some(judged) = self.builtin(program, args) {
-            return judged;
-        }
-        if let Some(judged) = self.wrapper(program, args) {
-            return match table::program(program) {
-                Some(_) => worse(judged, self.judge_by_table(program, args)),
-                None => judged,
-            };
-        }
-        if let Some(judged) = self.interpreter(program, args) {
-            return judged;
-        }
-        self.judge_by_table(program, args)
+/// A command with a known name.
+fn judge_named(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Assessment {
+    if name.is_empty() {
+        return Assessment::of(Class::Read, "an empty command name runs nothing");
     }
+    if !walk.budget.spend_arguments(args.len()) {
+        return opaque("there is too much in it to analyze");
+    }
+    if name.starts_with('-') {
+        // The keyword `time` took no options: in another shell these are the program's.
+        let argv: Vec<Arg> =
+            std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
+        return judge_program(walk, "time", &argv);
+    }
+    let (program, place) = program_at(&walk.paths(), name);
+    let mut judged = judge_program(walk, &program, args);
+    if name.contains('/') {
+        judged = worse(judged, place);
+        judged = shell::written_file(walk, name, "").into_iter().fold(judged, worse);
+    }
+    if let Some(bodies) = walk.state.functions.get(name).cloned() {
+        if walk.active.iter().any(|active| active == name) && walk.forks > 0 {
+            let reason = format!("function `{name}` starts itself again and again: a fork bomb");
+            return Assessment::of(Class::Catastrophic, reason);
+        }
+        for body in bodies {
+            walk.follow_function(name, &body, Some(args));
+        }
+        // The program of that name counts only where it is worse than an unknown one.
+        if judged.class == Class::LocalCommand {
+            judged = Assessment::of(Class::Read, format!("calls function `{name}`"));
+        }
+    }
+    if let Some(value) = walk.state.aliases.get(name).cloned() {
+        walk.follow_alias(name, &value, args);
+        if judged.class == Class::LocalCommand {
+            judged = Assessment::of(Class::Read, format!("is the alias `{name}`"));
+        }
+    }
+    apply_custom_rules(walk.context, &program, args, judged)
+}
 
-    fn judge_by_table(&mut self, program: &str, args: &[Arg]) -> Assessment {
-        let Some(entry) = table::program(program) else {
-            return self.judge_unknown_program(program, args);
-        };
-        let invocation = Invocation::new(program, args, entry.values, entry.style);
-        let mut judged = match table::row_of(entry, &invocation) {
-            Some(row) => {
-                let risk = row.risk.unwrap_or(row.class.base_risk());
-                Assessment::of(row.class, row.reason).at_least(risk)
-            }
-            None => Assessment::of(
-                Class::Opaque,
-                format!("not a way to call `{program}` that is known here"),
-            ),
-        };
-        judged = self.judge_files(entry, &invocation, judged);
-        if matches!(program, "curl" | "wget" | "tee" | "sponge" | "dd") {
-            let names = entry.outputs.split_whitespace();
-            let files = names.flat_map(|name| invocation.values(name)).map(str::to_owned);
-            let operands = invocation
-                .operands
+/// The program's own name, and what its place means.
+fn program_at(paths: &Resolver<'_>, name: &str) -> (String, Assessment) {
+    let harmless = Assessment::of(Class::Read, "a program of the system");
+    let Some((directory, base)) = name.rsplit_once('/') else {
+        return (name.to_owned(), harmless);
+    };
+    let home_tools =
+        [".cargo/bin", ".local/bin", "go/bin", ".bun/bin", ".deno/bin", ".nvm", ".pyenv"];
+    let place = match paths.resolve(directory).into_iter().next().flatten() {
+        Some(path) if TOOL_DIRECTORIES.contains(&&*path) => harmless,
+        Some(path)
+            if home_tools
                 .iter()
-                .map(|arg| arg.text.strip_prefix("of=").unwrap_or(&arg.text).to_owned());
-            for file in files.chain(operands).collect::<Vec<_>>() {
-                self.mark_written(&Arg::literal(file));
-            }
+                .any(|tools| path.starts_with(&paths::join(&paths.context.home, tools))) =>
+        {
+            harmless
         }
-        match special::check(self, &invocation) {
-            Some(special) => worse(judged, special),
+        _ => match paths.place(name) {
+            Place::Workspace => {
+                Assessment::of(Class::LocalCommand, format!("runs `{name}` of the workspace"))
+            }
+            Place::Device | Place::Unknown | Place::Scratch | Place::Outside => Assessment::of(
+                Class::Opaque,
+                format!("runs `{name}`, a program outside the workspace"),
+            ),
+        },
+    };
+    (base.to_owned(), place)
+}
+
+fn judge_program(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessment {
+    if shows_version(program, args) {
+        return Assessment::of(Class::Read, "shows help or a version");
+    }
+    match program {
+        "eval" => return shell::eval(walk, args),
+        "source" | "." => return shell::source(walk, args),
+        shell if SHELLS.contains(&shell) => return shell::judge(walk, shell, args),
+        _ => {}
+    }
+    if let Some(judged) = builtin::judge(walk, program, args) {
+        return judged;
+    }
+    if let Some(judged) = wrapper::judge(walk, program, args) {
+        return match table::program(program) {
+            Some(_) => worse(judged, judge_by_table(walk, program, args)),
             None => judged,
+        };
+    }
+    if let Some(judged) = code::interpreter(walk, program, args) {
+        return judged;
+    }
+    judge_by_table(walk, program, args)
+}
+
+fn judge_by_table(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessment {
+    let Some(entry) = table::program(program) else {
+        return judge_unknown_program(&walk.paths(), program, args);
+    };
+    let invocation = Invocation::new(program, args, entry.values, entry.style);
+    let mut judged = match table::row_of(entry, &invocation) {
+        Some(row) => {
+            let risk = row.risk.unwrap_or(row.class.base_risk());
+            Assessment::of(row.class, row.reason).at_least(risk)
+        }
+        None => Assessment::of(
+            Class::Opaque,
+            format!("not a way to call `{program}` that is known here"),
+        ),
+    };
+    judged = judge_files(&walk.paths(), entry, &invocation, judged);
+    if matches!(program, "curl" | "wget" | "tee" | "sponge" | "dd") {
+        let names = entry.outputs.split_whitespace();
+        let files = names.flat_map(|name| invocation.values(name)).map(str::to_owned);
+        let operands = invocation
+            .operands
+            .iter()
+            .map(|arg| arg.text.strip_prefix("of=").unwrap_or(&arg.text).to_owned());
+        for file in files.chain(operands).collect::<Vec<_>>() {
+            walk.mark_written(&Arg::literal(file));
         }
     }
+    match special::check(walk, &invocation) {
+        Some(special) => worse(judged, special),
+        None => judged,
+    }
+}
 
-    /// Adds what the files mean that the command names.
-    fn judge_files(
-        &self,
-        entry: &Program,
-        invocation: &Invocation,
-        mut judged: Assessment,
-    ) -> Assessment {
-        let operands = &invocation.operands;
-        for operand in operands {
-            if let Some(secret) = self.judge_path(operand, Use::Read) {
-                judged = worse(judged, secret);
-            }
+/// Adds what the files mean that the command names.
+fn judge_files(
+    paths: &Resolver<'_>,
+    entry: &Program,
+    invocation: &Invocation,
+    mut judged: Assessment,
+) -> Assessment {
+    let operands = &invocation.operands;
+    for operand in operands {
+        if let Some(secret) = paths.judge(operand, Use::Read) {
+            judged = worse(judged, secret);
         }
-        let writes_last = !invocation.has("-t|--target-directory");
-        let written: Vec<(&Arg, Use)> = match entry.files {
-            Files::None | Files::Reads => Vec::new(),
-            Files::Writes => operands.iter().map(|arg| (*arg, Use::Write)).collect(),
-            Files::Removes => operands.iter().map(|arg| (*arg, Use::Remove)).collect(),
-            Files::WritesLast if writes_last && operands.len() > 1 => {
-                operands.last().map(|arg| (*arg, Use::Write)).into_iter().collect()
-            }
-            Files::Moves => {
-                let last = operands.len().saturating_sub(usize::from(writes_last));
-                let usage = |index| if index < last { Use::Remove } else { Use::Write };
-                operands.iter().enumerate().map(|(index, arg)| (*arg, usage(index))).collect()
-            }
-            Files::WritesLast => Vec::new(),
-        };
-        for (file, usage) in written {
-            let file =
-                Arg { text: file.text.trim_start_matches("file://").to_owned(), ..file.clone() };
-            if let Some(write) = self.judge_path(&file, usage) {
+    }
+    let writes_last = !invocation.has("-t|--target-directory");
+    let written: Vec<(&Arg, Use)> = match entry.files {
+        Files::None | Files::Reads => Vec::new(),
+        Files::Writes => operands.iter().map(|arg| (*arg, Use::Write)).collect(),
+        Files::Removes => operands.iter().map(|arg| (*arg, Use::Remove)).collect(),
+        Files::WritesLast if writes_last && operands.len() > 1 => {
+            operands.last().map(|arg| (*arg, Use::Write)).into_iter().collect()
+        }
+        Files::Moves => {
+            let last = operands.len().saturating_sub(usize::from(writes_last));
+            let usage = |index| if index < last { Use::Remove } else { Use::Write };
+            operands.iter().enumerate().map(|(index, arg)| (*arg, usage(index))).collect()
+        }
+        Files::WritesLast => Vec::new(),
+    };
+    for (file, usage) in written {
+        let file = Arg { text: file.text.trim_start_matches("file://").to_owned(), ..file.clone() };
+        if let Some(write) = paths.judge(&file, usage) {
+            judged = worse(judged, write);
+        }
+    }
+    for name in entry.outputs.split_whitespace() {
+        for value in invocation.values(name) {
+            if let Some(write) = paths.judge(&Arg::literal(value), Use::Write) {
                 judged = worse(judged, write);
             }
         }
-        for name in entry.outputs.split_whitespace() {
-            for value in invocation.values(name) {
-                if let Some(write) = self.judge_path(&Arg::literal(value), Use::Write) {
-                    judged = worse(judged, write);
-                }
-            }
-        }
-        judged
     }
+    judged
+}
 
-    fn judge_unknown_program(&self, program: &str, args: &[Arg]) -> Assessment {
-        let mut judged = Assessment::of(Class::LocalCommand, format!("runs `{program}`"));
-        for arg in args {
-            let value = arg.text.split_once('=').map_or(&*arg.text, |(_, value)| value);
-            if let Some(secret) = self.judge_path(&Arg::literal(value), Use::Read) {
-                judged = worse(judged, secret);
-            }
+fn judge_unknown_program(paths: &Resolver<'_>, program: &str, args: &[Arg]) -> Assessment {
+    let mut judged = Assessment::of(Class::LocalCommand, format!("runs `{program}`"));
+    for arg in args {
+        let value = arg.text.split_once('=').map_or(&*arg.text, |(_, value)| value);
+        if let Some(secret) = paths.judge(&Arg::literal(value), Use::Read) {
+            judged = worse(judged, secret);
         }
-        judged
     }
+    judged
+}
 
-    /// The configuration's own classes and production patterns.
-    fn apply_custom_rules(&self, program: &str, args: &[Arg], judged: Assessment) -> Assessment {
-        let words: Vec<Option<String>> = std::iter::once(Some(program.to_owned()))
-            .chain(args.iter().map(|arg| arg.known().map(str::to_owned)))
-            .collect();
-        let mut judged = judged;
-        if let Some(rule) =
-            self.context.custom_rules.iter().rfind(|rule| rule.pattern.matches_words(&words))
-        {
-            let own = Assessment::of(rule.class, rule.reason.clone());
-            // What destroys stays what it is, whatever the configuration calls it.
-            judged = if judged.class >= Class::Destructive { worse(judged, own) } else { own };
-        }
-        if let Some(pattern) = self.context.production.iter().find(|p| p.matches_words(&words)) {
-            let reason = format!("`{pattern}` touches production");
-            judged = worse(judged, Assessment::of(Class::Production, reason));
-        }
-        judged
+/// The configuration's own classes and production patterns.
+fn apply_custom_rules(
+    context: &Context,
+    program: &str,
+    args: &[Arg],
+    judged: Assessment,
+) -> Assessment {
+    let words: Vec<Option<String>> = std::iter::once(Some(program.to_owned()))
+        .chain(args.iter().map(|arg| arg.known().map(str::to_owned)))
+        .collect();
+    let mut judged = judged;
+    if let Some(rule) = context.custom_rules.iter().rfind(|rule| rule.pattern.matches_words(&words))
+    {
+        let own = Assessment::of(rule.class, rule.reason.clone());
+        // What destroys stays what it is, whatever the configuration calls it.
+        judged = if judged.class >= Class::Destructive { worse(judged, own) } else { own };
     }
-
-    /// Text that another program will run, given as an argument.
-    pub(super) fn argument_script(&mut self, text: &str, program: &str) {
-        let text = Arg::literal(text);
-        self.in_subshell(Via::Wrapper(program.to_owned()), |walk| walk.script_text(&text, program));
+    if let Some(pattern) = context.production.iter().find(|p| p.matches_words(&words)) {
+        let reason = format!("`{pattern}` touches production");
+        judged = worse(judged, Assessment::of(Class::Production, reason));
     }
+    judged
 }
 
 /// Whether a known program is only asked what it is.
@@ -308,7 +301,7 @@ fn shows_version(program: &str, args: &[Arg]) -> bool {
     let [only] = args else { return false };
     match &*only.text {
         "--help" | "--version" | "-V" | "-version" => {
-            table::knows(program) || super::code::is_interpreter(program)
+            table::knows(program) || code::is_interpreter(program)
         }
         "-v" => SHORT.contains(&program),
         _ => false,

@@ -3,12 +3,12 @@
 //! Inline code is not parsed. It is a local command when a scan finds nothing in it that could run,
 //! write, delete or connect; otherwise it is opaque, and texts in it are read as if a shell got them.
 
-use super::Via;
-use super::classify::{opaque, worse};
+use super::classify::{is_unknown, opaque, worse};
 use super::invocation::{Invocation, Style};
-use super::paths::Use;
+use super::paths::{Resolver, Use};
 use super::state::{Arg, Input};
 use super::walk::Walk;
+use super::{Via, shell};
 use windlass_core::policy::class::{Assessment, Class};
 
 struct Interpreter {
@@ -183,192 +183,185 @@ fn base(program: &str) -> &str {
     program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
 }
 
-impl Walk<'_> {
-    /// Judges an interpreter; `None` when `program` is none.
-    pub(super) fn interpreter(&mut self, program: &str, args: &[Arg]) -> Option<Assessment> {
-        if matches!(program, "awk" | "gawk" | "mawk" | "nawk" | "original-awk") {
-            return Some(self.awk(program, args));
-        }
-        let known = find(program)?;
-        let base = base(program);
-        let invocation = Invocation::new(program, args, known.values, Style::Bundled);
-        let codes: Vec<String> = invocation.values(known.code).map(str::to_owned).collect();
-        if !codes.is_empty() {
-            let mut judged = Assessment::of(Class::LocalCommand, "runs code that only computes");
-            for code in codes {
-                judged = worse(judged, self.code(program, &code));
-            }
-            if matches!(base, "perl" | "ruby") && invocation.has("-i") {
-                judged = worse(judged, self.judge_edits(&invocation.operands));
-            }
-            return Some(judged);
-        }
-        if base == "python"
-            && let Some(module) = invocation.values("-m").next()
-        {
-            let at = args.iter().position(|arg| arg.text == module).unwrap_or(args.len() - 1);
-            return Some(self.module(program, module, &args[at + 1..]));
-        }
-        if base == "node" && invocation.has("--test") {
-            return Some(Assessment::of(Class::Test, "runs tests"));
-        }
-        for loaded in invocation
-            .values("-r|--require|--import|--loader")
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-        {
-            if loaded.starts_with(['/', '.']) {
-                let ran = self.script_file(&Arg::literal(loaded.clone()), base);
-                self.note(ran, &[Arg::literal(loaded)]);
-            }
-        }
-        Some(match invocation.operands.first() {
-            Some(file) if file.text != "-" => self.script_file(file, program),
-            _ if !invocation.options.is_empty()
-                && invocation.operands.is_empty()
-                && self.state.input == Input::Inherited =>
-            {
-                Assessment::of(Class::LocalCommand, format!("runs `{program}`"))
-            }
-            _ => match self.state.input.clone() {
-                Input::Text(text) => self.code(program, &text),
-                Input::File(file) => self.script_file(&Arg::literal(file), program),
-                Input::Pipe => opaque(format!(
-                    "`{program}` runs what another command prints, which is not known"
-                )),
-                Input::Inherited => {
-                    Assessment::of(Class::LocalCommand, format!("starts `{program}` interactively"))
-                }
-            },
-        })
+/// Judges an interpreter; `None` when `program` is none.
+pub(super) fn interpreter(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<Assessment> {
+    if matches!(program, "awk" | "gawk" | "mawk" | "nawk" | "original-awk") {
+        return Some(awk(walk, program, args));
     }
-
-    /// Files that are changed in place.
-    fn judge_edits(&self, files: &[&Arg]) -> Assessment {
-        let mut judged = Assessment::of(Class::Edit, "changes files in place");
-        for file in files {
-            if let Some(write) = self.judge_path(file, Use::Write) {
-                judged = worse(judged, write);
-            }
-        }
-        judged
-    }
-
-    /// `python -m module …`: judged by the module's name.
-    fn module(&mut self, program: &str, module: &str, args: &[Arg]) -> Assessment {
-        let name = match module {
-            "unittest" | "doctest" | "nose" | "nose2" | "trial" => {
-                return Assessment::of(Class::Test, "runs tests");
-            }
-            "venv" | "virtualenv" | "build" | "ensurepip" | "compileall" | "py_compile" => {
-                return Assessment::of(Class::Build, "builds or installs");
-            }
-            "json.tool" | "this" | "timeit" | "calendar" | "tokenize" | "ast" | "dis" | "site"
-            | "sysconfig" => {
-                return Assessment::of(Class::Read, "only prints");
-            }
-            name if name.contains('.') => {
-                return Assessment::of(Class::LocalCommand, format!("runs the module `{module}`"));
-            }
-            name => name,
-        };
-        let argv = std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
-        let via = Via::Wrapper(program.to_owned());
-        self.in_subshell(via.clone(), |walk| walk.record(argv, via, Vec::new()));
-        Assessment::of(Class::Read, "judged by the module it runs")
-    }
-
-    /// Code in another language.
-    pub(super) fn code(&mut self, program: &str, code: &str) -> Assessment {
-        if super::classify::is_unknown(code) {
-            return opaque(format!("`{program}` runs code that is only known when it runs"));
-        }
-        if code.len() > LONGEST_CODE {
-            return opaque(format!("`{program}` runs more code than can be analyzed"));
-        }
-        if let Some(word) = RUNS.iter().find(|word| code.contains(**word)) {
-            self.texts_in(program, code);
-            return opaque(format!("`{program}` runs code with `{word}` in it"));
-        }
-        match SUSPICIOUS.iter().find(|word| code.contains(**word)) {
-            Some(word) => opaque(format!("`{program}` runs code with `{word}` in it")),
-            None => Assessment::of(Class::LocalCommand, "runs code that only computes"),
-        }
-    }
-
-    /// Reads the texts in code as commands: each alone, and lists of them as words.
-    fn texts_in(&mut self, program: &str, code: &str) {
-        let via = Via::Code(program.to_owned());
-        for group in literals(code) {
-            if group.len() > 1 {
-                let argv = group.iter().map(|text| Arg::literal(&**text)).collect();
-                let inner = via.clone();
-                self.in_subshell(via.clone(), |walk| walk.record(argv, inner, Vec::new()));
-            }
-            for text in group.iter().filter(|text| !text.trim().is_empty()) {
-                self.in_subshell(via.clone(), |walk| {
-                    walk.script_text(&Arg::literal(&**text), program);
-                });
-            }
-        }
-    }
-
-    /// `awk 'program' files`.
-    fn awk(&mut self, program: &str, args: &[Arg]) -> Assessment {
-        const VALUES: &str = "-F -v -f -e -i -E -l --field-separator --assign --file --source --include --exec --load";
-        let invocation = Invocation::new(program, args, VALUES, Style::Bundled);
-        let files = invocation.values("-f|--file|-E|--exec").map(Arg::literal).collect::<Vec<_>>();
-        let mut judged = Assessment::of(Class::Read, "filters text");
-        for file in &files {
-            judged = worse(judged, self.script_file(file, program));
-        }
-        let mut codes: Vec<String> = invocation.values("-e|--source").map(str::to_owned).collect();
-        let mut operands = &invocation.operands[..];
-        if files.is_empty()
-            && codes.is_empty()
-            && let Some((first, rest)) = operands.split_first()
-        {
-            codes.push(first.text.clone());
-            operands = rest;
-        }
-        for operand in operands {
-            if let Some(secret) = self.judge_path(operand, Use::Read) {
-                judged = worse(judged, secret);
-            }
-        }
-        if invocation.values("-i|--include").any(|library| library == "inplace") {
-            judged = worse(judged, self.judge_edits(operands));
-        }
-        if invocation.has("-l|--load") {
-            judged = worse(judged, opaque("loads a library into `awk`"));
-        }
+    let known = find(program)?;
+    let base = base(program);
+    let invocation = Invocation::new(program, args, known.values, Style::Bundled);
+    let codes: Vec<String> = invocation.values(known.code).map(str::to_owned).collect();
+    if !codes.is_empty() {
+        let mut judged = Assessment::of(Class::LocalCommand, "runs code that only computes");
         for code in codes {
-            judged = worse(judged, self.awk_code(program, &code));
+            judged = worse(judged, judge(walk, program, &code));
         }
-        judged
+        if matches!(base, "perl" | "ruby") && invocation.has("-i") {
+            judged = worse(judged, judge_edits(&walk.paths(), &invocation.operands));
+        }
+        return Some(judged);
     }
+    if base == "python"
+        && let Some(module) = invocation.values("-m").next()
+    {
+        let at = args.iter().position(|arg| arg.text == module).unwrap_or(args.len() - 1);
+        return Some(python_module(walk, program, module, &args[at + 1..]));
+    }
+    if base == "node" && invocation.has("--test") {
+        return Some(Assessment::of(Class::Test, "runs tests"));
+    }
+    for loaded in
+        invocation.values("-r|--require|--import|--loader").map(str::to_owned).collect::<Vec<_>>()
+    {
+        if loaded.starts_with(['/', '.']) {
+            let ran = shell::script_file(walk, &Arg::literal(loaded.clone()), base);
+            walk.findings.note(ran, &[Arg::literal(loaded)]);
+        }
+    }
+    Some(match invocation.operands.first() {
+        Some(file) if file.text != "-" => shell::script_file(walk, file, program),
+        _ if !invocation.options.is_empty()
+            && invocation.operands.is_empty()
+            && walk.state.input == Input::Inherited =>
+        {
+            Assessment::of(Class::LocalCommand, format!("runs `{program}`"))
+        }
+        _ => match walk.state.input.clone() {
+            Input::Text(text) => judge(walk, program, &text),
+            Input::File(file) => shell::script_file(walk, &Arg::literal(file), program),
+            Input::Pipe => {
+                opaque(format!("`{program}` runs what another command prints, which is not known"))
+            }
+            Input::Inherited => {
+                Assessment::of(Class::LocalCommand, format!("starts `{program}` interactively"))
+            }
+        },
+    })
+}
 
-    fn awk_code(&mut self, program: &str, code: &str) -> Assessment {
-        let dense: String = code.chars().filter(|c| !c.is_whitespace()).collect();
-        let pipes = dense.contains("|\"") || dense.contains("\"|") || dense.contains("|&");
-        let pipes = (pipes && !dense.contains("||\"")) || dense.contains("|getline");
-        if dense.contains("system(") || pipes || code.contains('@') && dense.contains("@load") {
-            self.texts_in(program, code);
-            return opaque("`awk` runs commands from its program");
+/// Files that are changed in place.
+fn judge_edits(paths: &Resolver<'_>, files: &[&Arg]) -> Assessment {
+    let mut judged = Assessment::of(Class::Edit, "changes files in place");
+    for file in files {
+        if let Some(write) = paths.judge(file, Use::Write) {
+            judged = worse(judged, write);
         }
-        if super::classify::is_unknown(code) {
-            return opaque("`awk` runs a program that is only known when it runs");
-        }
-        let mut judged = Assessment::of(Class::Read, "filters text");
-        for target in awk_targets(code) {
-            let found = match target {
-                Some(file) => self.judge_path(&Arg::literal(file), Use::Write),
-                None => Some(opaque("`awk` writes files that are only known when it runs")),
-            };
-            judged = found.into_iter().fold(judged, worse);
-        }
-        judged
     }
+    judged
+}
+
+/// `python -m module …`: judged by the module's name.
+fn python_module(walk: &mut Walk<'_>, program: &str, module: &str, args: &[Arg]) -> Assessment {
+    let name = match module {
+        "unittest" | "doctest" | "nose" | "nose2" | "trial" => {
+            return Assessment::of(Class::Test, "runs tests");
+        }
+        "venv" | "virtualenv" | "build" | "ensurepip" | "compileall" | "py_compile" => {
+            return Assessment::of(Class::Build, "builds or installs");
+        }
+        "json.tool" | "this" | "timeit" | "calendar" | "tokenize" | "ast" | "dis" | "site"
+        | "sysconfig" => {
+            return Assessment::of(Class::Read, "only prints");
+        }
+        name if name.contains('.') => {
+            return Assessment::of(Class::LocalCommand, format!("runs the module `{module}`"));
+        }
+        name => name,
+    };
+    let argv: Vec<Arg> = std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
+    walk.follow_words(Via::Wrapper(program.to_owned()), &argv);
+    Assessment::of(Class::Read, "judged by the module it runs")
+}
+
+/// Code in another language.
+pub(super) fn judge(walk: &mut Walk<'_>, program: &str, code: &str) -> Assessment {
+    if is_unknown(code) {
+        return opaque(format!("`{program}` runs code that is only known when it runs"));
+    }
+    if code.len() > LONGEST_CODE {
+        return opaque(format!("`{program}` runs more code than can be analyzed"));
+    }
+    if let Some(word) = RUNS.iter().find(|word| code.contains(**word)) {
+        texts_in(walk, program, code);
+        return opaque(format!("`{program}` runs code with `{word}` in it"));
+    }
+    match SUSPICIOUS.iter().find(|word| code.contains(**word)) {
+        Some(word) => opaque(format!("`{program}` runs code with `{word}` in it")),
+        None => Assessment::of(Class::LocalCommand, "runs code that only computes"),
+    }
+}
+
+/// Reads the texts in code as commands: each alone, and lists of them as words.
+fn texts_in(walk: &mut Walk<'_>, program: &str, code: &str) {
+    let via = Via::Code(program.to_owned());
+    for group in literals(code) {
+        if group.len() > 1 {
+            let argv: Vec<Arg> = group.iter().map(|text| Arg::literal(&**text)).collect();
+            walk.follow_words(via.clone(), &argv);
+        }
+        for text in group.iter().filter(|text| !text.trim().is_empty()) {
+            walk.follow_text(via.clone(), &Arg::literal(&**text), program);
+        }
+    }
+}
+
+/// `awk 'program' files`.
+fn awk(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessment {
+    const VALUES: &str =
+        "-F -v -f -e -i -E -l --field-separator --assign --file --source --include --exec --load";
+    let invocation = Invocation::new(program, args, VALUES, Style::Bundled);
+    let files = invocation.values("-f|--file|-E|--exec").map(Arg::literal).collect::<Vec<_>>();
+    let mut judged = Assessment::of(Class::Read, "filters text");
+    for file in &files {
+        judged = worse(judged, shell::script_file(walk, file, program));
+    }
+    let mut codes: Vec<String> = invocation.values("-e|--source").map(str::to_owned).collect();
+    let mut operands = &invocation.operands[..];
+    if files.is_empty()
+        && codes.is_empty()
+        && let Some((first, rest)) = operands.split_first()
+    {
+        codes.push(first.text.clone());
+        operands = rest;
+    }
+    for operand in operands {
+        if let Some(secret) = walk.paths().judge(operand, Use::Read) {
+            judged = worse(judged, secret);
+        }
+    }
+    if invocation.values("-i|--include").any(|library| library == "inplace") {
+        judged = worse(judged, judge_edits(&walk.paths(), operands));
+    }
+    if invocation.has("-l|--load") {
+        judged = worse(judged, opaque("loads a library into `awk`"));
+    }
+    for code in codes {
+        judged = worse(judged, awk_code(walk, program, &code));
+    }
+    judged
+}
+
+fn awk_code(walk: &mut Walk<'_>, program: &str, code: &str) -> Assessment {
+    let dense: String = code.chars().filter(|c| !c.is_whitespace()).collect();
+    let pipes = dense.contains("|\"") || dense.contains("\"|") || dense.contains("|&");
+    let pipes = (pipes && !dense.contains("||\"")) || dense.contains("|getline");
+    if dense.contains("system(") || pipes || code.contains('@') && dense.contains("@load") {
+        texts_in(walk, program, code);
+        return opaque("`awk` runs commands from its program");
+    }
+    if is_unknown(code) {
+        return opaque("`awk` runs a program that is only known when it runs");
+    }
+    let mut judged = Assessment::of(Class::Read, "filters text");
+    for target in awk_targets(code) {
+        let found = match target {
+            Some(file) => walk.paths().judge(&Arg::literal(file), Use::Write),
+            None => Some(opaque("`awk` writes files that are only known when it runs")),
+        };
+        judged = found.into_iter().fold(judged, worse);
+    }
+    judged
 }
 
 /// What `print … > target` writes to in an awk program; `None` for a target that is not a text.

@@ -86,7 +86,7 @@ pub(super) fn judge_assignment(walk: &mut Walk<'_>, name: &str, values: &Values)
     for fields in values {
         let value = join_fields(fields);
         if let Some(assessment) = judge(walk, name, &value) {
-            walk.note(assessment, &[Arg::literal(format!("{name}={}", value.text))]);
+            walk.findings.note(assessment, &[Arg::literal(format!("{name}={}", value.text))]);
         }
     }
 }
@@ -138,7 +138,7 @@ fn judge(walk: &mut Walk<'_>, name: &str, value: &Arg) -> Option<Assessment> {
             let links = value.text.contains("linker=") || value.text.contains("-fplugin");
             links.then(|| Assessment::of(Class::Opaque, format!("`{name}` names a program to run")))
         }
-        "PATH" => path(walk, value),
+        "PATH" => path(&walk.context.workspace, value),
         "HISTFILE" | "HISTSIZE" | "HISTFILESIZE" | "HISTCONTROL" => {
             Some(Assessment::of(Class::Destructive, "changes what the shell's history keeps"))
         }
@@ -147,7 +147,7 @@ fn judge(walk: &mut Walk<'_>, name: &str, value: &Arg) -> Option<Assessment> {
 }
 
 /// A directory in front of the search path decides which programs later names mean.
-fn path(walk: &Walk<'_>, value: &Arg) -> Option<Assessment> {
+fn path(workspace: &str, value: &Arg) -> Option<Assessment> {
     let shared = ["/tmp", "/var/tmp", "/dev/shm"];
     let mut judged = None;
     for entry in value.text.split(':') {
@@ -156,7 +156,7 @@ fn path(walk: &Walk<'_>, value: &Arg) -> Option<Assessment> {
             let reason = format!("`PATH` with `{entry}` lets later names mean other programs");
             return Some(Assessment::of(Class::Opaque, reason));
         }
-        if entry.starts_with(&*walk.context.workspace) {
+        if entry.starts_with(workspace) {
             judged = Some(
                 Assessment::of(Class::LocalCommand, "puts programs of the workspace on `PATH`")
                     .at_least(Risk::Medium),

@@ -9,14 +9,17 @@ mod guard;
 mod syntax;
 mod word;
 mod state;
-mod expand;
+mod findings;
+mod budget;
 mod walk;
+mod expand;
 mod shell;
 mod builtin;
 mod wrapper;
 mod code;
 mod invocation;
 mod paths;
+mod written;
 mod environment;
 mod classify;
 mod special;
@@ -74,18 +77,18 @@ pub fn analyze(script: &str, context: &Context) -> CommandAnalysis {
         let analysis = std::thread::scope(|scope| {
             std::thread::Builder::new()
                 .stack_size(DEEP_STACK_BYTES)
-                .spawn_scoped(scope, || walk::analyze(script, context, walk::Stack::Deep))
+                .spawn_scoped(scope, || walk::analyze(script, context, budget::Stack::Deep))
                 .map(|thread| thread.join().ok())
         });
         return match analysis {
             Ok(Some(analysis)) => analysis,
-            _ => CommandAnalysis::new(vec![walk::unreadable(
+            _ => CommandAnalysis::new(vec![findings::unreadable(
                 script,
                 "there was no stack to read it on",
             )]),
         };
     }
-    walk::analyze(script, context, walk::Stack::Usual)
+    walk::analyze(script, context, budget::Stack::Usual)
 }
 
 /// The same for bytes; text that is not UTF-8 is opaque, whatever else it contains.
@@ -95,7 +98,7 @@ pub fn analyze_bytes(script: &[u8], context: &Context) -> CommandAnalysis {
         Err(_) => {
             let text = String::from_utf8_lossy(script);
             let mut analysis = analyze(&text, context);
-            analysis.commands.push(walk::unreadable(&text, "it is not UTF-8"));
+            analysis.commands.push(findings::unreadable(&text, "it is not UTF-8"));
             CommandAnalysis::new(analysis.commands)
         }
     }

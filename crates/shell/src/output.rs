@@ -6,62 +6,79 @@ use super::state::Arg;
 use super::syntax::{Node, Part, Redirect};
 use super::walk::Walk;
 
-impl Walk<'_> {
-    /// The output of a list of commands; `None` when the text does not say.
-    pub(super) fn output(&mut self, nodes: &[Node]) -> Option<String> {
-        let [Node::Simple(parts)] = nodes else { return None };
-        self.output_of_simple(parts)
-    }
+/// The output of a list of commands; `None` when the text does not say.
+pub(super) fn of_list(walk: &mut Walk<'_>, nodes: &[Node]) -> Option<String> {
+    let [Node::Simple(parts)] = nodes else { return None };
+    of_simple(walk, parts)
+}
 
-    pub(super) fn output_of_simple(&mut self, parts: &[Part]) -> Option<String> {
-        let to_file =
-            |part: &Part| matches!(part, Part::Redirect(Redirect::To(..) | Redirect::Process(..)));
-        if parts.iter().any(to_file) { None } else { self.text_printed(parts) }
-    }
+pub(super) fn of_simple(walk: &mut Walk<'_>, parts: &[Part]) -> Option<String> {
+    let to_file =
+        |part: &Part| matches!(part, Part::Redirect(Redirect::To(..) | Redirect::Process(..)));
+    if parts.iter().any(to_file) { None } else { text_printed(walk, parts) }
+}
 
-    /// What the command prints, wherever that goes.
-    pub(super) fn text_printed(&mut self, parts: &[Part]) -> Option<String> {
-        // Expanding walks substitutions, which the caller has already done: what is found is dropped.
-        let found = std::mem::take(&mut self.found);
-        let state = self.state.clone();
-        let output = self.printed_text(parts);
-        self.found = found;
-        self.state = state;
-        output
-    }
+/// What the command prints, wherever that goes.
+fn text_printed(walk: &mut Walk<'_>, parts: &[Part]) -> Option<String> {
+    let state = walk.state.clone();
+    let output = unrecorded(walk, |walk| printed_text(walk, parts));
+    walk.state = state;
+    output
+}
 
-    fn printed_text(&mut self, parts: &[Part]) -> Option<String> {
-        let (mut words, mut document) = (Vec::new(), None);
-        for part in parts {
-            match part {
-                Part::Word(word) => match &self.expand(word)[..] {
-                    [fields] => words.extend(fields.iter().cloned()),
-                    _ => return None,
-                },
-                Part::Assign(assign) if !words.is_empty() => words.push(Arg::literal(&*assign.raw)),
-                Part::Assign(_) | Part::Process(_) => return None,
-                Part::Redirect(Redirect::Document(text, expands)) => {
-                    document = Some(match expands {
-                        true => self.expand_document(text),
-                        false => Arg::literal(&**text),
-                    });
-                }
-                Part::Redirect(Redirect::Text(word)) => document = Some(self.expand_to_text(word)),
-                Part::Redirect(Redirect::From(_) | Redirect::Process(..)) => return None,
-                Part::Redirect(Redirect::To(..) | Redirect::Duplicate(_)) => {}
+/// Expanding walks substitutions. The caller has already recorded them, so what is found again is dropped.
+fn unrecorded<T>(walk: &mut Walk<'_>, expand: impl FnOnce(&mut Walk<'_>) -> T) -> T {
+    let found = walk.findings.open_level(Vec::new());
+    let expansion = expand(walk);
+    walk.findings.close_level(found);
+    expansion
+}
+
+fn printed_text(walk: &mut Walk<'_>, parts: &[Part]) -> Option<String> {
+    let (mut words, mut document) = (Vec::new(), None);
+    for part in parts {
+        match part {
+            Part::Word(word) => match &walk.expander().word(word)[..] {
+                [fields] => words.extend(fields.iter().cloned()),
+                _ => return None,
+            },
+            Part::Assign(assign) if !words.is_empty() => words.push(Arg::literal(&*assign.raw)),
+            Part::Assign(_) | Part::Process(_) => return None,
+            Part::Redirect(Redirect::Document(text, expands)) => {
+                document = Some(match expands {
+                    true => walk.expander().document(text),
+                    false => Arg::literal(&**text),
+                });
             }
+            Part::Redirect(Redirect::Text(word)) => document = Some(walk.expander().text(word)),
+            Part::Redirect(Redirect::From(_) | Redirect::Process(..)) => return None,
+            Part::Redirect(Redirect::To(..) | Redirect::Duplicate(_)) => {}
         }
-        let words: Vec<&str> = words.iter().map(Arg::known).collect::<Option<_>>()?;
-        match (&words[..], document) {
-            (["echo", rest @ ..], _) => Some(echo(rest)),
-            (["printf", "--", format, rest @ ..] | ["printf", format, rest @ ..], _) => {
-                printf(format, rest)
-            }
-            (["which" | "type", rest @ ..], _) => rest.last().map(|name| (*name).to_owned()),
-            (["command", "-v" | "-V", name], _) => Some((*name).to_owned()),
-            (["cat"] | ["cat", "-"], Some(document)) => document.known().map(str::to_owned),
-            _ => None,
+    }
+    let words: Vec<&str> = words.iter().map(Arg::known).collect::<Option<_>>()?;
+    match (&words[..], document) {
+        (["echo", rest @ ..], _) => Some(echo(rest)),
+        (["printf", "--", format, rest @ ..] | ["printf", format, rest @ ..], _) => {
+            printf(format, rest)
         }
+        (["which" | "type", rest @ ..], _) => rest.last().map(|name| (*name).to_owned()),
+        (["command", "-v" | "-V", name], _) => Some((*name).to_owned()),
+        (["cat"] | ["cat", "-"], Some(document)) => document.known().map(str::to_owned),
+        _ => None,
+    }
+}
+
+/// Remembers what a command wrote into the file its output goes to.
+pub(super) fn remember(walk: &mut Walk<'_>, parts: &[Part]) {
+    let mut targets = parts.iter().filter_map(|part| match part {
+        Part::Redirect(Redirect::To(word, append)) => Some((word, *append)),
+        Part::Redirect(_) | Part::Word(_) | Part::Assign(_) | Part::Process(_) => None,
+    });
+    let (Some((word, append)), None) = (targets.next(), targets.next()) else { return };
+    let text = text_printed(walk, parts);
+    let file = unrecorded(walk, |walk| walk.expander().text(word));
+    for path in walk.paths().resolve(&file.text).into_iter().flatten() {
+        walk.written.write(path, append, text.as_deref());
     }
 }
 

@@ -96,8 +96,114 @@ const SECRETS: &[&str] = &[
 const SECRET_NAMES: &[&str] =
     &["id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".git-credentials", ".netrc", ".pgpass"];
 
+/// Paths as the shell sees them: from each directory it may be in.
+#[derive(Clone, Copy)]
+pub(super) struct Resolver<'a> {
+    pub context: &'a Context,
+    /// Every directory a relative path may start at; `None` for one that is not known.
+    pub directories: &'a [Option<String>],
+}
+
+impl Resolver<'_> {
+    /// The absolute paths a path may be; `None` where the directory is not known.
+    pub(super) fn resolve(&self, path: &str) -> Vec<Option<String>> {
+        self.directories.iter().map(|from| resolve_from(from.as_deref(), path)).collect()
+    }
+
+    /// The worst of the places a path may lead.
+    pub(super) fn place(&self, path: &str) -> Place {
+        let places = self.resolve(path).into_iter().map(|path| match path {
+            Some(path) if path.contains(UNKNOWN) => unknown_place(self.context, &path),
+            Some(path) => place(self.context, &path),
+            None => Place::Unknown,
+        });
+        places.max().unwrap_or(Place::Unknown)
+    }
+
+    /// Whether a path is the root, a home, or another place whose loss ruins the machine.
+    pub(super) fn is_vital(&self, path: &str) -> bool {
+        let bare = path.trim_end_matches(['*', '.']).trim_end_matches('/');
+        if path.starts_with('/') && bare.is_empty() {
+            return true;
+        }
+        let home = self.context.home.trim_end_matches('/');
+        let workspace = &self.context.workspace;
+        self.resolve(if bare.is_empty() { path } else { bare }).into_iter().flatten().any(|path| {
+            path == "/"
+                || path == home
+                || workspace.starts_with(&format!("{path}/"))
+                || (path.matches('/').count() == 1
+                    && !matches!(&*path, "/tmp" | "/mnt" | "/media")
+                    && !workspace.starts_with(&path))
+        })
+    }
+
+    /// What using this file would mean; `None` for a harmless read.
+    pub(super) fn judge(&self, file: &Arg, usage: Use) -> Option<Assessment> {
+        let context = self.context;
+        let path = &*file.text;
+        if path.is_empty() || path == "-" {
+            return None;
+        }
+        let shown = super::findings::display_text(path);
+        let absolute: Vec<String> = self.resolve(path).into_iter().flatten().collect();
+        if absolute.iter().any(|path| secret(context, path)) {
+            let reason = format!("`{shown}` holds secrets");
+            return Some(match usage {
+                Use::Read => Assessment::of(Class::Read, reason).at_least(Risk::High),
+                Use::Write | Use::Remove => Assessment::of(Class::Destructive, reason),
+            });
+        }
+        if path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/") {
+            return Some(Assessment::of(
+                Class::Publish,
+                format!("`{shown}` is a network connection"),
+            ));
+        }
+        if usage == Use::Read {
+            let raw = absolute
+                .iter()
+                .any(|path| path.starts_with("/dev/") && place(context, path) == Place::Device);
+            return raw.then(|| {
+                Assessment::of(Class::Read, format!("reads the raw device `{shown}`"))
+                    .at_least(Risk::High)
+            });
+        }
+        if let Some(who) = absolute.iter().find_map(|path| run_by_others(context, path)) {
+            return Some(Assessment::of(
+                Class::Destructive,
+                format!("changes `{shown}`, which {who}"),
+            ));
+        }
+        if path.starts_with(UNKNOWN) && usage == Use::Write {
+            return Some(Assessment::of(
+                Class::Opaque,
+                "writes a file that is only known when it runs",
+            ));
+        }
+        let verb = if usage == Use::Remove { "removes" } else { "writes" };
+        match self.place(path) {
+            Place::Workspace | Place::Scratch if is_sink(&shown) => None,
+            Place::Workspace | Place::Scratch => Some(
+                Assessment::of(Class::Edit, format!("{verb} `{shown}`")).at_least(Risk::Medium),
+            ),
+            Place::Unknown => Some(Assessment::of(
+                Class::Opaque,
+                format!("{verb} `{shown}` in a directory that is only known when it runs"),
+            )),
+            Place::Outside => Some(Assessment::of(
+                Class::Destructive,
+                format!("{verb} `{shown}`, which is outside the workspace"),
+            )),
+            Place::Device => {
+                Some(Assessment::of(Class::Catastrophic, format!("{verb} the device `{shown}`")))
+            }
+        }
+    }
+}
+
 /// The path, absolute and without `.` and `..`; `None` when it depends on an unknown directory.
-pub(super) fn resolve(from: Option<&str>, path: &str) -> Option<String> {
+fn resolve_from(from: Option<&str>, path: &str) -> Option<String> {
     let joined = match path.strip_prefix('/') {
         Some(_) => path.to_owned(),
         None => join(from?, path),
@@ -141,16 +247,6 @@ fn place(context: &Context, path: &str) -> Place {
     }
 }
 
-/// The worst of the places a path may lead, from each directory it may start at.
-pub(super) fn worst_place(context: &Context, directories: &[Option<String>], path: &str) -> Place {
-    let places = directories.iter().map(|from| match resolve(from.as_deref(), path) {
-        Some(path) if path.contains(UNKNOWN) => unknown_place(context, &path),
-        Some(path) => place(context, &path),
-        None => Place::Unknown,
-    });
-    places.max().unwrap_or(Place::Unknown)
-}
-
 /// A path with unknown parts: outside if what is known already leads there.
 fn unknown_place(context: &Context, path: &str) -> Place {
     let known = path.split(UNKNOWN).next().unwrap_or_default();
@@ -159,68 +255,6 @@ fn unknown_place(context: &Context, path: &str) -> Place {
         _ if directory.is_empty() || known.is_empty() => Place::Unknown,
         Place::Workspace => Place::Workspace,
         other => other,
-    }
-}
-
-/// What using this file would mean; `None` for a harmless read.
-pub(super) fn judge(
-    context: &Context,
-    directories: &[Option<String>],
-    file: &Arg,
-    usage: Use,
-) -> Option<Assessment> {
-    let path = &*file.text;
-    if path.is_empty() || path == "-" {
-        return None;
-    }
-    let shown = super::walk::display_text(path);
-    let absolute: Vec<String> =
-        directories.iter().filter_map(|from| resolve(from.as_deref(), path)).collect();
-    if absolute.iter().any(|path| secret(context, path)) {
-        let reason = format!("`{shown}` holds secrets");
-        return Some(match usage {
-            Use::Read => Assessment::of(Class::Read, reason).at_least(Risk::High),
-            Use::Write | Use::Remove => Assessment::of(Class::Destructive, reason),
-        });
-    }
-    if path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/") {
-        return Some(Assessment::of(Class::Publish, format!("`{shown}` is a network connection")));
-    }
-    if usage == Use::Read {
-        let raw = absolute
-            .iter()
-            .any(|path| path.starts_with("/dev/") && place(context, path) == Place::Device);
-        return raw.then(|| {
-            Assessment::of(Class::Read, format!("reads the raw device `{shown}`"))
-                .at_least(Risk::High)
-        });
-    }
-    if let Some(who) = absolute.iter().find_map(|path| run_by_others(context, path)) {
-        return Some(Assessment::of(Class::Destructive, format!("changes `{shown}`, which {who}")));
-    }
-    if path.starts_with(UNKNOWN) && usage == Use::Write {
-        return Some(Assessment::of(
-            Class::Opaque,
-            "writes a file that is only known when it runs",
-        ));
-    }
-    let verb = if usage == Use::Remove { "removes" } else { "writes" };
-    match worst_place(context, directories, path) {
-        Place::Workspace | Place::Scratch if is_sink(&shown) => None,
-        Place::Workspace | Place::Scratch => {
-            Some(Assessment::of(Class::Edit, format!("{verb} `{shown}`")).at_least(Risk::Medium))
-        }
-        Place::Unknown => Some(Assessment::of(
-            Class::Opaque,
-            format!("{verb} `{shown}` in a directory that is only known when it runs"),
-        )),
-        Place::Outside => Some(Assessment::of(
-            Class::Destructive,
-            format!("{verb} `{shown}`, which is outside the workspace"),
-        )),
-        Place::Device => {
-            Some(Assessment::of(Class::Catastrophic, format!("{verb} the device `{shown}`")))
-        }
     }
 }
 
@@ -242,7 +276,7 @@ fn run_by_others(context: &Context, path: &str) -> Option<&'static str> {
 }
 
 /// Whether an absolute path, possibly with globs in it, may name a secret.
-pub(super) fn secret(context: &Context, path: &str) -> bool {
+fn secret(context: &Context, path: &str) -> bool {
     let path = path.replace(UNKNOWN, "");
     let name = path.rsplit('/').next().unwrap_or_default();
     if SECRET_NAMES.contains(&name) {

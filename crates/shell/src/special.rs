@@ -1,8 +1,9 @@
 //! What the table's rows cannot say: checks that look into operands and values.
 
 use super::classify::{opaque, worse};
+use super::findings::display_text;
 use super::invocation::Invocation;
-use super::paths::Use;
+use super::paths::{Place, Resolver, Use};
 use super::state::{Arg, Input};
 use super::walk::Walk;
 use windlass_core::policy::class::{Assessment, Class};
@@ -13,30 +14,33 @@ mod sql;
 
 /// What this call means beyond its row.
 pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
+    let paths = walk.paths();
     match call.program {
         "git" | "hub" => git::check(walk, call),
         "sed" | "gsed" => sed::check(walk, call),
         "psql" | "mysql" | "mariadb" | "sqlite3" | "sqlite" | "duckdb" | "cockroach"
         | "clickhouse-client" | "sqlcmd" | "usql" | "pgcli" | "mycli" | "litecli" | "bq"
         | "snowsql" | "trino" | "cqlsh" => sql::check(walk, call),
-        "rm" | "grm" | "unlink" | "rmdir" | "shred" | "rimraf" | "truncate" => removal(walk, call),
-        "chmod" | "chown" | "chgrp" | "setfacl" => ownership(walk, call),
-        "dd" | "gdd" | "dcfldd" => dd(walk, call),
-        "mv" | "gmv" | "cp" | "gcp" | "ln" | "tee" => system_targets(walk, call),
-        "find" | "gfind" => find(walk, call),
-        "tar" | "gtar" | "bsdtar" => tar(walk, call),
+        "rm" | "grm" | "unlink" | "rmdir" | "shred" | "rimraf" | "truncate" => {
+            removal(&paths, call)
+        }
+        "chmod" | "chown" | "chgrp" | "setfacl" => ownership(&paths, call),
+        "dd" | "gdd" | "dcfldd" => dd(&paths, call),
+        "mv" | "gmv" | "cp" | "gcp" | "ln" | "tee" => system_targets(&paths, call),
+        "find" | "gfind" => find(&paths, call),
+        "tar" | "gtar" | "bsdtar" => tar(&paths, call),
         "make" | "gmake" => make(walk, call),
-        "curl" | "wget" | "wget2" => download(walk, call),
-        "scp" | "rsync" | "rclone" | "sftp" => copy_elsewhere(walk, call),
+        "curl" | "wget" | "wget2" => download(&paths, call),
+        "scp" | "rsync" | "rclone" | "sftp" => copy_elsewhere(&paths, call),
         "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" | "rustc" | "javac" => {
-            compiler(walk, call)
+            compiler(&paths, call)
         }
         "zip"
             if call.operands.first().is_some_and(|archive| {
-                walk.judge_path(archive, Use::Write).is_some_and(|found| found.class > Class::Edit)
+                paths.judge(archive, Use::Write).is_some_and(|found| found.class > Class::Edit)
             }) =>
         {
-            call.operands.first().and_then(|archive| walk.judge_path(archive, Use::Write))
+            call.operands.first().and_then(|archive| paths.judge(archive, Use::Write))
         }
         "zip" => call
             .args
@@ -44,44 +48,27 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
             .any(|arg| arg.text == "-TT")
             .then(|| opaque("runs a program named by an option")),
         "gzip" | "gunzip" | "bzip2" | "bunzip2" | "xz" | "unxz" | "zstd" | "unzstd" | "lz4"
-        | "pigz" | "compress" | "uncompress" => compress(walk, call),
+        | "pigz" | "compress" | "uncompress" => compress(&paths, call),
         "kill" => kill(call),
         "man" | "less" => pager(walk, call),
         "at" | "batch" => {
             if let Input::Text(text) = walk.state.input.clone() {
-                walk.argument_script(&text, "at");
+                walk.follow_argument(&text, "at");
             }
             None
         }
         "date" | "hostname" => machine_setting(call),
-        "docker" | "podman" => docker(walk, call),
+        "docker" | "podman" => docker(&paths, call),
         _ => None,
     }
 }
 
-/// Whether a path is the root, a home, or another place whose loss ruins the machine.
-fn is_vital(walk: &Walk<'_>, path: &str) -> bool {
-    let bare = path.trim_end_matches(['*', '.']).trim_end_matches('/');
-    if path.starts_with('/') && bare.is_empty() {
-        return true;
-    }
-    let home = walk.context.home.trim_end_matches('/');
-    walk.resolve_all(if bare.is_empty() { path } else { bare }).into_iter().flatten().any(|path| {
-        path == "/"
-            || path == home
-            || walk.context.workspace.starts_with(&format!("{path}/"))
-            || (path.matches('/').count() == 1
-                && !matches!(&*path, "/tmp" | "/mnt" | "/media")
-                && !walk.context.workspace.starts_with(&path))
-    })
-}
-
-fn removal(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn removal(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let recursive = call.has("-r|-R|--recursive|-d") || call.program == "rimraf";
     let worst = call
         .operands
         .iter()
-        .find(|arg| is_vital(walk, &arg.without_unknown()) && !arg.without_unknown().is_empty());
+        .find(|arg| paths.is_vital(&arg.without_unknown()) && !arg.without_unknown().is_empty());
     if call.program == "rimraf" || call.has("--no-preserve-root") {
         return Some(Assessment::of(
             Class::Catastrophic,
@@ -89,21 +76,15 @@ fn removal(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
         ));
     }
     worst.filter(|_| recursive).map(|arg| {
-        Assessment::of(
-            Class::Catastrophic,
-            format!("removes `{}`", super::walk::display_text(&arg.text)),
-        )
+        Assessment::of(Class::Catastrophic, format!("removes `{}`", display_text(&arg.text)))
     })
 }
 
-fn ownership(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn ownership(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let recursive = call.has("-R|--recursive");
-    let vital = call.operands.iter().skip(1).find(|arg| is_vital(walk, &arg.without_unknown()));
+    let vital = call.operands.iter().skip(1).find(|arg| paths.is_vital(&arg.without_unknown()));
     if let Some(arg) = vital.filter(|_| recursive) {
-        let reason = format!(
-            "changes who may do what with all of `{}`",
-            super::walk::display_text(&arg.text)
-        );
+        let reason = format!("changes who may do what with all of `{}`", display_text(&arg.text));
         return Some(Assessment::of(Class::Catastrophic, reason));
     }
     let mode = call.word(0).unwrap_or_default();
@@ -116,7 +97,7 @@ fn ownership(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
     })
 }
 
-fn dd(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn dd(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let mut judged = None;
     for arg in call.args {
         let usage = match arg.text.split_once('=') {
@@ -124,7 +105,7 @@ fn dd(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
             Some(("if", file)) => (file, Use::Read),
             _ => continue,
         };
-        if let Some(found) = walk.judge_path(&Arg::literal(usage.0), usage.1) {
+        if let Some(found) = paths.judge(&Arg::literal(usage.0), usage.1) {
             judged = Some(judged.map_or(found.clone(), |old| worse(old, found)));
         }
     }
@@ -132,36 +113,33 @@ fn dd(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
 }
 
 /// Moving or linking over a directory that the system needs.
-fn system_targets(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn system_targets(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     if !matches!(call.program, "mv" | "gmv") {
         return None;
     }
     let sources = call.operands.split_last().map(|(_, sources)| sources).unwrap_or_default();
     sources
         .iter()
-        .find(|arg| is_vital(walk, &arg.without_unknown()) && !arg.without_unknown().is_empty())
+        .find(|arg| paths.is_vital(&arg.without_unknown()) && !arg.without_unknown().is_empty())
         .map(|arg| {
-            Assessment::of(
-                Class::Catastrophic,
-                format!("moves `{}` away", super::walk::display_text(&arg.text)),
-            )
+            Assessment::of(Class::Catastrophic, format!("moves `{}` away", display_text(&arg.text)))
         })
 }
 
-fn find(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn find(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let mut judged = None;
     for value in call.values("-fprintf|-fprint|-fprint0|-fls") {
-        judged = walk.judge_path(&Arg::literal(value), Use::Write).or(judged);
+        judged = paths.judge(&Arg::literal(value), Use::Write).or(judged);
     }
     let start = call.operands.first().map(|arg| arg.without_unknown()).unwrap_or_default();
-    if call.has("-delete") && is_vital(walk, &start) && !start.is_empty() {
+    if call.has("-delete") && paths.is_vital(&start) && !start.is_empty() {
         judged = Some(Assessment::of(Class::Catastrophic, format!("deletes all of `{start}`")));
     }
     judged
 }
 
 /// `tar xf a` without a dash, archives on other machines, and where things are unpacked.
-fn tar(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn tar(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let archive = call.values("-f|--file").next().or_else(|| call.word(1));
     let absolute = call.has("-P|--absolute-names");
     let letters = call.args.first().map(|arg| &*arg.text).filter(|text| !text.starts_with('-'));
@@ -172,7 +150,7 @@ fn tar(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
     let creates =
         call.has("-c|--create|-r|-u|--append") || letters.is_some_and(|l| l.contains('c'));
     match archive {
-        Some(archive) if creates => walk.judge_path(&Arg::literal(archive), Use::Write),
+        Some(archive) if creates => paths.judge(&Arg::literal(archive), Use::Write),
         _ => None,
     }
 }
@@ -181,24 +159,24 @@ fn make(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
     let shell = call.operands.iter().find_map(|arg| arg.text.strip_prefix("SHELL="));
     let evaluated = call.values("--eval").next().is_some() || call.has("--eval");
     if let Some(shell) = shell {
-        walk.argument_script(shell, "make");
+        walk.follow_argument(shell, "make");
     }
     let outside = call
         .values("-f|--file|--makefile|-C|--directory")
-        .any(|path| walk.place(path) > super::paths::Place::Scratch);
+        .any(|path| walk.paths().place(path) > Place::Scratch);
     if outside {
         return Some(opaque("runs rules from outside the workspace"));
     }
     (evaluated || shell.is_some()).then(|| opaque("runs rules that are given on the command line"))
 }
 
-fn download(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn download(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let mut judged = None;
     for arg in call.args {
         let file = arg.text.split_once('@').map(|(_, file)| file);
         let file = file.or_else(|| arg.text.strip_prefix("file://"));
         if let Some(file) = file
-            && let Some(found) = walk.judge_path(&Arg::literal(file), Use::Read)
+            && let Some(found) = paths.judge(&Arg::literal(file), Use::Read)
         {
             judged =
                 Some(worse(found, Assessment::of(Class::Publish, "may send a secret elsewhere")));
@@ -212,26 +190,26 @@ fn download(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
 }
 
 /// `rsync a b` stays here when no side names a machine.
-fn copy_elsewhere(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn copy_elsewhere(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let target = call.operands.last()?;
     if target.text.contains(':') {
         return None;
     }
-    walk.judge_path(target, Use::Write)
+    paths.judge(target, Use::Write)
 }
 
-fn compiler(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn compiler(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let at = call.args.iter().position(|arg| arg.text == "-o")?;
     let file = call.args.get(at + 1)?;
-    walk.judge_path(file, Use::Write).filter(|found| found.class > Class::Edit)
+    paths.judge(file, Use::Write).filter(|found| found.class > Class::Edit)
 }
 
 /// Compressing replaces the file, unless the result is only printed.
-fn compress(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn compress(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     if call.has("-c|--stdout|--to-stdout|-l|--list|-t|--test") {
         return None;
     }
-    call.operands.iter().filter_map(|file| walk.judge_path(file, Use::Write)).reduce(worse)
+    call.operands.iter().filter_map(|file| paths.judge(file, Use::Write)).reduce(worse)
 }
 
 /// Process 1 is the machine, and -1 is every process.
@@ -255,7 +233,7 @@ fn pager(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment> {
         }));
     }
     for text in &texts {
-        walk.argument_script(text, call.program);
+        walk.follow_argument(text, call.program);
     }
     None
 }
@@ -269,10 +247,10 @@ fn machine_setting(call: &Invocation) -> Option<Assessment> {
 }
 
 /// Mounting the host into a container gives the container the host.
-fn docker(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn docker(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     if call.word(0) == Some("cp")
         && let Some(target) = call.operands.last().filter(|target| !target.text.contains(':'))
-        && let Some(found) = walk.judge_path(target, Use::Write)
+        && let Some(found) = paths.judge(target, Use::Write)
     {
         return Some(found);
     }
@@ -287,14 +265,14 @@ fn docker(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
             .find_map(|part| part.strip_prefix("source=").or_else(|| part.strip_prefix("src=")));
         let source = source.unwrap_or_else(|| value.text.split(':').next().unwrap_or_default());
         if source.contains("docker.sock")
-            || (source.starts_with(['/', '~']) && is_vital(walk, source))
+            || (source.starts_with(['/', '~']) && paths.is_vital(source))
         {
             return Some(Assessment::of(
                 Class::Catastrophic,
                 "gives a container the whole machine",
             ));
         }
-        if source.starts_with(['/', '~']) && walk.place(source) > super::paths::Place::Scratch {
+        if source.starts_with(['/', '~']) && paths.place(source) > Place::Scratch {
             return Some(Assessment::of(
                 Class::Destructive,
                 "gives a container files outside the workspace",

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::syntax::Node;
+use super::syntax::{Assign, Node, Value};
 
 /// Replaces text that is only known when the command runs. No argument can hold a NUL.
 pub(super) const UNKNOWN: char = '\0';
@@ -49,6 +49,14 @@ impl Arg {
     /// The text without the parts that are not known, which may well be empty.
     pub(super) fn without_unknown(&self) -> String {
         self.text.replace(UNKNOWN, "")
+    }
+
+    /// Shell text that reads back as this argument.
+    pub(super) fn to_source(&self) -> String {
+        match self.known() {
+            Some(text) => format!("'{}'", text.replace('\'', r"'\''")),
+            None => "$__unknown__".to_owned(),
+        }
     }
 }
 
@@ -125,7 +133,7 @@ impl State {
         }
     }
 
-    pub(super) fn append(&mut self, name: &str, values: Values, array: bool) {
+    fn append(&mut self, name: &str, values: Values, array: bool) {
         let old = self.variables.get(name).cloned().unwrap_or_else(|| vec![Vec::new()]);
         let joined = old.iter().flat_map(|old| {
             values.iter().map(move |new| {
@@ -141,6 +149,52 @@ impl State {
         });
         let joined = joined.collect();
         self.set(name, joined);
+    }
+
+    /// The values a variable may have; `None` when the text does not say.
+    pub(super) fn value(&self, name: &str) -> Option<Values> {
+        let positional = self.positional.as_ref();
+        match name {
+            "@" | "*" => positional.cloned(),
+            _ => match name.parse::<usize>() {
+                Ok(0) => None,
+                Ok(n) => positional.map(|variants| {
+                    let nth = |args: &Vec<Arg>| args.get(n - 1).cloned().into_iter().collect();
+                    variants.iter().map(nth).collect()
+                }),
+                Err(_) => self.variables.get(name).cloned(),
+            },
+        }
+    }
+
+    /// Sets what an assignment says, as far as it is known.
+    pub(super) fn assign(&mut self, assign: &Assign, values: Values) {
+        let array = matches!(assign.value, Value::Many(_));
+        match (&assign.index, assign.append) {
+            // One element of an array: the whole is no longer known.
+            (Some(_), _) => self.set_unknown(&assign.name),
+            (None, true) => self.append(&assign.name, values, array),
+            (None, false) => self.set(&assign.name, values),
+        }
+    }
+
+    pub(super) fn set_unknown(&mut self, name: &str) {
+        self.set(name, vec![vec![Arg::unknown()]]);
+    }
+
+    pub(super) fn set_positional(&mut self, args: &[Arg]) {
+        self.positional = Some(vec![args.to_vec()]);
+        self.changes += 1;
+    }
+
+    pub(super) fn define_function(&mut self, name: &str, body: Rc<Vec<Node>>) {
+        self.functions.entry(name.to_owned()).or_default().push(body);
+        self.changes += 1;
+    }
+
+    pub(super) fn define_alias(&mut self, name: &str, text: &str) {
+        self.aliases.insert(name.to_owned(), text.to_owned());
+        self.changes += 1;
     }
 
     pub(super) fn enter(&mut self, directory: Option<String>) {

@@ -7,10 +7,10 @@ mod special;
 mod table;
 
 use self::table::WRAPPERS;
-use super::Via;
 use super::invocation::{Invocation, Style};
 use super::state::Arg;
 use super::walk::Walk;
+use super::{Via, environment};
 use windlass_core::policy::class::{Assessment, Class};
 
 /// How a wrapper names the command it runs.
@@ -36,101 +36,92 @@ struct Wrapper {
     reason: &'static str,
 }
 
-impl Walk<'_> {
-    /// Judges a wrapper and what it runs; `None` when `program` is none, or runs nothing this time.
-    pub(super) fn wrapper(&mut self, program: &str, args: &[Arg]) -> Option<Assessment> {
-        match program {
-            "xargs" | "gxargs" | "parallel" => return Some(self.xargs(program, args)),
-            "find" | "gfind" | "fd" | "fdfind" => return self.find(program, args),
-            "ssh" | "mosh" | "dropbear" | "autossh" | "sshpass" => {
-                return Some(self.ssh(program, args));
-            }
-            "command" if lookup(args) => {
-                return Some(Assessment::of(Class::Read, "looks a name up"));
-            }
-            "npx" | "bunx" | "pnpx" | "uvx" | "pipx" => return Some(self.npx(program, args)),
-            _ => {}
+/// Judges a wrapper and what it runs; `None` when `program` is none, or runs nothing this time.
+pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<Assessment> {
+    match program {
+        "xargs" | "gxargs" | "parallel" => return Some(special::xargs(walk, program, args)),
+        "find" | "gfind" | "fd" | "fdfind" => return special::find(walk, program, args),
+        "ssh" | "mosh" | "dropbear" | "autossh" | "sshpass" => {
+            return Some(special::ssh(walk, program, args));
         }
-        let mut result: Option<Assessment> = None;
-        for wrapper in WRAPPERS.iter().filter(|wrapper| wrapper.names.contains(&program)) {
-            if let Some(rest) = wrapper.inner(program, args) {
-                result = Some(self.judge_wrapped(wrapper, program, args, rest));
-                break;
-            }
+        "command" if lookup(args) => {
+            return Some(Assessment::of(Class::Read, "looks a name up"));
         }
-        result
+        "npx" | "bunx" | "pnpx" | "uvx" | "pipx" => return Some(special::npx(walk, program, args)),
+        _ => {}
     }
+    let mut wrappers = WRAPPERS.iter().filter(|wrapper| wrapper.names.contains(&program));
+    let (wrapper, rest) =
+        wrappers.find_map(|wrapper| Some((wrapper, wrapper.inner(program, args)?)))?;
+    Some(judge_wrapped(walk, wrapper, program, args, rest))
+}
 
-    fn judge_wrapped(
-        &mut self,
-        wrapper: &Wrapper,
-        program: &str,
-        args: &[Arg],
-        rest: &[Arg],
-    ) -> Assessment {
-        let via = Via::Wrapper(program.to_owned());
-        if !wrapper.texts.is_empty() {
-            let invocation = Invocation::new(program, args, wrapper.values, Style::Bundled);
-            for text in invocation.values(wrapper.texts).map(str::to_owned).collect::<Vec<_>>() {
-                self.in_subshell(via.clone(), |walk| {
-                    walk.script_text(&Arg::literal(text), program)
+fn judge_wrapped(
+    walk: &mut Walk<'_>,
+    wrapper: &Wrapper,
+    program: &str,
+    args: &[Arg],
+    rest: &[Arg],
+) -> Assessment {
+    let via = Via::Wrapper(program.to_owned());
+    if !wrapper.texts.is_empty() {
+        let invocation = Invocation::new(program, args, wrapper.values, Style::Bundled);
+        for text in invocation.values(wrapper.texts).map(str::to_owned).collect::<Vec<_>>() {
+            walk.follow_text(via.clone(), &Arg::literal(text), program);
+        }
+    }
+    if program == "env" {
+        env_options(walk, args);
+    }
+    match wrapper.runs {
+        Runs::Text(_) => {
+            for text in texts(program, rest) {
+                walk.follow_text(via.clone(), &text, program);
+            }
+        }
+        Runs::Words(_) | Runs::After(..) => {
+            let assigns = rest.iter().take_while(|arg| is_assignment(&arg.text)).count();
+            for arg in &rest[..assigns] {
+                if let Some((name, value)) = arg.text.split_once('=') {
+                    let values = vec![vec![Arg::literal(value)]];
+                    environment::judge_assignment(walk, name, &values);
+                }
+            }
+            let inner = &rest[assigns..];
+            if !inner.is_empty() {
+                walk.in_subshell(via.clone(), |walk| {
+                    // A wrapper runs programs: functions and aliases mean nothing to it.
+                    walk.state.functions.clear();
+                    walk.state.aliases.clear();
+                    walk.record(inner, via, Vec::new());
                 });
             }
         }
-        if program == "env" {
-            self.env_options(args);
-        }
-        match wrapper.runs {
-            Runs::Text(_) => {
-                for text in texts(program, rest) {
-                    self.in_subshell(via.clone(), |walk| walk.script_text(&text, program));
-                }
-            }
-            Runs::Words(_) | Runs::After(..) => {
-                let assigns = rest.iter().take_while(|arg| is_assignment(&arg.text)).count();
-                for arg in &rest[..assigns] {
-                    if let Some((name, value)) = arg.text.split_once('=') {
-                        let values = vec![vec![Arg::literal(value)]];
-                        super::environment::judge_assignment(self, name, &values);
-                    }
-                }
-                let inner = &rest[assigns..];
-                if !inner.is_empty() {
-                    self.in_subshell(via.clone(), |walk| {
-                        // A wrapper runs programs: functions and aliases mean nothing to it.
-                        walk.state.functions.clear();
-                        walk.state.aliases.clear();
-                        walk.record(inner.to_vec(), via, Vec::new());
-                    });
-                }
-            }
-        }
-        Assessment::of(wrapper.class, format!("`{program}` {}", wrapper.reason))
     }
+    Assessment::of(wrapper.class, format!("`{program}` {}", wrapper.reason))
+}
 
-    /// `env -S 'words' more` splits text into a command; everything after it belongs to that.
-    fn env_options(&mut self, args: &[Arg]) {
-        let splits = |arg: &Arg| {
-            let text = arg.text.strip_prefix("--split-string").or(arg.text.strip_prefix("-S"))?;
-            Some(text.strip_prefix('=').unwrap_or(text).to_owned())
-        };
-        let Some((at, glued)) =
-            args.iter().enumerate().find_map(|(at, arg)| Some((at, splits(arg)?)))
-        else {
-            return;
-        };
-        let mut rest = args[at + 1..].iter();
-        let mut text = match glued.is_empty() {
-            true => rest.next().map(|arg| arg.text.clone()).unwrap_or_default(),
-            false => glued,
-        };
-        for arg in rest {
-            text.push(' ');
-            text.push_str(&super::builtin::quote_again(arg));
-        }
-        let text = Arg::literal(format!("env {text}"));
-        self.in_subshell(Via::Wrapper("env".to_owned()), |walk| walk.script_text(&text, "env"));
+/// `env -S 'words' more` splits text into a command; everything after it belongs to that.
+fn env_options(walk: &mut Walk<'_>, args: &[Arg]) {
+    let splits = |arg: &Arg| {
+        let text = arg.text.strip_prefix("--split-string").or(arg.text.strip_prefix("-S"))?;
+        Some(text.strip_prefix('=').unwrap_or(text).to_owned())
+    };
+    let Some((at, glued)) = args.iter().enumerate().find_map(|(at, arg)| Some((at, splits(arg)?)))
+    else {
+        return;
+    };
+    let mut rest = args[at + 1..].iter();
+    let mut text = match glued.is_empty() {
+        true => rest.next().map(|arg| arg.text.clone()).unwrap_or_default(),
+        false => glued,
+    };
+    for arg in rest {
+        text.push(' ');
+        text.push_str(&arg.to_source());
     }
+    let text = Arg::literal(format!("env {text}"));
+    walk.follow_text(Via::Wrapper("env".to_owned()), &text, "env");
 }
 
 impl Wrapper {

@@ -2,7 +2,7 @@
 
 use crate::classify::{opaque, worse};
 use crate::invocation::Invocation;
-use crate::paths::Use;
+use crate::paths::{Resolver, Use};
 use crate::state::Arg;
 use crate::walk::Walk;
 use windlass_core::policy::class::{Assessment, Class};
@@ -92,35 +92,35 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         add(Some(opaque("an `ext::` address runs a command")));
     }
     match subcommand {
-        "push" => add(push(walk, call)),
+        "push" => add(push(&walk.context.protected_branches, call)),
         "config" => add(configure(walk, call)),
         "checkout" => add(checkout(call)),
         "rebase" | "difftool" => {
             for text in call.values("-x|--exec|--extcmd").map(str::to_owned).collect::<Vec<_>>() {
-                walk.argument_script(&text, "git");
+                walk.follow_argument(&text, "git");
             }
         }
         "submodule" if call.word(1) == Some("foreach") => {
             let text =
                 call.operands[2..].iter().map(|arg| &*arg.text).collect::<Vec<_>>().join(" ");
-            walk.argument_script(&text, "git");
+            walk.follow_argument(&text, "git");
         }
         "filter-branch" => {
             for pair in call.args.windows(2).filter(|pair| pair[0].text.ends_with("-filter")) {
-                walk.argument_script(&pair[1].text.clone(), "git");
+                walk.follow_argument(&pair[1].text.clone(), "git");
             }
         }
         "grep" if call.has("-O|--open-files-in-pager") => {
             for text in
                 call.values("-O|--open-files-in-pager").map(str::to_owned).collect::<Vec<_>>()
             {
-                walk.argument_script(&text, "git");
+                walk.follow_argument(&text, "git");
             }
         }
-        "clone" | "worktree" | "init" => add(target(walk, call, subcommand)),
+        "clone" | "worktree" | "init" => add(target(&walk.paths(), call, subcommand)),
         "archive" | "bundle" | "format-patch" | "diff" | "log" | "show" => {
             for file in call.values("-o|--output") {
-                add(walk.judge_path(&Arg::literal(file), Use::Write));
+                add(walk.paths().judge(&Arg::literal(file), Use::Write));
             }
         }
         _ => {}
@@ -141,7 +141,7 @@ fn setting(walk: &mut Walk<'_>, key: &str, value: &str) -> Option<Assessment> {
             } else {
                 shell.to_owned()
             };
-            walk.argument_script(&text, "git");
+            walk.follow_argument(&text, "git");
         }
         let harmless = matches!(value, "" | "true" | "false" | "cat" | "less");
         return (!harmless).then(|| opaque(format!("`{key}` makes git run a command")));
@@ -172,7 +172,7 @@ fn checkout(call: &Invocation) -> Option<Assessment> {
     discards.then(|| Assessment::of(Class::Destructive, "throws away changes to files"))
 }
 
-fn push(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
+fn push(protected: &[String], call: &Invocation) -> Option<Assessment> {
     if call.has("-n|--dry-run") {
         return None;
     }
@@ -186,7 +186,7 @@ fn push(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
                 Class::Production,
                 "pushes to a branch that is only known when it runs",
             ),
-            Some(text) => match refspec_class(walk, text) {
+            Some(text) => match refspec_class(protected, text) {
                 Some(found) => found,
                 None => continue,
             },
@@ -196,14 +196,14 @@ fn push(walk: &Walk<'_>, call: &Invocation) -> Option<Assessment> {
     judged
 }
 
-fn refspec_class(walk: &Walk<'_>, refspec: &str) -> Option<Assessment> {
+fn refspec_class(protected: &[String], refspec: &str) -> Option<Assessment> {
     if refspec.starts_with(':') && refspec.len() > 1 {
         return Some(Assessment::of(Class::Destructive, "deletes a branch elsewhere"));
     }
     let forced = refspec.starts_with('+');
     let target = refspec.trim_start_matches('+').rsplit(':').next().unwrap_or_default();
     let branch = target.trim_start_matches("refs/heads/");
-    if let Some(pattern) = walk.context.protected_branches.iter().find(|p| glob(p, branch)) {
+    if let Some(pattern) = protected.iter().find(|p| glob(p, branch)) {
         return Some(Assessment::of(
             Class::Production,
             format!("pushes to `{branch}`, which is protected (`{pattern}`)"),
@@ -212,10 +212,10 @@ fn refspec_class(walk: &Walk<'_>, refspec: &str) -> Option<Assessment> {
     forced.then(|| Assessment::of(Class::Production, "replaces history elsewhere"))
 }
 
-fn target(walk: &Walk<'_>, call: &Invocation, subcommand: &str) -> Option<Assessment> {
+fn target(paths: &Resolver<'_>, call: &Invocation, subcommand: &str) -> Option<Assessment> {
     if subcommand == "worktree" && call.word(1) != Some("add") {
         return None;
     }
     let directory = call.operands.get(if subcommand == "init" { 1 } else { 2 })?;
-    walk.judge_path(directory, Use::Write).filter(|found| found.class > Class::Edit)
+    paths.judge(directory, Use::Write).filter(|found| found.class > Class::Edit)
 }

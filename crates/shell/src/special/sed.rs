@@ -3,6 +3,7 @@
 use crate::classify::{opaque, worse};
 use crate::invocation::Invocation;
 use crate::paths::Use;
+use crate::shell;
 use crate::state::{Arg, UNKNOWN};
 use crate::walk::Walk;
 use windlass_core::policy::class::{Assessment, Class};
@@ -32,23 +33,23 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         }
     };
     for file in call.values("-f|--file") {
-        add(Some(walk.script_file(&Arg::literal(file), "sed")));
+        add(Some(shell::script_file(walk, &Arg::literal(file), "sed")));
     }
     let usage = if call.has("-i|--in-place") { Use::Write } else { Use::Read };
     for file in files {
-        add(walk.judge_path(file, usage));
+        add(walk.paths().judge(file, usage));
     }
     for script in scripts {
         for effect in effects(&script) {
             match effect {
                 Effect::Runs(command) => {
                     if !command.is_empty() {
-                        walk.argument_script(&command, "sed");
+                        walk.follow_argument(&command, "sed");
                     }
                     add(Some(opaque("`sed` runs commands from its script")));
                 }
-                Effect::Writes(file) => add(walk.judge_path(&Arg::literal(file), Use::Write)),
-                Effect::Reads(file) => add(walk.judge_path(&Arg::literal(file), Use::Read)),
+                Effect::Writes(file) => add(walk.paths().judge(&Arg::literal(file), Use::Write)),
+                Effect::Reads(file) => add(walk.paths().judge(&Arg::literal(file), Use::Read)),
                 Effect::Unclear => {
                     add(Some(opaque("its script does not look like a `sed` script")))
                 }

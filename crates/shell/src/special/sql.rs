@@ -49,7 +49,7 @@ fn statement(walk: &mut Walk<'_>, program: &str, text: &str) -> Assessment {
                 .iter()
                 .find_map(|escape| part.strip_prefix(escape));
         if let Some(command) = escape {
-            walk.argument_script(command, program);
+            walk.follow_argument(command, program);
             return opaque("runs a command from a database client");
         }
     }

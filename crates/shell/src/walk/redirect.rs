@@ -1,9 +1,9 @@
 //! Redirections: the files that the shell itself opens, and where a command's input comes from.
 
-use super::{Walk, display_text};
+use super::Walk;
 use crate::state::{Arg, Input};
 use crate::syntax::Redirect;
-use crate::{ShellCommand, Via, paths};
+use crate::{Via, paths};
 
 impl Walk<'_> {
     pub(super) fn with_redirects(&mut self, redirects: &[Redirect], walk: impl FnOnce(&mut Self)) {
@@ -18,30 +18,30 @@ impl Walk<'_> {
     pub(super) fn redirect(&mut self, redirect: &Redirect) {
         match redirect {
             Redirect::From(word) => {
-                let file = self.expand_to_text(word);
-                self.record_opened_file(&file, "<", paths::Use::Read);
+                let file = self.expander().text(word);
+                self.open_file(&file, "<", paths::Use::Read);
                 self.state.input = Input::File(file.text);
             }
             Redirect::To(word, _) => {
-                let file = self.expand_to_text(word);
-                self.record_opened_file(&file, ">", paths::Use::Write);
+                let file = self.expander().text(word);
+                self.open_file(&file, ">", paths::Use::Write);
                 self.mark_written(&file);
             }
             Redirect::Duplicate(word) => {
-                let file = self.expand_to_text(word);
+                let file = self.expander().text(word);
                 if !file.text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()) {
-                    self.record_opened_file(&file, ">", paths::Use::Write);
+                    self.open_file(&file, ">", paths::Use::Write);
                 }
             }
             Redirect::Document(text, expands) => {
                 let text = match expands {
-                    true => self.expand_document(text),
+                    true => self.expander().document(text),
                     false => Arg::literal(&**text),
                 };
                 self.state.input = Input::Text(text.text);
             }
             Redirect::Text(word) => {
-                self.state.input = Input::Text(self.expand_to_text(word).text);
+                self.state.input = Input::Text(self.expander().text(word).text);
             }
             Redirect::Process(nodes, read) => {
                 self.in_subshell(Via::Process, |walk| walk.list(nodes));
@@ -52,16 +52,9 @@ impl Walk<'_> {
         }
     }
 
-    /// Records a file that the shell itself opens.
-    fn record_opened_file(&mut self, file: &Arg, sign: &str, usage: paths::Use) {
-        if let Some(assessment) = self.judge_path(file, usage) {
-            self.found.push(ShellCommand {
-                command: format!("{sign} {}", display_text(&file.text)),
-                via: Via::Redirection,
-                assessment,
-                words: vec![Some(sign.to_owned()), file.known().map(str::to_owned)],
-                commands: Vec::new(),
-            });
+    fn open_file(&mut self, file: &Arg, sign: &str, usage: paths::Use) {
+        if let Some(assessment) = self.paths().judge(file, usage) {
+            self.findings.note_opened_file(file, sign, assessment);
         }
     }
 }

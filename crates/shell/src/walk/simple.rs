@@ -1,18 +1,19 @@
 //! One simple command: its words and assignments, each way they may read, and what it comes to.
 
-use super::{DEEPEST_TEXT, Walk, display_text};
+use super::Walk;
 use crate::expand::{self, combine};
+use crate::findings::{display_text, known_words};
 use crate::state::{Arg, UNKNOWN, Values};
 use crate::syntax::{Assign, Part, Value};
-use crate::{ShellCommand, Via, environment};
+use crate::{ShellCommand, Via, classify, environment, output};
 use windlass_core::policy::class::{Assessment, Class};
 
 impl Walk<'_> {
     pub(super) fn simple(&mut self, parts: &[Part]) {
-        if !self.may_follow() {
+        if !self.budget.spend_command(&mut self.findings) {
             return;
         }
-        let outer = std::mem::take(&mut self.found);
+        let outer = self.findings.open_level(Vec::new());
         let input = self.state.input.clone();
         let mut variants: Values = vec![Vec::new()];
         let (mut assigned, mut declared) = (Vec::new(), Vec::new());
@@ -31,12 +32,12 @@ impl Walk<'_> {
                     };
                     let raw = format!("{}={text}", assign.name);
                     variants = combine(variants, &[vec![Arg::literal(raw)]]);
-                    if self.declares(&variants) {
+                    if declares(&variants) {
                         declared.push((assign, values));
                     }
                 }
                 Part::Word(word) => {
-                    let values = self.expand(word);
+                    let values = self.expander().word(word);
                     variants = combine(variants, &values);
                 }
                 Part::Redirect(redirect) => self.redirect(redirect),
@@ -51,15 +52,15 @@ impl Walk<'_> {
         }
         if !named {
             for (assign, values) in assigned {
-                self.assign(assign, values);
+                self.state.assign(assign, values);
             }
         }
-        let inner = std::mem::replace(&mut self.found, outer);
+        let inner = self.findings.close_level(outer);
         self.record_variants(variants, parts, inner);
         for (assign, values) in declared {
-            self.assign(assign, values);
+            self.state.assign(assign, values);
         }
-        self.remember_output(parts);
+        output::remember(self, parts);
         // `exec < file` changes the input of everything after it.
         let words = parts.iter().filter_map(|part| match part {
             Part::Word(word) => Some(&**word),
@@ -82,10 +83,10 @@ impl Walk<'_> {
                     Part::Word(_) | Part::Redirect(_) | Part::Process(_) => None,
                 });
                 let command = display_text(&text.collect::<Vec<_>>().join(" "));
-                let via = self.via.clone();
+                let via = self.findings.via.clone();
                 let assessment = Assessment::of(Class::Read, "sets variables of this shell only");
                 let commands = std::mem::take(&mut inner);
-                self.found.push(ShellCommand {
+                self.findings.commands.push(ShellCommand {
                     command,
                     via,
                     assessment,
@@ -93,72 +94,61 @@ impl Walk<'_> {
                     commands,
                 });
             } else {
-                let via = self.via.clone();
-                self.record(argv, via, std::mem::take(&mut inner));
+                let via = self.findings.via.clone();
+                self.record(&argv, via, std::mem::take(&mut inner));
             }
         }
     }
 
     /// Judges one command and records it, with what is found in it.
-    pub(crate) fn record(&mut self, argv: Vec<Arg>, via: Via, inner: Vec<ShellCommand>) {
-        if self.depth >= DEEPEST_TEXT {
-            return self.note_unreadable("…", "commands are nested too deeply");
-        }
-        if !self.may_follow() {
-            self.found.extend(inner);
+    pub(crate) fn record(&mut self, argv: &[Arg], via: Via, inner: Vec<ShellCommand>) {
+        if !self.budget.enter(&mut self.findings) {
             return;
         }
-        let outer = std::mem::replace(&mut self.found, inner);
-        let via_inside = std::mem::replace(&mut self.via, via.clone());
-        self.depth += 1;
-        let assessment = self.judge(&argv);
-        self.depth -= 1;
-        self.via = via_inside;
-        let commands = std::mem::replace(&mut self.found, outer);
-        self.found.push(ShellCommand {
-            command: argv.iter().map(quote).collect::<Vec<_>>().join(" "),
-            via,
-            assessment,
-            words: argv.iter().map(|arg| arg.known().map(str::to_owned)).collect(),
-            commands,
-        });
+        if self.budget.spend_command(&mut self.findings) {
+            let outer = self.findings.open_level(inner);
+            let via_outside = std::mem::replace(&mut self.findings.via, via.clone());
+            let assessment = classify::judge(self, argv);
+            self.findings.via = via_outside;
+            let commands = self.findings.close_level(outer);
+            self.findings.commands.push(ShellCommand {
+                command: argv.iter().map(quote).collect::<Vec<_>>().join(" "),
+                via,
+                assessment,
+                words: known_words(argv),
+                commands,
+            });
+        } else {
+            self.findings.commands.extend(inner);
+        }
+        self.budget.leave();
     }
 
     fn assignment_values(&mut self, assign: &Assign) -> Values {
         if let Some(index) = &assign.index {
-            self.expand_document(index);
+            self.expander().document(index);
         }
         match &assign.value {
-            Value::One(word) => vec![vec![self.expand_to_text(word)]],
+            Value::One(word) => vec![vec![self.expander().text(word)]],
             Value::Many(words) => {
                 let mut all = vec![Vec::new()];
                 for word in words {
-                    let next = self.expand(word);
+                    let next = self.expander().word(word);
                     all = combine(all, &next);
                 }
                 all
             }
         }
     }
+}
 
-    fn assign(&mut self, assign: &Assign, values: Values) {
-        let array = matches!(assign.value, Value::Many(_));
-        match (&assign.index, assign.append) {
-            // One element of an array: the whole is no longer known.
-            (Some(_), _) => self.state.set(&assign.name, vec![vec![Arg::unknown()]]),
-            (None, true) => self.state.append(&assign.name, values, array),
-            (None, false) => self.state.set(&assign.name, values),
-        }
-    }
-
-    /// Whether the command that these words begin assigns its arguments.
-    fn declares(&self, variants: &Values) -> bool {
-        variants.iter().any(|argv| {
-            argv.first().is_some_and(|name| {
-                matches!(&*name.text, "export" | "declare" | "typeset" | "local" | "readonly")
-            })
+/// Whether the command that these words begin assigns its arguments.
+fn declares(variants: &Values) -> bool {
+    variants.iter().any(|argv| {
+        argv.first().is_some_and(|name| {
+            matches!(&*name.text, "export" | "declare" | "typeset" | "local" | "readonly")
         })
-    }
+    })
 }
 
 fn quote(arg: &Arg) -> String {
