@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
 
-use super::kind::{Kind, Unit};
+use super::kind::{Kind, Unit, Value};
 use super::settings::{MODEL_FACTS, SECTIONS, Setting, Who, all};
 use super::types::{Base, ByteSize, ModelChoice};
 use super::written::Raw;
@@ -297,6 +297,7 @@ fn sizes_times_and_models_read_as_people_write_them() {
     for (kind, values) in cases {
         for value in *values {
             let read = match kind.read(&Raw::Word((*value).to_owned())) {
+                Ok(Value::Model(model)) => format!("Model({model})"),
                 Ok(value) => format!("{value:?}"),
                 Err(refused) => format!("refused {}", refused.0),
             };
@@ -321,10 +322,10 @@ fn sizes_times_and_models_read_as_people_write_them() {
     0                        refused
     -5s                      refused
     soon                     refused
-    gpt-4o                   Model(Served { provider: Litellm, model: "gpt-4o" })
-    openai/gpt-4o            Model(Served { provider: Openai, model: "gpt-4o" })
-    litellm/azure/gpt-4o     Model(Served { provider: Litellm, model: "azure/gpt-4o" })
-    script:a b.yaml          Model(Script("a b.yaml"))
+    gpt-4o                   Model(litellm/gpt-4o)
+    openai/gpt-4o            Model(openai/gpt-4o)
+    litellm/azure/gpt-4o     Model(litellm/azure/gpt-4o)
+    script:a b.yaml          Model(script:a b.yaml)
     azure/gpt-4o             refused for a model that LiteLLM calls so, write `litellm/azure/gpt-4o`
     openai/                  refused name the model after `openai/`
     script:                  refused name the file after `script:`
