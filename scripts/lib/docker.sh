@@ -1,10 +1,10 @@
 # A container engine and a small image, for the tests of the docker sandbox. Sourced after needs.sh, whose
 # cache and `need_program` it uses.
 
-# What the test image holds beside Debian's essential packages. A change makes it anew.
+# The packages of the test image besides Debian's essential ones. After a change the image is built again.
 docker_image_packages="git,ripgrep,python3-minimal,libpython3-stdlib,curl,ca-certificates,procps"
 
-# An engine that answers: the caller's own, else a private one that ends with this script.
+# Provides a container engine: the caller's own, or else a private one that ends with this script.
 need_docker() {
     need_program docker docker.io
     if ! docker_answers; then
@@ -19,7 +19,7 @@ docker_answers() {
     timeout 10 docker version --format '{{.Server.Version}}' >/dev/null 2>&1
 }
 
-# Its own directories and socket: nothing of it is left, and an engine that is started later does not see it.
+# It has its own directories and socket, so it leaves nothing and does not disturb an engine that starts later.
 start_private_docker() {
     if [ "$(id -u)" != 0 ]; then
         echo "no container engine answers, and only root can start one: start docker, or set DOCKER_HOST" >&2
@@ -28,7 +28,7 @@ start_private_docker() {
     need_program dockerd docker.io
     docker_home="$(mktemp -d "${TMPDIR:-/tmp}/windlass-docker-XXXXXX")"
     chmod 755 "$docker_home"
-    # Neither the firewall nor the forwarding of this machine is changed; containers reach their bridge.
+    # The machine's firewall and forwarding stay unchanged; containers reach only their bridge.
     dockerd --host "unix://$docker_home/docker.sock" --group "$(id -gn)" --data-root "$docker_home/data" \
         --exec-root "$docker_home/exec" --pidfile "$docker_home/pid" \
         --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false \
@@ -52,14 +52,14 @@ start_private_docker() {
     return 1
 }
 
-# Only what was started here, by its number.
+# Stops only the processes that this script started, by pid.
 stop_private_docker() {
     kill "$docker_pid" 2>/dev/null || return 0
     wait "$docker_pid" 2>/dev/null || true
     rm -rf "$docker_home"
 }
 
-# Debian's packages as an image: no registry is needed. Made once, imported into each private engine.
+# Builds the image from Debian's packages, so no registry is needed. Built once, imported into each private engine.
 need_docker_image() {
     local suite packed stamp
     suite="$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")"

@@ -1,9 +1,9 @@
-# What some tests need beside Rust, installed once into a cache outside the repository. Sourced by
-# scripts/test; each function exports the variable by which its tests find the thing.
+# Installs what some tests need besides Rust, once, into a cache outside the repository. Sourced by
+# scripts/test; each function exports the variable by which tests find the program.
 
 needs_cache="${XDG_CACHE_HOME:-$HOME/.cache}/windlass-tests"
 
-# A program of Debian's, installed when it is missing and we may.
+# Installs a Debian package if its program is missing and we have the rights.
 need_program() {
     local program="$1" package="$2"
     command -v "$program" >/dev/null 2>&1 && return
@@ -11,7 +11,7 @@ need_program() {
     apt-get update -qq && apt-get install -y -qq "$package" >/dev/null
 }
 
-# An own Python environment with a pinned package.
+# Makes a private Python environment with one pinned package.
 need_python_package() {
     local name="$1" requirement="$2"
     local home="$needs_cache/$name"

@@ -132,7 +132,7 @@ pub fn command_exited(call: CallId, command: &str, exit: &str) -> String {
     line(include_str!("prompts/command_exited.md"), &values)
 }
 
-/// That the sandbox was restarted and a background command, with so many others, ended with it.
+/// Says that the sandbox was restarted, which ended a background command and `others` more.
 pub fn sandbox_restarted(call: CallId, command: &str, others: usize) -> String {
     let call = call.to_string();
     let more = if others == 0 { String::new() } else { format!(" and {others} more") };

@@ -14,7 +14,6 @@ use crate::place::Place;
 /// Containers at once.
 const AT_ONCE: usize = 20;
 
-/// All of it.
 pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
     let place = Place::new()?;
     let (mut bringing, mut ending) = (Vec::new(), Vec::new());
@@ -40,7 +39,7 @@ pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
         let begun = Instant::now();
         exec(&id).await?;
         execs.push(begun.elapsed());
-        // Far shorter, so that one would be chance.
+        // Each is far shorter, so a single one would be chance.
         for _ in 0..10 {
             let begun = Instant::now();
             run(&docker).await?;
@@ -53,7 +52,7 @@ pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
     Ok(vec![bring, ratio, at_once(&place).await?])
 }
 
-/// So many containers brought up side by side, each with a command, and taken down.
+/// Starts `AT_ONCE` containers in parallel, runs a command in each, and removes them.
 async fn at_once(place: &Place) -> Result<Figure> {
     let begun = Instant::now();
     let mut opening = JoinSet::new();

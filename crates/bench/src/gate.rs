@@ -1,4 +1,4 @@
-//! What the gate costs: 10,000 commands through `windlass explain`, and one decision by itself.
+//! What the gate costs: 10,000 commands through `windlass explain`, and a single decision.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use windlass_shell::{Context, analyze};
 use crate::figures::{Figure, Unit, median, quantile};
 use crate::place::{Place, program};
 
-/// As many as the aim speaks of.
+/// The number of commands that the aim is stated for.
 const COMMANDS: usize = 10_000;
 
 /// Commands in disguise and their look-alikes: class, risk, command.
@@ -21,7 +21,6 @@ const CORPUS: [&str; 2] = [
     include_str!("../../shell/tests/it/corpus/harmless.txt"),
 ];
 
-/// All of it.
 pub fn figures() -> Result<Vec<Figure>> {
     let commands = commands();
     let context = Context::new("/workspace", "/home/user");

@@ -20,7 +20,6 @@ const AT_ONCE: usize = 100;
 /// What a command with much output prints.
 const OUTPUT_BYTES: usize = 100_000_000;
 
-/// All of it.
 pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
     let place = Place::new()?;
     let sandbox = Local::open(config(&place)).await?;
@@ -50,7 +49,7 @@ pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
     Ok([vec![ratio.at_most(2.0), crowded.at_most(2.0), output], idle(&place).await?].concat())
 }
 
-/// So many sandboxes that each have run a command, and their memory.
+/// Measures the memory of many sandboxes that have each run one command.
 async fn idle(place: &Place) -> Result<Vec<Figure>> {
     let own = std::process::id();
     let before = memory::of_tree(own);

@@ -26,10 +26,10 @@ use figures::Figure;
 #[derive(Parser)]
 #[command(name = "windlass-bench")]
 struct Args {
-    /// How long it may take.
+    /// How much is measured.
     #[arg(value_enum, default_value = "full")]
     effort: Effort,
-    /// Only these measurements.
+    /// Run only these measurements.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
     /// Print one JSON object instead of a table.
@@ -39,7 +39,7 @@ struct Args {
     inner: Option<Inner>,
 }
 
-/// What this program does when it is started by itself.
+/// What this program does when it has started itself as a child.
 #[derive(Subcommand)]
 enum Inner {
     /// Run many tasks in this process.
@@ -47,11 +47,12 @@ enum Inner {
     Tasks(many::Tasks),
 }
 
-/// How long it may take.
+/// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Effort {
-    /// About a minute.
+    /// A short run of about a minute.
     Quick,
+    /// Every measurement at full length.
     Full,
 }
 

@@ -28,12 +28,13 @@ use crate::server::{Hold, Server};
 const PATIENCE: Duration = Duration::from_secs(300);
 /// More than any task here takes.
 const MAX_TURNS: u32 = 100_000;
-/// How often it is looked whether they have.
+/// How often the wait checks whether they have.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What the process of many tasks is told.
+/// Arguments of the process that runs many tasks.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Tasks {
+    /// How many tasks run at once.
     #[arg(long)]
     count: usize,
     /// Their data directory.
@@ -44,7 +45,7 @@ pub struct Tasks {
     workspaces: PathBuf,
 }
 
-/// Runs so many tasks at once to their end; the process that is measured.
+/// Runs the tasks at once until all have ended. This is the process that is measured.
 pub fn run(tasks: &Tasks) -> Result<()> {
     let failed = |failure: windlass_cli::failure::Failure| failure.error;
     let environment = Environment::new(Some(tasks.data.clone())).map_err(failed)?;
@@ -94,7 +95,7 @@ fn draft(workspace: PathBuf) -> Draft {
     }
 }
 
-/// Turns a second of so many tasks, beside as many threads of the floor.
+/// Measures turns a second of `count` tasks, compared with as many threads of the floor.
 pub fn throughput(effort: Effort, command: &str) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for &(count, turns) in effort.crowds() {
@@ -131,7 +132,7 @@ struct Crowd {
     megabytes: f64,
 }
 
-/// Every task does one turn, which makes its sandbox; then all go on together.
+/// Every task does one turn, which makes its sandbox. Then all continue together.
 fn crowd(place: &Place, count: usize, turns: usize, command: &str, side: Side) -> Result<Crowd> {
     let gate = Gate::new();
     let hold = Hold { turn: 1, gate: gate.clone() };
@@ -149,7 +150,7 @@ fn crowd(place: &Place, count: usize, turns: usize, command: &str, side: Side) -
     let took = server.last_received().unwrap_or(begun).saturating_duration_since(begun);
     started.finish()?;
     if side == Side::Windlass {
-        // With many at once it is not told which request belongs to which.
+        // With many tasks at once the server does not know which request belongs to which task.
         let last = server.last_body();
         bodies::write(&place.bodies(), &last, &bodies::lengths(&last))?;
     }

@@ -63,7 +63,7 @@ impl Place {
         start(command)
     }
 
-    /// Starts the floor with so many tasks.
+    /// Starts the floor with this many tasks.
     pub fn floor(&self, server: &Server, command: &str, tasks: usize) -> Result<Started> {
         let mut floor = Command::new(program("floor")?);
         floor.arg(server.address()).arg(self.bodies()).arg(command).arg(self.workspace());
@@ -84,7 +84,7 @@ pub fn environment(server: &Server, place: &Place) -> Vec<(String, String)> {
         ("HOME".to_owned(), text(place.path("home"))),
         ("LITELLM_API_BASE".to_owned(), server.base()),
         ("LITELLM_MODEL".to_owned(), "scripted".to_owned()),
-        // Whatever engine this machine has; containers have a part of their own.
+        // Not an engine that this machine may have: containers are measured separately.
         ("CONTAINER_MODE".to_owned(), "local".to_owned()),
     ]
 }

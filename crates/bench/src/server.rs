@@ -9,7 +9,7 @@ use windlass_core::message::Usage;
 use windlass_model::script::{Scripted, ScriptedCall};
 use windlass_testkit::{Answer, Gate, ModelServer, Request};
 
-/// A server that asks for one command a turn, at once, for so many turns, and then is done.
+/// A server that asks for one command in each turn, without delay, and then finishes the task.
 pub struct Server {
     inner: ModelServer,
     last_body: Arc<Mutex<Arc<[u8]>>>,
@@ -28,8 +28,9 @@ pub struct Seen {
 
 /// Replies are held back before the request of this turn is answered.
 pub struct Hold {
+    /// The turn whose reply is held back.
     pub turn: usize,
-    /// Opened when they may go on.
+    /// The test opens this gate to release the replies.
     pub gate: Gate,
 }
 
@@ -75,7 +76,7 @@ impl Server {
         self.last_body.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The latest requests, as one conversation of so many turns.
+    /// The latest requests, as one conversation with this many turns.
     pub fn conversation(&self, turns: usize) -> Result<Seen> {
         let mut requests = self.inner.requests();
         let requests = requests.split_off(requests.len().saturating_sub(turns + 1));

@@ -29,7 +29,7 @@ const LATENCY: Duration = Duration::from_millis(50);
 /// The longest that all tasks may take.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How often it is looked whether they are done.
+/// How often the wait checks whether they are done.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Results read at once.
@@ -44,7 +44,7 @@ enum Calls {
     Bash,
 }
 
-/// Time of so many tasks beside the ideal.
+/// Measures the time of `count` tasks, compared with the ideal.
 pub fn figures(effort: Effort) -> Result<Vec<Figure>> {
     let crowds: &[(usize, Calls)] = match effort {
         Effort::Quick => &[(200, Calls::Glob)],
@@ -70,7 +70,7 @@ async fn crowd(count: usize, calls: Calls) -> Result<Figure> {
     let store = Store::open(place.data(), Options::default())?;
     let bus = Embedded::new(store.clone(), Arc::new(Timestamp::now));
     let serve = serve(&place, &server, count)?;
-    // All of them wait when the service begins to count: they are handed in at once.
+    // The commands are built before the clock starts, so that they can be handed in at once.
     let commands: Vec<_> = (0..count).map(|_| command()).collect::<Result<_>>()?;
     let begun = Instant::now();
     let submitted = commands.iter().map(|body| bus.submit(InStream::TaskCommand, None, body));
@@ -136,7 +136,7 @@ fn reply(turn: usize, calls: Calls) -> Scripted {
     turn_with(call, turn, turn >= TURNS)
 }
 
-/// Waits until so many results are published, each of a task that is done.
+/// Waits until `count` results are published, each of a task that is done.
 async fn done(store: &Store, count: usize, begun: Instant) -> Result<()> {
     let (mut seen, mut last) = (0, 0);
     while seen < count {
@@ -162,7 +162,7 @@ fn stop(mut serve: Started) -> Result<()> {
     Ok(())
 }
 
-/// The most that was ever resident, as the kernel keeps it.
+/// Peak resident memory, as the kernel counts it.
 fn peak_megabytes(process: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
@@ -170,7 +170,7 @@ fn peak_megabytes(process: u32) -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
-/// Time on processors, its own and that of what it has waited for.
+/// Processor time of the process and of the children it has waited for.
 fn cpu_seconds(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();

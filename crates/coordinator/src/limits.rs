@@ -14,7 +14,7 @@ pub struct Limits {
     /// Sessions of one user with live tasks; the next one is refused.
     pub sessions_per_user: usize,
     /// Tasks that wait for a service to start them; the next one is refused. Each is a row and a directory,
-    /// and what waits behind so many would be out of date when its turn comes.
+    /// and a task that waits behind a longer queue would be out of date when it starts.
     pub waiting_tasks: usize,
     /// How long a session is served before another process may.
     pub session_lease: Duration,

@@ -80,7 +80,7 @@ async fn pass(coordinator: &Coordinator, bus: &dyn Bus) -> Result<bool, Error> {
     if waiting.is_empty() {
         return Ok(false);
     }
-    // Told outside, so it must not be taken back by a power loss.
+    // Others will see these messages, so a power loss must not undo the events behind them.
     store.sync().await?;
     bus.publish(&waiting).await?;
     store.outbox().remove(waiting.iter().map(|message| message.id).collect()).await?;

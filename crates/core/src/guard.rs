@@ -99,7 +99,7 @@ impl Guard {
         }
     }
 
-    /// The agent was told that it repeats itself.
+    /// Counts a nudge: the agent has read that it repeats itself.
     pub fn on_intervention(&mut self) {
         self.interventions += 1;
         self.since_intervention = 0;

@@ -141,7 +141,7 @@ string_enum! {
     TaskAction ("task action") {
         /// Park it at its next boundary.
         Pause = "pause",
-        /// Go on with it.
+        /// Continue it.
         Resume = "resume",
         /// Stop it for good.
         Cancel = "cancel",

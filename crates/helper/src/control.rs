@@ -48,7 +48,7 @@ impl SupervisorEvent {
     }
 }
 
-/// From the init to a supervisor: end the whole tree, after so many milliseconds by force.
+/// From the init to a supervisor: end the whole tree, and kill it after the grace period.
 pub struct Terminate {
     pub grace_ms: u64,
 }

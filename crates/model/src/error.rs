@@ -109,7 +109,7 @@ pub enum Fault {
     #[error("the reply has more than {limit} {what}")]
     TooLarge { what: &'static str, limit: usize },
     /// The script does not fit the conversation.
-    #[error("the script does not go on: {detail}")]
+    #[error("the script cannot continue: {detail}")]
     Script { detail: String },
     /// The recording cannot be written.
     #[error("the recording cannot be written: {detail}")]

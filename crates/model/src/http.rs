@@ -129,7 +129,7 @@ impl Endpoint {
         };
         let finish = assembly.settle(progress, transcript)?;
         let Assembly { text, calls, mut usage, cache_written, mut model, .. } = assembly;
-        // Proxies say nought also for what they have no price for, so it counts only as last resort.
+        // Proxies also report a cost of zero for models they have no price for, so zero is only the last resort.
         let streamed = usage.cost_usd.filter(|cost| *cost > 0.0);
         let priced = || self.price.map(|price| price.cost(&usage, cache_written));
         usage.cost_usd = streamed.or(cost).or_else(priced).or(usage.cost_usd);
@@ -351,7 +351,7 @@ fn content_type(response: &Response) -> String {
     kind.trim().to_ascii_lowercase()
 }
 
-/// What LiteLLM says the call cost. For streams it may say nought before it knows, and says the cost
+/// What LiteLLM says the call cost. For streams it may say zero before it knows, and says the cost
 /// in the last usage instead.
 fn header_cost(headers: &HeaderMap) -> Option<f64> {
     let cost: f64 = headers.get("x-litellm-response-cost")?.to_str().ok()?.parse().ok()?;

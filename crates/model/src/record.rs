@@ -65,7 +65,7 @@ impl Recorder {
         Ok(beginning.is_empty() || beginning == HEADER)
     }
 
-    /// Goes on recording a resumed run into its file.
+    /// Appends the recording of a resumed run to its file.
     pub fn append(model: Arc<dyn Model>, path: &Path) -> io::Result<Self> {
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         if file.metadata()?.len() == 0 {

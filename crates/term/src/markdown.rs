@@ -347,7 +347,7 @@ Done.
     }
 
     #[test]
-    fn a_table_that_does_not_fit_is_told_row_by_row() {
+    fn a_table_that_does_not_fit_is_shown_row_by_row() {
         let table = "| name | what it does |\n|---|---|\n| total | adds up all prices of a file |\n| x | y |";
         insta::assert_snapshot!(render(table, Paint { on: false }, 26), @r"
         name: total

@@ -7,8 +7,7 @@ use crate::strip_controls;
 /// Indentation of the lines that follow the first.
 const HANGING: &str = "  ";
 
-/// The text in lines of at most so many columns; a word that is longer gets a line of its own. Colours
-/// take no room.
+/// Wraps text at this many columns. A longer word gets a line of its own. Colour codes take no room.
 pub fn wrap(text: &str, columns: usize) -> String {
     text.split('\n').map(|line| wrap_line(line, columns)).collect::<Vec<_>>().join("\n")
 }

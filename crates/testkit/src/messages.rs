@@ -6,9 +6,8 @@ use serde_json::value::RawValue;
 /// One message of a request, as it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawMessage {
-    /// Whose it is.
     pub role: String,
-    /// Its very bytes.
+    /// The message exactly as it was sent.
     pub raw: String,
 }
 

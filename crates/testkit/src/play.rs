@@ -64,11 +64,11 @@ pub struct Stage {
     meanwhile: Meanwhile,
 }
 
-/// What happens elsewhere whenever the time is asked for.
+/// What another process does whenever the clock is read.
 type Meanwhile = Arc<Mutex<Option<Box<dyn FnMut() + Send>>>>;
 
 impl Stage {
-    /// Sets the stage for a script.
+    /// Prepares a machine for a script.
     pub fn set(script: &str) -> Self {
         let script = scene::unindent(script);
         let scene = Scene::parse(&script);

@@ -23,9 +23,9 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts one; fails the test where there is no program for it.
+    /// Starts a server. Fails the test if `redis-server` is not installed.
     pub fn start() -> Self {
-        // The port is free now; whoever takes it in between makes the start fail, and it is tried again.
+        // Another process may take the free port before the server does. Then the start fails and is retried.
         for _ in 0..5 {
             let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
             let port = free.local_addr().expect("an address").port();
@@ -73,7 +73,7 @@ impl RedisServer {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Lets a frozen server continue.
     pub fn thaw(&self) {
         self.signal(Signal::CONT);
     }

@@ -32,7 +32,7 @@ pub(crate) enum Credit<'a> {
 }
 
 impl Billing {
-    /// Pays from this budget; a reply takes at most so many tokens.
+    /// Pays from this budget. A reply takes at most `reply_tokens`.
     pub fn new(budget: Arc<Budget>, reply_tokens: u64) -> Self {
         Self { budget, reply_tokens }
     }
@@ -42,7 +42,7 @@ impl Billing {
         self.budget.sync_raises(state.id(), &state.spending);
     }
 
-    /// Reserves what a call with a prompt of so many tokens may cost.
+    /// Reserves what a call with a prompt of this size may cost.
     pub async fn reserve(
         &self,
         task: &mut Journal,

@@ -23,7 +23,7 @@ impl Default for Estimate {
 }
 
 impl Estimate {
-    /// How many tokens a conversation of so many bytes has.
+    /// Estimates the tokens of a conversation with this many bytes.
     pub fn conversation(&self, bytes: usize) -> u64 {
         match self.counted {
             Some((tokens, then)) => tokens + self.tokens(bytes.saturating_sub(then)),
@@ -31,18 +31,17 @@ impl Estimate {
         }
     }
 
-    /// How many tokens so many bytes are, by the provider's last count.
+    /// Converts bytes to tokens, by the provider's last count.
     pub fn tokens(&self, bytes: usize) -> u64 {
         (bytes as f64 * self.rate).ceil() as u64
     }
 
-    /// How many bytes so many tokens are.
+    /// Converts tokens to bytes, by the provider's last count.
     pub fn bytes(&self, tokens: u64) -> usize {
         (tokens as f64 / self.rate) as usize
     }
 
-    /// Learns from a reply how the provider counts: a prompt of so many bytes became a conversation of so
-    /// many.
+    /// Learns from a reply how the provider counts. `prompt` and `conversation` are bytes before and after it.
     pub fn learn(&mut self, usage: &Usage, prompt: usize, conversation: usize) {
         if usage.input_tokens == 0 {
             return;

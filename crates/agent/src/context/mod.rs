@@ -103,12 +103,12 @@ impl Context {
         self.estimate.conversation(self.sent_bytes())
     }
 
-    /// How many tokens so many bytes are, by the provider's last count.
+    /// Converts bytes to tokens, by the provider's last count.
     pub fn tokens(&self, bytes: usize) -> u64 {
         self.estimate.tokens(bytes)
     }
 
-    /// How many bytes so many tokens are.
+    /// Converts tokens to bytes, by the provider's last count.
     pub fn bytes(&self, tokens: u64) -> usize {
         self.estimate.bytes(tokens)
     }

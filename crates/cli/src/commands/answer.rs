@@ -14,9 +14,9 @@ use crate::show;
 pub struct Answer {
     /// The question or its task: the id or any unique suffix of it
     pub question: String,
-    /// The answer
+    /// The answer: text, or the number of an option
     pub text: String,
-    /// Resume the task here and now
+    /// Resume the task in this process after answering
     #[arg(long)]
     pub resume: bool,
     /// How to print, with `--resume`
@@ -48,7 +48,7 @@ pub(super) fn answer(app: &AppContext, args: &Answer) -> Result<u8, Failure> {
         if args.resume {
             let driven = drive(app, task, &args.printing).await;
             let Some(pid) = driven.as_ref().err().and_then(Failure::driver) else { return driven };
-            // Somebody already exists: what was asked for happens.
+            // Another process already drives the task, so it continues there.
             show::note(&format!("answered {question}; process {pid} continues it"));
             return Ok(0);
         }

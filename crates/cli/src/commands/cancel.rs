@@ -12,7 +12,7 @@ use crate::failure::Failure;
 pub struct Cancel {
     /// The task: its id or any unique suffix of it
     pub task: String,
-    /// Why
+    /// The reason, kept in the task's journal
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 }

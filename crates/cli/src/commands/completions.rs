@@ -12,7 +12,7 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Completions {
-    /// Your shell
+    /// The shell that the script is for
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
 }

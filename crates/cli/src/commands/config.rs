@@ -14,10 +14,10 @@ use crate::wiring::Environment;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ShowConfig {
-    /// The directory whose project file counts
+    /// The directory whose project file is read
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workspace: PathBuf,
-    /// Only settings that are not at their default
+    /// Show only settings that differ from their default
     #[arg(long)]
     pub changed: bool,
     /// Print JSON

@@ -17,7 +17,7 @@ use crate::show::{self, note, out};
 pub struct Cost {
     /// The task: its id or any unique suffix of it; all tasks without one
     pub task: Option<String>,
-    /// One line for each reply too
+    /// Also print one line for each model reply
     #[arg(long, requires = "task")]
     pub turns: bool,
     /// Print JSON

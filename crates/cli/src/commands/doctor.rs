@@ -17,7 +17,7 @@ use crate::wiring::{mcp, models, sandbox, skills, web};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
-    /// The directory to look from
+    /// The directory whose project file, skills and MCP servers are checked
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workspace: PathBuf,
     /// Which sandbox to check
@@ -35,7 +35,7 @@ impl Execute for Doctor {
     }
 }
 
-/// Differences that are listed; one is enough to know.
+/// How many problems of one kind are listed.
 const SHOWN: usize = 20;
 
 /// Looks at everything, says what it finds; 1 if something is wrong.

@@ -31,9 +31,9 @@ use crate::wiring::{self, Environment, skills};
 /// Arguments of `skills eval`.
 #[derive(Debug, Args)]
 pub struct Eval {
-    /// The skill
+    /// The skill's name, as `windlass skills list` shows it
     pub name: String,
-    /// Only this case
+    /// Run only the case with this name
     #[arg(long, value_name = "CASE")]
     pub case: Option<String>,
     /// How often each case is tried
@@ -45,7 +45,7 @@ pub struct Eval {
     /// Limit of active time of each trial: seconds, or such as `30m`
     #[arg(long, value_name = "TIME", default_value = "600", value_parser = values::seconds)]
     pub timeout: u64,
-    /// Only with the skill
+    /// Run the cases only with the skill, not without it
     #[arg(long)]
     pub only_with: bool,
     /// Print a JSON line for each trial
@@ -263,7 +263,7 @@ impl Examiner<'_> {
         }
     }
 
-    /// A skill that agents do not use by themselves is called for.
+    /// The goal of a trial. A skill that agents do not choose themselves is called by its name.
     fn goal(&self, case: &Case, arm: Arm, axes: &Axes) -> String {
         let (viewer, name) = (Viewer::of(axes), &self.skill.meta.name);
         if arm == Arm::Without || self.skill.is_offered_to(viewer) {

@@ -20,10 +20,10 @@ pub struct PassEvent {
     pub to: String,
     /// What happened: text or JSON, passed on unchanged; `-` reads it from standard input
     pub payload: String,
-    /// Where it comes from
+    /// The event's source, recorded with it
     #[arg(long, value_name = "NAME", default_value = "cli")]
     pub source: String,
-    /// Names it, so that the same event sent again counts once
+    /// An id of your own: an event that is sent again with the same id counts once
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
 }

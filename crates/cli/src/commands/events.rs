@@ -16,10 +16,10 @@ use crate::show::{self, out};
 pub struct Events {
     /// The task: its id or any unique suffix of it
     pub task: String,
-    /// Keep printing as they come, until the task ends
+    /// Keep printing new events until the task ends
     #[arg(long, short)]
     pub follow: bool,
-    /// Start after this event of the task
+    /// Start after the event with this number
     #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = whole::<u64>)]
     pub after: u64,
     /// Print JSON lines

@@ -20,7 +20,7 @@ use crate::wiring::sandbox;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Exec {
-    /// The command, for the shell
+    /// The command, as for `bash -c`
     #[arg(long, value_name = "COMMAND", required = true)]
     pub test: String,
     /// The directory to work in

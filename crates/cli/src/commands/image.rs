@@ -40,15 +40,15 @@ impl Execute for Image {
 /// What to do with the container image.
 #[derive(Debug, Subcommand)]
 pub enum ImageAction {
-    /// Build it, under the name that `sandbox.image` has
+    /// Build the image, under the name in `sandbox.image`
     Build {
-        /// Build from this file instead of the built-in one
+        /// Build from this Dockerfile instead of the built-in one
         #[arg(long, value_name = "DOCKERFILE")]
         file: Option<PathBuf>,
-        /// Start from this image
+        /// The base image to build on
         #[arg(long, value_name = "IMAGE")]
         base: Option<String>,
-        /// Add Chromium
+        /// Add Chromium, for browsing
         #[arg(long)]
         browser: bool,
     },
@@ -56,7 +56,7 @@ pub enum ImageAction {
     Check,
 }
 
-/// What an agent reaches for, and is better off with.
+/// Programs that agents often use; a missing one is reported.
 const TOOLS: [&str; 6] = ["bash", "git", "rg", "python3", "node", "make"];
 
 pub(super) fn image(environment: &Environment, args: &Image) -> Result<u8, Failure> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
-/// How long a run that is to end may take to reach a boundary. A person can say that it takes too long; a
-/// machine that goes down waits only so long.
+/// How long a run may take to reach a boundary when it must end. A person can interrupt again; a machine
+/// that shuts down kills what takes longer.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// How a run is asked to stop.
@@ -43,7 +43,7 @@ impl Interrupts {
         })
     }
 
-    /// The next one.
+    /// Waits for the next interrupt.
     pub(super) async fn recv(&mut self) -> Interrupt {
         let hangup = async {
             match &mut self.hangup {

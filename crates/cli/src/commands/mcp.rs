@@ -56,9 +56,9 @@ pub enum McpAction {
     },
     /// Start a server and print what it offers, and how that differs from what is pinned
     Test {
-        /// Its name
+        /// The server's name, as `windlass mcp list` shows it
         name: String,
-        /// Accept what it says now
+        /// Pin the tools and descriptions that it offers now
         #[arg(long)]
         pin: bool,
         /// Print JSON
@@ -68,11 +68,11 @@ pub enum McpAction {
         #[command(flatten)]
         sandbox: SandboxArgs,
     },
-    /// List the servers that are known by name
+    /// List the built-in servers that can be configured by name alone
     Presets,
 }
 
-/// How much of a description stands in a list.
+/// The longest description in a list, in characters.
 const SHOWN_CHARS: usize = 60;
 
 fn mcp(start: Start, args: &Mcp) -> Result<u8, Failure> {

@@ -24,10 +24,10 @@ pub struct ListModels {
     /// Send each model one tiny request and print what came back
     #[arg(long)]
     pub test: bool,
-    /// Only this model, as `provider/model` or `script:FILE`, configured or not
+    /// Show or test only this model, as `provider/model` or `script:FILE`, configured or not
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// The directory whose project file counts
+    /// The directory whose project file is read
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workspace: PathBuf,
     /// Print JSON

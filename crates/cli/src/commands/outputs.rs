@@ -15,9 +15,9 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Outputs {
-    /// The call, as `logs` names it
+    /// The call's id, as `windlass logs` prints it
     pub id: String,
-    /// Only this stream: stdout or stderr
+    /// Print only this stream: stdout or stderr
     #[arg(long, value_name = "STREAM", value_parser = one_of(Stream::ALL, Stream::as_str), hide_possible_values = true)]
     pub stream: Option<Stream>,
 }

@@ -12,9 +12,9 @@ use crate::show::{self, out};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Permissions {
-    /// Only of this task: its id or any unique suffix of it
+    /// Show only rules of this task: its id or any unique suffix of it
     pub task: Option<String>,
-    /// Revoke the rule with this number
+    /// Revoke the rule with this number in the list
     #[arg(long, value_name = "N")]
     pub revoke: Option<usize>,
     /// Print JSON

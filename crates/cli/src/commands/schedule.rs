@@ -51,25 +51,25 @@ impl Execute for Schedules {
 /// What to do with schedules.
 #[derive(Debug, Subcommand)]
 pub enum SchedulesAction {
-    /// Add one; a running `windlass serve` keeps its time
+    /// Add a schedule; a running `windlass serve` keeps its time
     Add(Box<ScheduleAdd>),
-    /// List them, those that have ended last
+    /// List schedules; those that have ended come last
     List {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Stop one for now
+    /// Pause a schedule
     Pause {
         /// The schedule: its id or any unique suffix of it
         schedule: String,
     },
-    /// Resume one with its next run
+    /// Resume a schedule with its next run
     Resume {
         /// The schedule: its id or any unique suffix of it
         schedule: String,
     },
-    /// End one for good
+    /// Remove a schedule for good
     Remove {
         /// The schedule: its id or any unique suffix of it
         schedule: String,

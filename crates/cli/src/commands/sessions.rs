@@ -14,7 +14,7 @@ use crate::show::{self, out};
 pub struct Sessions {
     /// One session with its tasks: its id or any unique suffix of it; without, the newest
     pub session: Option<String>,
-    /// At most this many
+    /// List at most this many sessions
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<u32>)]
     pub limit: u32,
     /// Print JSON

@@ -53,7 +53,7 @@ pub enum SkillsAction {
     },
     /// Print one skill as it is now
     Show {
-        /// Its name
+        /// The skill's name, as `windlass skills list` shows it
         name: String,
         /// Print JSON
         #[arg(long)]
@@ -61,9 +61,9 @@ pub enum SkillsAction {
     },
     /// Create a new skill, with a first eval case
     New {
-        /// Its name
+        /// The new skill's name
         name: String,
-        /// When to use it
+        /// When agents should use it
         #[arg(long, value_name = "TEXT", default_value = "Say when to use this.")]
         description: String,
         /// Put it into the home directory, for all projects
@@ -72,14 +72,14 @@ pub enum SkillsAction {
     },
     /// Print what is wrong with skill files; exit code 1 if something is
     Check {
-        /// Only this one
+        /// Check only the skill with this name
         name: Option<String>,
     },
     /// Run a skill's eval cases, with and without it
     Eval(Eval),
 }
 
-/// How much of a description stands in a list.
+/// The longest description in a list, in characters.
 const SHOWN_CHARS: usize = 60;
 
 fn skills(start: Start, args: &Skills) -> Result<u8, Failure> {

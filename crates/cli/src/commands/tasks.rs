@@ -23,10 +23,10 @@ pub struct Tasks {
     /// done, failed or cancelled; may be given several times
     #[arg(long, value_name = "STATUS", value_parser = one_of(TaskStatus::ALL, TaskStatus::as_str), hide_possible_values = true)]
     pub status: Vec<TaskStatus>,
-    /// At most this many
+    /// List at most this many tasks
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
     pub limit: usize,
-    /// All of them
+    /// List all tasks, however many
     #[arg(long, conflicts_with = "limit")]
     pub all: bool,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! What concerns several values at once: who follows whom, and what cannot go together.
+//! Rules about several settings at once: which follow another, and which exclude each other.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub(super) fn follow_smart(layers: &mut Layers) {
 }
 
 fn default_model(values: &Values) -> Option<ModelChoice> {
-    // A provider that everybody runs themselves is configured by its base, any other by its key.
+    // A self-hosted provider is configured by its base URL, any other by its key.
     let is_configured = |provider: &&KnownProvider| {
         let variable = if provider.base.is_some() { provider.key_env } else { provider.base_env };
         Setting::of_variable(variable).is_some_and(|setting| values.get(setting.key).is_some())
@@ -88,7 +88,7 @@ pub(super) fn model_facts(layers: &mut Layers) -> BTreeMap<String, ModelFacts> {
     all
 }
 
-/// What cannot go together.
+/// Reports settings that exclude each other.
 pub(super) fn check_combinations(config: &Config) -> Vec<ConfigError> {
     let at = |key: &str, problem: String| ConfigError::at(key, config.values.source(key), problem);
     let mut errors = Vec::new();
@@ -139,7 +139,7 @@ fn window_too_small(config: &Config) -> Option<ConfigError> {
     Some(ConfigError::at(key, source, problem).value(window.to_string()))
 }
 
-/// `unrestricted` without the user's own word for it.
+/// Reports the profile `unrestricted` where the user has not opted in.
 pub(super) fn no_opt_in(source_place: Option<Source>) -> ConfigError {
     let problem = "allowed only with `allow_unrestricted = true` in `[policy]`";
     let hint = "in your own configuration file, and nowhere else";

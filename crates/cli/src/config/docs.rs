@@ -24,7 +24,7 @@ Times are numbers in the unit of the setting's name, or text: `90s`, `2h 30m`, `
 bytes, or text: `512m`, `2g` (powers of 1024). In a variable, a list is separated by commas.
 
 **By a project** says whether the project's own file may set it: *yes*; *approved*, once a person has
-approved that file as it is (`windlass trust`), until then it is ignored and you are told; or *no*.
+approved that file as it is (`windlass trust`), until then it is ignored with a notice; or *no*.
 Lists of what is denied or counts as production grow with every file, so a project can make them only stricter.
 
 A minimal file:

@@ -13,18 +13,16 @@ const SHOWN_BYTES: usize = 80;
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Nobody said anything.
+    /// Nobody set it.
     Default,
     /// The user's file.
     User {
-        /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,
     },
     /// The project's file.
     Project {
-        /// The file.
         path: PathBuf,
         /// Counted from 1.
         line: usize,

@@ -26,7 +26,7 @@ pub enum Kind {
     Number(f64, f64),
     /// True or false.
     Switch,
-    /// Any text but none.
+    /// Any text that is not empty.
     Text,
     /// A key; never shown.
     Secret,
@@ -223,7 +223,7 @@ impl Unit {
         }
     }
 
-    /// The time as a number of this unit, as exactly as it can be told.
+    /// The time as a number of this unit, as exact as a float can be.
     pub(super) fn count(self, time: Duration) -> String {
         let one = self.of(1).unwrap_or(YEAR).as_secs_f64();
         format!("{}", (time.as_secs_f64() / one * 1000.0).round() / 1000.0)

@@ -1,8 +1,8 @@
-//! Laying files, environment and flags over the defaults, in that order.
+//! Merges files, environment and flags over the defaults, in that order.
 //!
 //! Invariants:
 //! - Everything that is wrong is collected; one mistake does not hide another.
-//! - What a project may not set is neither used nor even read, and that is said.
+//! - What a project may not set is neither used nor parsed; a notice says so.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(super) enum FileTrust {
     Project,
 }
 
-/// The layers so far, and what there is to say about them.
+/// The layers merged so far, with their problems and notices.
 pub(super) struct Layers {
     pub values: Values,
     pub errors: Vec<ConfigError>,
@@ -41,7 +41,7 @@ impl Layers {
         Self { values, errors: Vec::new(), notices: Vec::new() }
     }
 
-    /// Lays a file over what is there.
+    /// Merges a file over the layers so far.
     pub(super) fn file(&mut self, path: &Path, text: &str, trust: FileTrust) {
         let place = Place { path, text, trust };
         let (document, errors) = DeTable::parse_recoverable(text);
@@ -124,7 +124,7 @@ impl Layers {
         false
     }
 
-    /// Lays the environment over what is there. An empty variable counts as unset.
+    /// Merges the environment over the layers so far. An empty variable counts as unset.
     pub(super) fn environment(&mut self, variables: &BTreeMap<String, String>) {
         for setting in settings::all() {
             let mut names = setting.env_names().into_iter();
@@ -139,7 +139,7 @@ impl Layers {
         self.notices.extend(suggest::near_misses(variables));
     }
 
-    /// Lays one flag over what is there.
+    /// Merges one flag over the layers so far.
     pub(super) fn flag(&mut self, flag: &str, key: &str, value: &str) {
         let source = Source::Flag(flag.to_owned());
         match Setting::find(key) {
@@ -183,7 +183,7 @@ fn refusal(setting: &Setting, key: &str, raw: &Raw, source: Source, hint: String
     if hint.is_empty() { error } else { error.hint(hint) }
 }
 
-/// How a fact of a model is called in rows and errors.
+/// The name of a model's setting in rows and errors.
 pub(super) fn fact_key(model: &str, field: &str) -> String {
     format!("models.\"{model}\".{field}")
 }

@@ -52,16 +52,16 @@ use written::Raw;
 pub struct File {
     /// As errors name it.
     pub path: PathBuf,
-    /// What is in it.
+    /// Its content.
     pub text: String,
 }
 
 /// Whether a person has approved a project's file, as it is now (§15.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// By its content hash.
+    /// Approved, with this content hash.
     Approved,
-    /// Not, or not since it changed.
+    /// Not approved, or changed since.
     Unknown,
 }
 
@@ -112,7 +112,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Lays all sources over the defaults.
+    /// Merges all sources over the defaults.
     pub fn load(sources: &Sources) -> Result<Self, ConfigErrors> {
         let mut layers = Layers::over(Values::defaults());
         if let Some(file) = &sources.user {

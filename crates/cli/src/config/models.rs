@@ -16,7 +16,7 @@ pub const DEFAULT_CONTEXT_WINDOW: u64 = 128_000;
 pub struct Endpoint {
     /// Who serves it.
     pub provider: &'static KnownProvider,
-    /// Where.
+    /// The base URL of its API.
     pub base: Base,
     /// The key; only a server on loopback may do without.
     pub key: Option<SecretString>,

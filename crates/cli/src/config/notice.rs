@@ -20,23 +20,23 @@ pub enum Notice {
         /// What they are now.
         model: ModelChoice,
     },
-    /// A project's file sets what it may only once approved.
+    /// A project's file sets something that needs approval first.
     NeedsTrust {
         /// The setting.
         key: String,
         /// Where.
         source: Source,
     },
-    /// A project's file sets what no project may.
+    /// A project's file sets something that no project may set.
     NeverByProject {
         /// The setting.
         key: String,
         /// Where.
         source: Source,
     },
-    /// A variable that is almost one of ours.
+    /// A variable whose name is almost one of ours, so probably misspelled.
     NearMiss {
-        /// As it is set.
+        /// The name that is set.
         name: String,
         /// What was probably meant.
         meant: String,

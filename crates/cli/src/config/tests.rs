@@ -363,7 +363,7 @@ fn a_password_in_a_url_is_not_shown() {
 }
 
 #[test]
-fn loopback_is_told_from_other_hosts() {
+fn loopback_is_distinguished_from_other_hosts() {
     let loopback = |url: &str| Base::new(url::Url::parse(url).unwrap()).is_loopback();
     assert!(
         ["http://localhost:4000", "http://127.0.0.9", "http://[::1]:80"]

@@ -1,4 +1,4 @@
-//! How layers lie over each other, who may set what, and what people are told.
+//! Which layer wins, who may set what, and which notices people get.
 
 use windlass_core::axes::{ModelMode, PermissionProfile};
 use windlass_core::command::{CompactionOverrides, ExecutionConfig};

@@ -118,7 +118,7 @@ impl fmt::Debug for Base {
 /// How long a task may be active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {
-    /// Nobody said: it depends on where the task comes from.
+    /// Not set: the limit depends on where the task comes from.
     ByOrigin,
     /// No limit.
     Off,
@@ -213,7 +213,7 @@ string_enum! {
     Placement ("placement") {
         /// In the task's sandbox.
         Sandbox = "sandbox",
-        /// Beside us, with our rights.
+        /// On the host, with the rights of windlass.
         Host = "host",
     }
 }
@@ -221,7 +221,7 @@ string_enum! {
 string_enum! {
     /// What happens when health checks find damage (MS-044).
     AutoRepair ("auto-repair policy") {
-        /// Repair starts by itself.
+        /// Repair starts automatically.
         Auto = "auto",
         /// A person is asked.
         Ask = "ask",
@@ -233,7 +233,7 @@ string_enum! {
 string_enum! {
     /// Who answers `web_search`.
     SearchProvider ("search provider") {
-        /// An own SearXNG server.
+        /// A SearXNG server that the user runs.
         Searxng = "searxng",
         /// Brave Search.
         Brave = "brave",
@@ -247,7 +247,7 @@ string_enum! {
 pub struct DenyRule {
     /// What it matches; the policy reads it.
     pub pattern: String,
-    /// What the agent and people are told.
+    /// The reason that the agent and people read.
     pub reason: String,
 }
 

@@ -69,7 +69,7 @@ impl Values {
     }
 }
 
-/// A later value over an earlier one: it replaces it, unless all of them count.
+/// Merges a later value into an earlier one. It replaces it, except in lists where all entries count.
 fn joined(kind: Kind, before: Option<Provenance>, value: Value, source: Source) -> Provenance {
     let Some(Provenance { value: earlier, mut sources }) = before else {
         return Provenance { value, sources: vec![source] };
@@ -135,7 +135,7 @@ from_value! {
     SearchProvider: Some(Value::Text(word)) => FromStr::from_str(word).ok();
 }
 
-/// Nothing said is a value of its own for these.
+/// For these types "not set" is a value of its own.
 macro_rules! from_value_or {
     ($($type:ty: $pattern:pat => $value:expr, $unset:expr;)*) => { $(
         impl FromValue for $type {

@@ -4,7 +4,7 @@
 //!
 //! The seed is printed; `WINDLASS_CHAOS_SEED` repeats a run's decisions, though not its timing.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 mod model;
 mod storm;
@@ -18,10 +18,10 @@ use std::time::Duration;
 use storm::Storm;
 use world::{On, World};
 
-/// How long it storms. The rest of a run, until all has settled, is bounded by the world's patience.
+/// How long the storm lasts. The rest of a run, until all tasks have ended, is bounded by `PATIENCE`.
 const STORM: Duration = Duration::from_secs(25);
 
-/// One after the other: two cores, and each run keeps them busy.
+/// Runs take turns: each keeps all cores busy.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// Must show 2, on the embedded bus: a service and a worker.
@@ -51,7 +51,7 @@ async fn weather(on: On, processes: &[&'static str]) {
     verdict::check(&storm);
 }
 
-/// Past the capture of passing tests: whoever repeats a run needs its seed.
+/// Prints past the capture of passing tests: whoever repeats a run needs its seed.
 fn say(line: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "{line}");

@@ -1,4 +1,4 @@
-//! The scripted model: each task appends one line after another until it is told to finish.
+//! The scripted model: each task appends one line after another until it may finish.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,14 +35,14 @@ pub fn start() -> (ModelServer, Finish) {
     (server, finish)
 }
 
-/// The reply depends on nothing but how many there were, so a task that was killed goes on where it was.
+/// The reply depends only on how many replies came before, so a killed task continues where it stopped.
 fn reply(number: usize, due: bool) -> Answer {
     let script = if ASKS_AFTER.contains(&number) {
         format!("ask_user: {{question: \"number {number}?\"}}")
     } else if due && number > ASKS_AFTER[2] {
         "say: done".to_owned()
     } else {
-        // Each line is another one: a line that stands twice was written twice.
+        // No two lines are equal, so a repeated line was written twice.
         format!("bash: echo line-{number} >> lines.txt")
     };
     Answer::script(&script).delayed(LATENCY)

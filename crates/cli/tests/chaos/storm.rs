@@ -1,4 +1,4 @@
-//! What happens to the tasks and the processes, by chance.
+//! The storm: random events that hit tasks and processes.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -74,7 +74,7 @@ impl Storm {
         storm
     }
 
-    /// Things happen for this long.
+    /// Causes random events for this long.
     pub async fn rage(&mut self, long: Duration) {
         let begun = Instant::now();
         let mut redis_restarted = self.world.redis.is_none();
@@ -98,12 +98,12 @@ impl Storm {
         }
     }
 
-    /// Everything runs, everybody is answered, and all tasks come to their end.
+    /// Starts every process, answers every question, and waits until all tasks have ended.
     pub async fn calm(&mut self) {
         self.start_what_is_down();
         let begun = Instant::now();
-        while let Some(unheard) = self.unheard() {
-            assert!(begun.elapsed() < PATIENCE, "never heard: {unheard}");
+        while let Some(unseen) = self.unseen() {
+            assert!(begun.elapsed() < PATIENCE, "never seen: {unseen}");
             self.tend().await;
         }
         self.finish.now();
@@ -112,10 +112,10 @@ impl Storm {
             assert!(!late, "these never end: {:#?}", self.standing(&self.open()));
             self.tend().await;
         }
-        // What was told last is published yet.
+        // The last messages may still wait to be published.
         let store = &self.world.store;
-        let told = || store.outbox().pending(1).unwrap().is_empty().then_some(());
-        self.world.until("everything is published", told).await;
+        let published = || store.outbox().pending(1).unwrap().is_empty().then_some(());
+        self.world.until("everything is published", published).await;
     }
 
     pub fn summary(&self) -> String {
@@ -130,7 +130,7 @@ impl Storm {
         )
     }
 
-    /// Lets everything go on for a while.
+    /// Resumes paused tasks, answers questions, and lets everything run for a while.
     async fn tend(&mut self) {
         for task in self.open() {
             if self.world.task(task).is_none_or(|row| row.status == TaskStatus::Paused) {
@@ -142,20 +142,20 @@ impl Storm {
     }
 
     /// A message to a task that was not cancelled and has not seen it yet.
-    fn unheard(&self) -> Option<&str> {
-        let mut heard = HashSet::new();
+    fn unseen(&self) -> Option<&str> {
+        let mut seen = HashSet::new();
         for task in &self.tasks {
-            heard.extend(self.world.journal(*task).into_iter().filter_map(|record| {
-                match record.event {
+            seen.extend(self.world.journal(*task).into_iter().filter_map(
+                |record| match record.event {
                     Event::InjectionReceived(injection) => Some(injection.content),
                     _ => None,
-                }
-            }));
+                },
+            ));
         }
-        let unheard = |(words, task): &(&String, &TaskId)| {
-            !self.cancelled.contains(task) && !heard.contains(*words)
+        let unseen = |(words, task): &(&String, &TaskId)| {
+            !self.cancelled.contains(task) && !seen.contains(*words)
         };
-        self.sent.iter().find(unheard).map(|(words, _)| words.as_str())
+        self.sent.iter().find(unseen).map(|(words, _)| words.as_str())
     }
 
     fn open(&self) -> Vec<TaskId> {
@@ -180,7 +180,7 @@ impl Storm {
         }
     }
 
-    /// Tells one to stop; it may still be parking its tasks when the next one starts.
+    /// Stops one process by a signal. It may still be parking its tasks when the next one starts.
     fn stop(&mut self) {
         let which = self.chance.below(self.processes.len());
         if let Some(process) = self.processes[which].1.take() {
@@ -198,7 +198,7 @@ impl Storm {
         }
     }
 
-    /// One message by one of the ways in; counted when it was acknowledged.
+    /// Sends one message by a random route. It counts once it is acknowledged.
     async fn message(&mut self) {
         let Some(task) = self.any_open() else { return };
         if self.world.task(task).is_none() {
@@ -244,7 +244,7 @@ impl Storm {
         }
     }
 
-    /// Answers what is asked, sometimes twice.
+    /// Answers every open question, sometimes twice.
     async fn answer_all(&mut self) {
         for row in self.world.store.questions().open().unwrap() {
             let twice = self.chance.below(4) == 0;
@@ -262,7 +262,7 @@ impl Storm {
         (!open.is_empty()).then(|| open[self.chance.below(open.len())])
     }
 
-    /// Until it is acknowledged: a bus that is away comes back.
+    /// Retries until the message is acknowledged: a bus that is down comes back.
     async fn send(&self, stream: InStream, json: &serde_json::Value) {
         while self.bus.submit(stream, None, &json.to_string()).await.is_err() {
             tokio::time::sleep(STEP).await;
@@ -275,7 +275,7 @@ impl Storm {
     }
 }
 
-/// Numbers by chance, the same for the same seed (splitmix64).
+/// Random numbers, the same for the same seed (splitmix64).
 struct Chance(u64);
 
 impl Chance {

@@ -72,8 +72,8 @@ fn effects_happened_once(storm: &Storm, task: TaskId, journal: &[Record]) {
     }
 }
 
-/// Everything that was acknowledged stands in the journal of its task exactly once. A task that was
-/// cancelled, and one that ended, may have refused it: then that was told.
+/// Every acknowledged message is in the journal of its task exactly once. A task that was cancelled or had
+/// ended may have refused it, but then it said so.
 fn messages_were_seen_once(storm: &Storm, journals: &HashMap<TaskId, Vec<Record>>) {
     let mut seen: HashMap<&str, Vec<TaskId>> = HashMap::new();
     for (task, journal) in journals {

@@ -18,7 +18,7 @@ const GOAL: &str = "measure the boards";
 const BOARDS: [&str; 3] = ["OAK", "ELM", "ASH"];
 const SUMMARY: &str = "## Tool failures\n- none\n## Files\n- notes\n## Decisions\n- none\n## Findings\n\
                        - boards\n## Plan\n- none\n## User instructions\n- none";
-/// A run is given up after this many command lines.
+/// A run fails after this many command lines.
 const MAX_COMMANDS: usize = 12;
 
 pub struct Outcome {
@@ -169,7 +169,7 @@ impl Outcome {
         let stays = commits.clone().flat_map(|commit| {
             [Phase::Before, Phase::After].map(|phase| at(phase, Power::Stays)(commit))
         });
-        // A power failure cuts back to the last synced commit, so neighbours come to the same.
+        // A power failure cuts back to the last synced commit, so neighbouring points give the same result.
         let fails = commits.clone().step_by(4).map(at(Phase::After, Power::Fails));
         stays.chain(fails).collect()
     }

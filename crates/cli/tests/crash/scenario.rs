@@ -9,7 +9,7 @@ use windlass_store::{Options, Phase, Store};
 use crate::machine::{Crash, Machine, Power, Ran};
 
 /// Commands that have an effect, each counted by a line in a file of its own. A file `hold-N` makes
-/// the N-th stand still in the middle: it says so on one pipe and waits on another.
+/// the N-th stop in the middle: it reports that on one pipe and waits on another.
 pub const COMMANDS: usize = 2;
 
 /// Plan, reads, writes, edits, memos, commands, a question, injections and a final reply.
@@ -55,7 +55,7 @@ replies:
     usage: {input: 100, output: 10}
 ";
 
-/// A run is given up after this many command lines: something does not end.
+/// A run fails after this many command lines, because then something does not end.
 const MAX_COMMANDS: usize = 20;
 
 /// What a run came to.
@@ -68,7 +68,7 @@ pub struct Outcome {
     conversation: Vec<String>,
     /// How often each command's effect happened.
     effects: Vec<usize>,
-    /// How often the agent was told that its background command is gone.
+    /// How often the agent read that its background command is lost.
     losses: usize,
 }
 
@@ -78,7 +78,7 @@ impl Machine {
         std::fs::write(self.workspace().join("notes.txt"), "an old note\n").unwrap();
         let mut per_process = Vec::new();
         let ran = self.step(&["run", "paint the door", "--json"], crash, &mut per_process);
-        self.go_on(ran, crash, per_process)
+        self.run_to_end(ran, crash, per_process)
     }
 
     /// Plays the whole scenario, killed while its n-th command runs.
@@ -100,7 +100,7 @@ impl Machine {
                 child.wait().unwrap();
                 break;
             }
-            // It came to the question first: answer it, and hold the command behind it.
+            // The question came first: answer it, and hold the command after it.
             let task = self.task(&mut per_process).expect("a blocked task exists");
             self.send(&task, None, &mut per_process);
             self.step(&["answer", &task, "blue"], None, &mut per_process);
@@ -112,10 +112,10 @@ impl Machine {
         std::fs::remove_file(hold).unwrap();
         let task = self.task(&mut per_process).expect("the task was begun");
         let ran = self.step(&["resume", &task, "--json"], None, &mut per_process);
-        self.go_on(ran, None, per_process)
+        self.run_to_end(ran, None, per_process)
     }
 
-    fn go_on(
+    fn run_to_end(
         mut self,
         mut ran: Ran,
         crash: Option<(Crash, Power)>,
@@ -129,7 +129,7 @@ impl Machine {
                     return self.outcome(&last["data"], per_process);
                 }
                 Some(2) if ran.stderr.contains("is done") => {
-                    // It was killed with its last words on its lips: the result is there.
+                    // It was killed right after its last commit: the result is already stored.
                     let task = self.task(&mut per_process).expect("a finished task exists");
                     let result = self.step(&["result", &task], None, &mut per_process);
                     return self
@@ -138,7 +138,7 @@ impl Machine {
                 Some(3) => {
                     let task = self.task(&mut per_process).expect("a blocked task exists");
                     self.send(&task, crash, &mut per_process);
-                    // One that died was perhaps heard; to answer twice does no harm.
+                    // A killed `answer` may have been stored. Answering twice does no harm.
                     while self
                         .step(&["answer", &task, "blue"], crash, &mut per_process)
                         .code
@@ -180,7 +180,7 @@ impl Machine {
         Some(task["task_id"].as_str().unwrap().to_owned())
     }
 
-    /// Sends a message exactly once: one whose sender died is sent again only if it is not there.
+    /// Sends a message exactly once. If the sender was killed, it is sent again only if it was not stored.
     fn send(&mut self, task: &str, crash: Option<(Crash, Power)>, per_process: &mut Vec<u64>) {
         let words = "and be quick";
         while self.step(&["send", task, words], crash, per_process).code.is_none() {
@@ -248,9 +248,9 @@ impl Outcome {
                 false => {}
             }
         }
-        // A background command of which nobody knows whether it started is told as that alone.
+        // If nobody knows whether a background command started, it is reported only as an unknown outcome.
         if self.losses != 1 && (self.losses, unknown) != (0, 1) {
-            return differs("how often the lost command was told", &self.losses, &1);
+            return differs("how often the lost command was reported", &self.losses, &1);
         }
         let missing = self.effects.iter().filter(|&&times| times == 0).count();
         if self.effects.iter().any(|&times| times > 1) || missing > unknown || unknown > 1 {

@@ -27,7 +27,7 @@ pub fn containers_of(data: &Path) -> Vec<String> {
     own.filter_map(|rest| Some(rest.split_once(' ')?.1.to_owned())).collect()
 }
 
-/// Waits for what is bound to come, with a generous end.
+/// Waits until a condition holds, with a generous timeout.
 pub fn until(holds: impl Fn() -> bool) {
     for _ in 0..3000 {
         if holds() {
@@ -86,9 +86,9 @@ fn a_session_names_the_container_of_a_task_that_runs_in_one() {
     assert_eq!(entry()["container_id"], Value::Null, "it is gone");
 }
 
-/// Five processes are killed at once, and their tasks go on; nothing is left.
+/// Five processes are killed at once. Their tasks resume, and no container is left.
 #[test]
-fn five_tasks_that_are_killed_go_on_and_leave_no_container() {
+fn five_killed_tasks_resume_and_leave_no_container() {
     let script = "
 replies:
   - {turn: 0, bash: 'echo begun > begun; sleep 600'}
@@ -145,9 +145,9 @@ replies:
     assert!(body.contains("from the tool") && body.contains("from the container"), "{body}");
 }
 
-/// A container that somebody removes costs its commands, not the task, and the agent is told.
+/// If somebody removes a container, its commands are lost but the task continues, and the agent is notified.
 #[test]
-fn a_container_that_is_removed_is_replaced_and_the_agent_is_told() {
+fn a_removed_container_is_replaced_and_the_agent_is_notified() {
     let script = "
 replies:
   - bash: 'echo begun > begun; sleep 600'
@@ -175,7 +175,7 @@ replies:
     assert_eq!(containers(&program), Vec::<String>::new());
 }
 
-/// ES-381, ES-356: a command that uses too much is a tool error that names the limit; the task goes on.
+/// ES-381, ES-356: a command that uses too much is a tool error that names the limit; the task continues.
 #[test]
 fn a_command_that_runs_out_of_memory_is_named_with_the_limit() {
     let hog = r#"perl -e 'my @a; push @a, "x" x (1 << 20) while 1'"#;

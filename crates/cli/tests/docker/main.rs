@@ -2,7 +2,7 @@
 //! a task runs in it, and what only containers have. `scripts/test` provides the engine; without it every
 //! test here fails.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 #[path = "../it/program.rs"]
 mod program;

@@ -39,7 +39,7 @@ fn a_workspace_that_is_a_file() {
 
 #[test]
 fn a_workspace_that_cannot_be_written_to() {
-    // Root writes anywhere but where nobody can.
+    // Root can write anywhere except where nobody can.
     insta::assert_snapshot!(error(&program(), &["run", "x", "--workspace", "/proc"]));
 }
 
@@ -101,7 +101,7 @@ fn a_task_that_has_ended_takes_nothing_more() {
     );
 }
 
-/// Permission bits mean nothing to root, so root tries as somebody else.
+/// Root ignores permission bits, so as root this test runs as another user.
 #[test]
 fn a_read_only_data_directory() {
     let program = program();
@@ -297,7 +297,7 @@ fn a_goal_without_quotes() {
     insta::assert_snapshot!([run, alone].join("\n---\n"));
 }
 
-/// What a project's file says is no business of a list.
+/// A broken project file does not break a list.
 #[test]
 fn a_broken_project_file_does_not_hide_tasks() {
     let program = program();

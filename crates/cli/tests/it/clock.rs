@@ -31,8 +31,8 @@ fn schedules_are_added_listed_paused_resumed_and_removed() {
     assert_eq!((&monitor["interval_seconds"], &monitor["action"]), (&600.into(), &"check".into()));
     assert_eq!(monitor["timeout_action"], "complete");
     let cron = ["--start", "write the report", "--cron", "30 9 * * 1-5", "--zone", "Europe/Berlin"];
-    let told = add(&cron).expect(0).stderr;
-    assert!(told.contains("is added; next at") && told.contains("09:30:00 CE"), "{told}");
+    let message = add(&cron).expect(0).stderr;
+    assert!(message.contains("is added; next at") && message.contains("09:30:00 CE"), "{message}");
     let daily = ["--task", &task, "--message", "tea", "--daily", "16:00", "--missed", "skip"];
     add(&daily).expect(0);
     let listed = schedules(&program);
@@ -76,15 +76,18 @@ fn a_schedule_that_cannot_be_kept_is_refused_with_a_reason() {
     assert!(program.windlass(&ended).stderr.contains("cancelled"));
 }
 
-/// ES-017, ES-054, ES-074, ES-100: an event from outside, told to the task as it is, once.
+/// ES-017, ES-054, ES-074, ES-100: an external event reaches its task unchanged, once.
 #[test]
 fn an_event_reaches_its_task() {
     let program = blocked();
     let task = program.task();
     let event = ["event", &task, r#"{"weather": "rain"}"#, "--id", "w1"];
     for _ in 0..2 {
-        let told = program.windlass(&event).expect(0).stderr;
-        assert!(told.contains("passed on to") && told.contains("windlass resume"), "{told}");
+        let message = program.windlass(&event).expect(0).stderr;
+        assert!(
+            message.contains("passed on to") && message.contains("windlass resume"),
+            "{message}"
+        );
     }
     let sessions = program.windlass(&["sessions", "--json"]).expect(0).json_lines();
     let session = sessions[0]["session_id"].as_str().unwrap();
@@ -129,7 +132,7 @@ fn a_message_to_a_session_is_routed() {
 
 /// MS-120…128: one view of lifecycle, workers, queue, schedules, background, questions, cost, next.
 #[test]
-fn tasks_shows_everything_that_goes_on() {
+fn tasks_shows_all_activity() {
     let program = blocked();
     let task = program.task();
     let check = ["schedule", "add", "--start", "report", "--every", "1h"];
@@ -231,9 +234,9 @@ replies:
     );
 }
 
-/// MS-207: how much autonomous work may be is shown beside how much goes on.
+/// MS-207: the limits of autonomous work are shown next to the current activity.
 #[test]
-fn status_tells_what_goes_on_and_the_limits() {
+fn status_shows_activity_and_limits() {
     let program = blocked();
     let page = program.windlass(&["status"]).expect(0).stdout;
     assert!(page.contains("at most 25 tasks and 8 hours"), "{page}");

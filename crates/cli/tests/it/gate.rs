@@ -66,7 +66,7 @@ fn an_allowed_call_runs_exactly_once_after_the_process_was_killed() {
     assert!(check["reason"].as_str().unwrap().contains("approved by a person"), "{check}");
 }
 
-/// Must show 3; AX-005, AX-025, AX-099, AX-101: a refusal is feedback, the task goes on another way.
+/// Must show 3; AX-005, AX-025, AX-099, AX-101: a refusal is feedback, and the task finds another way.
 #[test]
 fn a_denied_call_does_not_run_and_the_task_finishes_another_way() {
     let program =
@@ -76,11 +76,11 @@ fn a_denied_call_does_not_run_and_the_task_finishes_another_way() {
     program.windlass(&["answer", &task, "Deny: move it aside instead"]).expect(0);
     let ran = program.windlass(&["resume", &task, "--json"]).expect(0);
     assert_eq!(ran.result()["final_message"], "moved it");
-    let told = program.server.requests()[1].json();
-    let told = told["messages"].as_array().unwrap().last().unwrap()["content"].clone();
-    let told = told.as_str().unwrap();
-    assert!(told.starts_with("DENIED: This action is not permitted.\n"), "{told}");
-    let feedback: Value = serde_json::from_str(told.lines().nth(1).unwrap()).unwrap();
+    let request = program.server.requests()[1].json();
+    let result = request["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+    let result = result.as_str().unwrap();
+    assert!(result.starts_with("DENIED: This action is not permitted.\n"), "{result}");
+    let feedback: Value = serde_json::from_str(result.lines().nth(1).unwrap()).unwrap();
     assert!(feedback["reason"].as_str().unwrap().contains("move it aside instead"), "{feedback}");
     assert!(program.workspace().join("aside").exists());
 }
@@ -104,8 +104,8 @@ fn catastrophic_and_privileged_commands_are_denied_under_every_profile() {
             let messages = body["messages"].as_array().unwrap();
             let [denied, next] = &messages[messages.len() - 2..] else { panic!("{body}") };
             assert_eq!(next["content"], "     1\tx\n", "the next call of the reply runs");
-            let told = denied["content"].as_str().unwrap();
-            let (first, rest) = told.split_once('\n').unwrap();
+            let result = denied["content"].as_str().unwrap();
+            let (first, rest) = result.split_once('\n').unwrap();
             assert_eq!(first, "DENIED: This action is not permitted.");
             let feedback: Value = serde_json::from_str(rest).unwrap();
             let keys: Vec<_> = feedback.as_object().unwrap().keys().map(String::as_str).collect();
@@ -174,7 +174,7 @@ fn restricted_offers_no_editing_tools_and_refuses_a_forged_call() {
     assert!(!program.workspace().join("a").exists());
 }
 
-/// WF-017, WF-018: `Allow All` gives a rule that covers the like and nothing that hides behind it.
+/// WF-017, WF-018: the rule of `Allow All` covers the same command, but nothing appended to it.
 #[test]
 fn allow_all_covers_the_same_command_and_nothing_appended_to_it() {
     let script = "replies: [{bash: make test}, {bash: make test}, {bash: 'make test; rm old.txt'}, \
@@ -210,8 +210,8 @@ fn a_denylist_entry_refuses_with_its_reason() {
                 reason = \"Executors cannot push directly. Create a PR for review.\"\n";
     std::fs::write(&config, text).unwrap();
     program.windlass(&["run", "x", "--json"]).expect(0);
-    let told = program.last_message_sent();
-    assert!(told.contains("Executors cannot push directly. Create a PR for review."), "{told}");
+    let result = program.last_message_sent();
+    assert!(result.contains("Executors cannot push directly. Create a PR for review."), "{result}");
 }
 
 #[test]
@@ -230,14 +230,14 @@ fn explain_says_what_a_command_would_do_under_each_profile() {
 /// MS-047, MS-048: assisted control pauses after the unit, and the reason a run ended is recorded.
 #[test]
 fn assisted_control_waits_for_a_person_after_the_unit() {
-    let program = playing("replies: [{say: finished}, {say: mended}]");
+    let program = playing("replies: [{say: finished}, {say: fixed}]");
     let ran = program.windlass(&["run", "x", "--control", "assisted", "--json"]).expect(4);
     assert_eq!(ran.result()["final_message"], "finished");
     let task = program.task();
     program.windlass(&["send", &task, "not quite"]).expect(0);
     program.windlass(&["resume", &task, "--json"]).expect(4);
     let ran = program.windlass(&["resume", &task, "--json"]).expect(0);
-    assert_eq!(ran.result()["final_message"], "mended");
+    assert_eq!(ran.result()["final_message"], "fixed");
     let moved = ran.json_lines().into_iter().find(|e| e["event_type"] == "status_changed");
     assert_eq!(moved.unwrap()["data"]["reason"], "finished");
 }
@@ -253,7 +253,7 @@ fn an_agent_that_is_denied_may_ask_a_person() {
     assert_eq!(ran.result()["hitl_request"]["question"], "may somebody reboot it?");
 }
 
-/// MS-048: what ended a run that goes on by itself is recorded, whatever it was.
+/// MS-048: the reason why an autonomous run ended is always recorded.
 #[test]
 fn the_reason_an_autonomous_run_ended_is_recorded() {
     let ended = |script: &str, args: &[&str], code: i32| {
@@ -350,20 +350,20 @@ fn the_configured_profile_holds_unless_a_flag_says_otherwise() {
     let trusted = axes(&["run", "touch", "-q", "--permission-profile", "trusted"]);
     assert_eq!(trusted, "build | autonomous | trusted | smart");
     assert!(program.workspace().join("made.txt").exists());
-    // Tasks of a service too.
+    // The same holds for tasks of a service.
     let watch = ["schedule", "add", "--monitor", "watch", "--check", "done?", "--every", "1h"];
     assert_eq!(axes(&watch), "build | autonomous | restricted | smart");
 }
 
-/// A typo in a command costs a turn, not the night.
+/// A typo in a command costs one turn; the task does not wait for a person.
 #[test]
 fn a_command_with_a_syntax_error_parks_no_task() {
     let program = Program::playing(
-        "replies: [{bash: 'echo \"never closed'}, {bash: 'echo closed > closed'}, {say: mended}]",
+        "replies: [{bash: 'echo \"never closed'}, {bash: 'echo closed > closed'}, {say: fixed}]",
     );
     let ran = program.windlass(&["run", "say something"]).expect(0);
-    assert_eq!(ran.stdout.trim(), "mended");
+    assert_eq!(ran.stdout.trim(), "fixed");
     assert_eq!(program.file("closed"), "closed\n");
-    let told = program.server.requests()[1].json().to_string();
-    assert!(told.contains("bash cannot read this command"), "{told}");
+    let request = program.server.requests()[1].json().to_string();
+    assert!(request.contains("bash cannot read this command"), "{request}");
 }

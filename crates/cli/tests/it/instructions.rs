@@ -9,7 +9,7 @@ fn system_prompt(program: &Program) -> String {
 }
 
 #[test]
-fn the_agent_is_told_what_agents_md_says() {
+fn the_prompt_contains_what_agents_md_says() {
     let program = Program::playing("replies: [{say: hello}]");
     std::fs::write(program.workspace().join("AGENTS.md"), "Always use tabs.").unwrap();
     std::fs::write(program.workspace().join("CLAUDE.md"), "Never use tabs.").unwrap();

@@ -23,7 +23,7 @@ const ONLY: &[(&str, &[&str])] = &[("term", &["core"]), ("tui", &["coordinator",
 fn crates_depend_downwards_only() {
     let layer = |name: &str| LAYERS.iter().position(|layer| layer.contains(&name));
     for (name, dependencies) in manifests() {
-        // Nothing depends on these two: the one is for tests, the other measures.
+        // Nothing depends on these two: one is for tests, the other for measurements.
         if ["testkit", "bench"].contains(&name.as_str()) {
             continue;
         }
@@ -61,7 +61,7 @@ fn core_has_no_async_and_no_io() {
     }
 }
 
-/// ES-021…023, ES-027…029, ES-393…396: what the design did away with stays away.
+/// ES-021…023, ES-027…029, ES-393…396: parts that the design removed do not come back.
 #[test]
 fn planners_evaluators_and_gateways_of_old_are_not_back() {
     let gone = [

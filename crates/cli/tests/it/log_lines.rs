@@ -205,7 +205,7 @@ fn spans_reach_a_collector_that_the_environment_names() {
     }
 }
 
-/// Spans are for looking on.
+/// A collector that does not answer must not disturb a run.
 #[test]
 fn a_collector_that_is_gone_does_not_cost_the_task() {
     let program = Program::playing("replies: [{say: done}]");

@@ -39,7 +39,7 @@ fn requests_about(program: &Program, word: &str) -> Vec<Value> {
     program.server.requests().iter().map(|request| request.json()).filter(about).collect()
 }
 
-/// What an agent was told to do, by a request of its.
+/// The task message in one of an agent's requests.
 fn task_message(request: &Value) -> String {
     request["messages"][1]["content"].as_str().unwrap_or_default().to_owned()
 }
@@ -208,7 +208,7 @@ fn sub_agents_of_one_reply_ask_the_model_at_once() {
     Ran::from(child.wait_with_output().unwrap()).expect(0);
 }
 
-/// ES-220, ES-237: a sub-agent that takes too long comes back as timed out, and the parent goes on.
+/// ES-220, ES-237: a sub-agent that takes too long comes back as timed out, and the parent continues.
 #[test]
 fn a_sub_agent_that_takes_too_long_is_ended() {
     let program = machine(
@@ -225,7 +225,7 @@ replies:
 
 /// A question of a sub-agent blocks the tree, stands in the same inbox, and its answer resumes the tree.
 #[test]
-fn a_sub_agents_question_blocks_the_tree_and_its_answer_goes_on() {
+fn a_sub_agents_question_blocks_the_tree_and_its_answer_resumes_it() {
     let program = machine(
         "
 replies:
@@ -291,9 +291,10 @@ replies:
     program.windlass(&["answer", id, "blue", "--resume"]).expect(0);
 }
 
-/// One that waits for a person goes on while the others work, at any depth; nobody has to resume anything.
+/// A sub-agent that waits for a person continues after the answer while the others work, at any depth.
+/// Nobody has to resume anything.
 #[test]
-fn an_answered_sub_agent_goes_on_while_its_siblings_run() {
+fn an_answered_sub_agent_continues_while_its_siblings_run() {
     let program = machine(
         "
 replies:
@@ -325,7 +326,7 @@ replies:
         let text = if question["question"] == "how long?" { "2 m" } else { "blue" };
         program.windlass(&["answer", question["id"].as_str().unwrap(), text]).expect(0);
     }
-    // Five first requests, and the second ones of the three that an answer lets go on.
+    // Five first requests, and the second requests of the three agents that an answer lets continue.
     program.server.requests_reach_blocking(8);
     gate.open();
     let ran = Ran::from(child.wait_with_output().unwrap()).expect(0);
@@ -449,7 +450,7 @@ fn spending(program: &Program, turns: usize) {
     });
 }
 
-/// MS-134, must show 5: a budget warns, then blocks with a question; a raise goes on, a stop ends it.
+/// MS-134, must show 5: a budget warns, then blocks with a question; a raise resumes the task, a stop ends it.
 #[test]
 fn a_budget_is_overspent_by_at_most_one_call_and_asks() {
     let program = Program::with(ModelServer::start_empty());
@@ -555,7 +556,7 @@ replies:
     assert!(!program.workspace().join("out.md").exists());
 }
 
-/// A pause parks the whole tree, and a resume goes on with all of it.
+/// A pause parks the whole tree, and a resume continues all of it.
 #[test]
 fn pausing_a_task_parks_its_sub_agents() {
     let program = machine(THREE);

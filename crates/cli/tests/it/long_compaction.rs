@@ -306,15 +306,15 @@ fn the_last_six_turns_stay_word_for_word() {
     // The answer to the last request before it is the sixth.
     let newest = after.iter().rposition(|message| message["role"] == "assistant").unwrap();
     assert_eq!(after[newest + 1..].len(), 1, "with its result");
-    // The saving of notes, which lies between them, is over.
+    // The turns for notes, which come between them, are gone.
     let work = |message: &&Value| message["role"] == "tool" || message["tool_calls"].is_array();
     let before: Vec<_> = before.iter().filter(work).cloned().collect();
     assert!(before.ends_with(&after[3..newest]), "{after:#?}");
     assert_eq!(replies(&after[3..newest]), 5);
 }
 
-/// ES-159, ES-181: an agent that does not save its notes is held up for three turns and no longer; what was
-/// dropped is found again in its file.
+/// ES-159, ES-181: an agent that does not save its notes is delayed by three turns at most. What was
+/// dropped can be found in its file.
 #[test]
 fn saving_notes_takes_three_turns_at_most() {
     let program = Program::with(ModelServer::start_empty());
@@ -344,7 +344,7 @@ fn saving_notes_takes_three_turns_at_most() {
     assert_eq!(ran.result()["final_message"], "Done.");
 }
 
-/// PL-035, C-22: with a person at the wheel a full context is handed back once its notes are saved.
+/// PL-035, C-22: under assisted control a task with a full context pauses once its notes are saved.
 #[test]
 fn under_assisted_control_a_full_context_pauses_before_it_is_compacted() {
     let program = Program::with(ModelServer::start_empty());
@@ -365,7 +365,7 @@ fn under_assisted_control_a_full_context_pauses_before_it_is_compacted() {
     let ended = loop {
         let resumed = program.windlass(&["resume", &task, "--json"]);
         resumes += 1;
-        assert_eq!(events(&resumed, "compaction_end").len(), 1, "resuming goes on with it");
+        assert_eq!(events(&resumed, "compaction_end").len(), 1, "a resume continues it");
         if resumed.result()["final_message"] == "Done." {
             break resumed.expect(4);
         }

@@ -1,4 +1,4 @@
-//! Saving notes before a compaction: an agent that does not stop by itself goes on with its work, and loses
+//! Saving notes before a compaction: an agent that does not stop to save notes continues its work, and loses
 //! nothing of what it did last.
 
 use serde_json::Value;
@@ -16,8 +16,8 @@ fn busy(steps: usize) -> String {
     format!("replies:\n{steps}  - say: done\n")
 }
 
-/// ES-158, ES-166: three turns are for notes, what comes after them is work: it stays, is told as such, and
-/// nothing that was refused counts as done.
+/// ES-158, ES-166: three turns are for notes. What comes after them is work: it is kept, the agent reads that
+/// it may work again, and nothing that was refused counts as done.
 #[test]
 fn work_after_the_turns_for_notes_is_kept_by_the_compaction() {
     let program = Program::playing(&busy(24));
@@ -56,7 +56,7 @@ fn work_after_the_turns_for_notes_is_kept_by_the_compaction() {
         .find(|request| texts(request, "user").iter().any(|text| text.contains(summary)));
     let seen = texts(compacted.expect("a request after the compaction"), "assistant");
     assert_eq!(seen, between[between.len() - kept..], "the newest turns are those that stay");
-    let told = "Noted. Go on with the task where you left off.";
-    let after_notes = requests.iter().filter(|one| texts(one, "user").iter().any(|t| t == told));
-    assert!(after_notes.count() > 0, "it is told that it may work again");
+    let notice = "Noted. Go on with the task where you left off.";
+    let after_notes = requests.iter().filter(|one| texts(one, "user").iter().any(|t| t == notice));
+    assert!(after_notes.count() > 0, "it reads that it may work again");
 }

@@ -70,7 +70,7 @@ fn a_context_service_that_does_not_answer_fails_the_task() {
     assert_eq!(error["error_type"], "context_service_unavailable");
     assert!(error["message"].as_str().unwrap().contains("does not answer"), "{error}");
     assert_eq!(program.server.request_count(), 0);
-    // It begins when it is tried again, now with its memories.
+    // A retry starts it, now with its memories.
     let (base, served) = service(r#"{"memories":["tea"]}"#);
     let task = program.task();
     let mut retry = program.command(&["retry", &task, "--json"]);

@@ -1,4 +1,4 @@
-//! Who writes summaries, and what becomes of a task whose summaries are of no use.
+//! Which model writes summaries, and what happens to a task whose summaries are useless.
 
 use std::collections::BTreeSet;
 

@@ -61,9 +61,9 @@ fn show_tells_usage_and_how_full_the_context_is() {
     assert_eq!(shown[0]["context"], gauge);
 }
 
-/// PL-034, PL-035, PL-036: a person, a program and the journal are told the same.
+/// PL-034, PL-035, PL-036: the page, the JSON and the journal agree.
 #[test]
-fn a_context_that_fills_up_is_told_with_what_to_do() {
+fn a_full_context_is_reported_with_what_to_do() {
     for (input, level, percent, advice) in [
         (8_270, "ok", 69.8, "continue"),
         (8_320, "warning", 70.3, "save-state"),
@@ -272,7 +272,7 @@ fn an_unknown_price_is_not_shown_as_nothing() {
     assert!(page.contains(" tokens, unknown\n"), "{page}");
 }
 
-/// What is to be allowed, and how, is all there: nobody allows what they have not read.
+/// The inbox shows the whole command and how to answer, so nobody allows what they have not read.
 #[test]
 fn the_inbox_shows_what_is_asked_about_and_how_to_answer() {
     let program = Program::playing("replies: [{bash: git push origin main}, {say: pushed}]");
@@ -354,7 +354,7 @@ fn events_read_as_a_story() {
 
 /// A task that stands still says what a person can do about it.
 #[test]
-fn show_names_the_command_that_goes_on() {
+fn show_names_the_command_that_continues() {
     let next = |script: &str, code| {
         let program = Program::playing(script);
         program.windlass(&["run", "work", "-q"]).expect(code);
@@ -400,7 +400,7 @@ replies:
     assert_eq!(newest["cost_usd"], 0.0, "{newest}");
 }
 
-/// MS-120: rounds and calls of a task that is at work are told as they are.
+/// MS-120: the rounds and calls of a running task are shown as they are.
 #[test]
 fn the_figures_of_a_running_task_are_those_of_now() {
     let gate = windlass_testkit::Gate::new();

@@ -1,6 +1,6 @@
 //! The program as a user meets it: command lines, exit codes, files, events.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 mod program;
 mod terminal;

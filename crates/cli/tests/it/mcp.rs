@@ -112,8 +112,8 @@ fn a_projects_servers_start_only_after_trust_and_not_after_a_change() {
     assert!(!offered(), "not approved");
     let listed = program.windlass(&["mcp", "list"]).expect(0);
     assert!(listed.stderr.contains("is not approved"), "{listed:?}");
-    let told = program.windlass(&["run", "look"]).expect(0);
-    assert!(told.stderr.contains("its MCP servers do not start"), "{told:?}");
+    let ran = program.windlass(&["run", "look"]).expect(0);
+    assert!(ran.stderr.contains("its MCP servers do not start"), "{ran:?}");
     let refused = program.windlass(&["trust"]).expect(2);
     assert!(refused.stderr.contains("windlass trust --yes"), "{refused:?}");
     program.windlass(&["trust", "--yes"]).expect(0);
@@ -178,9 +178,9 @@ fn skill_with_server(program: &Program) {
     std::fs::write(folder.join("mcp.json"), servers).unwrap();
 }
 
-/// Tools that appear while a task is parked are offered when it goes on, and the conversation stays.
+/// Tools that appear while a task is parked are offered when it resumes, and the conversation stays.
 #[test]
-fn a_server_that_came_meanwhile_is_offered_from_the_next_segment_on() {
+fn a_new_server_is_offered_from_the_next_segment_on() {
     let script =
         "replies: [{ask_user: {question: which?}}, {ask_user: {question: sure?}}, {say: done}]";
     let program = Program::playing(script);
@@ -188,13 +188,13 @@ fn a_server_that_came_meanwhile_is_offered_from_the_next_segment_on() {
     let named = "mcp__skillfiles__read_text_file".to_owned();
     assert!(!tools(&program).contains(&named));
     skill_with_server(&program);
-    let goes_on = |answer: &str, code: i32| {
+    let answer_and_resume = |answer: &str, code: i32| {
         program.windlass(&["answer", &program.task(), answer]).expect(0);
         program.windlass(&["resume", &program.task(), "--quiet"]).expect(code);
     };
-    goes_on("the first one", 3);
+    answer_and_resume("the first one", 3);
     assert!(tools(&program).contains(&named));
-    goes_on("yes", 0);
+    answer_and_resume("yes", 0);
     let sent = program.server.requests();
     let [before, after] = [0, 1].map(|place| messages(&sent[place].body));
     assert_eq!(after[1..before.len()], before[1..], "only the system prompt is another");

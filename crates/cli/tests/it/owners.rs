@@ -1,4 +1,4 @@
-//! Several processes and one task: one drives, the others are told who.
+//! Several processes and one task: one drives it, the others say which one.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::program::{Program, Ran};
 
 /// Must show 4: two `resume`s at once.
 #[test]
-fn of_two_that_resume_one_drives_and_the_other_is_told_who() {
+fn of_two_resumes_one_drives_and_the_other_names_it() {
     let gate = Gate::new();
     let server = ModelServer::start("replies: [{ask_user: {question: sure?}}, {say: done}]");
     let program = Program::with(server);
@@ -66,7 +66,7 @@ fn a_killed_task_shows_as_interrupted_and_can_be_resumed() {
 
 /// Exit 130: the first Ctrl-C pauses, and the task can be resumed (ES-110).
 #[test]
-fn ctrl_c_pauses_and_says_how_to_go_on() {
+fn ctrl_c_pauses_and_says_how_to_resume() {
     let gate = Gate::new();
     let server = ModelServer::start("replies: [{say: done}]");
     server.next(Answer::script("say: never").gated(0, &gate));
@@ -101,7 +101,7 @@ fn background_commands_are_listed_with_their_task() {
     assert!(!listed.stdout.contains("in the background"), "they end with the task: {listed:?}");
 }
 
-/// ES-018: who answers and would go on with a task that somebody drives is told that it goes on.
+/// ES-018: `answer --resume` for a task that another process drives says that the task continues there.
 #[test]
 fn an_answer_with_resume_to_a_task_that_is_driven_is_enough() {
     let program = Program::playing(
@@ -133,8 +133,8 @@ replies:
     first.expect(0);
 }
 
-/// ES-110, §15.7: a terminal that closes and a machine that goes down park a run at its next boundary: the call
-/// that runs keeps its result.
+/// ES-110, §15.7: when the terminal closes or the machine shuts down, a run is parked at its next boundary. The
+/// running call keeps its result.
 #[test]
 fn a_run_whose_terminal_ends_is_parked_with_its_results() {
     for signal in [Signal::HUP, Signal::TERM] {
@@ -149,8 +149,8 @@ fn a_run_whose_terminal_ends_is_parked_with_its_results() {
             std::thread::yield_now();
         }
         kill_process(Pid::from_raw(run.id() as i32).unwrap(), signal).unwrap();
-        let mut told = BufReader::new(run.stderr.take().unwrap()).lines();
-        assert!(told.any(|line| line.unwrap().starts_with("pausing")), "{signal:?}");
+        let mut lines = BufReader::new(run.stderr.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().starts_with("pausing")), "{signal:?}");
         std::fs::write(program.workspace().join("go"), "").unwrap();
         let ran: Ran = run.wait_with_output().unwrap().into();
         assert_eq!(ran.expect(130).result()["status"], "PAUSED");

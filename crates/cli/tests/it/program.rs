@@ -29,7 +29,7 @@ pub fn needed(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| panic!("no {variable}: run this by `scripts/test`"))
 }
 
-/// What one command line came to.
+/// The result of one command line.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -62,7 +62,7 @@ impl Program {
             .env("LITELLM_API_BASE", self.server.base())
             .env("LITELLM_MODEL", "gpt-4o")
             .stdin(Stdio::null());
-        // Whatever engine this machine has: what is tested is the same everywhere.
+        // Not an engine that this machine may have: tests run the same everywhere.
         match crate::SANDBOX {
             Tested::Local => command.env("CONTAINER_MODE", "local"),
             Tested::Docker => command

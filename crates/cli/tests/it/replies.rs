@@ -1,4 +1,4 @@
-//! Replies that do not come whole: a person gets the whole answer or is told why not.
+//! Replies that are cut off: a person gets the whole answer, or the reason why not.
 
 use windlass_testkit::{Answer, ModelServer};
 
@@ -56,13 +56,13 @@ fn a_reply_that_the_provider_withholds_is_no_answer() {
 }
 
 #[test]
-fn a_message_that_comes_after_a_cut_reply_is_answered_anew() {
+fn a_message_after_a_cut_reply_gets_a_new_answer() {
     let program = Program::with(ModelServer::start_empty());
     let gate = windlass_testkit::Gate::new();
     program
         .server
         .next(Answer::script(CUT))
-        .next(Answer::script("say: never heard").gated(0, &gate));
+        .next(Answer::script("say: never read").gated(0, &gate));
     let mut child = program.start(&["run", "explain", "--json"]);
     gate.reached_blocking();
     child.kill().unwrap();

@@ -4,7 +4,7 @@ use windlass_testkit::Answer;
 
 use crate::program::Program;
 
-/// ES-104, ES-122, MS-132: a task that used up its rounds goes on where it was when it is tried again.
+/// ES-104, ES-122, MS-132: a retry of a task that used up its rounds continues where it stopped.
 #[test]
 fn a_retry_gives_a_task_its_rounds_again() {
     let step = |n: usize| format!("  - bash: echo {n} >> steps.txt\n");
@@ -17,7 +17,7 @@ fn a_retry_gives_a_task_its_rounds_again() {
     assert_eq!(program.file("steps.txt"), "0\n1\n2\n3\n4\n");
 }
 
-/// ES-105, ES-111: the same for its time.
+/// ES-105, ES-111: the same for a task that used up its time.
 #[test]
 fn a_retry_gives_a_task_its_time_again() {
     let program = Program::playing("replies: [{bash: sleep 30}, {say: done}]");
@@ -37,7 +37,7 @@ fn a_retry_forgets_earlier_nudges_of_the_doom_loop_guard() {
     program.windlass(&["retry", &program.task()]).expect(0);
 }
 
-/// What has not failed is gone on with, what has failed is tried again, and each is told the other's command.
+/// `resume` is for tasks that have not failed, `retry` for those that have. Each names the other command.
 #[test]
 fn a_retry_of_what_has_not_failed_names_the_command_that_resumes() {
     let program = Program::playing("replies: [{ask_user: {question: sure?}}]");

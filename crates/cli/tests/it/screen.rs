@@ -8,12 +8,12 @@ const WORK: &str = r##"
 replies:
   - text: I look **first**.
     calls:
-      - update_plan: {steps: [{id: '1', description: look, status: in_progress}, {id: '2', description: mend, status: pending}]}
+      - update_plan: {steps: [{id: '1', description: look, status: in_progress}, {id: '2', description: fix, status: pending}]}
       - read: notes.txt
       - read: nowhere.txt
   - edit: {path: notes.txt, old_string: short, new_string: long}
   - bash: printf 'one\ntwo\033[31m\n'; exit 3
-  - update_plan: {steps: [{id: '1', description: look, status: done}, {id: '2', description: mend, status: in_progress}]}
+  - update_plan: {steps: [{id: '1', description: look, status: done}, {id: '2', description: fix, status: in_progress}]}
   - say: "# Done\n\nIt is **long** now, see `notes.txt`.\n\n- one\n- two\n"
 "##;
 
@@ -29,13 +29,13 @@ fn on_terminal(program: &Program, args: &[&str]) -> Terminal {
     Terminal::start(command, 90)
 }
 
-/// Times, ids and what the sandbox is like on this machine vary.
+/// Masks what varies: times, ids, and the sandbox of this machine.
 fn masked(program: &Program, text: &str) -> String {
     let text = text.replace(&program.task(), "TASK");
     let lines = text.lines().map(|line| match line.split_once("done in ") {
         Some((before, after)) => {
             let rest = after.split_once(' ').map_or("", |(_, rest)| rest);
-            // How many depends on every tool's description.
+            // The number of tokens depends on every tool's description.
             let rest = match rest.rsplit_once(" · ") {
                 Some((rest, tokens)) if tokens.ends_with(" tokens") => format!("{rest} · N tokens"),
                 _ => rest.to_owned(),
@@ -45,7 +45,7 @@ fn masked(program: &Program, text: &str) -> String {
         None => line.to_owned(),
     });
     let lines = lines.filter(|line| {
-        // That the host isolates nothing is so everywhere.
+        // The warning that the host isolates nothing is the same everywhere.
         let said = line.starts_with("sandbox: no isolation");
         said || !(line.starts_with("sandbox ") || line.starts_with("sandbox: "))
     });
@@ -56,7 +56,7 @@ fn masked(program: &Program, text: &str) -> String {
 fn a_terminal_shows_what_happens_and_a_rendered_reply() {
     let program = prepared(WORK);
     let (written, code) =
-        on_terminal(&program, &["run", "mend the note", "--sandbox", "host"]).end();
+        on_terminal(&program, &["run", "fix the note", "--sandbox", "host"]).end();
     assert_eq!(code, 0, "{written}");
     insta::assert_snapshot!(masked(&program, &remains(&written)));
     assert!(written.contains("\u{1b}[32m+a long note"), "changes are coloured: {written:?}");
@@ -67,7 +67,7 @@ fn a_terminal_shows_what_happens_and_a_rendered_reply() {
 #[test]
 fn a_pipe_gets_plain_lines_and_the_reply_as_it_is() {
     let program = prepared(WORK);
-    let ran = program.windlass(&["run", "mend the note", "--sandbox", "host"]).expect(0);
+    let ran = program.windlass(&["run", "fix the note", "--sandbox", "host"]).expect(0);
     assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains('\r'), "{:?}", ran.stderr);
     insta::assert_snapshot!(masked(&program, &ran.stderr));
     insta::assert_snapshot!(ran.stdout, @r"
@@ -83,7 +83,7 @@ fn a_pipe_gets_plain_lines_and_the_reply_as_it_is() {
 #[test]
 fn no_color_and_a_dumb_terminal_are_honoured() {
     let program = prepared(WORK);
-    let args = ["run", "mend the note", "--share", "--sandbox", "host"];
+    let args = ["run", "fix the note", "--share", "--sandbox", "host"];
     let mut command = program.command(&args);
     command.env("TERM", "xterm").env("NO_COLOR", "1");
     let (written, _) = Terminal::start(command, 90).end();
@@ -119,7 +119,7 @@ replies:
 
 /// ES-107, ES-213: on a terminal a question is asked and answered in the same process.
 #[test]
-fn a_question_is_asked_inline_and_the_task_goes_on() {
+fn a_question_is_asked_inline_and_the_task_continues() {
     let program = prepared(
         "replies: [{ask_user: {question: which colour?, options: [red, blue], context: for the door}}, {say: painted}]",
     );
@@ -132,8 +132,8 @@ fn a_question_is_asked_inline_and_the_task_goes_on() {
     assert_eq!(program.last_message_sent(), "User responded to your question: blue");
 }
 
-/// ES-018, ES-213: a terminal that shows a question goes on when it is answered from elsewhere, and what is
-/// typed later answers the next question, not that one.
+/// ES-018, ES-213: a terminal that shows a question continues when it is answered from elsewhere. What is
+/// typed later answers the next question.
 #[test]
 fn an_answer_from_elsewhere_is_seen_by_the_terminal_that_asks() {
     let program = prepared(
@@ -182,7 +182,7 @@ fn leaving_a_question_leaves_the_task_blocked_and_says_how_to_answer() {
     }
 }
 
-/// ES-110: Ctrl-C once pauses, and says how to go on.
+/// ES-110: the first Ctrl-C pauses, and the program says how to resume.
 #[test]
 fn ctrl_c_on_a_terminal_pauses() {
     let gate = windlass_testkit::Gate::new();
@@ -221,8 +221,7 @@ fn a_wait_for_the_model_is_shown() {
     assert!(ran.stderr.contains("trying again in 0.0 s"), "{ran:?}");
 }
 
-/// A run that is interrupted by a question is recorded whole.
-/// ES-378: a long wait is sat out parked, is seen from elsewhere, and anybody may end it earlier.
+/// ES-378: a task is parked during a long wait. Other processes see that, and any of them may end it earlier.
 #[test]
 fn a_long_wait_for_the_model_can_be_ended_from_elsewhere() {
     let program = Program::playing("replies: [{say: done}]");
@@ -237,11 +236,11 @@ fn a_long_wait_for_the_model_can_be_ended_from_elsewhere() {
     assert!(next.starts_with("waits until 2"), "{next}");
     program.windlass(&["resume", &program.task()]).expect(0);
     let (written, _) = terminal.end();
-    let told = ["another process continues it", "is done now"];
-    assert!(told.iter().any(|told| written.contains(told)), "{written}");
+    let endings = ["another process continues it", "is done now"];
+    assert!(endings.iter().any(|ending| written.contains(ending)), "{written}");
 }
 
-/// Who follows a task that stands still ends when nobody reads any more: `events --follow | head -1`.
+/// `events --follow | head -1` ends with its reader, even if the task does nothing.
 #[test]
 fn following_ends_with_its_reader() {
     use std::io::BufRead as _;
@@ -254,14 +253,14 @@ fn following_ends_with_its_reader() {
     assert!(following.wait().unwrap().success());
 }
 
-/// MS-047: with assisted control a person reads what the pause is for, and how to go on either way.
+/// MS-047: under assisted control a person reads why the task paused, and both ways to continue.
 #[test]
 fn a_unit_that_waits_to_be_looked_at_says_so() {
     let program = Program::playing("replies: [{say: done}, {say: more}]");
     let ran = program.windlass(&["run", "work", "--control", "assisted"]).expect(4);
-    let told =
+    let notice =
         "paused: it waits for you to look at what it did; resume with: windlass resume task_";
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(ran.stderr.contains(notice), "{}", ran.stderr);
     assert!(ran.stderr.contains("or ask for more first: windlass send task_"), "{}", ran.stderr);
 }
 
@@ -283,8 +282,9 @@ fn a_refused_call_is_shown_with_its_reason() {
     );
 }
 
+/// A run that is interrupted by a question is recorded completely.
 #[test]
-fn a_recording_goes_on_after_a_question() {
+fn a_recording_continues_after_a_question() {
     let program =
         prepared("replies: [{read: notes.txt}, {ask_user: {question: sure?}}, {say: painted}]");
     let mut terminal = on_terminal(&program, &["run", "paint", "--record", "tape.yaml"]);
@@ -299,7 +299,7 @@ fn a_recording_goes_on_after_a_question() {
     assert_eq!((ran.stdout.as_str(), program.server.request_count()), ("painted\n", asked));
 }
 
-/// A run that failed says how to go on, also where nothing else is printed.
+/// A failed run says how to retry, even where nothing else is printed.
 #[test]
 fn a_failed_run_names_the_command_that_tries_again() {
     let program = Program::with(windlass_testkit::ModelServer::start_empty());
@@ -322,7 +322,7 @@ fn a_failed_run_is_retried_as_often_as_is_set() {
     program.windlass(&["retry", &program.task(), "-q"]).expect(2);
 }
 
-/// What a task that was interrupted goes on with is shown although no event says it again.
+/// When an interrupted task continues with a call, the call is shown although no event repeats it.
 #[test]
 fn a_resumed_call_is_shown_while_it_runs() {
     let wait = "echo on; until test -e go; do sleep 0.02; done";
@@ -363,7 +363,7 @@ fn what_is_typed_before_a_question_does_not_answer_it() {
 }
 
 #[test]
-fn a_small_budget_is_told_in_figures_that_say_something() {
+fn a_small_budget_is_shown_with_enough_digits() {
     let program = prepared(
         "replies: [{read: notes.txt, usage: {input: 100, output: 20, cost: 0.0005}}, {say: done}]",
     );

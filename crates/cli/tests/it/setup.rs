@@ -75,7 +75,7 @@ fn trust_shows_what_a_file_sets_and_wants_a_yes() {
     let (written, code) = terminal.end();
     assert_eq!(code, 0, "{written}");
     let again = program.windlass(&["trust"]).expect(0);
-    assert!(again.stderr.contains("approved already"), "{again:?}");
+    assert!(again.stderr.contains("already approved"), "{again:?}");
 
     let file = program.workspace().join(".windlass/config.toml");
     std::fs::write(file, "[models]\nsmart = \"litellm/other\"\n").unwrap();
@@ -104,7 +104,7 @@ fn doctor_finds_a_projection_that_lies() {
     assert!(page.contains("wrong  store"), "{page}");
 }
 
-/// §15.13: what an unapproved project file sets is ignored, and the person is told.
+/// §15.13: what an unapproved project file sets is ignored, with a notice.
 #[test]
 fn a_run_says_what_it_ignores_of_a_project() {
     let program = with_project_file("[models]\nsmart = \"litellm/theirs\"\n");

@@ -151,7 +151,7 @@ fn a_running_task_sees_every_change_of_a_skill_within_a_turn() {
     assert!(sent[1].iter().any(|text| text.contains("Version one.")), "read in the same turn");
     assert!(last(2).contains("- changed: `deploy`"), "{}", last(2));
     assert!(read(2).contains("Version two."), "{}", read(2));
-    // Broken: no news, and what is read is the last good version.
+    // A broken skill is not announced, and agents read its last good version.
     assert!(last(3).contains("Version two."), "{}", last(3));
     assert!(last(4).contains("- changed: `deploy`"), "{}", last(4));
     assert!(read(4).contains("Version four."), "{}", read(4));
@@ -179,7 +179,7 @@ fn a_goal_and_a_message_call_a_skill_by_name() {
     gate.reached_blocking();
     let first = contents(&program.server.requests()[0]);
     assert!(first[1].contains("Deploy the shop carefully."), "{}", first[1]);
-    // What has changed meanwhile counts at once.
+    // A change counts at once.
     put(&program, "deploy.md", &skill("Deploy $ARGUMENTS at night."));
     program.windlass(&["send", &program.task(), "/deploy the blog"]).expect(0);
     gate.open();
@@ -342,7 +342,7 @@ replies:
     assert!(!program.workspace().join("made.txt").exists());
 }
 
-/// AX-034, C-12: who follows a skill cannot get round its tools by letting another agent use them.
+/// AX-034, C-12: an agent that follows a skill cannot avoid its tool limits through another agent.
 #[test]
 fn a_sub_agent_is_bound_by_the_skill_above_it() {
     let program = Program::playing(
@@ -383,9 +383,9 @@ fn a_skill_that_forks_is_followed_by_a_sub_agent() {
     assert!(parent.last().unwrap().contains("looked at it from outside"), "{parent:?}");
 }
 
-/// A task that nobody drove hears of what changed meanwhile.
+/// A resumed task reads which skills changed while nobody drove it.
 #[test]
-fn a_resumed_task_hears_of_skills_that_changed_while_it_waited() {
+fn a_resumed_task_reads_which_skills_changed_while_it_waited() {
     let program = Program::playing("replies: [{ask_user: {question: go on?}}, {say: done}]");
     put(&program, "deploy.md", &skill("One."));
     program.windlass(&["run", "work", "--json"]).expect(3);
@@ -395,8 +395,11 @@ fn a_resumed_task_hears_of_skills_that_changed_while_it_waited() {
     program.windlass(&["answer", &task, "yes"]).expect(0);
     program.windlass(&["resume", &task, "--json"]).expect(0);
     let sent = contents(program.server.requests().last().unwrap());
-    let told = sent.iter().find(|text| text.starts_with("The skills have changed")).unwrap();
-    assert!(told.contains("- changed: `deploy`") && told.contains("- new: `fresh`"), "{told}");
+    let notice = sent.iter().find(|text| text.starts_with("The skills have changed")).unwrap();
+    assert!(
+        notice.contains("- changed: `deploy`") && notice.contains("- new: `fresh`"),
+        "{notice}"
+    );
 }
 
 /// AX-022, AX-023, AX-034: a hook's words are the reason of a denial; a project's runs only when approved.
@@ -415,8 +418,8 @@ fn trusted_hooks_of_a_followed_skill_refuse_and_remark() {
     std::fs::write(&path, hooked).unwrap();
 
     let unapproved = program.windlass(&["run", "/careful now"]).expect(0);
-    let told = "notice: the hooks of the skill `careful` do not run until you approve it";
-    assert!(unapproved.stderr.contains(told), "{}", unapproved.stderr);
+    let notice = "notice: the hooks of the skill `careful` do not run until you approve it";
+    assert!(unapproved.stderr.contains(notice), "{}", unapproved.stderr);
     assert!(program.workspace().join("secret.txt").exists(), "{}", unapproved.stdout);
     assert!(!program.workspace().join("seen.json").exists());
 
@@ -424,9 +427,9 @@ fn trusted_hooks_of_a_followed_skill_refuse_and_remark() {
     program.windlass(&["trust", "--yes"]).expect(0);
     let ran = program.windlass(&["run", "/careful now", "--json"]).expect(0);
     assert!(!program.workspace().join("secret.txt").exists(), "{}", ran.stdout);
-    let told: Value = serde_json::from_str(&program.file("seen.json")).unwrap();
-    assert_eq!(told["event"], "after_tool");
-    assert_eq!(told["tool_input"]["command"], "echo kept > kept.txt");
+    let input: Value = serde_json::from_str(&program.file("seen.json")).unwrap();
+    assert_eq!(input["event"], "after_tool");
+    assert_eq!(input["tool_input"]["command"], "echo kept > kept.txt");
     let refused = "a hook of the skill `careful` refused: no secrets here";
     assert!(ran.stdout.contains(refused), "{}", ran.stdout);
     assert!(ran.stdout.contains("A hook of the skill `careful` says: mind the gap"));
@@ -444,7 +447,7 @@ replies:
   - write: {path: before.txt, content: secret}
   - read_skill: {name: careful}
   - write: {path: after.txt, content: secret}
-  - bash: echo other tools go on > other.txt
+  - bash: echo other tools continue > other.txt
   - ask_user: {question: go on?}
   - write: {path: called.txt, content: public}
   - say: done
@@ -457,7 +460,7 @@ replies:
     assert!(program.workspace().join("before.txt").exists(), "it had not read it yet");
     assert!(!program.workspace().join("after.txt").exists(), "{}", ran.stdout);
     assert!(ran.stdout.contains("a hook of the skill `careful` refused: no secret here"));
-    assert_eq!(program.file("other.txt"), "other tools go on\n");
+    assert_eq!(program.file("other.txt"), "other tools continue\n");
 
     let task = program.task();
     program.windlass(&["send", &task, "/strict from now on"]).expect(0);

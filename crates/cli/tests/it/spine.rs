@@ -84,10 +84,10 @@ fn a_goal_is_worked_on_and_its_deliverables_come_back() {
     assert_eq!(start["compaction_config"]["compaction_trigger_ratio"], 0.85, "{start}");
 }
 
-/// ES-031, ES-115, ES-118, ES-307, ES-308, ES-309, ES-310, ES-311, ES-312, ES-319, ES-321: what happens is
-/// told in the order in which it happens, each call after its own check.
+/// ES-031, ES-115, ES-118, ES-307, ES-308, ES-309, ES-310, ES-311, ES-312, ES-319, ES-321: events
+/// are reported in the order in which they happen, each call after its own check.
 #[test]
-fn every_step_of_a_run_is_told_in_its_order() {
+fn every_step_of_a_run_is_reported_in_order() {
     let program = prepared(WORK);
     let ran = program.windlass(&["run", "check the notes", "--json"]).expect(0);
     let step = "llm_request llm_response risk_check tool_call tool_result";
@@ -363,8 +363,8 @@ fn a_message_to_a_running_task_is_seen_within_a_turn() {
     let ran: crate::program::Ran = child.wait_with_output().unwrap().into();
     let ran = ran.expect(0);
     let kinds = ran.kinds();
-    let heard = kinds.iter().position(|kind| kind == "injection_received").expect("it is told");
-    let asked = kinds[heard..].iter().filter(|kind| *kind == "llm_request").count();
+    let received = kinds.iter().position(|kind| kind == "injection_received").unwrap();
+    let asked = kinds[received..].iter().filter(|kind| *kind == "llm_request").count();
     assert_eq!(asked, 2, "before the model is asked again: {kinds:?}");
     let second = program.server.requests()[1].json();
     let messages = second["messages"].as_array().unwrap();
@@ -378,7 +378,7 @@ fn a_message_to_a_running_task_is_seen_within_a_turn() {
 fn a_cancel_ends_a_task_in_the_middle_of_a_reply() {
     let server = windlass_testkit::ModelServer::start_empty();
     let gate = windlass_testkit::Gate::new();
-    server.next(windlass_testkit::Answer::script("say: never heard").gated(0, &gate));
+    server.next(windlass_testkit::Answer::script("say: never read").gated(0, &gate));
     let program = Program::with(server);
     let child = program.start(&["run", "wait", "--json"]);
     gate.reached_blocking();
@@ -406,9 +406,9 @@ fn a_task_that_nobody_drives_is_paused_and_cancelled_at_once() {
     assert_eq!(status(), "cancelled");
 }
 
-/// ES-055, ES-075, ES-083, ES-087, ES-110: paused in the middle of its work, it goes on with its state.
+/// ES-055, ES-075, ES-083, ES-087, ES-110: a task that is paused in the middle of its work resumes with its state.
 #[test]
-fn a_paused_task_goes_on_where_it_was() {
+fn a_paused_task_continues_where_it_stopped() {
     let server = windlass_testkit::ModelServer::start("replies: [{read: notes.txt}, {say: done}]");
     let gate = windlass_testkit::Gate::new();
     server.next(windlass_testkit::Answer::script("read: notes.txt").gated(0, &gate));
@@ -470,7 +470,7 @@ fn a_task_that_runs_out_of_time_fails_with_timeout() {
 
 /// ES-208, ES-264, ES-267…269, ES-320
 #[test]
-fn an_agent_that_repeats_itself_is_told_and_then_given_up() {
+fn an_agent_that_repeats_itself_is_nudged_and_then_failed() {
     let program = Program::with(windlass_testkit::ModelServer::start_empty());
     program.server.answer_with(|_| Some(windlass_testkit::Answer::script("glob: '*.none'")));
     let ran = program.windlass(&["run", "loop", "--json"]).expect(1);
@@ -479,19 +479,19 @@ fn an_agent_that_repeats_itself_is_told_and_then_given_up() {
     assert!(result["error_details"]["diagnostic"].as_str().unwrap().contains("`glob`"));
     assert_eq!(ran.kinds().iter().filter(|kind| *kind == "doom_loop_detected").count(), 3);
     assert_eq!(result["status"], "FAILED");
-    let told = |request: usize| {
+    let nudge = |request: usize| {
         let sent = program.server.requests()[request].json();
         let last = sent["messages"].as_array().unwrap().last().unwrap().clone();
         assert_eq!(last["role"], "user");
         last["content"].as_str().unwrap().to_owned()
     };
-    assert_eq!(told(3), "You appear to be repeating the same action. Reconsider your approach.");
-    assert_eq!(told(4), "Stop and re-read your plan. What should you do differently?");
-    assert_eq!(told(5), "Stop and re-read your plan. What should you do differently?");
+    assert_eq!(nudge(3), "You appear to be repeating the same action. Reconsider your approach.");
+    assert_eq!(nudge(4), "Stop and re-read your plan. What should you do differently?");
+    assert_eq!(nudge(5), "Stop and re-read your plan. What should you do differently?");
     assert_eq!(program.server.request_count(), 6, "after three interventions it is given up");
 }
 
-/// ES-024, ES-026, ES-030, ES-373: a tool's failure goes back to the model, the task goes on.
+/// ES-024, ES-026, ES-030, ES-373: a tool's failure goes back to the model, and the task continues.
 #[test]
 fn a_failing_tool_does_not_end_the_task() {
     let program = prepared("replies: [{read: nowhere.txt}, {say: it is not there}]");
@@ -533,7 +533,7 @@ fn a_recorded_run_plays_back() {
 /// The same task through both dialects gives the same events (Anthropic native and OpenAI's).
 #[test]
 fn both_dialects_give_the_same_events() {
-    let told = |model: &str| {
+    let events = |model: &str| {
         let program = prepared(WORK);
         let ran = program
             .command(&["run", "check the notes", "--model", model, "--json"])
@@ -552,7 +552,7 @@ fn both_dialects_give_the_same_events() {
         });
         texts.collect::<Vec<_>>()
     };
-    assert_eq!(told("anthropic/claude-test"), told("openai/gpt-test"));
+    assert_eq!(events("anthropic/claude-test"), events("openai/gpt-test"));
 }
 
 /// ES-264, ES-265: when the guard speaks is a setting.

@@ -1,5 +1,5 @@
-//! Schedules as a running service keeps them: a monitor is made, parked, checked and ends; tasks start by
-//! themselves.
+//! Schedules as a running service keeps them: a monitor is made, parked, checked and ends; tasks start
+//! automatically.
 
 use serde_json::Value;
 use windlass_core::event::{Event, Record};
@@ -58,7 +58,7 @@ async fn a_service_parks_a_monitor_checks_on_it_and_lets_it_end() {
     let _serve = world.start(&["serve"]);
     world.until_status(task, TaskStatus::Done).await;
     assert!(parked(&world.journal(task)), "it was parked in between");
-    // The schedule hears of the task's end a moment later.
+    // The schedule sees the task's end a moment later.
     let listed = || json(&world, &["schedule", "list", "--json"]);
     let ended = || Some(listed()).filter(|schedule| schedule["state"] == "ended");
     let ended = world.until("the schedule has ended", ended).await;
@@ -67,7 +67,7 @@ async fn a_service_parks_a_monitor_checks_on_it_and_lets_it_end() {
     assert!(result.final_message.unwrap().contains("it is green"));
 }
 
-/// MS-194: a schedule starts a task by itself, in the service that keeps its time.
+/// MS-194: a schedule starts a task automatically, in the service that keeps its time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_starts_tasks_by_schedule() {
     let world = World::new(On::Embedded, ModelServer::start("replies: [{say: reported}]"));

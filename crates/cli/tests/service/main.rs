@@ -1,6 +1,6 @@
 //! The program as a service: `serve` and `worker` as processes, on either bus.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 mod world;
 mod serve;

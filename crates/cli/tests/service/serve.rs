@@ -90,7 +90,7 @@ async fn a_command_that_makes_no_sense_is_refused_with_the_reason() {
     assert!(world.task(submission.task).is_none());
 }
 
-/// A stopped service parks its tasks at a turn boundary and says so; the next one goes on with them.
+/// A stopped service parks its tasks at a turn boundary and says so. The next service resumes them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_service_parks_tasks_that_the_next_resumes() {
     let world = World::new(On::Embedded, ModelServer::start(WORK));
@@ -133,9 +133,9 @@ async fn a_second_signal_ends_at_once_and_nothing_is_done_twice() {
     assert_eq!(std::fs::read_to_string(&notes).unwrap(), "one\n");
 }
 
-/// §15.5: what a service ran when it was killed goes on with the next one.
+/// §15.5: the next service resumes what a killed service ran.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_service_ran_goes_on_at_the_next_start() {
+async fn tasks_of_a_killed_service_resume_at_the_next_start() {
     let world = World::new(On::Embedded, ModelServer::start(WORK));
     let gate = Gate::new();
     world.model.next(Answer::script("say: never").gated(0, &gate));
@@ -166,7 +166,7 @@ async fn a_task_whose_model_does_not_exist_fails_with_the_reason() {
     assert!(result["error_details"]["message"].as_str().unwrap().contains("nobody"), "{result}");
 }
 
-/// ES-090: as many of a session at once as it may have; the next one waits for a place.
+/// ES-090: a session runs as many tasks at once as its limit allows. The next one waits in the queue.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fourth_task_of_a_session_waits_for_a_place() {
     let world = World::new(On::Embedded, ModelServer::start("replies: [{say: done}]"));
@@ -193,7 +193,7 @@ async fn a_fourth_task_of_a_session_waits_for_a_place() {
     }
 }
 
-/// What waits to be started is bounded: the sender of one task too many is told that it may try again.
+/// The queue of tasks to start is bounded. The sender of one task too many reads that it may try again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_too_many_is_refused_and_may_be_sent_again() {
     let world = World::new(On::Embedded, ModelServer::start("replies: [{say: done}]"));

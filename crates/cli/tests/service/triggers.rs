@@ -23,12 +23,13 @@ async fn held(on: On) -> (World, Process, Submission, Gate) {
     (world, serve, submission, gate)
 }
 
-fn heard(world: &World, task: TaskId) -> Vec<String> {
-    let heard = |record: Record| match record.event {
+/// The injections that a task has received, in order.
+fn injections(world: &World, task: TaskId) -> Vec<String> {
+    let content = |record: Record| match record.event {
         Event::InjectionReceived(injection) => Some(injection.content),
         _ => None,
     };
-    world.journal(task).into_iter().filter_map(heard).collect()
+    world.journal(task).into_iter().filter_map(content).collect()
 }
 
 /// ES-100, ES-102: an event reaches its task, once, though it is delivered twice.
@@ -44,7 +45,7 @@ async fn an_external_event_reaches_its_task_once() {
         world.until("mail waits", waits).await;
         gate.open();
         world.until_status(submission.task, TaskStatus::Done).await;
-        assert_eq!(heard(&world, submission.task), ["green"], "{on:?}");
+        assert_eq!(injections(&world, submission.task), ["green"], "{on:?}");
     }
 }
 
@@ -115,7 +116,10 @@ async fn every_trigger_stream_is_read_and_acknowledged() {
             .await;
         gate.open();
         world.until_status(task, TaskStatus::Done).await;
-        assert!(heard(&world, task).iter().any(|words| words.contains("is it green?")), "{on:?}");
+        assert!(
+            injections(&world, task).iter().any(|words| words.contains("is it green?")),
+            "{on:?}"
+        );
 
         let result = world.until_published(OutStream::TaskResult, task).await;
         world.send(InStream::TaskResult, &result).await;
@@ -141,7 +145,7 @@ async fn every_trigger_stream_is_read_and_acknowledged() {
     }
 }
 
-/// Tasks go on while Redis does not answer, and what they have to tell is told when it does again.
+/// Tasks continue while Redis does not answer. Their messages are published when it answers again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_continues_through_a_partition_and_publishes_afterwards() {
     let (world, _serve, submission, gate) = held(On::Redis).await;
@@ -175,15 +179,15 @@ async fn injections_of_the_list_are_drained_in_order_and_once() {
     world.until_seen("the list is drained", drained).await;
     gate.open();
     world.until_status(task, TaskStatus::Done).await;
-    assert_eq!(heard(&world, task), ["one", "two"]);
-    let told = world.published(OutStream::UserMessage);
+    assert_eq!(injections(&world, task), ["one", "two"]);
+    let messages = world.published(OutStream::UserMessage);
     let refused = |one: &serde_json::Value| {
         one["message"].as_str().is_some_and(|words| words.contains("injection was refused"))
     };
-    assert!(told.iter().any(refused), "{told:?}");
+    assert!(messages.iter().any(refused), "{messages:?}");
 }
 
-/// Whoever speaks to a task that has ended is told so, and nothing is left lying.
+/// The sender of a message to an ended task gets a refusal, and nothing stays in the list.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_injection_for_a_task_that_has_ended_is_refused() {
     let world = World::new(On::Redis, ModelServer::start("replies: [{say: done}]"));
@@ -196,16 +200,17 @@ async fn an_injection_for_a_task_that_has_ended_is_refused() {
     let redis = world.redis.as_ref().unwrap();
     let drained = || (redis.cli(&["LLEN", &list]) == "0").then_some(());
     world.until_seen("the list is drained", drained).await;
-    let told = || {
-        let told = world.published(OutStream::UserMessage);
-        told.into_iter()
+    let refused = || {
+        let messages = world.published(OutStream::UserMessage);
+        messages
+            .into_iter()
             .find(|one| one["message"].as_str().is_some_and(|it| it.contains("refused")))
     };
-    let told = world.until_seen("the sender is told", told).await;
-    assert!(told["message"].as_str().unwrap().contains("done"), "{told}");
+    let refusal = world.until_seen("the sender gets a refusal", refused).await;
+    assert!(refusal["message"].as_str().unwrap().contains("done"), "{refusal}");
 }
 
-/// ES-098: an answer that was given already is refused, and the second giver told.
+/// ES-098: a second answer is refused, and its sender gets a message.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_answer_is_refused() {
     let script = "replies: [{ask_user: {question: sure?}}, {say: done}]";
@@ -225,10 +230,11 @@ async fn a_second_answer_is_refused() {
     });
     assert_eq!(answers.count(), 1);
     let refused = || {
-        let told = world.published(OutStream::UserMessage);
-        told.into_iter()
+        let messages = world.published(OutStream::UserMessage);
+        messages
+            .into_iter()
             .find(|one| one["message"].as_str().is_some_and(|it| it.contains("refused")))
     };
-    let refused = world.until("the second giver is told", refused).await;
+    let refused = world.until("the second sender gets a refusal", refused).await;
     assert_eq!(refused["task_id"], submission.task.to_string());
 }

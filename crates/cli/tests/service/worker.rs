@@ -53,7 +53,7 @@ async fn two_workers_share_the_tasks() {
     }
 }
 
-/// A worker runs no more than its limit, and gives signs of life.
+/// A worker runs no more tasks than its limit, and records heartbeats.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_runs_up_to_its_limit() {
     let world = World::new(On::Embedded, ModelServer::start("replies: [{say: done}]"));
@@ -74,7 +74,7 @@ async fn a_worker_runs_up_to_its_limit() {
     let first = beats[0].last_heartbeat_at;
     let later =
         |all: &Vec<windlass_store::RuntimeRow>| all.iter().all(|one| one.last_heartbeat_at > first);
-    world.until("their hearts beat", || Some(running()).filter(later)).await;
+    world.until("new heartbeats are recorded", || Some(running()).filter(later)).await;
     gate.open();
     for task in &tasks {
         world.until_status(*task, TaskStatus::Done).await;

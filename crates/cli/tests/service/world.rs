@@ -18,7 +18,7 @@ use windlass_core::status::TaskStatus;
 use windlass_store::{Options, OutStream, Store, TaskRow};
 use windlass_testkit::{ModelServer, RedisServer};
 
-/// Longer than anything here takes on a busy machine.
+/// How long a wait may take: longer than anything here takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl World {
         waited.unwrap_or_else(|_| panic!("never: {what}"))
     }
 
-    /// The same for what the store does not tell of: Redis is looked at again and again.
+    /// The same for what the store does not announce: it polls Redis.
     pub async fn until_seen<T>(&self, what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
         let wait = async {
             loop {
@@ -172,8 +172,7 @@ impl World {
         }
     }
 
-    /// Waits until a message of a task stands in a stream. A Redis stream tells nobody, so it is looked at
-    /// until it does.
+    /// Waits until a message of a task is in a stream. A Redis stream does not notify us, so this polls it.
     pub async fn until_published(&self, stream: OutStream, task: TaskId) -> Value {
         let ours = |one: &Value| one["task_id"] == task.to_string();
         let what = format!("{stream} of {task} is published");
@@ -244,7 +243,7 @@ impl Process {
         self.child.wait().unwrap();
     }
 
-    /// Tells it to stop, and waits until it has.
+    /// Stops it by a signal, and waits until it has ended.
     pub fn stop(self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.ended()

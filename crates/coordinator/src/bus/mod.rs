@@ -90,7 +90,7 @@ pub struct Reader {
     pub streams: Vec<InStream>,
     /// The consumer; another name for every process.
     pub consumer: String,
-    /// At most so many entries at once.
+    /// The most entries that one read returns.
     pub limit: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Redis as others see it, and Redis that goes away.
+//! Redis as other programs see it, and Redis during an outage.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use windlass_store::OutStream;
 
 use crate::suite::{LONG, Place, reader};
 
-/// ES-095…102, ES-386…389: what is read and written is called so, whatever we call it ourselves.
+/// ES-095…102, ES-386…389: streams and keys have the names of the contract, whatever our types are called.
 #[test]
 fn streams_have_the_names_of_the_contract() {
     let read: Vec<_> = InStream::ALL.iter().map(|stream| stream.as_str()).collect();
@@ -93,7 +93,7 @@ async fn a_restart_loses_nothing_that_was_acknowledged() {
 /// How long the server does not answer.
 const PARTITION: Duration = Duration::from_secs(30);
 
-/// A partition: the server is there and does not answer. Nothing hangs, and nothing is lost.
+/// A partition: the server runs but does not answer. Nothing hangs, and nothing is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_is_noticed_and_loses_nothing() {
     let place = Place::redis();
@@ -102,7 +102,7 @@ async fn a_partition_is_noticed_and_loses_nothing() {
     bus.submit(InStream::TaskCommand, None, "before").await.unwrap();
     let before = Bus::take(&*bus, &reader("ada"), LONG).await.unwrap();
     server.freeze();
-    // Both connections notice by themselves, side by side.
+    // Both connections notice the outage independently.
     let name = reader("ada");
     let begun = Instant::now();
     while begun.elapsed() < PARTITION {
@@ -125,9 +125,9 @@ async fn a_partition_is_noticed_and_loses_nothing() {
     assert!(seen.contains(&before[0]), "it was never acknowledged: {seen:?}");
 }
 
-/// Somebody trims a stream under us: what is gone is gone, and the rest is read.
+/// Somebody trims a stream while we read it: removed entries are skipped, and the rest is read.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_entry_deleted_meanwhile_does_not_stop_the_reader() {
+async fn a_deleted_entry_does_not_stop_the_reader() {
     let place = Place::redis();
     let (bus, server) = (place.bus(), place.redis.as_ref().unwrap());
     bus.submit(InStream::TaskCommand, None, "gone").await.unwrap();

@@ -1,4 +1,4 @@
-//! What holds on either bus.
+//! Tests that must pass on both buses.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Place {
         Self { redis: Some(RedisServer::start()), ..Self::embedded() }
     }
 
-    /// Another process's way to the same bus.
+    /// Opens the same bus as another process would.
     pub fn bus(&self) -> Box<dyn Bus> {
         match &self.redis {
             Some(server) => Box::new(Redis::new(&server.url()).unwrap()),

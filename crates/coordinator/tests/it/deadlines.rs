@@ -57,7 +57,7 @@ async fn a_deadline_can_fail_the_task() {
     assert!(tick(&world).await.is_empty());
 }
 
-/// ES-080: or be done with what there is.
+/// ES-080: or it completes with what it has.
 #[tokio::test]
 async fn a_deadline_can_complete_the_task_with_what_it_has() {
     let world = World::routed(BLOCKED, "never asked");
@@ -73,7 +73,7 @@ async fn a_deadline_can_complete_the_task_with_what_it_has() {
     assert_eq!(world.store().projections().verify().unwrap(), [], "the journal implies all of it");
 }
 
-/// ES-081, ES-389: or be parked, and a person is notified; once resumed it is not stopped again.
+/// ES-081, ES-389: or it is parked and a person is notified. Once resumed it is not stopped again.
 #[tokio::test]
 async fn a_deadline_can_park_the_task_and_notify_a_person() {
     let world = World::routed("replies: [{say: done}]", "never asked");

@@ -14,7 +14,7 @@ use windlass_core::status::TaskStatus;
 
 use crate::world::{START, World, at};
 
-/// Has nothing to make agents of.
+/// Cannot make any agent.
 struct Misconfigured;
 
 impl AgentFactory for Misconfigured {

@@ -1,4 +1,4 @@
-//! The control plane at its own seam: triggers in; tasks, injections and words out. The model is
+//! The control plane through its public API: triggers in; tasks, injections and messages out. The model is
 //! scripted over real HTTP, the clock is set, everything else is real.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue should stop")]

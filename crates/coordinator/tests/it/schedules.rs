@@ -168,7 +168,7 @@ async fn a_cron_schedule_starts_a_task_at_its_time() {
     assert_eq!(world.store().tasks().list(&Filter::default()).unwrap().len(), 2);
 }
 
-/// MS-207: a schedule starts so many tasks within so many hours, and a person is notified, once.
+/// MS-207: a schedule starts a limited number of tasks in a period, and a person is notified once.
 #[tokio::test]
 async fn a_schedule_starts_no_more_tasks_than_autonomous_work_may() {
     let world = World::routed("replies: [{say: reported}]", "never asked");
@@ -199,7 +199,7 @@ async fn a_schedule_starts_no_more_tasks_than_autonomous_work_may() {
     assert!(notices[0].contains("the next may start at 2026-11-15T17:00:00Z"), "{notices:?}");
 }
 
-/// Runs that were missed while nobody was there: left out, or made up for by one.
+/// Runs that were missed while no service ran are skipped, or replaced by one run.
 #[tokio::test]
 async fn missed_runs_follow_the_policy() {
     for (missed, expected) in [(Missed::Skip, 0), (Missed::RunOnce, 1)] {

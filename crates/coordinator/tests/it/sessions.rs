@@ -151,7 +151,7 @@ async fn a_message_that_has_to_wait_says_so() {
     assert!(world.replies()[0].contains("queued, number 1 in line"), "{:?}", world.replies());
 }
 
-/// ES-091: a sixth session is refused with words; one whose tasks have ended counts no more.
+/// ES-091: a sixth session is refused with words; a session whose tasks have ended no longer counts.
 #[tokio::test]
 async fn the_sixth_session_of_a_user_is_refused() {
     let world = World::routed("replies: [{say: done}]", NEW);
@@ -286,7 +286,7 @@ async fn a_lease_has_one_holder_and_an_end() {
     assert!(Limits::default().router < Limits::default().session_lease);
 }
 
-/// ES-094: a session that somebody holds on to is an error that passes.
+/// ES-094: a session that somebody else holds is a temporary error.
 #[tokio::test]
 async fn a_session_that_stays_busy_is_handed_back() {
     let world = World::routed("replies: []", NEW);

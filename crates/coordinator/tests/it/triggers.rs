@@ -39,8 +39,8 @@ fn event(task: TaskId, payload: serde_json::Value) -> ExternalEventReceived {
     ExternalEventReceived { request_id, task_id, session_id: None, source: None, payload }
 }
 
-/// ES-018, ES-053, ES-073, ES-098: an answer reaches the agent that asked; a second is refused by name,
-/// the same again is the same.
+/// ES-018, ES-053, ES-073, ES-098: an answer reaches the agent that asked. A second, different answer
+/// is refused; the same answer again has no effect.
 #[tokio::test]
 async fn an_answer_reaches_the_task_that_asked_and_counts_once() {
     let world = World::routed(ASKING, "never asked");
@@ -106,7 +106,7 @@ async fn an_invalid_trigger_is_refused_for_good() {
     assert!(refused.to_string().contains("what to tell the task"), "{refused}");
 }
 
-/// ES-055, ES-075, ES-083, ES-086…089, ES-101: pause, resume, cancel; and what has ended stays so.
+/// ES-055, ES-075, ES-083, ES-086…089, ES-101: pause, resume, cancel; an ended task stays ended.
 #[tokio::test]
 async fn control_pauses_resumes_and_cancels() {
     let world = World::routed("replies: [{say: done}]", "never asked");

@@ -120,7 +120,7 @@ impl World {
         agents.map(|request| request.json().to_string()).collect()
     }
 
-    /// Words for people, as they go out.
+    /// Messages for people, as they are published.
     pub fn replies(&self) -> Vec<String> {
         let waiting = self.store().outbox().pending(10_000).unwrap().into_iter();
         let words = waiting.filter(|one| one.stream == OutStream::UserMessage).filter_map(|one| {

@@ -71,7 +71,7 @@ impl Chunks {
             None if id.is_empty() => into.calls.len().checked_sub(1),
             None => into.calls.iter().position(|call| call.provider_id == id),
         };
-        // Some servers give every parallel call the index nought.
+        // Some servers give every parallel call the index 0.
         let other = |at: &usize| {
             let call = &into.calls[*at];
             !id.is_empty()

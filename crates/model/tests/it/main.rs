@@ -1,4 +1,4 @@
-//! The model crate through its seam, against a real server on this machine.
+//! The model crate through its public API, against a real server on this machine.
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 mod support;

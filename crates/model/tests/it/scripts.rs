@@ -115,7 +115,7 @@ replies:
     let live = Recorder::create(model(Dialect::OpenAi, &server), &path).unwrap();
     let said = play(&live, "go").await;
     let mut played = play(&*script(&path), "go").await;
-    // A script's replies have a price even if it is nought.
+    // A script's replies have a price, even if it is zero.
     assert_eq!(played[1].usage.cost_usd.take(), Some(0.0));
     assert_eq!(content(&said), content(&played), "{}", std::fs::read_to_string(&path).unwrap());
     insta::assert_snapshot!(std::fs::read_to_string(&path).unwrap(), @r#"
@@ -138,7 +138,7 @@ replies:
 }
 
 #[tokio::test]
-async fn a_recording_tells_sub_agents_apart_and_goes_on_after_a_restart() {
+async fn a_recording_separates_sub_agents_and_continues_after_a_restart() {
     let server = ModelServer::start_empty();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tape.yaml");

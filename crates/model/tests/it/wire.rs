@@ -1,4 +1,4 @@
-//! The very bytes that are sent.
+//! The exact bytes that are sent.
 
 use proptest::prelude::*;
 use windlass_core::{
@@ -10,7 +10,7 @@ use windlass_testkit::{Answer, ModelServer, messages};
 
 use crate::support::{ask, begun, message, model, model_at, prelude, result};
 
-/// A request in its very bytes, with line breaks for the reader.
+/// The exact bytes of a request, with line breaks for the reader.
 async fn body_of(dialect: Dialect) -> String {
     let server = ModelServer::start_empty();
     server.next(Answer::script("text: Looking.\ncalls: [{bash: ls}, {read: a}]"));
@@ -114,7 +114,7 @@ proptest! {
     }
 }
 
-/// Two hundred turns: each body goes on from the one before, and bodies stay valid JSON.
+/// Two hundred turns: each body begins with the one before, and bodies stay valid JSON.
 #[tokio::test]
 async fn two_hundred_turns_extend_each_other_byte_for_byte() {
     for dialect in [Dialect::OpenAi, Dialect::Anthropic] {

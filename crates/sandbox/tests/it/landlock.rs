@@ -12,7 +12,7 @@ use crate::everyone;
 use crate::support::{Place, run};
 
 #[test]
-fn the_real_path_is_told_and_the_weakness_is_said() {
+fn the_real_path_and_the_weaker_isolation_are_reported() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let local = place.landlock().await;

@@ -1,5 +1,5 @@
 //! A developer's tools work in the sandbox of a developer's machine. A tool that is not installed here is
-//! told so in the test's output; CI installs all of them.
+//! named in the test's output; CI installs all of them.
 
 use std::path::PathBuf;
 

@@ -35,7 +35,7 @@ impl Desk {
         fs::create_dir_all(&project).unwrap();
         prepare(room.path());
         let merged = SkillMirror::open(room.path().join("merged")).unwrap();
-        // Without the image's own, which this machine may have.
+        // Without the skills of the container image, which this machine may have.
         let places = places(Some(&home), &project).split_off(1);
         let shelf = SkillRegistry::open(places, Some(merged)).watched();
         Self { shelf, room }
@@ -124,7 +124,7 @@ fn the_nearest_directory_wins_and_removing_uncovers_the_next() {
     desk.until("gone", |skills| skills.get("x").is_none());
 }
 
-/// AX-048: what is broken goes on as it was, and says where it is wrong.
+/// AX-048: a broken skill keeps its last good version, and the problem says where it is wrong.
 #[test]
 fn a_broken_file_keeps_its_last_good_version() {
     let file = "project/.windlass/skills/x.md";
@@ -135,8 +135,8 @@ fn a_broken_file_keeps_its_last_good_version() {
     assert!(desk.shown("x/SKILL.md").unwrap().ends_with("good\n"));
     let problem = skills.problems()[0].to_string();
     assert!(problem.ends_with("/project/.windlass/skills/x.md:4: invalid boolean"), "{problem}");
-    desk.put(file, &skill("x", "mended"));
-    let skills = desk.until_says("x", "mended");
+    desk.put(file, &skill("x", "fixed"));
+    let skills = desk.until_says("x", "fixed");
     assert!(skills.problems().is_empty());
     desk.put(file, "garbage");
     desk.until("broken again", |skills| !skills.problems().is_empty());

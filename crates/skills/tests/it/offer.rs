@@ -83,7 +83,7 @@ fn a_person_calls_for_a_skill_by_its_name() {
     }
 }
 
-/// A body that names its arguments a hundred thousand times gets long ones once.
+/// A body that names its arguments a hundred thousand times does not multiply long arguments.
 #[test]
 fn arguments_are_filled_in_within_bounds() {
     let directory = tempfile::tempdir().unwrap();
@@ -103,8 +103,8 @@ fn arguments_are_filled_in_within_bounds() {
 fn a_running_agent_reads_only_what_is_new_changed_or_gone() {
     let (directory, before) = skills();
     let viewer = viewer(PermissionProfile::Restricted, WorkMode::Build);
-    let told = before.versions(viewer);
-    assert!(change_notice(&told, &before, viewer).is_none());
+    let known = before.versions(viewer);
+    assert!(change_notice(&known, &before, viewer).is_none());
     put(&directory, "s/anyone.md", "---\ndescription: Another\n---\nDo it well.\n");
     put(&directory, "s/fresh.md", "---\ndescription: Fresh\n---\nx\n");
     put(
@@ -114,7 +114,7 @@ fn a_running_agent_reads_only_what_is_new_changed_or_gone() {
     );
     std::fs::remove_file(directory.path().join("s/narrow.md")).unwrap();
     let after = load(&directory, &[("s", Scope::User)]);
-    let (text, now) = change_notice(&told, &after, viewer).unwrap();
+    let (text, now) = change_notice(&known, &after, viewer).unwrap();
     insta::assert_snapshot!(text, @r"
     The skills have changed.
     - changed: `anyone`: Another (if you have read it, read it again)

@@ -34,7 +34,7 @@ pub(crate) enum What {
 /// How a stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// As it should.
+    /// The stream ends normally.
     Whole,
     /// The connection is closed after this many chunks.
     Cut(usize),
@@ -133,21 +133,21 @@ impl Answer {
         self
     }
 
-    /// Closes the connection after so many chunks.
+    /// Closes the connection after this many chunks.
     #[must_use]
     pub fn cut_after(mut self, chunks: usize) -> Self {
         self.end = End::Cut(chunks);
         self
     }
 
-    /// Ends the response properly, but after so many chunks.
+    /// Ends the response properly, but after this many chunks.
     #[must_use]
     pub fn ended_after(mut self, chunks: usize) -> Self {
         self.end = End::Short(chunks);
         self
     }
 
-    /// Sends nothing more after so many chunks, and keeps the connection open.
+    /// Sends nothing more after this many chunks, and keeps the connection open.
     #[must_use]
     pub fn hung_after(mut self, chunks: usize) -> Self {
         self.end = End::Hang(chunks);

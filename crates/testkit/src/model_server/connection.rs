@@ -1,4 +1,4 @@
-//! One connection: requests read, answers written, as much HTTP/1.1 as that takes.
+//! One connection: it reads requests and writes answers, with as much HTTP/1.1 as that takes.
 
 use std::{
     future::Future,
@@ -72,7 +72,7 @@ impl Connection {
             if let Some(at) = self.buffer.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at;
             }
-            // As web servers do when someone begins with a handshake, say.
+            // Web servers answer like this too, for example to a TLS handshake.
             if self.buffer.first().is_some_and(|byte| !byte.is_ascii_uppercase()) {
                 self.whole(400, "text/plain", &[], "bad request").await?;
                 return Ok(None);
@@ -238,7 +238,7 @@ impl Connection {
     }
 
     async fn wait(&mut self, delay: Duration) -> io::Result<()> {
-        // Even a sleep of nought takes until the timer's next tick.
+        // Even a sleep of zero takes until the timer's next tick.
         match delay.is_zero() {
             true => Ok(()),
             false => self.while_there(tokio::time::sleep(delay)).await,

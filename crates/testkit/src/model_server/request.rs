@@ -71,7 +71,7 @@ impl Request {
         crate::messages(&self.body)
     }
 
-    /// Fails unless this request's messages go on from `earlier`'s, byte for byte.
+    /// Fails unless this request's messages begin with all of `earlier`'s, byte for byte.
     pub fn assert_extends(&self, earlier: &Self) {
         crate::assert_extends(&earlier.body, &self.body);
     }

@@ -17,7 +17,7 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-/// Shakes hands with everyone and shows a certificate that is none. Stops when dropped.
+/// Accepts every TLS handshake with an invalid certificate. Stops when dropped.
 pub struct TlsServer {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -86,7 +86,7 @@ fn shake_hands(mut socket: TcpStream, config: Arc<ServerConfig>) {
     while connection.is_handshaking() && connection.complete_io(&mut socket).is_ok() {}
 }
 
-/// An Ed25519 key that protects nothing: the number nought, in PKCS#8.
+/// An Ed25519 key that protects nothing: the number zero, in PKCS#8.
 const KEY: [u8; 48] = {
     let head = [
         0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04,

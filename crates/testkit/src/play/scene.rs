@@ -63,6 +63,7 @@ pub(super) struct Scene {
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Limits {
+    /// The most rounds of tool calls.
     pub(super) max_iterations: Option<u32>,
     /// The largest tool result in the context, in tokens.
     pub(super) output_tokens: Option<u64>,

@@ -22,23 +22,23 @@ pub(super) const MAX_TIME: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long a server may send nothing.
 const READ: Duration = Duration::from_secs(20);
-/// As browsers have it, and more than any honest site needs.
+/// The most redirects that are followed, as in browsers; no honest site needs more.
 const MAX_REDIRECTS: usize = 10;
-/// Between a passing fault and the second try.
+/// The pause between a temporary error and the second try.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The longest wait a server may ask for before the second try.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// What says who we are.
+/// The user agent that servers see.
 pub(super) const AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 
-/// A page as it came.
+/// A page as the server sent it.
 pub(super) struct Fetched {
-    /// Where it was found at last.
+    /// Its address after all redirects.
     pub url: Url,
-    /// What it says it is, lower case, with its parameters.
+    /// Its content type, in lower case, with parameters.
     pub content_type: String,
     pub bytes: Vec<u8>,
-    /// Whether there was more than is read.
+    /// Whether the page was longer than the limit.
     pub cut: bool,
 }
 
@@ -146,7 +146,7 @@ impl Fetcher {
         Ok(self.reach.addresses.check(address).map_err(refused)?)
     }
 
-    /// One request; a passing fault is tried once more, after a pause.
+    /// Sends one request. A temporary error is tried once more, after a pause.
     async fn get(&self, url: &Url) -> Result<Response, Error> {
         let accept =
             "text/html,application/xhtml+xml,text/markdown;q=0.9,text/plain;q=0.8,*/*;q=0.5";
@@ -199,7 +199,7 @@ async fn read(url: Url, mut response: Response) -> Result<Fetched, Error> {
     Ok(Fetched { url, content_type, bytes, cut })
 }
 
-/// What went wrong below, in one line, without the address it went wrong at: that may hold a secret.
+/// The cause of an error, in one line. It leaves out the address, which may contain a secret.
 pub(super) fn unreachable(error: &reqwest::Error) -> Error {
     if let Some(refused) = refusal_in(error) {
         return refused.into();

@@ -45,7 +45,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// By the system's resolver.
+    /// Resolves names by the system's resolver.
     pub fn new(addresses: AddressRules, hosts: HostRules) -> Self {
         Self { addresses, hosts, lookup: Arc::new(|host| Box::pin(system_lookup(host))) }
     }

@@ -1,4 +1,4 @@
-//! What came, as text for the model.
+//! Turns a fetched page into text for the model.
 
 use dom_query::Document;
 use dom_smoothie::{Config, Readability};
@@ -19,7 +19,7 @@ const MAX_READER_BYTES: usize = 2 << 20;
 const MAX_ELEMENTS: usize = 50_000;
 /// The stack of the thread that reads pages: their nesting is walked recursively.
 const STACK_BYTES: usize = 64 << 20;
-/// Where a page may say what its letters are.
+/// How far into a page its encoding may be declared.
 const SNIFFED_BYTES: usize = 1024;
 
 /// How much of a page is wanted.
@@ -89,7 +89,7 @@ fn json(fetched: &Fetched) -> String {
     value.ok().and_then(|value| serde_json::to_string_pretty(&value).ok()).unwrap_or(text)
 }
 
-/// Bytes as text, by what the server or the page says of its letters.
+/// Decodes bytes by the encoding that the server or the page declares.
 fn decoded(fetched: &Fetched) -> String {
     let said = |text: &str| {
         let (_, after) = text.split_once("charset=")?;
@@ -104,7 +104,7 @@ fn decoded(fetched: &Fetched) -> String {
     encoding.decode(&fetched.bytes).0.into_owned()
 }
 
-/// On a thread of its own: a page's nesting must not be able to end this process.
+/// Runs on a thread of its own, so that deep nesting cannot overflow the stack of this process.
 fn html_apart(fetched: &Fetched, part: Part) -> Result<String, String> {
     let text = decoded(fetched);
     if depth(&text) > MAX_DEPTH {

@@ -16,11 +16,11 @@ use crate::output::neutralize;
 
 /// How long a search may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Before a passing fault is tried once more (ES-207).
+/// The pause before a temporary error is tried once more (ES-207).
 const PAUSE: Duration = Duration::from_millis(500);
-/// Results when the call does not say.
+/// How many results a call gets by default.
 const DEFAULT_COUNT: usize = 8;
-/// Results at most; more are not read anyway.
+/// The most results that a call can ask for.
 const MAX_COUNT: usize = 20;
 /// The largest answer that is read.
 const MAX_BYTES: usize = 4 << 20;
@@ -41,9 +41,9 @@ pub enum Provider {
 /// A provider, where it is, and its key.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// Who answers.
+    /// Which provider answers.
     pub provider: Provider,
-    /// Where; the provider's own address where unset.
+    /// Its address; the provider's public one if unset.
     pub base: Option<Url>,
     /// Its key.
     pub key: Option<SecretString>,
@@ -116,7 +116,7 @@ impl WebSearch {
         })
     }
 
-    /// One search; a passing fault is tried once more.
+    /// Runs one search. A temporary error is tried once more.
     async fn ask(&self, query: &str, count: usize) -> Result<Vec<Hit>, String> {
         match self.once(query, count).await {
             Err(Fault::Passing(_)) => {}

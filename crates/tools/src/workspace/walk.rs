@@ -39,7 +39,7 @@ pub enum Place {
 #[derive(Clone, Copy)]
 pub(super) enum Parents {
     MustExist,
-    /// Go on as if they were: where would a write arrive?
+    /// Resolve as if they existed, to learn where a write would arrive.
     Imagine,
     Create(Purpose),
 }

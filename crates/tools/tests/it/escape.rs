@@ -155,7 +155,7 @@ async fn links_that_go_round_in_circles_end() {
     refused(bench, &["a", "b/c"], "too many symbolic links").await;
 }
 
-/// A hard link cannot be told from the file itself, so it can be read; writing breaks the link.
+/// A hard link looks exactly like the file itself, so it can be read; writing breaks the link.
 #[tokio::test]
 async fn a_hard_linked_file_outside_is_never_changed() {
     let mut bench = bench();

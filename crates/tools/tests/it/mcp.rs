@@ -240,7 +240,7 @@ async fn a_changed_description_is_reported_and_the_pinned_one_stays() {
     let note = bench.path("note.txt");
     bench.ok("mcp__files__read_text_file", json!({ "path": note })).await;
     let notices = bench.world.notices.take();
-    assert_eq!(notices.len(), 1, "told once");
+    assert_eq!(notices.len(), 1, "reported once");
     assert!(notices[0].contains("- new, not offered: `list_directory`"), "{}", notices[0]);
     assert!(notices[0].contains("first met: `read_text_file`"), "{}", notices[0]);
     let server = servers.iter().next().unwrap();
@@ -329,6 +329,6 @@ async fn a_server_over_http_is_called_with_its_headers_and_timeout() {
     assert_eq!(bench.ok("mcp__files__add", json!({ "a": 41 })).await, "42");
     let late = bench.error("mcp__files__hang", json!({})).await;
     assert_eq!(late, "Error: MCP server `files` did not answer within 1 s.");
-    assert_eq!(bench.ok("mcp__files__add", json!({ "a": 1 })).await, "2", "and it goes on");
+    assert_eq!(bench.ok("mcp__files__add", json!({ "a": 1 })).await, "2", "and it continues");
     servers.close().await;
 }

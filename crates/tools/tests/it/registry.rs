@@ -1,4 +1,4 @@
-//! Which tools there are, how the model is shown them, and what it is told about bad arguments.
+//! Which tools there are, how the model sees them, and what it reads about bad arguments.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;

@@ -223,7 +223,7 @@ async fn a_background_command_is_read_in_pieces_and_its_end_reported() {
     tokio::task::spawn_blocking(move || std::fs::write(fifo, "x\n").unwrap()).await.unwrap();
     let text = bench.poll("bash_output", json!({ "id": id }), "exit code 0").await;
     assert!(text.ends_with("[exit code 0]"), "{text}");
-    assert_eq!(bench.world.shell.exited(), [], "an end that was read is not told again");
+    assert_eq!(bench.world.shell.exited(), [], "an end that was read is not reported again");
 }
 
 #[tokio::test]
