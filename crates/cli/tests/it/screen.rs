@@ -229,7 +229,7 @@ fn a_long_wait_for_the_model_can_be_ended_from_elsewhere() {
     program.server.next(busy);
     let mut terminal = on_terminal(&program, &["run", "work"]);
     terminal.until("waiting until ");
-    terminal.until("Ctrl-C leaves it parked");
+    terminal.until("Ctrl-C leaves it paused");
     let row = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
     assert_eq!((&row["status"], &row["status_reason"]), (&"paused".into(), &"rate_limited".into()));
     let next = row["next_action"].as_str().unwrap();
