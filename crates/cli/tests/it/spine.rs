@@ -232,7 +232,7 @@ fn the_system_prompt_has_every_section() {
             &[
                 "`Event received:`",
                 "Consider whether it matters for your goal",
-                "If it meets a condition you were waiting for, go on",
+                "If it meets a condition you were waiting for, continue",
                 "acknowledge it in a few words and continue",
             ],
         ),
