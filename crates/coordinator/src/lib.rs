@@ -42,9 +42,12 @@ mod error;
 use std::sync::Arc;
 
 use tokio::sync::{Notify, broadcast};
-use windlass_agent::Preview;
 use windlass_agent::journal::Clock;
 use windlass_store::Store;
+
+// What surfaces show of an agent's work, so that they need not know the agent.
+pub use windlass_agent::{Preview, trace};
+pub use windlass_model::StreamEvent;
 
 pub use control::{Controls, Steered};
 pub use costs::Costs;

@@ -34,12 +34,16 @@ struct Inner {
 impl SkillRegistry {
     /// Reads these directories, later ones winning, and keeps `mirror` as agents are to see them.
     pub fn open(places: Vec<(PathBuf, Scope)>, mirror: Option<SkillMirror>) -> Self {
-        let skills = Skills::load(&places);
-        skills.problems().iter().for_each(report);
-        if let Some(mirror) = &mirror {
-            mirror.sync(&skills).iter().for_each(report);
-        }
-        Self::holding(skills, places, mirror)
+        let registry = Self::holding(Skills::default(), places, mirror);
+        registry.read();
+        registry
+    }
+
+    /// The same, following its files for as long as a clone of it lives.
+    pub fn follow(places: Vec<(PathBuf, Scope)>, mirror: Option<SkillMirror>) -> Self {
+        let mut registry = Self::holding(Skills::default(), places, mirror);
+        registry.watch = Some(Arc::new(watch::start(registry.clone())));
+        registry
     }
 
     /// A registry that never changes.
@@ -81,8 +85,8 @@ impl SkillRegistry {
         self.inner.mirror.as_ref().map(SkillMirror::shown)
     }
 
-    /// Reads everything again and logs what changed (AX-045, AX-046).
-    pub fn reload(&self) {
+    /// Reads everything and replaces the set; returns the old one and the new one.
+    pub(crate) fn read(&self) -> (Arc<Skills>, Arc<Skills>) {
         let _one = self.inner.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current();
         let after = Skills::load_over(&self.inner.places, &before);
@@ -95,6 +99,12 @@ impl SkillRegistry {
         let after = Arc::new(after);
         *self.inner.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&after);
         self.inner.replaced.notify_all();
+        (before, after)
+    }
+
+    /// Reads everything again and logs what changed (AX-045, AX-046).
+    pub fn reload(&self) {
+        let (before, after) = self.read();
         for skill in after.list() {
             let name = &skill.meta.name;
             let known = before
@@ -107,12 +117,6 @@ impl SkillRegistry {
         for skill in before.list().filter(|skill| after.get(&skill.meta.name).is_none()) {
             tracing::info!("Unloaded skill: {}", skill.meta.name);
         }
-    }
-
-    /// The same registry, following its files for as long as a clone of it lives.
-    pub fn watched(mut self) -> Self {
-        self.watch = Some(Arc::new(watch::start(self.clone())));
-        self
     }
 }
 

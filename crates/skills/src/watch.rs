@@ -56,7 +56,7 @@ impl Drop for Watch {
     }
 }
 
-/// Starts to follow a registry.
+/// Reads the files of a registry for the first time and starts to follow them.
 pub(crate) fn start(registry: SkillRegistry) -> Watch {
     let (signals, received) = mpsc::sync_channel(QUEUE);
     let overflowed = Arc::new(AtomicBool::new(false));
@@ -65,7 +65,7 @@ pub(crate) fn start(registry: SkillRegistry) -> Watch {
         Follower { registry, signals: signals.clone(), received, overflowed, watcher, wanted };
     // Set here, not in the thread: a change right after this call is seen.
     follower.set_watches();
-    follower.registry.reload();
+    follower.registry.read();
     let spawned =
         std::thread::Builder::new().name("skills".to_owned()).spawn(move || follower.follow());
     if let Err(error) = &spawned {

@@ -79,13 +79,13 @@ pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
     let style = TerminalStyle::detect();
     let (workspace, script) = prepare(&place, style.can_redraw)?;
     let environment = demo_environment(&place, &workspace)?;
-    let app = AppContext::open(environment, hooks, Load::One)?;
     let options = run_args(args, &workspace, &script);
+    let (app, project) = AppContext::open_for_run(environment, hooks, &options)?;
     if args.printing.shows_progress() {
         note(&format!("{}\n", style.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
     }
-    let code = run::run(&app, GOAL, &options);
-    drop(app);
+    let code = run::run(&app, &project, GOAL, &options);
+    drop((app, project));
     if args.keep {
         note(&format!("\nkept in {}", directory.keep().display()));
     }

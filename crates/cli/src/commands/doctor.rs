@@ -107,7 +107,7 @@ pub(super) fn doctor(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
     for problem in found.problems().iter().take(SHOWN) {
         out(&format!("         {}", strip_controls(&problem.to_string())));
     }
-    let servers = mcp::found(&app.environment, &config, &workspace, &found, None);
+    let servers = mcp::found(&app.environment, &config, &workspace, &found);
     say(
         true,
         "mcp",

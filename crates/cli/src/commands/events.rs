@@ -46,7 +46,7 @@ pub(super) fn events(app: &AppContext, args: &Events) -> Result<u8, Failure> {
     let (zone, width) = (jiff::tz::TimeZone::system(), app.style.line_width());
     let print = |record: &Record| {
         out(&if args.json {
-            windlass_agent::trace::entry(record)
+            windlass_coordinator::trace::entry(record)
         } else {
             event_lines::line(record, &zone, width)
         });

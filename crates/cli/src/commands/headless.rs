@@ -7,6 +7,7 @@ use super::run::run;
 use super::{AppContext, Execute, Start};
 use crate::args::RunArgs;
 use crate::failure::Failure;
+use crate::wiring::Project;
 
 /// Alias of `run`, with the word `autonomous` before the goal
 #[derive(Debug, Args)]
@@ -30,12 +31,13 @@ Examples:
 
 impl Execute for Headless {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        headless(&start.app_for_run(&self.options)?, self)
+        let (app, project) = start.app_for_run(&self.options)?;
+        headless(&app, &project, self)
     }
 }
 
 /// `headless [autonomous] GOAL` and `headless --autonomous GOAL` (MS-177, MS-178).
-pub(super) fn headless(app: &AppContext, mut args: Headless) -> Result<u8, Failure> {
+fn headless(app: &AppContext, project: &Project, mut args: Headless) -> Result<u8, Failure> {
     let autonomous = args.words.len() == 2 && args.words[0] == "autonomous";
     let goal = match args.words.as_slice() {
         [word] if word == "autonomous" => {
@@ -52,5 +54,5 @@ pub(super) fn headless(app: &AppContext, mut args: Headless) -> Result<u8, Failu
     if autonomous || args.autonomous {
         args.options.control = Some(RunControl::Autonomous);
     }
-    run(app, goal, &args.options)
+    run(app, project, goal, &args.options)
 }

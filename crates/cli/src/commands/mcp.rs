@@ -97,8 +97,7 @@ fn mcp(start: Start, args: &Mcp) -> Result<u8, Failure> {
 
 fn list(environment: &Environment, workspace: &Path, json: bool) -> Result<u8, Failure> {
     let config = environment.config(workspace)?;
-    let found =
-        mcp::found(environment, &config, workspace, &skills::now(environment, workspace), None);
+    let found = mcp::found(environment, &config, workspace, &skills::now(environment, workspace));
     let mut table = Table::new(&["SERVER", "RUNS", "WHERE", "TRUSTED"], &[]);
     for definition in &found.definitions {
         let place = match definition.program() {
@@ -131,8 +130,7 @@ fn test(
     json: bool,
 ) -> Result<u8, Failure> {
     let config = environment.config(workspace)?;
-    let found =
-        mcp::found(environment, &config, workspace, &skills::now(environment, workspace), None);
+    let found = mcp::found(environment, &config, workspace, &skills::now(environment, workspace));
     found.notices.iter().for_each(|notice| note(&format!("notice: {}", strip_controls(notice))));
     let definition = found.definitions.into_iter().find(|definition| definition.name == name);
     let definition = definition.ok_or_else(|| {

@@ -48,6 +48,7 @@ mod mail;
 mod eval;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Subcommand;
 use tokio::runtime::Runtime;
@@ -59,7 +60,7 @@ use crate::args::{Args, RunArgs, SandboxArgs, ServeArgs};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::wiring::telemetry::Telemetry;
-use crate::wiring::{self, Environment, Load};
+use crate::wiring::{self, Environment, Load, Project};
 
 /// Makes the type that the command line is parsed into, and the call of each command.
 macro_rules! commands {
@@ -167,8 +168,9 @@ impl Start {
         AppContext::open(self.environment()?, self.hooks, Load::One)
     }
 
-    fn app_for_run(self, options: &RunArgs) -> Result<AppContext, Failure> {
-        Self { record: options.record.clone(), ..self }.sandbox(&options.sandbox).app()
+    fn app_for_run(self, options: &RunArgs) -> Result<(AppContext, Arc<Project>), Failure> {
+        let start = Self { record: options.record.clone(), ..self }.sandbox(&options.sandbox);
+        AppContext::open_for_run(start.environment()?, start.hooks, options)
     }
 
     fn app_for_service(self, options: &ServeArgs) -> Result<AppContext, Failure> {
@@ -193,6 +195,24 @@ impl AppContext {
             environment,
             style: TerminalStyle::detect(),
         })
+    }
+
+    /// The same for a run, with what its directory brings: loaded now, and kept to its end.
+    fn open_for_run(
+        environment: Environment,
+        hooks: Hooks,
+        options: &RunArgs,
+    ) -> Result<(Self, Arc<Project>), Failure> {
+        let with_flags = Environment { flags: run::flags(options), ..environment.clone() };
+        let project = Arc::new(Project::load(with_flags, &options.workspace)?);
+        let (shared, store) = (Arc::clone(&project), hooks.store);
+        let app = Self {
+            coordinator: wiring::coordinator_for_run(&environment, store, shared)?,
+            runtime: wiring::runtime(Load::One)?,
+            environment,
+            style: TerminalStyle::detect(),
+        };
+        Ok((app, project))
     }
 
     /// The coordinator with the limits that a service here would have.

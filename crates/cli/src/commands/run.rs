@@ -22,7 +22,7 @@ use crate::args::{DeadlineArgs, RunArgs};
 use crate::config::{self, Config, Flag, ModelChoice, Notice};
 use crate::failure::Failure;
 use crate::show::{note, out};
-use crate::wiring::{self, Environment, mcp, models, skills};
+use crate::wiring::{self, Project, mcp, models, skills};
 use crate::{next_action, times};
 
 /// Work on a goal until it is done
@@ -48,17 +48,23 @@ Ctrl-C once pauses the task and says how to resume it; twice stops at once.";
 
 impl Execute for Run {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        run(&start.app_for_run(&self.options)?, &self.goal, &self.options)
+        let (app, project) = start.app_for_run(&self.options)?;
+        run(&app, &project, &self.goal, &self.options)
     }
 }
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
 
-pub(super) fn run(app: &AppContext, goal: &str, args: &RunArgs) -> Result<u8, Failure> {
+pub(super) fn run(
+    app: &AppContext,
+    project: &Project,
+    goal: &str,
+    args: &RunArgs,
+) -> Result<u8, Failure> {
     let servers = args.mcp_config.as_deref().map(|path| mcp::given(&app.environment, path));
     let servers = servers.transpose()?;
-    let (draft, limits) = draft(app, goal, args)?;
+    let (draft, limits) = draft(app, project, goal, args)?;
     if args.detach {
         return detach(app, draft, limits, args, servers.as_ref());
     }
@@ -132,7 +138,12 @@ fn detach(
 }
 
 /// The task that is wanted, and the limits it is made under.
-fn draft(app: &AppContext, goal: &str, args: &RunArgs) -> Result<(Draft, Limits), Failure> {
+fn draft(
+    app: &AppContext,
+    project: &Project,
+    goal: &str,
+    args: &RunArgs,
+) -> Result<(Draft, Limits), Failure> {
     let wishes = ExecutionConfig {
         timeout_seconds: args.timeout,
         max_iterations: args.max_iterations,
@@ -143,13 +154,11 @@ fn draft(app: &AppContext, goal: &str, args: &RunArgs) -> Result<(Draft, Limits)
         }),
     };
     // Refused here rather than after a task was made for it.
-    let environment = Environment { flags: flags(args), ..app.environment.clone() };
-    let given = environment.config(&args.workspace)?;
-    let config = given.for_task(&wishes)?;
+    let config = project.config().for_task(&wishes)?;
     let axes = axes(args, &config);
     config.permits(axes.permission_profile)?;
     let choice = config.models.for_mode(axes.model_mode)?;
-    models::open(&config, choice).map_err(|details| {
+    project.model(choice).map_err(|details| {
         let otherwise = match choice {
             ModelChoice::Script(_) => "`docs/scripts.md` tells how a script is written",
             ModelChoice::Served { .. } => "see `windlass models`",
@@ -159,13 +168,9 @@ fn draft(app: &AppContext, goal: &str, args: &RunArgs) -> Result<(Draft, Limits)
     })?;
     let budget = budget(&config, choice, args.budget)?;
     args.record.as_deref().map(check_recording).transpose()?;
-    let goal = skills::goal(&app.environment, &args.workspace, &axes, read_goal(goal)?)?;
+    let goal = skills::goal(project, &axes, read_goal(goal)?)?;
     if args.printing.shows_progress() {
-        print_notices(&given);
-        let all = skills::now(&environment, &args.workspace);
-        let found = mcp::found(&environment, &given, &args.workspace, &all, None);
-        let notices = found.notices.into_iter().chain(skills::notices(&environment, &all));
-        notices.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice))));
+        print_notices(app, project)?;
     }
     let draft = Draft {
         user_id: Some(app.environment.user()),
@@ -234,13 +239,20 @@ fn budget(
 }
 
 /// What the person should know before it starts. That modes share a model is for `windlass config`.
-fn print_notices(config: &Config) {
-    let notices = config.notices.iter().filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
-    notices.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice.to_string()))));
+fn print_notices(app: &AppContext, project: &Project) -> Result<(), Failure> {
+    let unusable = |details| Failure::of_details(&details);
+    let notices = project.config().notices.iter();
+    let notices = notices.filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
+    let servers = project.servers().map_err(unusable)?.found(&app.environment, None);
+    let skills = project.skills().map_err(unusable)?.current();
+    let hooks = skills::notices(&app.environment, &skills);
+    let all = notices.map(ToString::to_string).chain(servers.notices).chain(hooks);
+    all.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice))));
+    Ok(())
 }
 
 /// The flags that are settings, so that an error names the flag.
-fn flags(args: &RunArgs) -> Vec<Flag> {
+pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
     let given = [
         ("--model", "models.model", args.model.clone()),
         ("--timeout", "agent.timeout_seconds", args.timeout.map(|limit| limit.to_string())),

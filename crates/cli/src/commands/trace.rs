@@ -37,7 +37,7 @@ pub(super) fn trace(app: &AppContext, args: &Trace) -> Result<u8, Failure> {
         return Ok(0);
     }
     for record in coordinator.tasks().journal(task)? {
-        out(&windlass_agent::trace::entry(&record));
+        out(&windlass_coordinator::trace::entry(&record));
     }
     Ok(0)
 }

@@ -27,6 +27,10 @@ bytes, or text: `512m`, `2g` (powers of 1024). In a variable, a list is separate
 approved that file as it is (`windlass trust`), until then it is ignored with a notice; or *no*.
 Lists of what is denied or counts as production grow with every file, so a project can make them only stricter.
 
+A run keeps what it loaded at its start: a configuration file, script or list of MCP servers that changes
+meanwhile counts from the next `run` or `resume`. `windlass serve` loads them each time it starts or resumes a
+task. Skills are followed while they change.
+
 A minimal file:
 
 ```toml

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-use windlass_agent::Preview;
+use windlass_coordinator::{Preview, StreamEvent};
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
 use windlass_core::state::TaskState;
 use windlass_core::status::StatusReason;
 use windlass_core::text::{one_line, suffix};
-use windlass_model::StreamEvent;
 use windlass_term::{Paint, Progress, TerminalStyle, markdown, numbers, strip_controls};
 
 use super::ending::Retry;
@@ -83,7 +82,7 @@ impl Screen {
     /// Shows one event.
     pub fn event(&mut self, record: &Record) {
         if self.printing.json {
-            out(&windlass_agent::trace::entry(record));
+            out(&windlass_coordinator::trace::entry(record));
             return;
         }
         if record.task == self.task {

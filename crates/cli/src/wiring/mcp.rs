@@ -20,6 +20,14 @@ use crate::config::types::Placement;
 use crate::config::{Config, File, Trust};
 use crate::failure::Failure;
 
+/// The servers that files, skills and the configuration name, before anybody asks which can be started.
+#[derive(Debug, Default)]
+pub struct Declared {
+    definitions: Vec<Definition>,
+    /// What is wrong with others.
+    pub notices: Vec<String>,
+}
+
 /// The servers that may be started, and what the person should know of the others.
 #[derive(Debug, Default)]
 pub struct Found {
@@ -63,15 +71,24 @@ pub fn keep(environment: &Environment, task: TaskId, file: &File) -> std::io::Re
     std::fs::write(path, &file.text)
 }
 
-/// The servers for work in a directory: those of skills, of the project, of the configuration, of the task,
-/// the later winning by name, so that a project cannot stand in for what the user has named (WF-033).
+/// The servers for work in a directory that can be started.
 pub fn found(
     environment: &Environment,
     config: &Config,
     workspace: &Path,
     skills: &Skills,
-    task: Option<TaskId>,
 ) -> Found {
+    declared(environment, config, workspace, skills).found(environment, None)
+}
+
+/// The servers for work in a directory: those of skills, of the project, of the configuration, the later
+/// winning by name, so that a project cannot stand in for what the user has named (WF-033).
+pub fn declared(
+    environment: &Environment,
+    config: &Config,
+    workspace: &Path,
+    skills: &Skills,
+) -> Declared {
     let mut notices = Vec::new();
     let of_skills = skill_files(skills)
         .into_iter()
@@ -85,22 +102,28 @@ pub fn found(
             Err(error) => notices.push(error.to_string()),
         }
     }
-    let of_task = match task {
-        Some(task) => read(environment, &task_file(environment, task), Scope::User, &mut notices),
-        None => Vec::new(),
-    };
-    let mut definitions = joined([of_skills, of_project, of_config, of_task]);
-    definitions.retain(|definition| match missing(definition, &environment.variables) {
-        None => true,
-        Some(program) => {
-            notices.push(format!(
-                "MCP server `{}` is not available: its program `{program}` is not installed",
-                definition.name
-            ));
-            false
-        }
-    });
-    Found { definitions, notices }
+    Declared { definitions: joined([of_skills, of_project, of_config]), notices }
+}
+
+impl Declared {
+    /// Those that can be started; what a task was given wins over all others.
+    pub fn found(&self, environment: &Environment, task: Option<TaskId>) -> Found {
+        let mut notices = self.notices.clone();
+        let file = task.map(|task| task_file(environment, task));
+        let of_task = file.map(|file| read(environment, &file, Scope::User, &mut notices));
+        let mut definitions = joined([self.definitions.clone(), of_task.unwrap_or_default()]);
+        definitions.retain(|definition| match missing(definition, &environment.variables) {
+            None => true,
+            Some(program) => {
+                notices.push(format!(
+                    "MCP server `{}` is not available: its program `{program}` is not installed",
+                    definition.name
+                ));
+                false
+            }
+        });
+        Found { definitions, notices }
+    }
 }
 
 /// The `mcp.json` of each skill that has one (MS-151).

@@ -3,6 +3,7 @@
 pub mod gate;
 pub mod mcp;
 pub mod models;
+pub mod project;
 pub mod sandbox;
 pub mod skills;
 pub mod telemetry;
@@ -24,6 +25,7 @@ use windlass_store::Store;
 
 use crate::config::{self, Config, Flag};
 use crate::failure::Failure;
+pub use project::Project;
 use wired_agents::WiredAgents;
 
 /// What the program was started with: environment variables, flags that are settings, its data directory.
@@ -112,10 +114,27 @@ pub fn coordinator(
     environment: &Environment,
     options: windlass_store::Options,
 ) -> Result<Coordinator, Failure> {
+    coordinator_at(environment, options, None)
+}
+
+/// The same for a run: its tasks work with what was loaded for this project at the start.
+pub fn coordinator_for_run(
+    environment: &Environment,
+    options: windlass_store::Options,
+    project: Arc<Project>,
+) -> Result<Coordinator, Failure> {
+    coordinator_at(environment, options, Some(project))
+}
+
+fn coordinator_at(
+    environment: &Environment,
+    options: windlass_store::Options,
+    project: Option<Arc<Project>>,
+) -> Result<Coordinator, Failure> {
     let keep_outputs = environment.keep_outputs.unwrap_or(options.keep_outputs);
     let options = windlass_store::Options { keep_outputs, ..options };
     let store = Store::open(&environment.data, options)?;
-    let wired_agents = WiredAgents::new(environment.clone(), store.clone());
+    let wired_agents = WiredAgents::new(environment.clone(), store.clone(), project);
     Ok(Coordinator::new(store, Arc::new(wired_agents), Arc::new(Timestamp::now)))
 }
 

@@ -11,7 +11,7 @@ use windlass_skills::{
     Invocation, Scope, Skill, SkillMirror, SkillRegistry, Skills, Viewer, invoke, places,
 };
 
-use super::{Environment, trust};
+use super::{Environment, Project, trust};
 use crate::config::{File, Trust};
 use crate::failure::Failure;
 
@@ -39,7 +39,7 @@ pub fn registry(environment: &Environment, workspace: &Path) -> io::Result<Skill
     let root = all.join(key);
     let mirror = SkillMirror::open(root.clone())?;
     name_project(&root, &real(workspace))?;
-    Ok(SkillRegistry::open(places, Some(mirror)).watched())
+    Ok(SkillRegistry::follow(places, Some(mirror)))
 }
 
 /// Names the project that a merged directory is for.
@@ -67,7 +67,8 @@ fn remove_stale(all: &Path) {
     }
 }
 
-fn real(workspace: &Path) -> PathBuf {
+/// A directory without links in its path, where it exists.
+pub(super) fn real(workspace: &Path) -> PathBuf {
     std::fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned())
 }
 
@@ -98,13 +99,12 @@ pub fn notices(environment: &Environment, skills: &Skills) -> Vec<String> {
 }
 
 /// A goal as the agent is to read it: `/name …` becomes the skill's instructions (AX-114).
-pub fn goal(
-    environment: &Environment,
-    workspace: &Path,
-    axes: &Axes,
-    text: String,
-) -> Result<String, Failure> {
-    let called = called(environment, workspace, axes, &text)?;
+pub fn goal(project: &Project, axes: &Axes, text: String) -> Result<String, Failure> {
+    if !may_call(&text) {
+        return Ok(text);
+    }
+    let skills = project.skills().map_err(|details| Failure::of_details(&details))?;
+    let called = called(&skills.current(), axes, &text)?;
     Ok(called.map_or(text, |invocation| invocation.text))
 }
 
@@ -115,27 +115,26 @@ pub fn message(
     axes: &Axes,
     text: String,
 ) -> Result<String, Failure> {
-    let called = called(environment, workspace, axes, &text)?;
+    if !may_call(&text) {
+        return Ok(text);
+    }
+    let called = called(&now(environment, workspace), axes, &text)?;
     Ok(called.map_or(text, |invocation| invocation.message))
 }
 
-fn called(
-    environment: &Environment,
-    workspace: &Path,
-    axes: &Axes,
-    text: &str,
-) -> Result<Option<Invocation>, Failure> {
-    if !text.trim_start().starts_with('/') {
-        return Ok(None);
-    }
-    let skills = now(environment, workspace);
+/// Whether a text may call a skill; for any other no skill is read.
+fn may_call(text: &str) -> bool {
+    text.trim_start().starts_with('/')
+}
+
+fn called(skills: &Skills, axes: &Axes, text: &str) -> Result<Option<Invocation>, Failure> {
     let refused = |error| {
         Failure::usage(
             error,
             "`windlass skills list` shows what each skill needs; see `--mode` and `--permission-profile`",
         )
     };
-    match invoke(text, &skills, Viewer::of(axes)) {
+    match invoke(text, skills, Viewer::of(axes)) {
         Some(invocation) => invocation.map(Some).map_err(refused),
         None if is_command(text) => {
             let name = first_word(text);

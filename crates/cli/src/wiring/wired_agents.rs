@@ -20,9 +20,10 @@ use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{Notices, Registry, Shell, ToolContext};
 
-use super::{Environment, gate, mcp, models, sandbox, skills, web};
+use super::{Environment, Project, gate, mcp, models, sandbox, web};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
+use crate::failure::Failure;
 use windlass_core::event::Driver;
 
 /// One result fills at most this part of the window (`docs/design.md` §6).
@@ -32,11 +33,25 @@ const MAX_WINDOW_SHARE: u64 = 4;
 pub(super) struct WiredAgents {
     environment: Environment,
     store: Store,
+    /// What was loaded at the start, where this process works in one directory.
+    project: Option<Arc<Project>>,
 }
 
 impl WiredAgents {
-    pub(super) fn new(environment: Environment, store: Store) -> Self {
-        Self { environment, store }
+    pub(super) fn new(
+        environment: Environment,
+        store: Store,
+        project: Option<Arc<Project>>,
+    ) -> Self {
+        Self { environment, store, project }
+    }
+
+    /// What the directory of a task brings: as it was loaded at the start, else as it is now.
+    fn project(&self, directory: &Path) -> Result<Arc<Project>, Failure> {
+        match &self.project {
+            Some(project) if project.is_at(directory) => Ok(Arc::clone(project)),
+            _ => Ok(Arc::new(Project::load(self.environment.clone(), directory)?)),
+        }
     }
 
     async fn agent(
@@ -45,16 +60,16 @@ impl WiredAgents {
         previews: broadcast::Sender<Preview>,
     ) -> Result<Parts, ErrorDetails> {
         let directory = Path::new(&task.created.workspace);
-        let config = self.environment.config(directory).map_err(misconfigured)?;
-        let config = config
+        let project = self.project(directory).map_err(misconfigured)?;
+        let config = project
+            .config()
             .for_task(&task.command().execution_config)
             .map_err(|errors| misconfigured(errors.into()))?;
         let choice = config.models.for_mode(task.axes.model_mode).cloned();
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
-        let model = self.recorded(models::open(&config, &choice)?, task.attempts.started)?;
-        let summarizer = summarizer(&config, &choice)?;
-        let skills = skills::registry(&self.environment, directory)
-            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
+        let model = self.recorded(project.model(&choice)?, task.attempts.started)?;
+        let summarizer = summarizer(&project, &config, &choice)?;
+        let skills = project.skills()?.clone();
         let workspace = self.workspace(directory, task, &skills)?;
         let shown = skills.shown().map(Path::to_owned);
         let root = task.created.root;
@@ -69,8 +84,7 @@ impl WiredAgents {
         };
         let notices = Notices::default();
         let mut registry = registry(&config);
-        let found =
-            mcp::found(&self.environment, &config, directory, &skills.current(), Some(root));
+        let found = project.servers()?.found(&self.environment, Some(root));
         if !found.definitions.is_empty() || !found.notices.is_empty() {
             let host = mcp::host(&self.environment, &config, directory, &sandbox, notices.clone());
             mcp::equip(&mut registry, found, &host.map_err(|error| unequipped(&error))?).await;
@@ -179,7 +193,11 @@ fn memory(config: &Config, store: &Store) -> Result<Memory, ErrorDetails> {
 }
 
 /// Who summarizes: the model named for it, else the fast one, else the agent's own (ES-169).
-fn summarizer(config: &Config, own: &ModelChoice) -> Result<Summarizer, ErrorDetails> {
+fn summarizer(
+    project: &Project,
+    config: &Config,
+    own: &ModelChoice,
+) -> Result<Summarizer, ErrorDetails> {
     let named = config.compaction.summarization_model.as_ref();
     // A fast model that merely follows the everyday one was not chosen by anybody.
     let fast =
@@ -188,7 +206,7 @@ fn summarizer(config: &Config, own: &ModelChoice) -> Result<Summarizer, ErrorDet
     // `--context-window` speaks of the agent's own model.
     let other = config.facts(choice).context_window.filter(|_| choice != own);
     Ok(Summarizer {
-        model: models::open(config, choice)?,
+        model: project.model(choice)?,
         window: other.unwrap_or_else(|| config.context_window(choice)),
         price: models::price(config, choice),
     })
@@ -280,7 +298,7 @@ fn shown_bytes(tokens: u64) -> usize {
     usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
 }
 
-fn misconfigured(failure: crate::failure::Failure) -> ErrorDetails {
+fn misconfigured(failure: Failure) -> ErrorDetails {
     let details = ErrorDetails::new(ErrorType::InvalidCommand, failure.error.to_string());
     details.with_hint(failure.hint.unwrap_or_else(|| "see `windlass config`".to_owned()))
 }

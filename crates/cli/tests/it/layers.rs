@@ -40,14 +40,15 @@ fn crates_depend_downwards_only() {
     }
 }
 
-/// A surface draws what the coordinator computes. Only the wiring, which opens the store, and the errors,
-/// which word its failures, may know the store.
+/// A surface draws what the coordinator computes. Only the wiring, which opens the store and makes agents,
+/// and the errors, which word their failures, may know them.
 #[test]
-fn commands_and_pages_do_not_know_the_store() {
+fn commands_and_pages_know_neither_store_nor_agent() {
     for (path, text) in sources() {
         let draws = ["/cli/src/commands/", "/cli/src/show/", "/cli/src/args/", "/term/src/"];
         if draws.iter().any(|place| path.contains(place)) {
             assert!(!text.contains("windlass_store"), "{path} names the store");
+            assert!(!text.contains("windlass_agent"), "{path} names the agent");
         }
     }
 }

@@ -132,6 +132,29 @@ fn a_question_is_asked_inline_and_the_task_continues() {
     assert_eq!(program.last_message_sent(), "User responded to your question: blue");
 }
 
+/// A run keeps what it loaded at its start, also while a question waits.
+#[test]
+fn files_that_change_during_a_run_count_from_the_next() {
+    let program = prepared("replies: []");
+    let config = program.workspace().join(".windlass/config.toml");
+    let script = program.data.path().join("r.yaml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(&config, "[agent]\nmax_iterations = 7\n").unwrap();
+    std::fs::write(&script, "replies: [{ask_user: {question: which colour?}}, {say: painted}]")
+        .unwrap();
+    let model = format!("script:{}", script.display());
+    let mut terminal = on_terminal(&program, &["run", "paint", "--model", &model]);
+    terminal.until("> ");
+    std::fs::write(&config, "not a setting").unwrap();
+    std::fs::remove_file(&script).unwrap();
+    terminal.types("blue\n");
+    let (written, code) = terminal.end();
+    assert_eq!(code, 0, "{written}");
+    assert!(written.contains("painted"), "{written}");
+    let next = program.windlass(&["run", "paint"]).expect(2);
+    assert!(next.stderr.contains(".windlass/config.toml"), "{next:?}");
+}
+
 /// ES-018, ES-213: a terminal that shows a question continues when it is answered from elsewhere. What is
 /// typed later answers the next question.
 #[test]

@@ -1,0 +1,124 @@
+//! What a directory brings to the work in it: configuration, models, skills and MCP servers.
+//!
+//! Invariants:
+//! - Each part is read when it is first needed, and then kept.
+//! - `run` makes one project at its start and keeps it to its end, so a file that changes meanwhile counts
+//!   from the next start. A service makes one for each segment of a task. Skills alone are followed while
+//!   they change.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_model::Model;
+use windlass_skills::SkillRegistry;
+
+use super::{Environment, mcp, models, skills};
+use crate::config::{Config, ModelChoice};
+use crate::failure::Failure;
+
+/// A directory's configuration, and what else is read for work in it.
+pub struct Project {
+    environment: Environment,
+    /// As the person named it, for messages.
+    workspace: PathBuf,
+    /// The same without links, as tasks name it.
+    directory: PathBuf,
+    config: Config,
+    models: Mutex<BTreeMap<String, Arc<dyn Model>>>,
+    skills: OnceLock<SkillRegistry>,
+    servers: OnceLock<mcp::Declared>,
+}
+
+impl Project {
+    /// Loads the configuration for work in a directory.
+    pub fn load(environment: Environment, workspace: &Path) -> Result<Self, Failure> {
+        Ok(Self {
+            config: environment.config(workspace)?,
+            environment,
+            workspace: workspace.to_owned(),
+            directory: skills::real(workspace),
+            models: Mutex::default(),
+            skills: OnceLock::new(),
+            servers: OnceLock::new(),
+        })
+    }
+
+    /// Whether a task that works in this directory belongs to it.
+    pub fn is_at(&self, directory: &Path) -> bool {
+        self.directory == directory
+    }
+
+    /// Its configuration, before a task's own wishes.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A model, ready to be asked. A task's wishes choose the model, not how it is asked, so tasks share it.
+    pub fn model(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, ErrorDetails> {
+        let mut opened = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = opened.get(&choice.to_string()) {
+            return Ok(Arc::clone(model));
+        }
+        let model = models::open(&self.config, choice)?;
+        opened.insert(choice.to_string(), Arc::clone(&model));
+        Ok(model)
+    }
+
+    /// Its skills, followed while they change.
+    pub fn skills(&self) -> Result<&SkillRegistry, ErrorDetails> {
+        if let Some(registry) = self.skills.get() {
+            return Ok(registry);
+        }
+        let registry = skills::registry(&self.environment, &self.workspace)
+            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
+        Ok(self.skills.get_or_init(|| registry))
+    }
+
+    /// The MCP servers that its files and its skills name.
+    pub fn servers(&self) -> Result<&mcp::Declared, ErrorDetails> {
+        let skills = self.skills()?.current();
+        let read = || mcp::declared(&self.environment, &self.config, &self.workspace, &skills);
+        Ok(self.servers.get_or_init(read))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const SERVERS: &str = r#"{"mcpServers": {"notes": {"url": "http://localhost:1/mcp"}}}"#;
+
+    #[test]
+    fn a_project_reads_each_file_once() {
+        let room = tempfile::tempdir().unwrap();
+        let workspace = room.path().join("work");
+        let script = room.path().join("replies.yaml");
+        fs::create_dir_all(workspace.join(".windlass")).unwrap();
+        fs::write(&script, "replies: [{say: hello}]").unwrap();
+        fs::write(workspace.join(".windlass/config.toml"), "[agent]\nmax_iterations = 7\n")
+            .unwrap();
+        fs::write(workspace.join(".mcp.json"), SERVERS).unwrap();
+        let environment = Environment {
+            variables: BTreeMap::from([("HOME".to_owned(), room.path().display().to_string())]),
+            ..Environment::new(Some(room.path().join("data"))).unwrap()
+        };
+        let project = Project::load(environment, &workspace).unwrap();
+        let choice = ModelChoice::Script(script.clone());
+        let model = project.model(&choice).unwrap();
+        let notices = project.servers().unwrap().notices.clone();
+        assert!(notices.len() == 1 && notices[0].contains("is not approved"), "{notices:?}");
+
+        fs::remove_file(&script).unwrap();
+        fs::remove_file(workspace.join(".mcp.json")).unwrap();
+        fs::write(workspace.join(".windlass/config.toml"), "broken").unwrap();
+        assert!(Arc::ptr_eq(&model, &project.model(&choice).unwrap()));
+        assert_eq!(project.servers().unwrap().notices, notices);
+        assert!(std::ptr::eq(project.skills().unwrap(), project.skills().unwrap()));
+        assert_eq!(project.config().agent.max_iterations, 7);
+        assert!(project.is_at(&workspace.canonicalize().unwrap()));
+    }
+}
