@@ -1,4 +1,7 @@
-//! TaskFeed a task: its events as they are committed, and previews of what is coming.
+//! Following a task: its events as they are committed, and previews of what is coming.
+//!
+//! Events come from the store, whichever process commits them. Previews come from a broadcast inside this process:
+//! a task that another process drives has none.
 
 use std::collections::VecDeque;
 
@@ -10,7 +13,7 @@ use windlass_store::{Changes, Store};
 
 use crate::{Coordinator, Error};
 
-/// Events read at once while feed.
+/// Events read at once while following.
 const PAGE: usize = 256;
 
 /// Something to show.
@@ -54,7 +57,7 @@ pub struct Feed<'a> {
 }
 
 impl Feed<'_> {
-    /// Follows a task from behind event `seq`; 0 is the beginning.
+    /// Follows a task from the event after `seq`; 0 is the beginning.
     pub fn follow(self, task: TaskId, seq: u64) -> TaskFeed {
         TaskFeed {
             store: self.coordinator.store.clone(),
@@ -67,8 +70,8 @@ impl Feed<'_> {
         }
     }
 
-    /// Follows a task from behind event `seq` and, from here on, every sub-agent below it. What a sub-agent did comes
-    /// before the event that tells of its end.
+    /// Follows a task from the event after `seq` and, from now on, every sub-agent below it. While they are followed
+    /// live, what a sub-agent did comes before the event about its end.
     pub fn follow_all(self, task: TaskId, seq: u64) -> Result<TaskFeed, Error> {
         let mut feed = self.follow(task, seq);
         feed.below = true;
@@ -90,7 +93,8 @@ impl Feed<'_> {
 }
 
 impl TaskFeed {
-    /// The next thing to show; waits for it.
+    /// The next thing to show; waits for it, also when the task has ended. A caller that wants to stop then asks
+    /// `Tasks::has_ended` after each update and takes the rest by [`TaskFeed::committed`].
     pub async fn next(&mut self) -> Result<Update, Error> {
         loop {
             self.changes.mark_seen();
@@ -121,8 +125,8 @@ impl TaskFeed {
         Ok(next)
     }
 
-    /// Reads from above downwards, so that an event above about a sub-agent finds what was written below, and gives
-    /// it from below upwards.
+    /// Reads the parent's journal first and returns the sub-agents' events first. So the event about a sub-agent's end
+    /// never comes before the events that the sub-agent wrote before it, up to a page of them.
     fn read(&mut self) -> Result<(), Error> {
         let mut pages = Vec::new();
         for journal in &self.journals {

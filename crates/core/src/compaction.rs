@@ -12,7 +12,7 @@ use crate::string_enum;
 const RESPONSE_RESERVE_TOKENS: u64 = 4_096;
 /// How full the usable window may get, unless configured (ES-153).
 const TRIGGER_RATIO: f64 = 0.85;
-/// How long before the trigger notes are saved, unless configured (ES-155).
+/// How many tokens before the trigger notes are saved, unless configured (ES-155).
 const FLUSH_SOFT_THRESHOLD_TOKENS: u64 = 4_000;
 /// How long a summary may be, unless configured (ES-156).
 const MAX_SUMMARY_TOKENS: u64 = 2_000;
@@ -40,7 +40,7 @@ pub struct Limits {
     pub trigger_ratio: f64,
     /// Whether the agent saves notes first (ES-154).
     pub flush_enabled: bool,
-    /// How long before the trigger.
+    /// How many tokens before the trigger notes are saved.
     pub flush_soft_threshold: u64,
     /// How long a summary may be.
     pub max_summary: u64,
@@ -90,8 +90,8 @@ impl Limits {
         used as f64 / self.usable_tokens() as f64 > self.trigger_ratio
     }
 
-    /// The required rule for saving notes (ES-167). It counts from the end of the window, so for
-    /// large windows it speaks after the trigger; the loop goes by [`Limits::flush_point`] (C-22).
+    /// The required rule for saving notes (ES-167), kept as its definition. It counts from the end of the window,
+    /// so for large windows it fires after the trigger; the loop uses [`Limits::flush_point`] instead (C-22).
     pub const fn should_flush(&self, used: u64) -> bool {
         self.flush_enabled && used > self.usable_tokens().saturating_sub(self.flush_soft_threshold)
     }

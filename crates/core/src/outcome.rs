@@ -162,7 +162,7 @@ impl Outcome {
         }
     }
 
-    /// What people read: their own text, of a denial the reason, else what the model reads.
+    /// What people read: their own text, for a denial the reason, else what the model reads.
     pub fn display_text(&self) -> &str {
         let reason = || self.denial.as_ref().map(|denial| denial.reason.as_str());
         self.display.as_deref().or_else(reason).unwrap_or(&self.text)

@@ -1,10 +1,11 @@
 //! The init: process 1 of the sandbox. One loop that starts commands and carries their bytes.
 //!
 //! Invariants:
-//! - It never blocks on anything but `poll`, and never waits for windlass to read: bytes leave only against
-//!   credit, so what is buffered is bounded by the windows of what runs.
+//! - It never blocks on anything but `poll`, and never waits for windlass to read. A command's output is sent only
+//!   while the command has credit; so buffers are at most the sum of the commands' windows.
 //! - A command's end is reported once, after its whole tree is gone and all its output is sent.
-//! - Every living command has its supervisor. Whatever comes to the init as an orphan is killed at once.
+//! - Every living command has its supervisor. When a supervisor dies, its processes come to the init, which kills
+//!   them at once.
 
 mod enter;
 mod orders;
@@ -41,8 +42,8 @@ const MAX_ORPHAN_ROUNDS: usize = 100;
 /// The longest wait that `poll` is asked for.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Enters the sandbox, reports how that went, and serves until windlass hangs up. `bounds` brings word that
-/// the control group has us, and what it bounds.
+/// Enters the sandbox, reports how that went, and serves until windlass hangs up. `bounds` is a pipe on which the
+/// watchdog reports that we are in the control group, and its limits.
 pub fn run(setup: &Setup, cgroup: Cgroup, bounds: OwnedFd) -> ! {
     match Init::enter(setup, cgroup, bounds) {
         Ok((mut init, ready)) => {

@@ -10,11 +10,11 @@ use crate::{Category, Fault};
 /// How temporary failures are retried. Defaults: ES-374 to ES-377.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
-    /// How often after the first attempt.
+    /// How many retries follow the first attempt.
     pub max_retries: u32,
     /// The first wait.
     pub base: Duration,
-    /// By how much each wait is longer than the one before.
+    /// Factor from one wait to the next.
     pub multiplier: f64,
     /// The longest wait we choose ourselves.
     pub cap: Duration,
@@ -22,8 +22,8 @@ pub struct Retry {
     pub max_retry_after: Duration,
 }
 
-/// The longest wait of a server's that we wait for with everything in place: as long as it may send
-/// nothing. For a longer one the task is parked. It holds no sandbox while it waits.
+/// The longest `retry-after` that we wait out without parking the task. It equals the default stall limit. A parked
+/// task holds no sandbox.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Waits are lengthened by up to this much, so that many tasks do not come back at once.

@@ -136,14 +136,14 @@ impl Follower {
 
     /// Watches everything that is wanted now; the old watches last until the new ones stand.
     fn set_watches(&mut self) {
-        // What goes while it is being watched is not wanted the next time.
+        // A directory that disappears here is not in the list of the next attempt.
         let settled = (0..WATCH_ATTEMPTS).any(|_| self.try_watches());
         if !settled {
             self.overflowed.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Says whether things stood still long enough to be watched, or cannot be watched at all.
+    /// Returns false if a directory disappeared meanwhile. Where the kernel refuses watches there is no other attempt.
     fn try_watches(&mut self) -> bool {
         self.wanted = Arc::new(Wanted::by(&self.registry));
         let wanted = Arc::clone(&self.wanted);
@@ -268,7 +268,7 @@ impl Batch {
             return true;
         }
         let structural = match event.kind {
-            // Reading is ours as well.
+            // Our own reads cause these events too.
             EventKind::Access(_) => return false,
             EventKind::Any | EventKind::Create(_) | EventKind::Remove(_) => true,
             EventKind::Modify(ModifyKind::Name(_) | ModifyKind::Any) => true,

@@ -40,7 +40,7 @@ pub(crate) struct Gate {
     registry: Arc<Registry>,
     /// What is never run, whatever else is allowed.
     deny: Vec<DenyRule>,
-    /// What `restricted` allows besides.
+    /// Commands that `restricted` allows in addition.
     allow: Vec<Pattern>,
     /// How deep agents nest; the main agent is 0.
     max_depth: u32,
@@ -130,7 +130,7 @@ impl Gate {
                 let denial = Denial::by_person(tool, call, Some(&comment));
                 Ruling::Denied(check, Outcome::denied(denial))
             }
-            // An approval that does not fit this call any more is asked for again.
+            // The approval was for another form of this call: ask again.
             (Decision::Ask, Some(Permission::Allow | Permission::AllowAll) | None) => {
                 let question = permission_question(state, open, &check, prepared);
                 Ruling::Ask(check, question)
@@ -139,7 +139,7 @@ impl Gate {
         }
     }
 
-    /// The skills that are this agent's whole work, and that of those above it.
+    /// The skills that this agent, or an agent above it, was started to follow.
     pub fn followed_skills(&self, state: &TaskState) -> Vec<String> {
         self.skills.followed(state)
     }
@@ -155,7 +155,7 @@ impl Gate {
         self.skills.matching_hooks(state, read, tools)
     }
 
-    /// Asks the hooks about a call that everything else allows; what becomes of it when one refuses.
+    /// Asks the hooks about a call that everything else allows. Returns the denial if a hook refuses.
     pub async fn run_before(
         &self,
         skills: &[Arc<Skill>],

@@ -1,5 +1,5 @@
-//! The commands. Each file holds one: its arguments, its examples and its code. `commands!` lists them in
-//! the order of `--help`.
+//! The commands. Each has a file: its arguments, its examples and its code. `commands!` lists them in the order of
+//! `--help`. The last modules below are no commands but parts of them.
 
 mod run;
 mod headless;
@@ -39,7 +39,7 @@ mod exec;
 mod completions;
 mod man;
 
-// What several commands share.
+// Parts of commands: what several share, and `skills eval`.
 mod drive;
 mod ask;
 mod interrupts;

@@ -22,7 +22,7 @@ pub struct Opened {
     pub why: Option<String>,
 }
 
-/// A sandbox for a task.
+/// Opens the sandbox that flags and configuration choose, without skills in it.
 pub async fn open(
     environment: &Environment,
     config: &Config,
@@ -32,7 +32,7 @@ pub async fn open(
     open_with(environment, config, workspace, root, None).await.map(|opened| opened.sandbox)
 }
 
-/// The same, with these skills shown in it.
+/// Opens that sandbox with these skills in it, and says why it is of its kind.
 pub async fn open_with(
     environment: &Environment,
     config: &Config,
@@ -53,8 +53,8 @@ pub async fn open_with(
     }
 }
 
-/// The same for a task that is to fail, and not just not to begin, where its container cannot be had (ES-380,
-/// ES-385): what is opened then says so as soon as it is looked at.
+/// Opens the sandbox of a task. If the container cannot be started, the task must begin and then fail (ES-380,
+/// ES-385). So this returns a sandbox that reports the failure on first use.
 pub async fn open_for_task(
     environment: &Environment,
     config: &Config,

@@ -15,10 +15,10 @@ use crate::helper;
 use crate::workspace::WORKSPACE;
 use windlass_helper::protocol::{Isolation, Setup};
 
-/// How often a container is tried to be brought up: once, and twice again (ES-380).
+/// Attempts to start a container: one, and two retries (ES-380).
 const ATTEMPTS: usize = 3;
 
-/// Between two attempts, doubled each time: a busy engine gets a moment, a person no wait worth the name.
+/// Between two attempts, doubled each time: a moment for a busy engine, short enough that a person does not notice.
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(250);
 
 /// Between two looks for an engine that is away, at most.
@@ -52,8 +52,8 @@ impl Docker {
         state.link.as_ref().ok_or(Error::Lost)
     }
 
-    /// A new link into a container that was there before; `None` when it no longer exists. (ES-382: it is not
-    /// the container that is tried again.)
+    /// A new link into a container that we already have; `None` when it no longer exists. After a network error the
+    /// container stays and only the link is new (ES-382).
     async fn linked_again(&self, id: &str) -> Result<Option<Link>, Error> {
         let mut patience = Patience::new(self.config.engine_patience);
         let why = loop {
@@ -149,7 +149,8 @@ impl Docker {
         match up.await {
             Ok(link) => Ok((id, link)),
             Err(error) => {
-                // One that holds the container open does not end so soon, unless it is none.
+                // The helper is the container's main program and runs until it is stopped. A container that has
+                // ended already could not run it.
                 let ended = self.engine.condition(&id).await;
                 let ended = matches!(ended, Ok(Condition::Ended(_)));
                 let _ = self.engine.remove(&id).await;
@@ -163,7 +164,7 @@ impl Docker {
         }
     }
 
-    /// Has a helper in a running container, which first ends what an earlier one left.
+    /// Starts a helper in a running container. It first ends what an earlier helper left.
     async fn link(&self, id: &str) -> Result<Link, Error> {
         if self.uses_fallback() {
             return Ok(Link::Exec(ExecFallback::new(self.engine.clone(), id.to_owned())));
@@ -218,7 +219,7 @@ impl Docker {
     }
 }
 
-/// How long an engine that is away is still waited for.
+/// A deadline for an engine that does not answer.
 struct Patience {
     until: Instant,
     pause: Duration,

@@ -68,8 +68,8 @@ impl Thread {
         let data_version = data_version(&connection)?;
         let found = wal_frames(&connection)?;
         frames.store(found, Ordering::Relaxed);
-        // What an ended process left in the WAL may be unsynced. A hook needs the true number, so it is synced
-        // now; without a hook the next synced commit does the same.
+        // What an ended process left in the WAL may be unsynced. A hook needs the true number of synced frames, so
+        // the WAL is synced now; without a hook the next synced commit does the same.
         let synced_frames = match hook {
             Some(_) if sync_wal(&path).is_ok() => found,
             _ => 0,
@@ -162,7 +162,8 @@ impl Thread {
         let before = self.connection.total_changes();
         self.execute("BEGIN IMMEDIATE")?;
         if let [work] = batch {
-            // To undo all is to undo it alone. The usual case so needs no savepoint, which copies pages.
+            // With one piece of work, ROLLBACK undoes just that. So the usual case needs no savepoint, which copies
+            // pages.
             match work.run(&self.connection, &self.path) {
                 Ok(()) => {}
                 Err(error) if error.is_storage() => return Err(error),
@@ -263,7 +264,7 @@ impl Thread {
         }
     }
 
-    /// Runs one of the few statements around all work, which stay prepared.
+    /// Runs a transaction statement; it stays prepared.
     fn execute(&self, sql: &'static str) -> Result<(), Error> {
         let done =
             self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));

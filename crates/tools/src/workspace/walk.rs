@@ -24,7 +24,7 @@ const MAX_PATH_BYTES: usize = 4096;
 /// The longest name; as every usual file system has it.
 const MAX_NAME_BYTES: usize = 255;
 
-/// Which of the trees an agent sees a path is in.
+/// The tree that a path is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The workspace itself.
@@ -49,7 +49,7 @@ pub(crate) struct Spot {
     pub place: Place,
     /// An `O_PATH` handle.
     pub directory: OwnedFd,
-    /// One name, never a link when it was looked at; `.` for the top of a tree.
+    /// One name, not a link at the time of the check; `.` for the top of a tree.
     pub name: String,
     /// What is there; `None` when nothing is.
     pub file_type: Option<FileType>,
