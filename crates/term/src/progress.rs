@@ -9,6 +9,7 @@ use windlass_core::event::{
 };
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::{Finish, ToolRequest};
+use windlass_core::outcome::Ending;
 use windlass_core::plan::WorkingPlan;
 use windlass_core::state::{Stage, TaskState};
 use windlass_core::text::one_line;
@@ -103,7 +104,7 @@ impl Progress {
         lines
     }
 
-    /// One line per call of a sub-agent, with its label in front.
+    /// One line per call of a sub-agent, with its label in front, and why a call was denied.
     fn sub_agent_lines(&mut self, record: &Record, width: usize) -> Vec<String> {
         let label = self.sub_agents.get(&record.task).map_or("sub-agent", String::as_str);
         let line = |text: &str| one_line(&strip_controls(&format!("{label}: {text}")), width);
@@ -112,6 +113,21 @@ impl Progress {
             Event::LlmRequest(_) => {
                 self.activity = line("thinking");
                 Vec::new()
+            }
+            Event::LlmResponse(response) => {
+                self.requested.extend(response.calls.iter().map(requested));
+                Vec::new()
+            }
+            Event::ToolResult(result) => {
+                let call = self.requested.remove(&result.call);
+                if result.outcome.ending != Ending::Denied {
+                    return Vec::new();
+                }
+                // The request may be older than this run.
+                let call = call.unwrap_or_else(|| result.tool.clone());
+                let outcome = tool_lines::outcome(&result.tool, &result.outcome, self.paint, width);
+                let outcome = outcome.iter().map(|line| format!("  {line}"));
+                dimmed(&line(&format!("✗ {call}"))).into_iter().chain(outcome).collect()
             }
             // `SubAgentSpawn` shows it.
             Event::ToolCall(call) if call.tool == "spawn_agent" => Vec::new(),
@@ -283,3 +299,6 @@ fn introduction(start: &AgentStart, width: usize) -> String {
     let short = start.container.split(" (").next().unwrap_or(&start.container);
     if whole.width() <= width { whole } else { line(short) }
 }
+
+#[cfg(test)]
+mod tests;
