@@ -243,13 +243,13 @@ impl Context {
     }
 
     fn begin_turn(&mut self, message: Message, flush: bool) {
-        self.push(&message);
+        push(&mut self.transcript, &message);
         let entry = Entry { message, call: None, ephemeral: false };
         self.turns.push(Turn { entries: vec![entry], said: Vec::new(), flush });
     }
 
     fn add(&mut self, entry: Entry) {
-        self.push(&entry.message);
+        push(&mut self.transcript, &entry.message);
         match self.turns.last_mut() {
             Some(turn) => turn.entries.push(entry),
             None => self.opening.push(entry.message),
@@ -293,14 +293,15 @@ impl Context {
         }
     }
 
-    fn push(&mut self, message: &Message) {
-        if let Some(transcript) = &mut self.transcript {
-            transcript.push(message);
-        }
-    }
-
     fn sent_bytes(&self) -> usize {
         self.transcript.as_ref().map_or(0, Transcript::bytes)
+    }
+}
+
+/// Before the conversation has begun there is nothing to add to.
+fn push(transcript: &mut Option<Transcript>, message: &Message) {
+    if let Some(transcript) = transcript {
+        transcript.push(message);
     }
 }
 
