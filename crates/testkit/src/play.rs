@@ -164,7 +164,7 @@ impl Stage {
     }
 
     /// Plays the whole scene: what happens before, during and between the segments of its task.
-    async fn play(&self) -> TaskId {
+    pub async fn play(&self) -> TaskId {
         let task = self.submit().await;
         for step in &self.scene.before {
             take(step.clone(), &self.coordinator, task).await;

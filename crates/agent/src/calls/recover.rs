@@ -20,7 +20,7 @@ impl Runner {
         stop: &CancellationToken,
     ) -> Plan {
         let settled = |outcome| Plan::Settled(Settled::result(open.clone(), None, outcome));
-        let unknown = || settled(Outcome::ended(CallEnding::Unknown, UNKNOWN_OUTCOME.trim_end()));
+        let unknown = || settled(unknown_outcome(&started.tool));
         match &started.recovery {
             Recovery::Rerun => {}
             Recovery::Verify { change, outcome } => {
@@ -49,5 +49,13 @@ impl Runner {
             Ok(prepared) => Plan::Run(Run { open, check: None, call, prepared }),
             Err(outcome) => settled(outcome),
         }
+    }
+}
+
+fn unknown_outcome(tool: &str) -> Outcome {
+    let display = format!("{tool} was interrupted; it may have taken effect and was not repeated");
+    Outcome {
+        display: Some(display),
+        ..Outcome::ended(CallEnding::Unknown, UNKNOWN_OUTCOME.trim_end())
     }
 }

@@ -1,6 +1,7 @@
 //! A process that dies, and the one that continues its task.
 
-use windlass_testkit::play;
+use windlass_core::event::Event;
+use windlass_testkit::{Stage, play};
 
 /// §15.6: nobody knows whether the command took effect, so it is not repeated.
 #[tokio::test]
@@ -24,6 +25,30 @@ async fn a_command_that_a_crash_interrupts_has_an_unknown_outcome() {
      9 status_changed     running → done (finished)
     10 agent_end          COMPLETED
     "#);
+}
+
+/// People read what was interrupted; the advice to check first is for the model alone.
+#[tokio::test]
+async fn an_unknown_outcome_has_a_text_for_people() {
+    let stage = Stage::set(
+        "
+        goal: start it
+        replies:
+          - bash: echo up > started; sleep 600
+          - say: I check first
+        crash_when_written: started
+        ",
+    );
+    let task = stage.play().await;
+    let journal = stage.store.journal().of(task).unwrap();
+    let result = journal.iter().find_map(|record| match &record.event {
+        Event::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    insta::assert_snapshot!(
+        result.unwrap().outcome.display_text(),
+        @"bash was interrupted; it may have taken effect and was not repeated"
+    );
 }
 
 /// ES-045: a reply that was not journaled was not given.

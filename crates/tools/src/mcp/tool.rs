@@ -120,13 +120,16 @@ fn failed(server: &Server, effects: Effects, error: CallError) -> Outcome {
         CallError::Died(why) if effects == Effects::None => {
             Outcome::failure(format!("MCP server `{name}`: {why}."))
         }
-        CallError::Died(why) => Outcome::ended(
-            Ending::Unknown,
-            format!(
+        CallError::Died(why) => {
+            let text = format!(
                 "MCP server `{name}`: {why}. Whether the call took effect is not known: look before you \
                  call it again."
-            ),
-        ),
+            );
+            let display = format!(
+                "MCP server `{name}`: {why}. It may have taken effect and was not repeated."
+            );
+            Outcome { display: Some(display), ..Outcome::ended(Ending::Unknown, text) }
+        }
         CallError::TooSlow => {
             let seconds = server.definition().call.as_secs();
             Outcome::failure(format!("MCP server `{name}` did not answer within {seconds} s."))

@@ -143,6 +143,8 @@ async fn a_call_with_effects_that_breaks_off_has_an_unknown_outcome() {
     assert_eq!(outcome.ending, Ending::Unknown, "{}", outcome.text);
     assert!(outcome.text.contains("Whether the call took effect is not known"), "{}", outcome.text);
     assert!(outcome.text.contains("(it is started again with the next call)"), "{}", outcome.text);
+    let display = outcome.display_text();
+    assert!(display.ends_with("It may have taken effect and was not repeated."), "{display}");
     let note = bench.path("note.txt");
     let again = bench.ok("mcp__files__read_text_file", json!({ "path": note })).await;
     assert_eq!(again, "still here");
