@@ -5,13 +5,16 @@ use jiff::tz::TimeZone;
 use windlass_coordinator::views::NextAction;
 use windlass_core::error::{ErrorDetails, Remedy};
 use windlass_core::id::{QuestionId, TaskId};
+use windlass_term::numbers;
 
 /// What comes next for a task, in the width of a list's column.
 pub fn list_words(action: &NextAction) -> String {
     match action {
         NextAction::Answer { .. } | NextAction::RaiseBudget { .. } => "answer".to_owned(),
-        NextAction::WaitForTasks { count } => format!("after {count} others"),
-        NextAction::WaitForService => "start".to_owned(),
+        NextAction::WaitForTasks { count } => {
+            format!("waits for {}", numbers::plural(*count, "task"))
+        }
+        NextAction::WaitForService => "a service starts it".to_owned(),
         NextAction::WaitForCheck { at } => format!("check {}", at.strftime("%H:%M:%S")),
         NextAction::WaitForModel { at } => {
             let at = at.with_time_zone(TimeZone::system());
@@ -123,5 +126,17 @@ pub const fn remedy_words(remedy: Remedy) -> &'static str {
         Remedy::UseHostSandbox => {
             "`--sandbox host` runs commands without isolation, if that is what you want"
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_says_whom_a_task_waits_for() {
+        let words = [1, 2].map(|count| list_words(&NextAction::WaitForTasks { count }));
+        assert_eq!(words, ["waits for 1 task", "waits for 2 tasks"]);
+        assert_eq!(list_words(&NextAction::WaitForService), "a service starts it");
     }
 }

@@ -8,7 +8,8 @@ use windlass_core::question::QuestionKind;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{QuestionRow, TaskRow};
 
-/// What comes next for a task. Each surface words it in one exhaustive match.
+/// What comes next for a task: what a person can do, or what it waits for. An open question comes first.
+/// Each surface words it in one exhaustive match.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NextAction {
     /// Answer what it or an agent below it asks.
@@ -47,8 +48,14 @@ pub enum NextAction {
 }
 
 impl NextAction {
-    /// What comes next for a task, given whether a process drives it and what is asked at or below it.
-    pub(super) fn of(row: &TaskRow, is_driven: bool, questions: &[QuestionRow]) -> Self {
+    /// What comes next for a task, given whether a process drives it, how many of the tasks it waits for are
+    /// not done, and what is asked at or below it.
+    pub(super) fn of(
+        row: &TaskRow,
+        is_driven: bool,
+        open_blockers: usize,
+        questions: &[QuestionRow],
+    ) -> Self {
         if let Some(first) = questions.first() {
             let question = first.question.id;
             return match first.question.kind {
@@ -66,9 +73,7 @@ impl NextAction {
             }
             TaskStatus::Failed => Self::Nothing,
             _ if is_driven => Self::Follow { deadline: row.deadline },
-            TaskStatus::Todo if !row.dependency_blockers.is_empty() => {
-                Self::WaitForTasks { count: row.dependency_blockers.len() }
-            }
+            TaskStatus::Todo if open_blockers > 0 => Self::WaitForTasks { count: open_blockers },
             TaskStatus::Todo if row.driver == Driver::Service => Self::WaitForService,
             TaskStatus::Paused => Self::of_paused(row),
             TaskStatus::Reviewing => Self::Review,

@@ -25,6 +25,8 @@ pub struct TaskView {
     pub driven_by: Option<u32>,
     /// Its place in the queue of its session, from 1, while it waits there.
     pub queue_place: Option<usize>,
+    /// How many of the tasks that it waits for are not done.
+    pub open_blockers: usize,
     /// Where it stands with the scheduler of the service.
     pub scheduler: Option<SchedulerRow>,
     /// How it runs: its model, how full its context is.
@@ -47,9 +49,9 @@ impl TaskView {
         running && self.driven_by.is_none()
     }
 
-    /// What comes next, or what a person can do.
+    /// What comes next: what a person can do, or what it waits for.
     pub fn next_action(&self) -> NextAction {
-        NextAction::of(&self.row, self.driven_by.is_some(), &self.questions)
+        NextAction::of(&self.row, self.driven_by.is_some(), self.open_blockers, &self.questions)
     }
 
     /// Whether it stands still until a person resumes it (MS-125).
@@ -62,7 +64,7 @@ impl TaskView {
 
     /// Whether it is parked until a certain time.
     pub fn continues_automatically(&self) -> bool {
-        let by_time = NextAction::of(&self.row, false, &[]);
+        let by_time = NextAction::of(&self.row, false, self.open_blockers, &[]);
         matches!(by_time, NextAction::WaitForCheck { .. } | NextAction::WaitForModel { .. })
     }
 
@@ -173,6 +175,7 @@ fn view(
     Ok(TaskView {
         driven_by,
         queue_place: coordinator.queue().place(id)?,
+        open_blockers: store.tasks().open_blockers(id)?.len(),
         scheduler: store.scheduler().get(id)?,
         worker: store.runtime().get(id)?,
         questions: questions.below(coordinator, id)?,

@@ -73,3 +73,19 @@ async fn a_failed_task_can_be_retried_after_its_remedy() {
     world.drive(task).await;
     assert_eq!(next_action(&world, task), NextAction::Nothing);
 }
+
+/// MS-131
+#[tokio::test]
+async fn a_task_waits_only_for_tasks_that_are_not_done() {
+    let world = World::routed("replies: [{say: done}]", "unused");
+    let (first, second) = (world.task("first").await, world.task("second").await);
+    let mut draft = world.stage.draft();
+    draft.dependency_blockers = vec![first, second];
+    let task = world.coordinator().tasks().submit(draft).await.unwrap();
+    assert_eq!(next_action(&world, task), NextAction::WaitForTasks { count: 2 });
+    world.drive(first).await;
+    assert_eq!(next_action(&world, task), NextAction::WaitForTasks { count: 1 });
+    world.drive(second).await;
+    let next = next_action(&world, task);
+    assert!(!matches!(next, NextAction::WaitForTasks { .. }), "{next:?}");
+}
