@@ -14,7 +14,7 @@ use windlass_core::policy::{Class, Decision};
 use crate::memory::RecalledMemories;
 
 /// The result of a call with an unknown outcome.
-pub const UNKNOWN_OUTCOME: &str = include_str!("prompts/unknown.md");
+pub const UNKNOWN_OUTCOME: &str = include_str!("prompts/unknown_outcome.md");
 /// The result of an answered `ask_user` call.
 pub const ANSWERED: &str = include_str!("prompts/answered.md");
 /// Asks the agent to save its notes (ES-158).
@@ -114,10 +114,10 @@ pub fn summarize_again(problem: &str, words: u64) -> String {
 }
 
 /// One part of the record that it summarizes.
-pub fn record(part: usize, parts: usize, record: &str) -> String {
+pub fn record_part(part: usize, parts: usize, record: &str) -> String {
     let (part, parts) = (part.to_string(), parts.to_string());
     let values = [("part", part.as_str()), ("parts", &parts), ("record", record)];
-    fill(include_str!("prompts/record.md"), &values)
+    fill(include_str!("prompts/record_part.md"), &values)
 }
 
 /// The message that replaces what was dropped from a context.

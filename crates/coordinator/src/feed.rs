@@ -30,7 +30,7 @@ pub struct TaskFeed {
     task: TaskId,
     /// Whose events are read, the task's own first.
     journals: Vec<Followed>,
-    below: bool,
+    includes_sub_agents: bool,
     ready: VecDeque<Record>,
     changes: Changes,
     previews: broadcast::Receiver<Preview>,
@@ -63,7 +63,7 @@ impl Feed<'_> {
             store: self.coordinator.store.clone(),
             task,
             journals: vec![Followed::new(task, seq)],
-            below: false,
+            includes_sub_agents: false,
             ready: VecDeque::new(),
             changes: self.coordinator.store.changes(),
             previews: self.coordinator.previews.subscribe(),
@@ -74,7 +74,7 @@ impl Feed<'_> {
     /// live, what a sub-agent did comes before the event about its end.
     pub fn follow_all(self, task: TaskId, seq: u64) -> Result<TaskFeed, Error> {
         let mut feed = self.follow(task, seq);
-        feed.below = true;
+        feed.includes_sub_agents = true;
         let mut at = 0;
         while let Some(above) = feed.journals.get(at) {
             for spawn in self.coordinator.tasks().state(above.task)?.sub_agents.into_values() {
@@ -144,7 +144,7 @@ impl TaskFeed {
             journal.seq = record.seq;
         }
         match &record.event {
-            Event::SubAgentSpawn(spawn) if self.below => {
+            Event::SubAgentSpawn(spawn) if self.includes_sub_agents => {
                 self.journals.push(Followed::new(spawn.task_id, 0));
             }
             Event::SubAgentComplete(complete) => {

@@ -30,7 +30,7 @@ pub struct Messages<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uptake {
     /// A process drives the task, or has read the message, or nobody needs to: the task has ended.
-    Read,
+    NothingToDo,
     /// A service will.
     ByService,
     /// Nobody, until a person resumes the task.
@@ -73,7 +73,7 @@ impl Messages<'_> {
             let runs = tasks.get(task)?.is_some_and(|row| row.status == TaskStatus::Running);
             // A segment reads what came before its end.
             if driven && runs || !store.mailbox().has_mail(task)? {
-                return Ok(Uptake::Read);
+                return Ok(Uptake::NothingToDo);
             }
             // A process that is about to leave still drives the task, and reads nothing any more; a terminal
             // that shows the question resumes when it sees the answer.
@@ -84,11 +84,11 @@ impl Messages<'_> {
             tokio::time::sleep(POLL).await;
         }
         if tasks.driving_process(task)?.is_some() {
-            return Ok(Uptake::Read);
+            return Ok(Uptake::NothingToDo);
         }
         let row = tasks.get(task)?.filter(|row| !row.status.is_terminal());
         Ok(match row {
-            None => Uptake::Read,
+            None => Uptake::NothingToDo,
             // What a person has paused, a person resumes.
             Some(row) if row.driver == Driver::Service && row.status != TaskStatus::Paused => {
                 Uptake::ByService

@@ -16,8 +16,8 @@ use crate::bus::{Bus, InStream};
 use crate::{Coordinator, Error, outbox, worker};
 
 /// Waits between attempts: 100 ms, doubled up to 5 s.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
 
 /// What a service does, and how much of it.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub(crate) const fn new() -> Self {
-        Self { next: FIRST_WAIT }
+        Self { next: FIRST_BACKOFF }
     }
 
     pub(crate) async fn wait(&mut self, what: &str, error: &Error) {
@@ -101,7 +101,7 @@ impl Backoff {
             "{what} is tried again later"
         );
         tokio::time::sleep(self.next).await;
-        self.next = (self.next * 2).min(LONGEST_WAIT);
+        self.next = (self.next * 2).min(LONGEST_BACKOFF);
     }
 }
 

@@ -21,7 +21,7 @@ const BATCH: u32 = 100;
 
 /// The time between two ticks when nothing is due: clocks are set, other processes add schedules, and
 /// stalled tasks have to be found.
-const SWEEP: Duration = Duration::from_secs(5);
+const IDLE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What a tick did, and when the next is due.
 #[derive(Debug)]
@@ -94,11 +94,11 @@ impl Timer<'_> {
             let mut failed = next.is_err();
             if due || sweep <= tokio::time::Instant::now() {
                 failed |= !self.tick_and_log().await;
-                sweep = tokio::time::Instant::now() + SWEEP;
+                sweep = tokio::time::Instant::now() + IDLE_INTERVAL;
             }
             let sleep = match self.next_tick() {
                 Ok(next) if !failed => self.sleep_until(next),
-                _ => SWEEP,
+                _ => IDLE_INTERVAL,
             };
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -133,7 +133,7 @@ impl Timer<'_> {
     fn sleep_until(self, next: Option<Timestamp>) -> Duration {
         let left =
             next.map_or(SignedDuration::MAX, |next| next.duration_since(self.coordinator.now()));
-        Duration::try_from(left).unwrap_or(Duration::ZERO).min(SWEEP)
+        Duration::try_from(left).unwrap_or(Duration::ZERO).min(IDLE_INTERVAL)
     }
 }
 

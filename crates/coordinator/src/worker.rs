@@ -20,8 +20,8 @@ use crate::{Coordinator, Error};
 /// Commits come by the thousand; looking for work after each would cost more than the wait.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How often it is looked for tasks that have lost their process.
-const SWEEP: Duration = Duration::from_secs(1);
+/// How often the worker looks for tasks that have lost their process.
+const ADOPTION_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often each driven task gives a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -68,7 +68,7 @@ impl Pool {
     pub(crate) async fn run(mut self, stop: CancellationToken) -> Result<(), Error> {
         let mut changes = self.coordinator.store.changes();
         let coordinator = self.coordinator.clone();
-        let (mut sweep, mut beat) = (every(SWEEP), every(HEARTBEAT));
+        let (mut sweep, mut beat) = (every(ADOPTION_INTERVAL), every(HEARTBEAT));
         let mut backoff = Backoff::new();
         let mut may_find = true;
         while !stop.is_cancelled() {

@@ -113,7 +113,7 @@ impl Injection {
     pub fn control(id: InjectionId, control: Control) -> Self {
         let content = match &control {
             Control::Pause => "pause".to_owned(),
-            Control::Resume => include_str!("prompts/resumed.md").trim_end().to_owned(),
+            Control::Resume => include_str!("prompts/task_resumed.md").trim_end().to_owned(),
             Control::Revoke { rule } => format!("revoke: {rule}"),
             Control::Cancel { reason } => reason.clone().unwrap_or_else(|| "cancel".to_owned()),
             Control::Watch { .. } => "watch".to_owned(),

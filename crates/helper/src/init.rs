@@ -262,7 +262,7 @@ impl Init<'_> {
                 }
             }
             Source::Input(id) => self.write_input(id),
-            Source::Connection(id) => self.carry(id, events),
+            Source::Connection(id) => self.transfer(id, events),
         }
     }
 
@@ -306,7 +306,7 @@ impl Init<'_> {
         Report::Connected { connection: id }.write(&mut self.out);
     }
 
-    fn carry(&mut self, id: u32, events: PollFlags) {
+    fn transfer(&mut self, id: u32, events: PollFlags) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         if connection.work(id, events, &mut self.out).is_err() || connection.is_over() {
             self.connections.remove(&id);

@@ -36,7 +36,7 @@ pub use open::{Dialect, Models, Provider, Settings, SetupError};
 pub use price::{Price, Prices};
 pub use providers::{KnownProvider, PROVIDERS};
 pub use record::Recorder;
-pub use retry::{LONGEST_WAIT, Retry};
+pub use retry::{LONGEST_RETRY_AFTER, Retry};
 pub use script::Script;
 pub use transcript::Transcript;
 

@@ -24,7 +24,7 @@ pub struct Retry {
 
 /// The longest `retry-after` that we wait out without parking the task. It equals the default stall limit. A parked
 /// task holds no sandbox.
-pub const LONGEST_WAIT: Duration = Duration::from_secs(300);
+pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 /// Waits are lengthened by up to this much, so that many tasks do not come back at once.
 const JITTER: f64 = 0.25;
@@ -36,7 +36,7 @@ impl Default for Retry {
             base: Duration::from_millis(1000),
             multiplier: 2.0,
             cap: Duration::from_secs(30),
-            max_retry_after: LONGEST_WAIT,
+            max_retry_after: LONGEST_RETRY_AFTER,
         }
     }
 }

@@ -59,10 +59,16 @@ impl Drop for Watch {
 /// Reads the files of a registry for the first time and starts to follow them.
 pub(crate) fn start(registry: SkillRegistry) -> Watch {
     let (signals, received) = mpsc::sync_channel(QUEUE);
-    let overflowed = Arc::new(AtomicBool::new(false));
+    let needs_full_reload = Arc::new(AtomicBool::new(false));
     let (watcher, wanted) = (None, Arc::default());
-    let mut follower =
-        Follower { registry, signals: signals.clone(), received, overflowed, watcher, wanted };
+    let mut follower = Follower {
+        registry,
+        signals: signals.clone(),
+        received,
+        needs_full_reload,
+        watcher,
+        wanted,
+    };
     // Set here, not in the thread: a change right after this call is seen.
     follower.set_watches();
     follower.registry.read();
@@ -78,7 +84,8 @@ struct Follower {
     registry: SkillRegistry,
     signals: SyncSender<Signal>,
     received: Receiver<Signal>,
-    overflowed: Arc<AtomicBool>,
+    /// Events were lost, or watches could not be set: set watches again and read everything.
+    needs_full_reload: Arc<AtomicBool>,
     /// `None` where the kernel refuses; then we poll.
     watcher: Option<RecommendedWatcher>,
     wanted: Arc<Wanted>,
@@ -91,7 +98,7 @@ impl Follower {
             let mut batch = Batch::default();
             match self.received.recv_timeout(patience) {
                 Ok(Signal::Happened(event)) => {
-                    if !batch.take(event, &self.wanted) && !self.overflowed() {
+                    if !batch.take(event, &self.wanted) && !self.needs_full_reload() {
                         continue;
                     }
                     if self.gather(&mut batch).is_none() {
@@ -104,7 +111,7 @@ impl Follower {
             for path in &batch.paths {
                 tracing::info!("Detected change: {}", path.display());
             }
-            let moved = batch.moved || self.overflowed.swap(false, Ordering::Relaxed);
+            let moved = batch.moved || self.needs_full_reload.swap(false, Ordering::Relaxed);
             if moved || self.watcher.is_none() || *self.wanted != Wanted::by(&self.registry) {
                 self.set_watches();
             }
@@ -130,8 +137,8 @@ impl Follower {
         }
     }
 
-    fn overflowed(&self) -> bool {
-        self.overflowed.load(Ordering::Relaxed)
+    fn needs_full_reload(&self) -> bool {
+        self.needs_full_reload.load(Ordering::Relaxed)
     }
 
     /// Watches everything that is wanted now; the old watches last until the new ones stand.
@@ -139,7 +146,7 @@ impl Follower {
         // A directory that disappears here is not in the list of the next attempt.
         let settled = (0..WATCH_ATTEMPTS).any(|_| self.try_watches());
         if !settled {
-            self.overflowed.store(true, Ordering::Relaxed);
+            self.needs_full_reload.store(true, Ordering::Relaxed);
         }
     }
 
@@ -147,7 +154,8 @@ impl Follower {
     fn try_watches(&mut self) -> bool {
         self.wanted = Arc::new(Wanted::by(&self.registry));
         let wanted = Arc::clone(&self.wanted);
-        let (signals, overflowed) = (self.signals.clone(), Arc::clone(&self.overflowed));
+        let (signals, needs_full_reload) =
+            (self.signals.clone(), Arc::clone(&self.needs_full_reload));
         let handler = move |event: notify::Result<Event>| {
             let event = event.unwrap_or_else(|_| Event::new(EventKind::Other));
             // Most of what happens in a workspace is no skill's; the thread sleeps through it.
@@ -155,7 +163,7 @@ impl Follower {
                 return;
             }
             if let Err(TrySendError::Full(_)) = signals.try_send(Signal::Happened(event)) {
-                overflowed.store(true, Ordering::Relaxed);
+                needs_full_reload.store(true, Ordering::Relaxed);
             }
         };
         let made = notify::recommended_watcher(handler).and_then(|mut watcher| {
@@ -196,19 +204,19 @@ fn gone(error: &notify::Error) -> bool {
 struct Wanted {
     /// Skill directories, and folders that links in them lead to: everything below counts.
     trees: BTreeSet<PathBuf>,
-    /// Directories above, which matter only for what leads to a point.
+    /// Directories above, which matter only for what leads to a skill path.
     above: BTreeSet<PathBuf>,
     /// Where skills are or would be.
-    points: BTreeSet<PathBuf>,
+    skill_paths: BTreeSet<PathBuf>,
 }
 
 impl Wanted {
     fn by(registry: &SkillRegistry) -> Self {
         let mut wanted = Self::default();
         for (place, scope) in registry.places() {
-            wanted.point(place);
+            wanted.add(place);
             for target in links_in(place, *scope) {
-                wanted.point(&target);
+                wanted.add(&target);
             }
         }
         let trees = &wanted.trees;
@@ -216,20 +224,20 @@ impl Wanted {
         wanted
     }
 
-    fn point(&mut self, point: &Path) {
-        let real = std::fs::canonicalize(point);
+    fn add(&mut self, skill_path: &Path) {
+        let real = std::fs::canonicalize(skill_path);
         if let Ok(real) = real.as_deref().map(ToOwned::to_owned)
             && real.is_dir()
         {
             self.trees.insert(real);
         }
-        let above = point.ancestors().skip(1).find(|above| above.is_dir());
+        let above = skill_path.ancestors().skip(1).find(|above| above.is_dir());
         self.above.extend(above.map(ToOwned::to_owned));
-        self.points.extend([point.to_owned()].into_iter().chain(real.ok()));
+        self.skill_paths.extend([skill_path.to_owned()].into_iter().chain(real.ok()));
     }
 
-    fn leads_to_a_point(&self, path: &Path) -> bool {
-        self.points.iter().any(|point| point.starts_with(path))
+    fn leads_to_a_skill_path(&self, path: &Path) -> bool {
+        self.skill_paths.iter().any(|skill| skill.starts_with(path))
     }
 
     fn is_below(&self, path: &Path) -> bool {
@@ -276,8 +284,8 @@ impl Batch {
         };
         let mut concerns = false;
         for path in event.paths {
-            let moved = structural && wanted.leads_to_a_point(&path);
-            if moved || wanted.points.contains(&path) || wanted.is_below(&path) {
+            let moved = structural && wanted.leads_to_a_skill_path(&path);
+            if moved || wanted.skill_paths.contains(&path) || wanted.is_below(&path) {
                 concerns = true;
                 self.moved |= moved;
                 self.paths.insert(path);
@@ -299,12 +307,12 @@ mod tests {
         let place = PathBuf::from("/skills");
         let registry = SkillRegistry::fixed(crate::Skills::empty());
         let wanted = Arc::new(Wanted { trees: [place.clone()].into(), ..Wanted::default() });
-        let overflowed = Arc::new(AtomicBool::new(false));
+        let needs_full_reload = Arc::new(AtomicBool::new(false));
         let follower = Follower {
             registry,
             signals: signals.clone(),
             received,
-            overflowed,
+            needs_full_reload,
             watcher: None,
             wanted,
         };

@@ -137,7 +137,7 @@ impl Compactor {
         let mut summaries = Vec::new();
         let parts = input.chunks.len();
         for (place, chunk) in input.chunks.iter().enumerate() {
-            let record = prompt::record(place + 1, parts, chunk);
+            let record = prompt::record_part(place + 1, parts, chunk);
             match self.summary(task, stop, start, &mut answers, &record).await? {
                 Ok(Some(summary)) => summaries.push(summary),
                 Ok(None) => {}
@@ -158,7 +158,7 @@ impl Compactor {
         if estimate_tokens(joined.len() as u64) <= limit {
             return Ok(Summarized::Made(joined, source));
         }
-        let record = prompt::record(1, 1, &joined);
+        let record = prompt::record_part(1, 1, &joined);
         Ok(match self.summary(task, stop, start, &mut answers, &record).await? {
             Ok(Some(summary)) => Summarized::Made(summary, source),
             Ok(None) => {

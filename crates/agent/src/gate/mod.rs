@@ -19,7 +19,7 @@ use windlass_core::message::ToolSpec;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::allow::{self, AllowRule, DenyRule};
 use windlass_core::policy::decide::effective_class;
-use windlass_core::policy::denial::{Call as Denied, Denial};
+use windlass_core::policy::denial::{Call as DeniedCall, Denial};
 use windlass_core::policy::pattern::Pattern;
 use windlass_core::policy::{Decision, Rules, decide};
 use windlass_core::question::{Permission, Question};
@@ -107,8 +107,8 @@ impl Gate {
     pub fn decide(&self, state: &TaskState, open: &OpenCall, prepared: &Prepared) -> Ruling {
         let tool = &open.request.name;
         let call = match &prepared.analysis {
-            Some(analysis) => Denied::Command(analysis),
-            None => Denied::Other(prepared.assessment.class),
+            Some(analysis) => DeniedCall::Command(analysis),
+            None => DeniedCall::Other(prepared.assessment.class),
         };
         let permission = permission_given(state, open);
         let rules = self.rules(state, open, prepared, permission.as_ref());

@@ -23,7 +23,7 @@ pub(super) fn control(app: &AppContext, task: &str, control: Control) -> Result<
 /// Says where a message will be read, if the task is not running.
 pub(super) async fn print_uptake(app: &AppContext, task: TaskId) -> Result<u8, Failure> {
     match app.coordinator.messages().wait_for_uptake(task).await? {
-        Uptake::Read => {}
+        Uptake::NothingToDo => {}
         Uptake::ByService => show::note("it is not running; `windlass serve` will resume it"),
         Uptake::AfterResume => {
             show::note(&format!("it is not running; resume it with `windlass resume {task}`"));

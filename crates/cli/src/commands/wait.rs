@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::show::Screen;
 
 /// When a rate-limited task can continue.
-pub(super) fn held_until(
+pub(super) fn rate_limited_until(
     app: &AppContext,
     result: &TaskResult,
     stop: &CancellationToken,

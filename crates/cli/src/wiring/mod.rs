@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Runtime;
 use windlass_coordinator::{Coordinator, Limits};
 use windlass_core::axes::Axes;
-use windlass_model::LONGEST_WAIT;
+use windlass_model::LONGEST_RETRY_AFTER;
 use windlass_store::Store;
 
 use crate::config::{self, Config, Flag};
@@ -144,7 +144,7 @@ pub fn limits(config: &Config) -> Limits {
     // What may rightly be silent: the longest command and a model that thinks, or one that is asked as often
     // as may be and stalls each time.
     let (models, command) = (&config.models, config.agent.bash_max_timeout_seconds);
-    let asked_again = (models.stall_seconds + LONGEST_WAIT) * models.max_retries;
+    let asked_again = (models.stall_seconds + LONGEST_RETRY_AFTER) * models.max_retries;
     let silent = (command + models.stall_seconds).max(models.stall_seconds + asked_again);
     Limits {
         tasks_per_session: set.max_concurrent_tasks as usize,

@@ -12,7 +12,7 @@ use windlass_sandbox::{Docker, Error, Host, Limits, Local, Network, Sandbox, Una
 
 use super::Environment;
 use crate::config::Config;
-use crate::config::types::{Network as Reach, SandboxMode};
+use crate::config::types::{Network as NetworkSetting, SandboxMode};
 
 /// A sandbox, and why it is this one where it was chosen automatically.
 pub struct Opened {
@@ -115,13 +115,13 @@ impl Place<'_> {
     }
 
     async fn local(&self) -> Result<Arc<dyn Sandbox>, Error> {
-        let expand = |path: &String| path.strip_prefix("~/").unwrap_or(path).into();
+        let below_home = |path: &String| path.strip_prefix("~/").unwrap_or(path).into();
         let local = Local::open(local::Config {
             data: self.environment.data.clone(),
             workspace: self.workspace.to_owned(),
             environment: variables(self.environment),
             environment_names: Vec::new(),
-            read_only: self.config.sandbox.read_only.iter().map(expand).collect(),
+            read_only: self.config.sandbox.read_only.iter().map(below_home).collect(),
             home: home(self.environment),
             hidden: Vec::new(),
             skills: self.skills.clone(),
@@ -179,9 +179,9 @@ fn home(environment: &Environment) -> PathBuf {
 fn network(config: &Config, task: TaskId) -> Network {
     let settings = &config.sandbox;
     match settings.network {
-        Reach::None => Network::None,
-        Reach::Open => Network::Open,
-        Reach::Restricted => Network::Restricted(Egress {
+        NetworkSetting::None => Network::None,
+        NetworkSetting::Open => Network::Open,
+        NetworkSetting::Restricted => Network::Restricted(Egress {
             addresses: AddressRules {
                 allowed: settings
                     .allow_addresses

@@ -69,7 +69,7 @@ impl Init<'_> {
             Order::Reply { connection, bytes } => {
                 if let Some(found) = self.connections.get_mut(&connection) {
                     found.reply(bytes);
-                    self.carry(connection, PollFlags::empty());
+                    self.transfer(connection, PollFlags::empty());
                 }
             }
             Order::ConnectionCredit { connection, credit } => {
@@ -80,7 +80,7 @@ impl Init<'_> {
             Order::Hangup { connection } => {
                 if let Some(found) = self.connections.get_mut(&connection) {
                     found.finish();
-                    self.carry(connection, PollFlags::empty());
+                    self.transfer(connection, PollFlags::empty());
                 }
             }
         }

@@ -30,14 +30,14 @@ const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(10);
 impl Docker {
     /// The way to start commands: the one there is, else a new one into the same container, else into a
     /// new container.
-    pub(super) async fn linked<'a>(&self, state: &'a mut State) -> Result<&'a Link, Error> {
+    pub(super) async fn ensure_link<'a>(&self, state: &'a mut State) -> Result<&'a Link, Error> {
         if let Some(Link::Helper(channel)) = state.link.take_if(|link| !link.is_open()) {
             channel.close().await;
         }
         if state.link.is_none()
             && let Some(id) = state.container.clone()
         {
-            let again = self.linked_again(&id).await;
+            let again = self.relink(&id).await;
             // While the engine is away, its state is unknown.
             if !matches!(&again, Ok(Some(_)) | Err(Error::Unreachable { .. })) {
                 state.container = None;
@@ -54,7 +54,7 @@ impl Docker {
 
     /// A new link into a container that we already have; `None` when it no longer exists. After a network error the
     /// container stays and only the link is new (ES-382).
-    async fn linked_again(&self, id: &str) -> Result<Option<Link>, Error> {
+    async fn relink(&self, id: &str) -> Result<Option<Link>, Error> {
         let mut patience = Patience::new(self.config.engine_patience);
         let why = loop {
             let condition = match self.engine.condition(id).await {

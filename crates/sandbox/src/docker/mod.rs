@@ -181,7 +181,7 @@ impl Docker {
     async fn try_start(&self, command: Command) -> Result<Running, Error> {
         let (starter, env) = {
             let mut state = self.state.lock().await;
-            match self.linked(&mut state).await? {
+            match self.ensure_link(&mut state).await? {
                 Link::Helper(channel) => {
                     let mut own = self.own_environment(&channel.ready.shell);
                     own.extend(environment::proxies(channel.ready.proxy_port));

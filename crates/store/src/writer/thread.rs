@@ -37,7 +37,7 @@ pub(super) struct Thread {
     hook: Option<CommitHook>,
     level: Level,
     /// How many transactions were committed.
-    number: u64,
+    commits: u64,
     /// Frames in the WAL after the last commit, as SQLite reports them.
     frames: Arc<AtomicU64>,
     frame_bytes: u64,
@@ -81,7 +81,7 @@ impl Thread {
             counters,
             hook,
             level: Level::Written,
-            number: 0,
+            commits: 0,
             frames,
             frame_bytes: u64::from(page) + FRAME_HEADER_BYTES,
             synced_frames,
@@ -182,7 +182,7 @@ impl Thread {
             }
             return Ok(false);
         }
-        self.number += 1;
+        self.commits += 1;
         self.call_hook(Phase::Before, level);
         let frames_before = self.frames.load(Ordering::Relaxed);
         self.execute("COMMIT")?;
@@ -238,7 +238,7 @@ impl Thread {
     fn call_hook(&self, phase: Phase, level: Level) {
         if let Some(hook) = &self.hook {
             hook(CommitPoint {
-                number: self.number,
+                number: self.commits,
                 phase,
                 level,
                 wal_bytes: self.bytes(self.frames.load(Ordering::Relaxed)),

@@ -102,7 +102,7 @@ impl Workspace {
             workspace: self,
             asked: path,
             place,
-            top: self.top(place, path)?,
+            top: self.open_tree(place, path)?,
             trail: Vec::new(),
             imagined: Vec::new(),
             pending: Vec::new(),
@@ -131,7 +131,7 @@ impl Workspace {
         }
     }
 
-    fn top(&self, place: Place, asked: &str) -> Result<OwnedFd, Error> {
+    fn open_tree(&self, place: Place, asked: &str) -> Result<OwnedFd, Error> {
         let missing = || Error::NotFound { path: asked.to_owned() };
         // The read-only places are opened again each time: skills are swapped as a whole directory.
         let open = |path: &Path| {
@@ -166,7 +166,7 @@ impl Walk<'_> {
                 self.imagined.push(name);
                 continue;
             }
-            if self.at_top_of_workspace() && name.eq_ignore_ascii_case(TRACE_DIRECTORY) {
+            if self.can_enter_traces() && name.eq_ignore_ascii_case(TRACE_DIRECTORY) {
                 self.jump(Place::Trace)?;
                 continue;
             }
@@ -199,7 +199,8 @@ impl Walk<'_> {
         self.trail.last().map_or(&self.top, |(_, directory)| directory)
     }
 
-    fn at_top_of_workspace(&self) -> bool {
+    /// Whether the next name may be that of the traces: at the top of a workspace that has some.
+    fn can_enter_traces(&self) -> bool {
         self.place == Place::Workspace
             && self.trail.is_empty()
             && self.workspace.places.trace.is_some()
@@ -223,7 +224,7 @@ impl Walk<'_> {
     }
 
     fn jump(&mut self, place: Place) -> Result<(), Error> {
-        self.top = self.workspace.top(place, self.asked)?;
+        self.top = self.workspace.open_tree(place, self.asked)?;
         self.place = place;
         self.trail.clear();
         Ok(())
