@@ -70,7 +70,7 @@ impl Context {
         let (dropped, kept) = self.partition_turns(end.kept_turns as usize);
         let header = self.header.after(end, &dropped);
         let turns =
-            kept.iter().map(|turn| turn.into_next_epoch(end.shrink_bytes, end.file.as_deref()));
+            kept.iter().map(|turn| turn.for_next_epoch(end.shrink_bytes, end.file.as_deref()));
         self.turns = turns.collect();
         self.header = header;
         self.opened_bytes = transcript.bytes();

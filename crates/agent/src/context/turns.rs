@@ -41,7 +41,7 @@ impl Turn {
     }
 
     /// The turn as the next epoch knows it.
-    pub fn into_next_epoch(&self, shrink: Option<usize>, file: Option<&str>) -> Self {
+    pub fn for_next_epoch(&self, shrink: Option<usize>, file: Option<&str>) -> Self {
         let entries = self.retained().map(|entry| Entry {
             message: entry.truncated(shrink, file),
             call: entry.call,
