@@ -181,7 +181,7 @@ fn tasks_shows_the_queue_and_the_budgets() {
         let row = of(goal);
         assert_eq!(
             (&row["status"], &row["next_action"]),
-            (&"todo".into(), &"start".into()),
+            (&"todo".into(), &"a service starts it".into()),
             "{row}"
         );
         assert_eq!((&row["cost_budget"], &row["cost_usd"]), (&2.5.into(), &0.0.into()), "{row}");
