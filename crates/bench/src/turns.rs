@@ -18,6 +18,12 @@ use crate::server::{Seen, Server};
 pub const COMMANDS: [(&str, &str); 2] =
     [("read-only", "cat notes.txt; echo {n}"), ("effect", "echo {n} >> effects.txt")];
 
+/// How much more than the floor's a median turn may cost. An effect is synced before it starts, and its
+/// command has a supervisor of its own.
+fn median_aim(name: &str) -> f64 {
+    if name == "effect" { 1.8 } else { 1.5 }
+}
+
 /// How many turns at either end of a long run are compared.
 const ENDS: usize = 100;
 
@@ -54,7 +60,7 @@ pub fn turns(effort: Effort, name: &str, command: &str) -> Result<Vec<Figure>> {
         let what = |which: &str| format!("{name}, {turns} turns: {which}");
         let Compared { ours, floor, .. } = &compared;
         let middle = Figure::ratio(what("median"), median(ours), median(floor));
-        figures.push(middle.at_most(1.5));
+        figures.push(middle.at_most(median_aim(name)));
         let (high, low) = (quantile(ours, 0.95), quantile(floor, 0.95));
         figures.push(Figure::ratio(what("p95"), high, low).at_most(2.0));
         if turns > 2 * ENDS {
@@ -135,7 +141,7 @@ pub fn peak_memory(effort: Effort, name: &str, command: &str) -> Result<Vec<Figu
     );
     let what = format!("{name}, {turns} turns: peak memory of the tree");
     let peak = Figure::new(what, memory::megabytes(ours.resident), Unit::Megabytes);
-    Ok(vec![peak.at_most(40.0).from(detail)])
+    Ok(vec![peak.at_most(45.0).from(detail)])
 }
 
 fn watched(server: &Server, turns: usize, started: Started) -> Result<(Memory, Seen)> {
