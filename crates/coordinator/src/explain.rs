@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::policy::{Class, CommandAnalysis, Decision, Risk, Rules, ShellCommand, decide};
+use windlass_core::shown::shown_line;
 
 /// The explanation of one command text; its JSON is a promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -73,7 +74,10 @@ impl Explanation {
     pub fn render(&self, mut paint: impl FnMut(Paint, &str) -> String) -> String {
         let mut out = String::new();
         out.push_str(&paint(Paint::Risk(self.risk), self.risk.as_str()));
-        out.push_str(&paint(Paint::Text, &format!(" {}: {}", self.class, self.reason)));
+        out.push_str(&paint(
+            Paint::Text,
+            &format!(" {}: {}", self.class, shown_line(&self.reason)),
+        ));
         out.push('\n');
         tree(&self.commands, "", &mut out, &mut paint);
         let Decisions { restricted, normal, trusted, unrestricted } = self.decisions;
@@ -103,10 +107,13 @@ fn tree(
         let (branch, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         let found = &command.assessment;
         out.push_str(&paint(Paint::Frame, &format!("{indent}{branch}")));
-        out.push_str(&paint(Paint::Command, &command.command));
+        out.push_str(&paint(Paint::Command, &shown_line(&command.command)));
         out.push_str(&paint(Paint::Text, &format!("  {}, ", found.class)));
         out.push_str(&paint(Paint::Risk(found.risk), found.risk.as_str()));
-        out.push_str(&paint(Paint::Text, &format!(": {} ({})", found.reason, command.via)));
+        out.push_str(&paint(
+            Paint::Text,
+            &format!(": {}", shown_line(&format!("{} ({})", found.reason, command.via))),
+        ));
         out.push('\n');
         tree(&command.commands, &format!("{indent}{below}"), out, paint);
     }

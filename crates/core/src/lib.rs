@@ -22,3 +22,4 @@ pub mod readiness;
 pub mod guard;
 pub mod policy;
 pub mod text;
+pub mod shown;

@@ -192,7 +192,7 @@ fn check_name(name: &str) -> Result<(), ParseError> {
     if !name.chars().all(allowed) || name.starts_with('.') {
         return Err(ParseError::new(format!(
             "`name` `{}` may hold only letters, digits, `-`, `_`, `.` and `:`, and not begin with a dot",
-            name.escape_debug()
+            name
         )));
     }
     Ok(())

@@ -1,6 +1,8 @@
 //! Diffs as coloured lines.
 
-use crate::{Paint, numbers, strip_controls};
+use windlass_core::shown::shown_line;
+
+use crate::{Paint, numbers};
 
 /// Lines of a diff that are shown; the file has the rest.
 const MAX_LINES: usize = 14;
@@ -8,11 +10,16 @@ const MAX_LINES: usize = 14;
 /// A unified diff as indented lines without its file header. A long diff is cut and says how much is
 /// left out.
 pub fn lines(diff: &str, paint: Paint, width: usize) -> Vec<String> {
-    let diff = strip_controls(diff);
-    let is_header = |line: &str| line.starts_with("---") || line.starts_with("+++");
-    let all: Vec<&str> = diff.lines().filter(|line| !is_header(line)).collect();
+    // Not `lines`, which would drop a carriage return. The header is the first two lines only: a removed
+    // line may begin with `--` itself.
+    let mut all: Vec<&str> = diff.strip_suffix('\n').unwrap_or(diff).split('\n').collect();
+    if all.len() > 1 && all[0].starts_with("--- ") && all[1].starts_with("+++ ") {
+        all.drain(..2);
+    }
     let shown = all.iter().take(MAX_LINES).map(|line| {
-        let shown = cut(line, width);
+        // The first character says what becomes of the line; the rest is the file's.
+        let (mark, text) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
+        let shown = cut(&format!("{mark}{}", shown_line(text)), width);
         let painted = match line.chars().next() {
             Some('+') => paint.green(&shown),
             Some('-') => paint.red(&shown),

@@ -1,12 +1,13 @@
 //! A task's events, a line each, in words a person reads; `--json` and `trace` have everything.
 
 use jiff::tz::TimeZone;
-use windlass_core::event::{Event, LlmResponse, Record, StatusChanged};
+use windlass_core::event::{Event, LlmResponse, Record, StatusChanged, ToolCall};
 use windlass_core::outcome::Ending;
+use windlass_core::shown::shown;
 use windlass_core::text::one_line;
 
 use crate::numbers::count;
-use crate::{strip_controls, tool_lines};
+use crate::tool_lines;
 
 /// Columns before the words: number, time, kind.
 const BEFORE: usize = 38;
@@ -20,14 +21,27 @@ pub fn line(record: &Record, zone: &TimeZone, width: usize) -> String {
     let at = record.at.to_zoned(zone.clone()).strftime("%H:%M:%S");
     let (kind, data) = record.event.parts();
     let room = width.saturating_sub(BEFORE).max(LEAST);
-    let said = summary(&record.event, room).unwrap_or(data);
-    let line =
-        format!("{:>5}  {at}  {kind:<20} {}", record.seq, one_line(&strip_controls(&said), room));
+    let said = match &record.event {
+        Event::ToolCall(call) => call_line(call, room),
+        event => shown(summary(event).unwrap_or(data).trim_end()),
+    };
+    let line = format!("{:>5}  {at}  {kind:<20} {}", record.seq, one_line(&said, room));
     line.trim_end().to_owned()
 }
 
+/// A call, and its id where there is room: it is what `windlass outputs` takes, so it is there whole or not
+/// at all.
+fn call_line(call: &ToolCall, room: usize) -> String {
+    if room < ROOM_FOR_ID {
+        return tool_lines::call(&call.tool, &call.arguments, room);
+    }
+    let id = call.call.to_string();
+    let room = room - id.len() - 2;
+    format!("{}  {id}", tool_lines::call(&call.tool, &call.arguments, room))
+}
+
 /// What an event says; none where its data says it best.
-fn summary(event: &Event, room: usize) -> Option<String> {
+fn summary(event: &Event) -> Option<String> {
     Some(match event {
         Event::TaskCreated(created) => created.command.goal.clone(),
         Event::StatusChanged(moved) => status(moved),
@@ -41,13 +55,6 @@ fn summary(event: &Event, room: usize) -> Option<String> {
             "{} {}: {}, {}: {}",
             check.decision, check.tool, check.class, check.risk, check.reason
         ),
-        // The id is what `windlass outputs` takes, so it is there whole or not at all.
-        Event::ToolCall(call) if room >= ROOM_FOR_ID => {
-            let id = call.call.to_string();
-            let room = room - id.len() - 2;
-            format!("{}  {id}", tool_lines::call(&call.tool, &call.arguments, room))
-        }
-        Event::ToolCall(call) => tool_lines::call(&call.tool, &call.arguments, room),
         Event::ToolResult(result) => {
             let ending = match (result.outcome.exit_code, result.outcome.ending) {
                 (Some(code), _) => format!("exit {code}"),
@@ -89,7 +96,8 @@ fn summary(event: &Event, room: usize) -> Option<String> {
             let why = result.error_details.as_ref().map(|error| format!(": {}", error.message));
             format!("{}{}", result.status, why.unwrap_or_default())
         }
-        Event::CompactionStart(_)
+        Event::ToolCall(_)
+        | Event::CompactionStart(_)
         | Event::CompactionProgress(_)
         | Event::MemoryFlush(_)
         | Event::BudgetHit(_) => return None,

@@ -1,8 +1,10 @@
 //! Rendering for terminals, shared by the plain output of `cli` and the interactive terminal: text in,
 //! lines out. Nothing here prints or waits.
 //!
-//! Invariant: text that comes from a model, a tool or a file passes [`strip_controls`] before it becomes
-//! part of a line, so that only windlass itself controls the terminal.
+//! Invariants:
+//! - Text that comes from a model, a tool or a file becomes part of a line only through [`strip_controls`] or
+//!   core's `shown`, so that only windlass itself controls the terminal.
+//! - What a person decides by, and every name, passes `shown`, which drops nothing.
 
 mod strip_controls;
 pub mod style;

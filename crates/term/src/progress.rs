@@ -11,6 +11,7 @@ use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::{Finish, ToolRequest};
 use windlass_core::outcome::Ending;
 use windlass_core::plan::WorkingPlan;
+use windlass_core::shown::{shown, shown_line};
 use windlass_core::state::{Stage, TaskState};
 use windlass_core::text::one_line;
 
@@ -87,7 +88,7 @@ impl Progress {
     pub fn lines(&mut self, record: &Record, width: usize) -> Vec<String> {
         let event = &record.event;
         if let Event::SubAgentSpawn(spawn) = event {
-            self.sub_agents.insert(spawn.task_id, spawn.label.clone());
+            self.sub_agents.insert(spawn.task_id, shown_line(&spawn.label));
         }
         if record.task != self.task {
             return self.sub_agent_lines(record, width);
@@ -107,7 +108,7 @@ impl Progress {
     /// One line per call of a sub-agent, with its label in front, and why a call was denied.
     fn sub_agent_lines(&mut self, record: &Record, width: usize) -> Vec<String> {
         let label = self.sub_agents.get(&record.task).map_or("sub-agent", String::as_str);
-        let line = |text: &str| one_line(&strip_controls(&format!("{label}: {text}")), width);
+        let line = |text: &str| one_line(&format!("{label}: {text}"), width);
         let dimmed = |line: &str| vec![self.paint.dim(&format!("  {line}"))];
         match &record.event {
             Event::LlmRequest(_) => {
@@ -124,7 +125,7 @@ impl Progress {
                     return Vec::new();
                 }
                 // The request may be older than this run.
-                let call = call.unwrap_or_else(|| result.tool.clone());
+                let call = call.unwrap_or_else(|| shown_line(&result.tool));
                 let outcome = tool_lines::outcome(&result.tool, &result.outcome, self.paint, width);
                 let outcome = outcome.iter().map(|line| format!("  {line}"));
                 dimmed(&line(&format!("✗ {call}"))).into_iter().chain(outcome).collect()
@@ -137,7 +138,7 @@ impl Progress {
                 self.activity = line;
                 lines
             }
-            Event::SubAgentSpawn(spawn) => dimmed(&line(&spawn_text(spawn))),
+            Event::SubAgentSpawn(spawn) => dimmed(&line(&shown(&spawn_text(spawn)))),
             _ => Vec::new(),
         }
     }
@@ -164,7 +165,7 @@ impl Progress {
 
     fn own_lines(&self, event: &Event, width: usize) -> Vec<String> {
         let paint = self.paint;
-        let text = |text: &str| one_line(&strip_controls(text), width);
+        let text = |text: &str| one_line(&shown(text.trim_end()), width);
         match event {
             // A segment that follows an answer given here needs no introduction.
             Event::AgentStart(_) if self.has_introduction => Vec::new(),
@@ -264,7 +265,7 @@ impl Progress {
         }
         let heading = self.paint.bold(&format!("plan {}/{}", plan.done(), plan.steps.len()));
         let steps = plan.steps.iter().map(|step| {
-            let description = one_line(&strip_controls(&step.description), width);
+            let description = one_line(&shown(&step.description), width);
             format!("  {} {description}", step.status.icon())
         });
         [heading].into_iter().chain(steps).collect()
@@ -294,7 +295,7 @@ fn introduction(start: &AgentStart, width: usize) -> String {
         Some(path) => format!("script:{}", path.rsplit('/').next().unwrap_or(path)),
         None => start.model.clone(),
     };
-    let line = |sandbox: &str| strip_controls(&format!("{} · {model} · {sandbox}", start.task_id));
+    let line = |sandbox: &str| shown_line(&format!("{} · {model} · {sandbox}", start.task_id));
     let whole = line(&start.container);
     let short = start.container.split(" (").next().unwrap_or(&start.container);
     if whole.width() <= width { whole } else { line(short) }

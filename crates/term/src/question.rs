@@ -2,15 +2,16 @@
 
 use serde_json::Value;
 use windlass_core::command::HitlRequest;
+use windlass_core::shown::{shown, shown_line};
 
-use crate::{TerminalStyle, numbers, strip_controls};
+use crate::{TerminalStyle, numbers};
 
 /// Lines of a question's context; `windlass events` has the rest.
 const CONTEXT_LINES: usize = 20;
 
 /// A question with its context and options.
 pub fn lines(asked: &HitlRequest, style: TerminalStyle) -> Vec<String> {
-    let text = strip_controls(&asked.question);
+    let text = shown(&asked.question);
     let mut lines = vec![style.wrap_note(&format!("{} {text}", style.notes.yellow("question:")))];
     lines.extend(details(asked.context.as_deref(), &asked.options));
     lines
@@ -24,7 +25,7 @@ pub fn details(context: Option<&str>, options: &[String]) -> Vec<String> {
     let hidden = all.len().saturating_sub(CONTEXT_LINES);
     let more = (hidden > 0).then(|| format!("  … {}", numbers::plural(hidden, "more line")));
     let options = (1..).zip(options);
-    let options = options.map(|(number, option)| format!("  {number}. {}", strip_controls(option)));
+    let options = options.map(|(number, option)| format!("  {number}. {}", shown_line(option)));
     shown.chain(more).chain(options).collect()
 }
 
@@ -32,7 +33,7 @@ pub fn details(context: Option<&str>, options: &[String]) -> Vec<String> {
 fn readable(context: &str) -> String {
     let (first, more) = context.split_once('\n').unwrap_or((context, ""));
     let Ok(Value::Object(arguments)) = serde_json::from_str::<Value>(first) else {
-        return strip_controls(context);
+        return shown(context);
     };
     let line = |(name, value): (&String, &Value)| match (name.as_str(), value) {
         ("command", Value::String(text)) => format!("$ {text}"),
@@ -40,7 +41,7 @@ fn readable(context: &str) -> String {
         (_, value) => format!("{name}: {value}"),
     };
     let lines: Vec<_> = arguments.iter().map(line).chain([more.to_owned()]).collect();
-    strip_controls(lines.join("\n").trim_end())
+    shown(lines.join("\n").trim_end())
 }
 
 #[cfg(test)]
@@ -53,7 +54,7 @@ mod tests {
         let shown = ["  $ git add .", "  git push", "  timeout: 5", "  Allow All: `git`"];
         assert_eq!(details(Some(context), &[]), shown);
         assert_eq!(details(Some("for the door"), &["red".into()]), ["  for the door", "  1. red"]);
-        assert_eq!(details(Some("\u{1b}[2Jx"), &[]), ["  x"]);
+        assert_eq!(details(Some("\u{1b}[2Jx"), &[]), [r"  \x1b[2Jx"]);
         let long = "line\n".repeat(50);
         assert_eq!(details(Some(&long), &[]).last().unwrap(), "  … 30 more lines");
     }

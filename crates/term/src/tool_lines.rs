@@ -3,6 +3,7 @@
 use serde_json::Value;
 use windlass_core::event::ToolCall;
 use windlass_core::outcome::{Ending, Fact, Outcome};
+use windlass_core::shown::shown;
 use windlass_core::text::one_line;
 
 use crate::diff::{self, cut};
@@ -33,7 +34,7 @@ pub fn call(tool: &str, arguments: &Value, width: usize) -> String {
         "update_plan" => "planning".to_owned(),
         _ => format!("{tool} {arguments}"),
     };
-    one_line(strip_controls(&line).trim_end(), width)
+    one_line(&shown(line.trim_end()), width)
 }
 
 /// The line of a call that starts; none where an event of its own shows what the call does.
@@ -92,6 +93,6 @@ mod tests {
         assert_eq!(call("bash", &json!({"command": "cargo test\nls"}), 60), "$ cargo test…");
         assert_eq!(call("grep", &json!({"pattern": "fn", "path": "src"}), 60), "search fn in src");
         assert_eq!(call("mcp__x__y", &json!({"a": 1}), 60), r#"mcp__x__y {"a":1}"#);
-        assert_eq!(call("read", &json!({"path": "\u{1b}[2Jx"}), 60), "read x");
+        assert_eq!(call("read", &json!({"path": "\u{1b}[2Jx"}), 60), r"read \x1b[2Jx");
     }
 }

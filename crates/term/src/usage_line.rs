@@ -6,10 +6,11 @@ use windlass_core::compaction::{Gauge, Level, Limits};
 use windlass_core::event::{AgentStart, LlmResponse};
 use windlass_core::message::Usage;
 use windlass_core::plan::{StepStatus, WorkingPlan};
+use windlass_core::shown::shown;
 use windlass_core::state::TaskState;
 use windlass_core::text::one_line;
 
-use crate::{Paint, numbers, strip_controls};
+use crate::{Paint, numbers};
 
 /// How full the context is: `context 40 %`.
 pub fn gauge_text(gauge: &Gauge, paint: Paint) -> String {
@@ -81,7 +82,7 @@ impl UsageLine {
         self.plan = Some(PlanProgress {
             done: plan.done(),
             steps: plan.steps.len(),
-            current: step.map(|step| strip_controls(&step.description)),
+            current: step.map(|step| shown(&step.description)),
         });
     }
 

@@ -8,7 +8,8 @@ use windlass_coordinator::{Error, Settled};
 use windlass_core::command::HitlRequest;
 use windlass_core::id::QuestionId;
 use windlass_core::question::Answer;
-use windlass_term::{question, strip_controls};
+use windlass_core::shown::shown;
+use windlass_term::question;
 
 use super::AppContext;
 use super::interrupts::Interrupts;
@@ -67,7 +68,7 @@ pub(super) async fn inline(
 async fn settled_elsewhere(app: &AppContext, asked: &HitlRequest) -> Result<Answered, Failure> {
     match app.coordinator.inbox().wait_until_settled(asked.request_id).await? {
         Settled::Answered(Answer { by, text, .. }) => {
-            show::note(&strip_controls(&format!("\nanswered by {by}: {text}")));
+            show::note(&shown(&format!("\nanswered by {by}: {text}")));
             Ok(Answered::Yes)
         }
         Settled::Closed => {

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use windlass_term::{Table, strip_controls};
+use windlass_core::shown::shown_line;
+use windlass_term::Table;
 
 use super::{Execute, Start};
 use crate::failure::Failure;
-use crate::show::{self, out};
+use crate::show::{self, out_json};
 use crate::wiring::Environment;
 
 /// Show every setting, its value and where that came from
@@ -41,14 +42,12 @@ pub(super) fn config(environment: &Environment, args: &ShowConfig) -> Result<u8,
     let config = environment.config(&args.workspace)?;
     let rows = config.report().into_iter().filter(|row| !args.changed || row.source != "default");
     if args.json {
-        rows.for_each(|row| out(&serde_json::to_string(&row).unwrap_or_default()));
+        rows.for_each(|row| out_json(&serde_json::to_string(&row).unwrap_or_default()));
     } else {
         let mut table = Table::new(&["SETTING", "VALUE", "FROM"], &[]);
         rows.for_each(|row| {
             let value = row.value.unwrap_or_else(|| "-".to_owned());
-            table.row(
-                [row.key, value, row.source].iter().map(|cell| strip_controls(cell)).collect(),
-            );
+            table.row([row.key, value, row.source].iter().map(|cell| shown_line(cell)).collect());
         });
         show::print_table(&table);
     }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use windlass_coordinator::views::{CostReport, CostSum, CostTurn};
-use windlass_term::{Table, numbers, strip_controls};
+use windlass_core::shown::shown_line;
+use windlass_term::{Table, numbers};
 
 use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
-use crate::show::{self, note, out};
+use crate::show::{self, note, out, out_json};
 
 /// Show tokens and cost of a task, or of all
 #[derive(Debug, Args)]
@@ -62,7 +63,7 @@ pub(super) fn cost(app: &AppContext, args: &Cost) -> Result<u8, Failure> {
         None => coordinator.costs().total()?,
     };
     if args.json {
-        out(&json(&report, args.turns));
+        out_json(&json(&report, args.turns));
     } else {
         page(&report, args);
     }
@@ -93,7 +94,7 @@ fn page(report: &CostReport, args: &Cost) {
         let mut table =
             Table::new(&["EVENT", "MODEL", "INPUT", "CACHED", "OUTPUT", "COST"], &[0, 2, 3, 4, 5]);
         for turn in &report.turns {
-            let mut cells = cells(&turn.sum, strip_controls(&turn.model));
+            let mut cells = cells(&turn.sum, shown_line(&turn.model));
             cells.remove(1);
             cells.insert(0, turn.seq.to_string());
             table.row(cells);
@@ -111,7 +112,7 @@ fn page(report: &CostReport, args: &Cost) {
     }
     let mut table = Table::new(&headings("MODEL"), right);
     for (model, sum) in &report.models {
-        table.row(cells(sum, strip_controls(model)));
+        table.row(cells(sum, shown_line(model)));
     }
     table.row(cells(&report.total, "total".to_owned()));
     show::print_table(&table);

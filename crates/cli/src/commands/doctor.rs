@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use windlass_core::axes::ModelMode;
 use windlass_core::id::TaskId;
-use windlass_term::{numbers, strip_controls};
+use windlass_core::shown::shown;
+use windlass_term::numbers;
 
 use super::{AppContext, Execute, Start};
 use crate::args::SandboxArgs;
@@ -45,7 +46,7 @@ pub(super) fn doctor(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
         wrong += u32::from(!fine);
         let paint = app.style.results;
         let mark = if fine { paint.green("ok   ") } else { paint.red("wrong") };
-        out(&format!("{mark}  {what:<9} {}", strip_controls(words)));
+        out(&format!("{mark}  {what:<9} {}", shown(words)));
     };
 
     let storage = app.coordinator.storage();
@@ -57,7 +58,7 @@ pub(super) fn doctor(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
         many => say(false, "store", &format!("{many} places disagree with the journal")),
     }
     for difference in differences.iter().take(SHOWN) {
-        out(&format!("         {}", strip_controls(&difference.to_string())));
+        out(&format!("         {}", shown(&difference.to_string())));
     }
 
     let config = match app.environment.config(&args.workspace) {
@@ -92,7 +93,7 @@ pub(super) fn doctor(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
             }
             say(true, "sandbox", &format!("{kind}: {}", isolation.facts.join("; ")));
             for warning in &isolation.warnings {
-                out(&format!("         {}", strip_controls(warning)));
+                out(&format!("         {}", shown(warning)));
             }
             app.runtime.block_on(opened.sandbox.stop());
         }
@@ -105,7 +106,7 @@ pub(super) fn doctor(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
     let found = skills::now(&app.environment, &workspace);
     say(found.problems().is_empty(), "skills", &format!("{} can be used", found.list().count()));
     for problem in found.problems().iter().take(SHOWN) {
-        out(&format!("         {}", strip_controls(&problem.to_string())));
+        out(&format!("         {}", shown(&problem.to_string())));
     }
     let servers = mcp::found(&app.environment, &config, &workspace, &found);
     say(
@@ -114,7 +115,7 @@ pub(super) fn doctor(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
         &format!("{} can be started", numbers::plural(servers.definitions.len(), "server")),
     );
     for notice in servers.notices.iter().take(SHOWN) {
-        out(&format!("         {}", strip_controls(notice)));
+        out(&format!("         {}", shown(notice)));
     }
     show::print_config_notices(&config);
     Ok(u8::from(wrong > 0))

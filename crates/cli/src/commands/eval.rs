@@ -17,15 +17,16 @@ use windlass_coordinator::{Draft, Share};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
+use windlass_core::shown::{shown, shown_line};
 use windlass_skills::eval::{Case, cases};
 use windlass_skills::{Scope, Skill, SkillMirror, Skills, Viewer, invoke};
-use windlass_term::{Table, strip_controls};
+use windlass_term::Table;
 
 use super::skills::unknown;
 use crate::Hooks;
 use crate::args::{SandboxArgs, values};
 use crate::failure::Failure;
-use crate::show::{self, note, out};
+use crate::show::{self, note, out_json};
 use crate::wiring::{self, Environment, skills};
 
 /// Arguments of `skills eval`.
@@ -96,14 +97,14 @@ pub(super) fn eval(
     let mut table = Table::new(&["CASE", "WITH", "WITHOUT"], &[]);
     let (mut all_pass, mut kept) = (true, Vec::new());
     for case in &cases {
-        let mut cells = vec![strip_controls(&case.name)];
+        let mut cells = vec![shown_line(&case.name)];
         for &arm in arms {
             let mut passes = 0;
             for number in 1..=args.trials {
                 let tried = runtime.block_on(examiner.trial(case, arm, number))?;
                 passes += u32::from(tried.0.passed);
                 if args.json {
-                    out(&line(case, arm, number, &tried.0, tried.1.as_deref()));
+                    out_json(&line(case, arm, number, &tried.0, tried.1.as_deref()));
                 }
                 if let Some(directory) = tried.1 {
                     kept.push((directory, tried.0.words));
@@ -120,7 +121,7 @@ pub(super) fn eval(
     for (directory, words) in kept {
         let words =
             if words.trim().is_empty() { "the grader said nothing" } else { words.as_str() };
-        note(&strip_controls(&format!("kept {}: {words}", directory.display())));
+        note(&shown(&format!("kept {}: {words}", directory.display())));
     }
     Ok(u8::from(!all_pass))
 }
@@ -131,7 +132,7 @@ fn chosen(skill: &Skill, args: &Eval) -> Result<Vec<Case>, Failure> {
         Failure::usage(message, "make it a folder with a `SKILL.md` and `evals/`")
     })?;
     let (mut found, problems) = cases(folder);
-    problems.iter().for_each(|problem| note(&strip_controls(&problem.to_string())));
+    problems.iter().for_each(|problem| note(&shown(&problem.to_string())));
     if let Some(wanted) = &args.case {
         found.retain(|case| case.name == *wanted);
     }

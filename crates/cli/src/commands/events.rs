@@ -8,7 +8,7 @@ use windlass_term::event_lines;
 use super::{AppContext, Execute, Start};
 use crate::args::values::whole;
 use crate::failure::Failure;
-use crate::show::{self, out};
+use crate::show::{self, out, out_json};
 
 /// Print a task's events
 #[derive(Debug, Args)]
@@ -44,12 +44,9 @@ pub(super) fn events(app: &AppContext, args: &Events) -> Result<u8, Failure> {
     let task = coordinator.tasks().find(&args.task)?;
     let mut feed = coordinator.feed().follow(task, args.after);
     let (zone, width) = (jiff::tz::TimeZone::system(), app.style.line_width());
-    let print = |record: &Record| {
-        out(&if args.json {
-            windlass_coordinator::trace::entry(record)
-        } else {
-            event_lines::line(record, &zone, width)
-        });
+    let print = |record: &Record| match args.json {
+        true => out_json(&windlass_coordinator::trace::entry(record)),
+        false => out(&event_lines::line(record, &zone, width)),
     };
     while let Some(record) = feed.committed()? {
         print(&record);

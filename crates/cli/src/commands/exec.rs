@@ -13,7 +13,7 @@ use windlass_term::strip_controls;
 use super::{AppContext, Execute, Start};
 use crate::args::SandboxArgs;
 use crate::failure::Failure;
-use crate::show::{note, out};
+use crate::show::{note, out, out_json};
 use crate::wiring::sandbox;
 
 /// Run one command in the sandbox and keep its output as a tool's
@@ -47,12 +47,10 @@ impl Execute for Exec {
 
 /// Runs it, prints what the store keeps of it, and says where the rest is.
 pub(super) fn exec(app: &AppContext, args: &Exec) -> Result<u8, Failure> {
-    let workspace = args.workspace.canonicalize().with_context(|| {
-        format!(
-            "workspace `{}` cannot be used",
-            strip_controls(&args.workspace.display().to_string())
-        )
-    });
+    let workspace = args
+        .workspace
+        .canonicalize()
+        .with_context(|| format!("workspace `{}` cannot be used", args.workspace.display()));
     let workspace = workspace.map_err(|error| Failure {
         hint: Some("name a directory that exists with `--workspace DIR`".into()),
         ..error.into()
@@ -139,6 +137,6 @@ impl Ran {
     fn print_json(&self) {
         let streams = self.kept.iter().map(|(stream, kept)| (stream.to_string(), json!(kept)));
         let streams: serde_json::Map<_, _> = streams.collect();
-        out(&json!({ "id": self.id, "exit": self.words(), "streams": streams }).to_string());
+        out_json(&json!({ "id": self.id, "exit": self.words(), "streams": streams }).to_string());
     }
 }

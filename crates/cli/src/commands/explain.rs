@@ -11,7 +11,7 @@ use windlass_term::TerminalStyle;
 
 use super::{Execute, Start};
 use crate::failure::Failure;
-use crate::show::out;
+use crate::show::{out, out_json};
 use crate::wiring::{Environment, gate};
 
 /// Say what a command would do and whether it would be allowed
@@ -66,7 +66,7 @@ pub(super) fn explain(environment: &Environment, args: &Explain) -> Result<u8, F
     };
     let explanation = Explanation::new(text, analyze(text, &context));
     if args.json {
-        out(&json(&explanation));
+        out_json(&json(&explanation));
     } else {
         let paint = TerminalStyle::detect().results;
         out(explanation.render(|kind, text| painted(kind, text, paint)).trim_end());

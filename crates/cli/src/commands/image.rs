@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use windlass_core::id::TaskId;
+use windlass_core::shown::{shown, shown_line};
 use windlass_sandbox::docker::{Build, DOCKERFILE, Engine};
 use windlass_sandbox::{Command, Error, Exit, Sandbox};
-use windlass_term::strip_controls;
 
 use super::{Execute, Start};
 use crate::config::types::SandboxMode;
@@ -67,18 +67,17 @@ pub(super) fn image(environment: &Environment, args: &Image) -> Result<u8, Failu
     match &args.action {
         ImageAction::Build { file, base, browser } => {
             let dockerfile = match file {
-                Some(path) => std::fs::read_to_string(path).with_context(|| {
-                    format!("`{}` cannot be read", strip_controls(&path.display().to_string()))
-                })?,
+                Some(path) => std::fs::read_to_string(path)
+                    .with_context(|| format!("`{}` cannot be read", path.display()))?,
                 None => DOCKERFILE.to_owned(),
             };
             let base = base.iter().map(|base| ("BASE".to_owned(), base.clone()));
             let browser = browser.then(|| ("BROWSER".to_owned(), "yes".to_owned()));
             let arguments = base.chain(browser).collect();
             let build = Build { image: image.clone(), dockerfile, arguments };
-            let print = |line: &str| note(&strip_controls(line));
+            let print = |line: &str| note(&shown_line(line));
             runtime.block_on(engine.build(build, print)).map_err(refused)?;
-            out(&format!("built `{}`", strip_controls(&image)));
+            out(&format!("built `{}`", shown_line(&image)));
             Ok(0)
         }
         ImageAction::Check => runtime.block_on(check(environment, &engine, &image)),
@@ -87,19 +86,15 @@ pub(super) fn image(environment: &Environment, args: &Image) -> Result<u8, Failu
 
 /// Whether the image is there and commands run in it; 1 if not.
 async fn check(environment: &Environment, engine: &Engine, image: &str) -> Result<u8, Failure> {
-    out(&format!(
-        "engine   {} at {}",
-        strip_controls(engine.version()),
-        strip_controls(engine.name())
-    ));
+    out(&format!("engine   {} at {}", shown_line(engine.version()), shown_line(engine.name())));
     let Some(found) = engine.image(image).await.map_err(refused)? else {
         return Err(refused(Error::ImageMissing { image: image.to_owned() }));
     };
     let megabytes = found.size / 1_000_000;
     out(&format!(
         "image    `{}`, {}, {megabytes} MB",
-        strip_controls(image),
-        strip_controls(&found.architecture)
+        shown_line(image),
+        shown_line(&found.architecture)
     ));
     let place = tempfile::tempdir().context("there is no room for a workspace to try it in")?;
     let root = TaskId::new(jiff::Timestamp::now());
@@ -113,7 +108,7 @@ async fn check(environment: &Environment, engine: &Engine, image: &str) -> Resul
             let said = found_tools(&*opened).await;
             opened.stop().await;
             for warning in opened.isolation().warnings {
-                note(&strip_controls(&warning));
+                note(&shown(&warning));
             }
             said.map_err(refused)
         }

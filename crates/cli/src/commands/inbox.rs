@@ -5,7 +5,7 @@ use windlass_term::numbers;
 
 use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
-use crate::show::{self, out, task_page};
+use crate::show::{self, out, out_json, task_page};
 
 /// List the questions that wait for a person
 #[derive(Debug, Args)]
@@ -31,10 +31,13 @@ pub(super) fn inbox(app: &AppContext, args: &Inbox) -> Result<u8, Failure> {
     let open = app.coordinator.inbox().open()?;
     let now = app.coordinator.now();
     for asked in &open {
-        out(&match args.json {
-            true => task_page::question_json(&asked.row),
-            false => task_page::question_page(asked, &numbers::age(asked.row.asked_at, now)) + "\n",
-        });
+        match args.json {
+            true => out_json(&task_page::question_json(&asked.row)),
+            false => {
+                let age = numbers::age(asked.row.asked_at, now);
+                out(&(task_page::question_page(asked, &age) + "\n"));
+            }
+        }
     }
     if open.is_empty() && !args.json {
         show::note("nothing waits for you");

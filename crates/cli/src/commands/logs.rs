@@ -8,7 +8,7 @@ use windlass_term::{strip_controls, tool_lines};
 
 use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
-use crate::show::{note, out};
+use crate::show::{note, out, out_json};
 
 /// Print the output of a task's commands
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(super) fn logs(app: &AppContext, args: &Logs) -> Result<u8, Failure> {
     let calls = app.coordinator.outputs().of(task)?;
     for call in &calls {
         match args.json {
-            true => log_lines(call).iter().for_each(|line| out(line)),
+            true => log_lines(call).iter().for_each(|line| out_json(line)),
             false => log_page(app, &call.call, &call.kept),
         }
     }

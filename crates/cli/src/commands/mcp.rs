@@ -6,8 +6,9 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use windlass_core::id::TaskId;
+use windlass_core::shown::{shown, shown_line};
 use windlass_sandbox::Sandbox;
-use windlass_term::{Table, strip_controls};
+use windlass_term::Table;
 use windlass_tools::mcp::{
     Change, Listing, McpHost, McpTool, PRESETS, Server, Servers, Transport, shown_name,
 };
@@ -17,7 +18,7 @@ use super::{Execute, Start};
 use crate::args::SandboxArgs;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::show::{self, note, out};
+use crate::show::{self, note, out_json};
 use crate::wiring::{self, Environment, mcp, sandbox, skills};
 
 /// List and test MCP servers
@@ -106,11 +107,13 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> Result<u8, F
         };
         let (name, runs, trusted) = (&definition.name, definition.summary(), definition.trusted);
         if json {
-            out(&json!({ "name": name, "runs": runs, "where": place, "trusted": trusted })
-                .to_string());
+            out_json(
+                &json!({ "name": name, "runs": runs, "where": place, "trusted": trusted })
+                    .to_string(),
+            );
         }
         let trusted = if trusted { "yes" } else { "no" };
-        table.row(vec![name.clone(), strip_controls(&runs), place.to_owned(), trusted.to_owned()]);
+        table.row(vec![shown_line(name), shown_line(&runs), place.to_owned(), trusted.to_owned()]);
     }
     if !json && !found.definitions.is_empty() {
         show::print_table(&table);
@@ -118,7 +121,7 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> Result<u8, F
     if !json && found.definitions.is_empty() {
         note("no MCP servers; name some in `.mcp.json` or under `[mcp.servers]`");
     }
-    found.notices.iter().for_each(|notice| note(&format!("notice: {}", strip_controls(notice))));
+    found.notices.iter().for_each(|notice| note(&format!("notice: {}", shown(notice))));
     Ok(0)
 }
 
@@ -131,7 +134,7 @@ fn test(
 ) -> Result<u8, Failure> {
     let config = environment.config(workspace)?;
     let found = mcp::found(environment, &config, workspace, &skills::now(environment, workspace));
-    found.notices.iter().for_each(|notice| note(&format!("notice: {}", strip_controls(notice))));
+    found.notices.iter().for_each(|notice| note(&format!("notice: {}", shown(notice))));
     let definition = found.definitions.into_iter().find(|definition| definition.name == name);
     let definition = definition.ok_or_else(|| {
         let message = format!("there is no MCP server `{name}` that can be started here");
@@ -187,11 +190,11 @@ async fn tested(servers: &Servers, pin: bool, json: bool) -> Result<u8, Failure>
     show(server, &listing, json);
     for change in &changes {
         note(&match change {
-            Change::Added(tool) => format!("new since it was pinned: {}", strip_controls(tool)),
+            Change::Added(tool) => format!("new since it was pinned: {}", shown_line(tool)),
             Change::Changed(tool) => {
-                format!("changed since it was pinned: {}", strip_controls(tool))
+                format!("changed since it was pinned: {}", shown_line(tool))
             }
-            Change::Removed(tool) => format!("gone since it was pinned: {}", strip_controls(tool)),
+            Change::Removed(tool) => format!("gone since it was pinned: {}", shown_line(tool)),
         });
     }
     if pin {
@@ -209,14 +212,14 @@ fn show(server: &Arc<Server>, listing: &Listing, json: bool) {
         let tool = McpTool::new(Arc::clone(server), info.clone());
         let class = tool.min_class().0;
         if json {
-            out(&json!({ "tool": tool.shown_name(), "wire": tool.name(), "class": class.to_string(),
+            out_json(&json!({ "tool": tool.shown_name(), "wire": tool.name(), "class": class.to_string(),
                 "description": info.description, "parameters": info.parameters })
             .to_string());
             continue;
         }
         let about = windlass_core::text::one_line(&info.description, SHOWN_CHARS);
         let name = shown_name(server.name(), &info.name);
-        table.row(vec![strip_controls(&name), class.to_string(), strip_controls(&about)]);
+        table.row(vec![shown_line(&name), class.to_string(), shown_line(&about)]);
     }
     if !json {
         show::print_table(&table);

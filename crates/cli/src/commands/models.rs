@@ -7,14 +7,15 @@ use clap::Args;
 use serde_json::json;
 use windlass_core::axes::ModelMode;
 use windlass_core::message::{Message, Prelude};
+use windlass_core::shown::shown;
 use windlass_model::Options;
-use windlass_term::{Table, TerminalStyle, numbers, strip_controls};
+use windlass_term::{Table, TerminalStyle, numbers};
 
 use super::{Execute, Start};
 use crate::config::{Config, Flag, ModelChoice};
 use crate::failure::Failure;
 use crate::next_action;
-use crate::show::{self, out};
+use crate::show::{self, out, out_json};
 use crate::wiring::{self, Environment, models};
 
 /// Show the configured models, and test that they answer
@@ -72,9 +73,11 @@ pub(super) fn models(environment: &Environment, args: &ListModels) -> Result<u8,
         let place = place(&config, choice);
         if args.json && !args.test {
             let window = config.context_window(choice);
-            out(&json!({ "mode": mode, "model": choice.to_string(), "where": place.clone().ok(),
+            out_json(
+                &json!({ "mode": mode, "model": choice.to_string(), "where": place.clone().ok(),
                 "problem": place.as_ref().err(), "context_window": window })
-            .to_string());
+                .to_string(),
+            );
         }
         let place = place.unwrap_or_else(|problem| problem);
         let mode = if args.model.is_some() { "any".to_owned() } else { mode.to_string() };
@@ -98,11 +101,11 @@ pub(super) fn models(environment: &Environment, args: &ListModels) -> Result<u8,
         };
         code = if works { code } else { 1 };
         if args.json {
-            out(&json!({ "model": name, "works": works, "outcome": words }).to_string());
+            out_json(&json!({ "model": name, "works": works, "outcome": words }).to_string());
         } else {
             let paint = TerminalStyle::detect().results;
             let mark = if works { paint.green("works") } else { paint.red("fails") };
-            out(&format!("{mark}  {name}: {}", strip_controls(words)));
+            out(&format!("{mark}  {name}: {}", shown(words)));
         }
     }
     Ok(code)

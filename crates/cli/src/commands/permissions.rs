@@ -3,10 +3,11 @@
 use clap::Args;
 use windlass_coordinator::views::Filter;
 use windlass_core::injection::Control;
+use windlass_core::shown::shown_line;
 
 use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
-use crate::show::{self, out};
+use crate::show::{self, out, out_json};
 
 /// List what people have allowed, and revoke it
 #[derive(Debug, Args)]
@@ -51,15 +52,17 @@ pub(super) fn permissions(app: &AppContext, args: &Permissions) -> Result<u8, Fa
                 let user = app.environment.user();
                 let control = Control::Revoke { rule: rule.clone() };
                 app.runtime.block_on(coordinator.control().steer(task, control, &user))?;
-                show::note(&format!("revoked for {task}: {rule}"));
+                show::note(&format!("revoked for {task}: {}", shown_line(&rule.to_string())));
                 return Ok(0);
             }
             if args.revoke.is_none() {
-                out(&match args.json {
-                    true => serde_json::json!({ "number": number, "task_id": task, "rule": rule })
-                        .to_string(),
-                    false => format!("{number:>3}  {task}  {rule}"),
-                });
+                let json = serde_json::json!({ "number": number, "task_id": task, "rule": rule });
+                match args.json {
+                    true => out_json(&json.to_string()),
+                    false => {
+                        out(&format!("{number:>3}  {task}  {}", shown_line(&rule.to_string())))
+                    }
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
-use crate::show::out;
+use crate::show::out_json;
 
 /// Print a task's result as JSON
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(super) fn result(app: &AppContext, args: &PrintResult) -> Result<u8, Failure
     let task = tasks.find(&args.task)?;
     match tasks.last_result(task)? {
         Some(result) => {
-            out(&serde_json::to_string_pretty(&result).unwrap_or_default());
+            out_json(&serde_json::to_string_pretty(&result).unwrap_or_default());
             Ok(0)
         }
         None => Err(Failure::usage(

@@ -13,15 +13,15 @@ use windlass_core::command::{CompactionOverrides, ExecutionConfig, TaskCommand};
 use windlass_core::event::{Deadline, Driver};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::schedule::DeadlineAction;
+use windlass_core::shown::shown;
 use windlass_model::Recorder;
-use windlass_term::strip_controls;
 
 use super::drive::drive;
 use super::{AppContext, Execute, Start};
 use crate::args::{DeadlineArgs, RunArgs};
 use crate::config::{self, Config, Flag, ModelChoice, Notice};
 use crate::failure::Failure;
-use crate::show::{note, out};
+use crate::show::{note, out, out_json};
 use crate::wiring::{self, Project, mcp, models, skills};
 use crate::{next_action, times};
 
@@ -123,7 +123,7 @@ fn detach(
     let place = submitted.place.map(|place| format!(", number {place} in line of its session"));
     if args.printing.json {
         let Submitted { task, place, .. } = submitted;
-        out(&json!({ "task_id": task, "session_id": session_id, "place": place }).to_string());
+        out_json(&json!({ "task_id": task, "session_id": session_id, "place": place }).to_string());
     } else {
         out(&submitted.task.to_string());
     }
@@ -247,7 +247,7 @@ fn print_notices(app: &AppContext, project: &Project) -> Result<(), Failure> {
     let skills = project.skills().map_err(unusable)?.current();
     let hooks = skills::notices(&app.environment, &skills);
     let all = notices.map(ToString::to_string).chain(servers.notices).chain(hooks);
-    all.for_each(|notice| note(&format!("notice: {}", strip_controls(&notice))));
+    all.for_each(|notice| note(&format!("notice: {}", shown(&notice))));
     Ok(())
 }
 

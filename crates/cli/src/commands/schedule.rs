@@ -11,13 +11,14 @@ use windlass_core::command::{ExecutionConfig, TaskCommand};
 use windlass_core::event::Driver;
 use windlass_core::id::{CommandId, ScheduleId, SessionId, TaskId};
 use windlass_core::schedule::{Missed, Rhythm, Schedule, ScheduleAction, TimeoutAction, time_zone};
+use windlass_core::shown::shown;
 use windlass_core::text::one_line;
-use windlass_term::{Table, strip_controls};
+use windlass_term::Table;
 
 use super::{AppContext, Execute, Start};
 use crate::args::values::one_of;
 use crate::failure::Failure;
-use crate::show::{self, out};
+use crate::show::{self, out, out_json};
 use crate::times;
 
 /// Schedule checks, messages and tasks
@@ -228,7 +229,7 @@ fn add(app: &AppContext, args: &ScheduleAdd) -> Result<(), Failure> {
     let next = app.runtime.block_on(coordinator.schedules().add(schedule))?;
     if args.json {
         let row = coordinator.schedules().get(id)?;
-        row.iter().for_each(|row| out(&json(row).to_string()));
+        row.iter().for_each(|row| out_json(&json(row).to_string()));
     } else {
         show::note(&format!("{id} is added{}", next_words(next.as_ref())));
         if let Some(task) = task {
@@ -306,7 +307,7 @@ fn session(app: &AppContext, text: &str) -> Result<SessionId, Failure> {
 fn list(app: &AppContext, as_json: bool) -> Result<(), Failure> {
     let rows = app.coordinator.schedules().list()?;
     if as_json {
-        rows.iter().for_each(|row| out(&json(row).to_string()));
+        rows.iter().for_each(|row| out_json(&json(row).to_string()));
     } else if rows.is_empty() {
         show::note("no schedules; add one with `windlass schedule add`");
     } else {
@@ -352,8 +353,7 @@ pub(super) fn json(row: &ScheduleRow) -> serde_json::Value {
 pub(super) fn what(row: &ScheduleRow) -> String {
     let schedule = &row.schedule;
     let words = schedule.goal.as_ref().or(schedule.check_prompt.as_ref());
-    let words =
-        words.map(|words| one_line(&strip_controls(words), WORDS_WIDTH)).unwrap_or_default();
+    let words = words.map(|words| one_line(&shown(words), WORDS_WIDTH)).unwrap_or_default();
     match schedule.task_id {
         Some(task) => format!("{} {task}: {words}", schedule.action),
         None => format!("{}: {words}", schedule.action),

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_coordinator::bus::{Bus, Embedded, InStream, Redis};
 use windlass_coordinator::{Coordinator, Lease, Service};
 use windlass_core::id::CommandId;
-use windlass_term::strip_controls;
+use windlass_core::shown::{shown, shown_line};
 
 use super::{AppContext, Execute, Start};
 use crate::args::ServeArgs;
@@ -91,7 +91,7 @@ pub(super) fn run(app: &AppContext, args: &ServeArgs, part: Part) -> Result<u8, 
             claim_after: config.coordinator.claim_after_ms,
             drain: config.coordinator.drain_seconds,
         };
-        let (place, process) = (strip_controls(&bus.place()), std::process::id());
+        let (place, process) = (shown_line(&bus.place()), std::process::id());
         note(&format!("{}, up to {tasks} tasks at once; {place}; process {process}", part.name()));
         until_stopped(service, coordinator, bus).await
     })
@@ -137,10 +137,7 @@ async fn bus(config: &Config, coordinator: &Coordinator) -> Result<Arc<dyn Bus>,
         ..anyhow::Error::from(error).into()
     })?;
     if let Err(error) = redis.check().await {
-        note(&format!(
-            "notice: {}; it is tried again until it does",
-            strip_controls(&error.to_string())
-        ));
+        note(&format!("notice: {}; it is tried again until it does", shown(&error.to_string())));
     }
     Ok(Arc::new(redis))
 }

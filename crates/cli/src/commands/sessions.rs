@@ -1,12 +1,13 @@
 //! `sessions`: conversations and their tasks.
 
 use clap::Args;
-use windlass_term::{Table, numbers, strip_controls};
+use windlass_core::shown::{shown, shown_line};
+use windlass_term::{Table, numbers};
 
 use super::{AppContext, Execute, Start};
 use crate::args::values::whole;
 use crate::failure::Failure;
-use crate::show::{self, out};
+use crate::show::{self, out, out_json};
 
 /// List sessions, or one with its tasks
 #[derive(Debug, Args)]
@@ -41,8 +42,8 @@ pub(super) fn sessions(app: &AppContext, args: &Sessions) -> Result<u8, Failure>
             || Failure::usage(format!("there is no session `{text}`"), "see `windlass sessions`");
         let state = sessions.view(sessions.find(text)?.ok_or_else(none)?)?;
         match args.json {
-            true => out(&serde_json::to_string(&state).unwrap_or_default()),
-            false => out(&strip_controls(&state.to_string())),
+            true => out_json(&serde_json::to_string(&state).unwrap_or_default()),
+            false => out(&shown(&state.to_string())),
         }
         return Ok(0);
     }
@@ -50,7 +51,7 @@ pub(super) fn sessions(app: &AppContext, args: &Sessions) -> Result<u8, Failure>
     if args.json {
         for row in rows {
             let state = sessions.view(row.id)?;
-            out(&serde_json::to_string(&state).unwrap_or_default());
+            out_json(&serde_json::to_string(&state).unwrap_or_default());
         }
         return Ok(0);
     }
@@ -62,7 +63,7 @@ pub(super) fn sessions(app: &AppContext, args: &Sessions) -> Result<u8, Failure>
     for row in rows {
         table.row(vec![
             row.id.to_string(),
-            strip_controls(row.user_id.as_deref().unwrap_or("-")),
+            shown_line(row.user_id.as_deref().unwrap_or("-")),
             row.tasks.len().to_string(),
             numbers::age(row.updated_at, coordinator.now()),
             row.active_task_id.map(|task| task.to_string()).unwrap_or_else(|| "-".to_owned()),

@@ -7,7 +7,7 @@ use windlass_term::strip_controls;
 
 use super::{AppContext, Execute, Start, cost};
 use crate::failure::Failure;
-use crate::show::{self, out, task_page};
+use crate::show::{self, out, out_json, task_page};
 
 /// Show one task: its status, plan, deliverables and questions
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub(super) fn show(app: &AppContext, args: &Show) -> Result<u8, Failure> {
         let mut shown = task_page::task_json(&details.view);
         shown["context"] = serde_json::json!(details.gauge);
         shown["working_memory"] = task_page::working_memory(&details.state);
-        out(&shown.to_string());
+        out_json(&shown.to_string());
     } else {
         out(&task_page::task_page(&details, &cost::words(&details.cost)));
     }
@@ -60,7 +60,7 @@ fn compactions(app: &AppContext, task: TaskId, json: bool) -> Result<u8, Failure
     }
     for Compaction { at, end } in found {
         if json {
-            out(&serde_json::json!({ "at": at, "compaction": end }).to_string());
+            out_json(&serde_json::json!({ "at": at, "compaction": end }).to_string());
             continue;
         }
         out(&format!(

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use windlass_core::shown::{shown, shown_line, shown_path};
 use windlass_skills::{Scope, SideEffects, Skill, parse_markdown};
-use windlass_term::{Table, numbers, strip_controls};
+use windlass_term::{Table, numbers};
 
 use super::eval::{self, Eval};
 use super::{Execute, Start};
 use crate::failure::Failure;
-use crate::show::{self, note, out};
+use crate::show::{self, note, out, out_json};
 use crate::wiring::{Environment, skills};
 
 /// List, show, create, check and evaluate skills
@@ -106,7 +107,7 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> u8 {
     let mut table = Table::new(&["SKILL", "FROM", "CALLED BY", "ABOUT"], &[]);
     for skill in found.list() {
         if json {
-            out(&summary(skill).to_string());
+            out_json(&summary(skill).to_string());
             continue;
         }
         let meta = &skill.meta;
@@ -117,8 +118,8 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> u8 {
             (false, false) => "nobody",
         };
         let about = windlass_core::text::one_line(&meta.description, SHOWN_CHARS);
-        let (name, from) = (strip_controls(&meta.name), skill.scope.to_string());
-        table.row(vec![name, from, by.to_owned(), strip_controls(&about)]);
+        let (name, from) = (shown_line(&meta.name), skill.scope.to_string());
+        table.row(vec![name, from, by.to_owned(), shown_line(&about)]);
     }
     if !json && found.list().next().is_some() {
         show::print_table(&table);
@@ -126,7 +127,7 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> u8 {
     if !json && found.list().next().is_none() {
         note("no skills; begin one with `windlass skills new NAME`");
     }
-    found.problems().iter().for_each(|problem| note(&strip_controls(&problem.to_string())));
+    found.problems().iter().for_each(|problem| note(&shown(&problem.to_string())));
     0
 }
 
@@ -163,9 +164,9 @@ fn show(
         whole["body"] = json!(skill.body);
         let files: Vec<_> = skill.resources.iter().map(|file| &file.name).collect();
         whole["files"] = json!(files);
-        out(&whole.to_string());
+        out_json(&whole.to_string());
     } else {
-        out(strip_controls(&skill.content).trim_end());
+        out(shown(&skill.content).trim_end());
     }
     Ok(0)
 }
@@ -194,14 +195,14 @@ fn check(environment: &Environment, workspace: &Path, name: Option<&str>) -> Res
         let skill = found.get(name).ok_or_else(|| unknown(&found, name))?;
         let about = |problem: &&windlass_skills::Problem| problem.path.starts_with(&skill.path);
         let problems: Vec<_> = found.problems().iter().filter(about).collect();
-        problems.iter().for_each(|problem| out(&strip_controls(&problem.to_string())));
+        problems.iter().for_each(|problem| out(&shown(&problem.to_string())));
         return Ok(u8::from(!problems.is_empty()));
     }
     for problem in found.problems() {
-        out(&strip_controls(&problem.to_string()));
+        out(&shown(&problem.to_string()));
     }
     for skill in found.overridden() {
-        note(&strip_controls(&format!(
+        note(&shown(&format!(
             "{}: another skill `{}` counts instead",
             skill.path.display(),
             skill.meta.name
@@ -246,7 +247,7 @@ fn new(
         fs::write(case.join("grader.sh"), GRADER)
     };
     write().with_context(|| format!("`{}` cannot be written", folder.display()))?;
-    out(&folder.display().to_string());
+    out(&shown_path(&folder));
     note("write SKILL.md, then a task and its grader; `windlass skills eval` tries them");
     Ok(0)
 }

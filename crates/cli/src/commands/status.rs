@@ -7,7 +7,7 @@ use windlass_term::numbers;
 
 use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
-use crate::show::{out, task_page};
+use crate::show::{out, out_json, task_page};
 
 /// Show activity and limits
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(super) fn status(app: &AppContext, args: &Status) -> Result<u8, Failure> {
         },
     });
     if args.json {
-        out(&shown.to_string());
+        out_json(&shown.to_string());
         return Ok(0);
     }
     out(&format!("tasks       {live} live, {running} running, {queued} queued"));

@@ -5,15 +5,16 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 use windlass_coordinator::views::{Filter, Overview, ScheduleRow, TaskView};
 use windlass_core::id::TaskId;
+use windlass_core::shown::{shown, shown_line};
 use windlass_core::status::TaskStatus;
 use windlass_core::text::{one_line, suffix};
-use windlass_term::{Table, numbers, strip_controls};
+use windlass_term::{Table, numbers};
 
 use super::{AppContext, Execute, Start, schedule};
 use crate::args::values::{at_least_one, one_of};
 use crate::failure::Failure;
 use crate::next_action;
-use crate::show::{self, out, task_page};
+use crate::show::{self, out, out_json, task_page};
 
 /// List tasks, newest first
 #[derive(Debug, Args)]
@@ -66,8 +67,8 @@ pub(super) fn tasks(app: &AppContext, args: &Tasks) -> Result<u8, Failure> {
     };
     let Overview { tasks, schedules } = Overview::read(&app.service()?, &filter)?;
     if args.json {
-        tasks.iter().for_each(|task| out(&json(task).to_string()));
-        schedules.iter().for_each(|row| out(&schedule::json(row).to_string()));
+        tasks.iter().for_each(|task| out_json(&json(task).to_string()));
+        schedules.iter().for_each(|row| out_json(&schedule::json(row).to_string()));
     } else if tasks.is_empty() && !args.status.is_empty() {
         show::note("no such tasks; see all with `windlass tasks`");
     } else if tasks.is_empty() && schedules.is_empty() {
@@ -94,7 +95,7 @@ fn print(app: &AppContext, tasks: &[TaskView], schedules: &[ScheduleRow]) {
             format!("#{} {}", row.last_seq, numbers::age(row.updated_at, now)),
             next_action::list_words(&task.next_action()),
         ]);
-        goals.push(strip_controls(&row.goal));
+        goals.push(shown(&row.goal));
     }
     let mut lines = if tasks.is_empty() { Vec::new() } else { with_goals(app, &table, &goals) };
     if let Some(headings) = lines.first_mut() {
@@ -167,10 +168,10 @@ fn cost_words(task: &TaskView) -> String {
 fn lines_below(task: &TaskView, id: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for (call, command) in &task.background {
-        lines.push(format!("  in the background of {id}: {} ({call})", strip_controls(command)));
+        lines.push(format!("  in the background of {id}: {} ({call})", shown_line(command)));
     }
     for row in task.own_questions() {
-        let text = one_line(&strip_controls(&row.question.question), QUESTION_WIDTH);
+        let text = one_line(&shown(&row.question.question), QUESTION_WIDTH);
         lines.push(format!("  {id} asks: {text}"));
     }
     if let (Some(pid), Some(worker)) = (task.driven_by, &task.worker) {
@@ -179,8 +180,8 @@ fn lines_below(task: &TaskView, id: &str) -> Vec<String> {
         let model = worker.current_model.as_deref().unwrap_or("-");
         lines.push(format!(
             "  worker {pid} on {id}: {} in {}{}",
-            strip_controls(model),
-            strip_controls(place),
+            shown_line(model),
+            shown_line(place),
             context.unwrap_or_default(),
         ));
     }

@@ -1,10 +1,11 @@
 //! `trace`: the journal as the trace file has it.
 
 use clap::Args;
+use windlass_core::shown::shown_path;
 
 use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
-use crate::show::out;
+use crate::show::{out, out_json};
 
 /// Print a task's trace: every event as one JSON object a line
 #[derive(Debug, Args)]
@@ -33,11 +34,11 @@ pub(super) fn trace(app: &AppContext, args: &Trace) -> Result<u8, Failure> {
     let coordinator = &app.coordinator;
     let task = coordinator.tasks().find(&args.task)?;
     if args.path {
-        out(&coordinator.storage().trace_file(task)?.display().to_string());
+        out(&shown_path(&coordinator.storage().trace_file(task)?));
         return Ok(0);
     }
     for record in coordinator.tasks().journal(task)? {
-        out(&windlass_coordinator::trace::entry(&record));
+        out_json(&windlass_coordinator::trace::entry(&record));
     }
     Ok(0)
 }

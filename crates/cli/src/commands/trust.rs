@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
+use windlass_core::shown::{shown, shown_line, shown_path};
 use windlass_skills::Scope;
-use windlass_term::{Table, TerminalStyle, strip_controls};
+use windlass_term::{Table, TerminalStyle};
 
 use super::{Execute, Start, ask};
 use crate::config::{self, File, Trust};
@@ -64,8 +65,8 @@ pub(super) fn trust(environment: &Environment, args: &ApproveProject) -> Result<
         if file.path == config::read::project_file(&args.workspace) {
             show_settings(environment, &args.workspace, file)?;
         } else {
-            out(&format!("{}:", file.path.display()));
-            out(&strip_controls(&file.text));
+            out(&format!("{}:", shown_path(&file.path)));
+            out(&shown(&file.text));
         }
     }
     if !args.yes && !TerminalStyle::detect().can_ask {
@@ -110,11 +111,11 @@ fn show_settings(environment: &Environment, workspace: &Path, file: &File) -> Re
     let approve = |_: &File| Trust::Approved;
     let (env, flags) = (environment.variables.clone(), environment.flags.clone());
     let config = config::read::load(workspace, env, flags, &approve)?;
-    let place = format!("{}:", file.path.display());
+    let place = format!("{}:", shown_path(&file.path));
     let mut table = Table::new(&["SETTING", "VALUE", "FROM"], &[]);
     for row in config.report().into_iter().filter(|row| row.source.contains(&place)) {
         let value = row.value.unwrap_or_default();
-        table.row([row.key, value, row.source].iter().map(|cell| strip_controls(cell)).collect());
+        table.row([row.key, value, row.source].iter().map(|cell| shown_line(cell)).collect());
     }
     show::print_table(&table);
     show::print_config_notices(&config);

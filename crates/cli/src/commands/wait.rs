@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_coordinator::RateLimitWait;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::id::TaskId;
-use windlass_term::strip_controls;
+use windlass_core::shown::shown;
 
 use super::AppContext;
 use super::interrupts::Interrupts;
@@ -47,8 +47,7 @@ pub(super) async fn until(
     let tasks = app.coordinator.tasks();
     let clock = until.to_zoned(TimeZone::system()).strftime("%F %H:%M:%S").to_string();
     let detail = tasks.get(task)?.and_then(|row| row.detail).unwrap_or_default();
-    screen
-        .say(&app.style.wrap_note(&format!("waiting until {clock}: {}", strip_controls(&detail))));
+    screen.say(&app.style.wrap_note(&format!("waiting until {clock}: {}", shown(&detail))));
     screen.say(&format!("Ctrl-C leaves it paused; resume earlier with: windlass resume {task}"));
     let waited = tokio::select! {
         waited = tasks.wait_while_rate_limited(task, until) => waited?,

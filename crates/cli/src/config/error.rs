@@ -152,10 +152,9 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
-/// Text from a file or variable, safe for a terminal and not too long.
+/// Text from a file or variable, not too long. The surface escapes what is hidden in it.
 pub(super) fn printable(text: &str) -> String {
     let cut = prefix(text, SHOWN_BYTES);
     let more = if cut.len() < text.len() { "…" } else { "" };
-    let safe = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
-    cut.chars().map(safe).chain([more.to_owned()]).collect()
+    format!("{cut}{more}")
 }

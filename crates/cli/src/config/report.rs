@@ -75,7 +75,7 @@ fn show(value: &Value) -> String {
         Value::Whole(number) => number.to_string(),
         Value::Number(number) => number.to_string(),
         Value::Switch(on) => on.to_string(),
-        Value::Text(text) => text.escape_debug().to_string(),
+        Value::Text(text) => text.clone(),
         Value::Secret(key) => hidden(key),
         Value::Url(base) => base.to_string(),
         Value::Listen(address) => address.to_string(),
@@ -84,11 +84,8 @@ fn show(value: &Value) -> String {
         Value::Timeout(Timeout::After(limit)) => limit.as_secs_f64().to_string(),
         Value::Timeout(Timeout::Off | Timeout::ByOrigin) => "off".to_owned(),
         Value::Size(size) => size.to_string(),
-        Value::List(items) => {
-            let items: Vec<_> = items.iter().map(|item| item.escape_debug().to_string()).collect();
-            items.join(", ")
-        }
-        Value::Model(model) => model.to_string().escape_debug().to_string(),
+        Value::List(items) => items.join(", "),
+        Value::Model(model) => model.to_string(),
         Value::Deny(rules) => counted(rules.iter().map(|rule| rule.pattern.as_str())),
         Value::Classes(rules) => {
             let shown: Vec<_> =
@@ -104,6 +101,6 @@ fn hidden(_: &SecretString) -> String {
 }
 
 fn counted<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<_> = names.map(|name| name.escape_debug().to_string()).collect();
+    let names: Vec<_> = names.collect();
     names.join(", ")
 }

@@ -131,7 +131,7 @@ pub(super) fn addresses(raw: &Raw) -> Result<Vec<String>, Refused> {
     let list = list(raw).ok_or_else(Refused::default)?;
     match list.iter().find(|item| !is_network(item)) {
         None => Ok(list),
-        Some(item) => Err(Refused(format!("`{}` is neither", item.escape_debug()))),
+        Some(item) => Err(Refused(format!("`{}` is neither", item))),
     }
 }
 
@@ -155,7 +155,7 @@ pub(super) fn pairs(raw: &Raw, other: &str) -> Result<Vec<(String, String)>, Ref
         let refused = |what: String| Refused(format!("entry {} {what}", index + 1));
         let Raw::Table(fields) = item else { return Err(refused("is not a table".to_owned())) };
         if let Some(name) = fields.keys().find(|name| *name != "pattern" && *name != other) {
-            return Err(refused(format!("has `{}`, which is not known", name.escape_debug())));
+            return Err(refused(format!("has `{}`, which is not known", name)));
         }
         let field = |name: &str| {
             let text = fields.get(name).and_then(text).map(str::to_owned);
@@ -169,7 +169,7 @@ pub(super) fn pairs(raw: &Raw, other: &str) -> Result<Vec<(String, String)>, Ref
 pub(super) fn classes(raw: &Raw) -> Result<Vec<ClassRule>, Refused> {
     let rule = |(pattern, class): (String, String)| match class.parse() {
         Ok(class) => Ok(ClassRule { pattern, class }),
-        Err(_) => Err(Refused(format!("`{}` is not a class", class.escape_debug()))),
+        Err(_) => Err(Refused(format!("`{}` is not a class", class))),
     };
     pairs(raw, "class")?.into_iter().map(rule).collect()
 }
@@ -177,7 +177,7 @@ pub(super) fn classes(raw: &Raw) -> Result<Vec<ClassRule>, Refused> {
 pub(super) fn tables(raw: &Raw) -> Result<Tables, Refused> {
     let Raw::Table(entries) = raw else { return Err(Refused::default()) };
     if let Some((name, _)) = entries.iter().find(|(_, entry)| !matches!(entry, Raw::Table(_))) {
-        return Err(Refused(format!("`{}` is not a table", name.escape_debug())));
+        return Err(Refused(format!("`{}` is not a table", name)));
     }
     Ok(Tables(entries.iter().map(|(name, entry)| (name.clone(), json(entry))).collect()))
 }

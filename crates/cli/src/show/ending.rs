@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
+use windlass_core::shown::{shown, shown_line};
 use windlass_core::status::StatusReason;
-use windlass_term::{TerminalStyle, numbers, question, strip_controls};
+use windlass_term::{TerminalStyle, numbers, question};
 
 /// Whether a failed task may be tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,22 +26,19 @@ pub fn lines(
     let mut lines: Vec<String> = result
         .deliverables
         .iter()
-        .map(|file| strip_controls(&format!("deliverable {}: {}", file.filepath, file.description)))
+        .map(|file| shown_line(&format!("deliverable {}: {}", file.filepath, file.description)))
         .collect();
     match result.status {
         ResultStatus::Completed => {}
         ResultStatus::Failed => {
             if let Some(error) = &result.error_details {
-                let failed = format!("{} {}", paint.red("failed:"), strip_controls(&error.message));
+                let failed = format!("{} {}", paint.red("failed:"), shown(&error.message));
                 lines.push(style.wrap_note(&failed));
                 let seen = error.diagnostic.iter();
-                lines.extend(
-                    seen.map(|seen| style.wrap_note(&format!("  seen: {}", strip_controls(seen)))),
-                );
+                lines.extend(seen.map(|seen| style.wrap_note(&format!("  seen: {}", shown(seen)))));
                 let hint = crate::next_action::hint(error);
-                lines.extend(
-                    hint.map(|hint| style.wrap_note(&format!("\nhint: {}", strip_controls(&hint)))),
-                );
+                lines
+                    .extend(hint.map(|hint| style.wrap_note(&format!("\nhint: {}", shown(&hint)))));
             }
             lines.push(match retry {
                 Retry::Possible => format!("try again with: windlass retry {task}"),

@@ -8,7 +8,8 @@ use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-use windlass_term::{Table, TerminalStyle, strip_controls};
+use windlass_core::shown::{shown, shown_json};
+use windlass_term::{Table, TerminalStyle};
 
 pub use ending::answer_with;
 pub use screen::{FRAME, Screen};
@@ -28,6 +29,11 @@ pub fn out(text: &str) {
     if let Err(error) = writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
         LOST.store(error.raw_os_error().unwrap_or(-1), Ordering::Relaxed);
     }
+}
+
+/// Prints a result in JSON: the same value, without characters that a terminal would hide or obey.
+pub fn out_json(json: &str) {
+    out(&shown_json(json));
 }
 
 /// Whether the reader of the results has closed its pipe.
@@ -72,7 +78,7 @@ pub fn print_table(table: &Table) {
 /// Prints what the person should know about their configuration.
 pub fn print_config_notices(config: &Config) {
     for notice in &config.notices {
-        note(&format!("notice: {}", strip_controls(&notice.to_string())));
+        note(&format!("notice: {}", shown(&notice.to_string())));
     }
 }
 
@@ -80,11 +86,11 @@ pub fn print_config_notices(config: &Config) {
 pub fn error(failure: &Failure) {
     let style = TerminalStyle::detect();
     let say = |text: String| note(&style.wrap_note(&text));
-    say(format!("{} {}", style.notes.red("error:"), strip_controls(&failure.error.to_string())));
+    say(format!("{} {}", style.notes.red("error:"), shown(&failure.error.to_string())));
     for cause in failure.error.chain().skip(1) {
-        say(format!("  caused by: {}", strip_controls(&cause.to_string())));
+        say(format!("  caused by: {}", shown(&cause.to_string())));
     }
     if let Some(hint) = failure.hint.as_ref().filter(|hint| !hint.is_empty()) {
-        say(format!("\n{} {}", style.notes.bold("hint:"), strip_controls(hint)));
+        say(format!("\n{} {}", style.notes.bold("hint:"), shown(hint)));
     }
 }

@@ -10,13 +10,14 @@ use windlass_coordinator::{Preview, StreamEvent};
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
+use windlass_core::shown::shown_line;
 use windlass_core::state::TaskState;
 use windlass_core::status::StatusReason;
 use windlass_core::text::{one_line, suffix};
 use windlass_term::{Paint, Progress, TerminalStyle, markdown, numbers, strip_controls};
 
 use super::ending::Retry;
-use super::{ending, note, out};
+use super::{ending, note, out, out_json};
 use crate::args::Printing;
 
 /// Width of a line of progress where stderr is not a terminal.
@@ -82,7 +83,7 @@ impl Screen {
     /// Shows one event.
     pub fn event(&mut self, record: &Record) {
         if self.printing.json {
-            out(&windlass_coordinator::trace::entry(record));
+            out_json(&windlass_coordinator::trace::entry(record));
             return;
         }
         if record.task == self.task {
@@ -114,7 +115,7 @@ impl Screen {
                 self.progress.set_activity(format!("“{}", words.join(" ")));
             }
             StreamEvent::CallStarted { name, .. } => {
-                self.progress.set_activity(format!("preparing {}", strip_controls(name)));
+                self.progress.set_activity(format!("preparing {}", shown_line(name)));
             }
             StreamEvent::Retrying { after, reason, .. }
             | StreamEvent::Waiting { after, reason, .. } => {

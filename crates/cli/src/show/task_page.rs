@@ -4,13 +4,14 @@ use serde_json::json;
 use windlass_coordinator::views::{OpenQuestion, QuestionRow, TaskDetails, TaskRow, TaskView};
 use windlass_core::command::HitlRequest;
 use windlass_core::compaction::Level;
+use windlass_core::shown::{shown, shown_line};
 use windlass_core::state::TaskState;
 use windlass_core::status::TaskStatus;
 use windlass_core::text::one_line;
 
 use crate::next_action;
 use windlass_term::usage_line::gauge_text;
-use windlass_term::{Paint, numbers, question, strip_controls};
+use windlass_term::{Paint, numbers, question};
 
 use super::answer_with;
 
@@ -61,11 +62,11 @@ pub fn task_page(details: &TaskDetails, cost: &str) -> String {
     let mut page = format!(
         "{}\n  goal       {}\n  status     {}{}\n  axes       {}\n  workspace  {}\n",
         state.id(),
-        one_line(&strip_controls(&state.command().goal), WIDTH),
+        one_line(&shown(&state.command().goal), WIDTH),
         status_words(view),
         why(state),
         state.axes,
-        strip_controls(&state.created.workspace),
+        shown_line(&state.created.workspace),
     );
     let usage = &state.spending.usage;
     page += &format!(
@@ -85,10 +86,10 @@ pub fn task_page(details: &TaskDetails, cost: &str) -> String {
         page += &format!("  context    {}{advice}\n", &words["context ".len()..]);
     }
     if let Some(error) = &state.error {
-        page += &format!("  error      {}: {}\n", error.error_type, strip_controls(&error.message));
+        page += &format!("  error      {}: {}\n", error.error_type, shown(&error.message));
     }
     for row in &view.questions {
-        let text = one_line(&strip_controls(&row.question.question), WIDTH);
+        let text = one_line(&shown(&row.question.question), WIDTH);
         let by = match row.task == state.id() {
             true => String::new(),
             false => format!(", asked by sub-agent {}", row.task),
@@ -99,10 +100,14 @@ pub fn task_page(details: &TaskDetails, cost: &str) -> String {
         page += &format!("  next       {command}\n");
     }
     for file in state.files.deliverables.values() {
-        page += &strip_controls(&format!("  delivers   {}: {}\n", file.filepath, file.description));
+        page += &format!(
+            "  delivers   {}: {}\n",
+            shown_line(&file.filepath),
+            shown_line(&file.description)
+        );
     }
     if let Some(plan) = &state.plan {
-        page += &format!("\n{}", strip_controls(&plan.markdown()));
+        page += &format!("\n{}", shown(&plan.markdown()));
     }
     page.trim_end().to_owned()
 }
@@ -132,11 +137,11 @@ pub fn question_page(asked: &OpenQuestion, age: &str) -> String {
     let by = match (asked.sub_agent(), &asked.asker) {
         (Some(task), _) => sub_agent(task),
         (None, Some(task)) => {
-            format!("{} ({})", task.id, one_line(&strip_controls(&task.goal), GOAL_WIDTH))
+            format!("{} ({})", task.id, one_line(&shown(&task.goal), GOAL_WIDTH))
         }
         (None, None) => asked.row.task.to_string(),
     };
-    let mut lines = vec![format!("{}  {}", question.id, strip_controls(&question.question))];
+    let mut lines = vec![format!("{}  {}", question.id, shown(&question.question))];
     lines.extend(question::details(question.context.as_deref(), &question.options));
     lines.push(format!("  asked {age} ago by {by}"));
     lines.push(format!("  {}", answer_with(&HitlRequest::from(question))));
@@ -145,7 +150,7 @@ pub fn question_page(asked: &OpenQuestion, age: &str) -> String {
 
 /// A sub-agent, and whom it works for.
 pub fn sub_agent(task: &TaskRow) -> String {
-    let goal = one_line(&strip_controls(&task.goal), GOAL_WIDTH);
+    let goal = one_line(&shown(&task.goal), GOAL_WIDTH);
     format!("sub-agent {} ({goal}) of {}", task.id, task.root_id)
 }
 

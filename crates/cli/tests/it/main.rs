@@ -19,6 +19,7 @@ mod skills;
 mod web;
 mod mcp;
 mod gate;
+mod asking;
 mod litellm;
 mod screen;
 mod replies;
