@@ -107,7 +107,8 @@ mod tests {
     use crate::testing;
 
     /// In dollars per million tokens.
-    const PRICE: Price = Price { input: 1.0, output: 10.0, cached: None, cache_write: None };
+    const PRICE: Price =
+        Price { input: 1.0, output: 10.0, cached: None, cache_write: None, long: None };
 
     fn billing(limits: budget::Limits) -> (Billing, TaskState) {
         let state = testing::state("goal");

@@ -72,7 +72,9 @@ pub(super) fn model_facts(layers: &mut Layers) -> BTreeMap<String, ModelFacts> {
         };
         let (cached, cache_write) = (number("cached"), number("cache_write"));
         let price = match (number("input"), number("output")) {
-            (Some(input), Some(output)) => Some(Price { input, output, cached, cache_write }),
+            (Some(input), Some(output)) => {
+                Some(Price { input, output, cached, cache_write, long: None })
+            }
             _ => None,
         };
         let half = ["input", "output", "cached", "cache_write"]

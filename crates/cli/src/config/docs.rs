@@ -67,8 +67,9 @@ pub fn markdown() -> String {
     for section in SECTIONS {
         write_section(&mut page, section.name, section.about, section.settings);
         if section.name == "models" {
-            let about = " What is known of one model, by `provider/model` or by its name alone. A model \
-                         without a price has an unknown cost, not none.";
+            let about = " What is known of one model, by `provider/model` or by its name alone. The program \
+                         knows the prices and windows of current models (`windlass models` shows them and \
+                         their date); what stands here wins. A model without a price has an unknown cost, not none.";
             write_section(&mut page, "models.\"NAME\"", about, &MODEL_FACTS);
         }
     }

@@ -32,6 +32,7 @@ use std::path::PathBuf;
 
 use windlass_core::axes::PermissionProfile;
 use windlass_core::command::{CompactionOverrides, ExecutionConfig};
+use windlass_model::KnownModel;
 
 pub use error::{ConfigError, ConfigErrors, Source};
 pub use models::{DEFAULT_CONTEXT_WINDOW, Endpoint};
@@ -222,13 +223,21 @@ impl Config {
         if errors.is_empty() { Ok(config) } else { Err(ConfigErrors(errors)) }
     }
 
-    /// What is known of a model, by its whole name (`litellm/gpt-4o`) or its name alone (`gpt-4o`).
+    /// What is known of a model: what the configuration says, by the whole name (`litellm/gpt-4o`) or the name
+    /// alone (`gpt-4o`), then what the built-in table says.
     pub fn facts(&self, model: &ModelChoice) -> ModelFacts {
         let alone = match model {
             ModelChoice::Served { model, .. } => self.model_facts.get(model),
             ModelChoice::Script(_) => None,
         };
-        self.model_facts.get(&model.to_string()).or(alone).copied().unwrap_or_default()
+        let given = self.model_facts.get(&model.to_string()).or(alone).copied().unwrap_or_default();
+        let built_in = model.to_string().parse().ok().and_then(|name| KnownModel::find(&name));
+        ModelFacts {
+            context_window: given
+                .context_window
+                .or(built_in.and_then(|known| known.context_window)),
+            price: given.price.or(built_in.map(|known| known.price)),
+        }
     }
 
     /// The window of a model in tokens (ES-151).

@@ -392,12 +392,12 @@ fn a_model_that_cannot_be_reached_says_what_is_missing() {
 #[test]
 fn a_model_is_looked_up_by_whole_name_then_by_name() {
     let text = "\
-[models.'gpt-4o']
+[models.'acme-1']
 context_window = 128_000
 input = 2.5
 output = 10
 cached = 1.25
-[models.'openai/gpt-4o']
+[models.'openai/acme-1']
 context_window = 64_000
 ";
     let config = Config::load(&user(text)).unwrap();
@@ -405,15 +405,16 @@ context_window = 64_000
         let model = name.parse().unwrap();
         (config.context_window(&model), config.facts(&model).price.map(|price| price.output))
     };
-    assert_eq!(known("gpt-4o"), (128_000, Some(10.0)));
-    assert_eq!(known("openai/gpt-4o"), (64_000, None));
+    assert_eq!(known("acme-1"), (128_000, Some(10.0)));
+    assert_eq!(known("openai/acme-1"), (64_000, None));
     assert_eq!(known("other"), (DEFAULT_CONTEXT_WINDOW, None));
+    assert_eq!(known("openai/gpt-4o-mini"), (128_000, Some(0.6)));
     insta::assert_snapshot!(rows(&config, |row| row.key.contains('"')), @r#"
-    models."gpt-4o".context_window             128000                           ~/config.toml:2
-    models."gpt-4o".input                      2.5                              ~/config.toml:3
-    models."gpt-4o".output                     10                               ~/config.toml:4
-    models."gpt-4o".cached                     1.25                             ~/config.toml:5
-    models."openai/gpt-4o".context_window      64000                            ~/config.toml:7
+    models."acme-1".context_window             128000                           ~/config.toml:2
+    models."acme-1".input                      2.5                              ~/config.toml:3
+    models."acme-1".output                     10                               ~/config.toml:4
+    models."acme-1".cached                     1.25                             ~/config.toml:5
+    models."openai/acme-1".context_window      64000                            ~/config.toml:7
     "#);
     insta::assert_snapshot!(errors(&user("[models.'m']\ninput = 1\n[models.'n']\ncached = -1")), @r#"
     ~/config.toml:4: `models."n".cached` = `-1`: allowed: a number from 0 to 100000

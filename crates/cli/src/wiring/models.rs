@@ -44,16 +44,13 @@ fn settings(config: &Config, choice: &ModelChoice) -> Result<Settings, ErrorDeta
             ..Retry::default()
         },
         stall: models.stall_seconds,
-        prices: prices(config),
+        prices: Prices(
+            price(config, choice).map(|price| (choice.to_string(), price)).into_iter().collect(),
+        ),
     })
 }
 
-/// What a model costs, where the configuration says it.
+/// What a model costs, where the configuration or the built-in table says it.
 pub fn price(config: &Config, choice: &ModelChoice) -> Option<Price> {
     config.facts(choice).price
-}
-
-fn prices(config: &Config) -> Prices {
-    let known = config.model_facts.iter();
-    Prices(known.filter_map(|(name, facts)| Some((name.clone(), facts.price?))).collect())
 }

@@ -8,7 +8,9 @@ const ASKING: &str = "replies: [{ask_user: {question: which colour?}}, {say: pai
 
 fn blocked() -> Program {
     let program = Program::playing(ASKING);
-    program.windlass(&["run", "paint the door", "-q", "--sandbox", "host"]).expect(3);
+    let model = "litellm/unpriced";
+    let run = ["run", "paint the door", "-q", "--sandbox", "host", "--model", model];
+    program.windlass(&run).expect(3);
     program
 }
 

@@ -499,9 +499,21 @@ fn a_budget_that_a_person_does_not_raise_ends_the_task() {
 #[test]
 fn a_budget_without_a_price_is_a_usage_error() {
     let program = machine("replies: [{say: hello}]");
-    let ran = program.windlass(&["run", "greet", "--budget", "1"]).expect(2);
+    let run = ["run", "greet", "--budget", "1", "--model", "litellm/unpriced"];
+    let ran = program.windlass(&run).expect(2);
     assert!(ran.stderr.contains("no price for"), "{}", ran.stderr);
     assert_eq!(program.server.request_count(), 0);
+}
+
+/// The built-in table knows what current models cost, so that a budget needs no settings.
+#[test]
+fn a_budget_on_a_well_known_model_needs_no_settings() {
+    let program = machine("replies: [{say: hello, usage: {input: 1000, output: 100}}]");
+    let run = ["run", "greet", "--json", "--budget", "1", "--model", "litellm/gpt-4o"];
+    let ran = program.windlass(&run).expect(0);
+    let reply = of_kind(&ran, "llm_response").remove(0);
+    let cost = reply["usage"]["cost_usd"].as_f64().unwrap();
+    assert!((cost - 0.0035).abs() < 1e-9, "1,000 x $2.50 + 100 x $10 a million: {cost}");
 }
 
 /// Sub-agents spend from their parent's budget, and the question is asked once, at the top.

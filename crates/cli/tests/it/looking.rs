@@ -18,7 +18,8 @@ replies:
 
 fn worked() -> Program {
     let program = Program::playing(WORK);
-    program.windlass(&["run", "count", "--quiet", "--sandbox", "host"]).expect(0);
+    let run = ["run", "count", "--quiet", "--sandbox", "host", "--model", "litellm/unpriced"];
+    program.windlass(&run).expect(0);
     program
 }
 
@@ -107,14 +108,14 @@ fn cost_sums_what_is_known_and_says_what_is_not() {
     let task = program.task();
     let page = program.windlass(&["cost", &task, "--turns"]).expect(0);
     insta::assert_snapshot!(page.stdout, @r"
-    EVENT  MODEL   INPUT  CACHED  OUTPUT     COST
-        5  gpt-4o   1000       0      10  $0.5000
-       10  gpt-4o   2000     900      20  unknown
-       15  gpt-4o   3000       0      30  $0.2500
+    EVENT  MODEL     INPUT  CACHED  OUTPUT     COST
+        5  unpriced   1000       0      10  $0.5000
+       10  unpriced   2000     900      20  unknown
+       15  unpriced   3000       0      30  $0.2500
 
-    MODEL   REPLIES  INPUT  CACHED  OUTPUT                 COST
-    gpt-4o        3   6000     900      60  $0.7500 + 1 unknown
-    total         3   6000     900      60  $0.7500 + 1 unknown
+    MODEL     REPLIES  INPUT  CACHED  OUTPUT                 COST
+    unpriced        3   6000     900      60  $0.7500 + 1 unknown
+    total           3   6000     900      60  $0.7500 + 1 unknown
     ");
     assert!(page.stderr.contains("set prices"), "{page:?}");
     let all = program.windlass(&["cost", "--json"]).expect(0).json_lines().remove(0);
@@ -265,7 +266,7 @@ fn the_model_mode_chooses_the_model_and_an_explicit_model_wins() {
 fn an_unknown_price_is_not_shown_as_nothing() {
     let program = Program::playing("replies: [{say: done}]");
     assert!(program.windlass(&["status"]).expect(0).stdout.contains("cost        $0.00 of live"));
-    program.windlass(&["run", "greet", "-q"]).expect(0);
+    program.windlass(&["run", "greet", "-q", "--model", "litellm/unpriced"]).expect(0);
     let listed = program.windlass(&["tasks"]).expect(0).stdout;
     assert!(!listed.contains('$'), "{listed}");
     let page = program.windlass(&["show", &program.task()]).expect(0).stdout;
@@ -379,7 +380,8 @@ replies:
   - {turn: 0, task: AROUND, say: seen}
 ";
     let program = Program::playing(script);
-    let ran = program.windlass(&["run", "work", "--json"]).expect(0);
+    let run = ["run", "work", "--json", "--model", "litellm/unpriced"];
+    let ran = program.windlass(&run).expect(0);
     let events = ran.json_lines();
     let below = events.iter().find(|event| event["event_type"] == "sub_agent_complete").unwrap();
     assert_eq!(below["data"]["cost_usd"], serde_json::Value::Null);
@@ -391,11 +393,11 @@ replies:
     let task = rows.iter().find(|row| row["parent_id"].is_null()).unwrap();
     let shown = program.windlass(&["show", task["task_id"].as_str().unwrap(), "--json"]).expect(0);
     assert!(shown.json_lines()[0]["cost_usd"].is_null(), "{shown:?}");
-    let settings = "[models.\"gpt-4o\"]\ninput = 0\noutput = 0\n";
+    let settings = "[models.\"unpriced\"]\ninput = 0\noutput = 0\n";
     let config = program.data.path().join(".config/windlass");
     std::fs::create_dir_all(&config).unwrap();
     std::fs::write(config.join("config.toml"), settings).unwrap();
-    program.windlass(&["run", "work"]).expect(0);
+    program.windlass(&run).expect(0);
     let newest = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
     assert_eq!(newest["cost_usd"], 0.0, "{newest}");
 }

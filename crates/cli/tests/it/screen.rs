@@ -35,11 +35,13 @@ fn masked(program: &Program, text: &str) -> String {
     let lines = text.lines().map(|line| match line.split_once("done in ") {
         Some((before, after)) => {
             let rest = after.split_once(' ').map_or("", |(_, rest)| rest);
-            // The number of tokens depends on every tool's description.
-            let rest = match rest.rsplit_once(" · ") {
-                Some((rest, tokens)) if tokens.ends_with(" tokens") => format!("{rest} · N tokens"),
-                _ => rest.to_owned(),
-            };
+            // The number of tokens, and so the cost, depends on every tool's description.
+            let rest = rest.split(" · ").map(|part| match part {
+                tokens if tokens.ends_with(" tokens") => "N tokens",
+                cost if cost.starts_with('$') => "$N",
+                other => other,
+            });
+            let rest = rest.collect::<Vec<_>>().join(" · ");
             format!("{before}done in TIME {rest}")
         }
         None => line.to_owned(),

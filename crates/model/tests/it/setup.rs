@@ -98,7 +98,8 @@ async fn a_base_with_a_password_is_shown_without_it() {
 
 #[tokio::test]
 async fn cost_comes_from_the_server_else_from_the_table_else_is_unknown() {
-    let price = Price { input: 2.0, output: 10.0, cached: Some(1.0), cache_write: None };
+    let price =
+        Price { input: 2.0, output: 10.0, cached: Some(1.0), cache_write: None, long: None };
     let priced = |base: &str| Settings {
         prices: Prices([("m".to_owned(), price)].into()),
         ..settings(Dialect::OpenAi, base)
