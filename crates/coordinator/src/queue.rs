@@ -43,13 +43,15 @@ impl Queue<'_> {
         Ok(ready)
     }
 
+    /// Makes the limits of this process those that ready tasks are chosen by.
+    pub(crate) async fn apply_limits(self) -> Result<(), Error> {
+        let per_session = self.coordinator.limits.tasks_per_session;
+        Ok(self.coordinator.store.scheduler().limit_sessions(per_session).await?)
+    }
+
     /// Tasks that wait for nothing but a process, oldest first; at most `limit`. Cheap, and asked often.
     pub(crate) fn waiting(self, limit: usize) -> Result<Vec<TaskId>, Error> {
-        Ok(self.coordinator.store.scheduler().ready_tasks(
-            self.coordinator.now(),
-            self.coordinator.limits.tasks_per_session,
-            limit,
-        )?)
+        Ok(self.coordinator.store.scheduler().ready_tasks(self.coordinator.now(), limit)?)
     }
 
     /// Tasks that should be running and have lost their process: one look at the lock of each but `ours`.

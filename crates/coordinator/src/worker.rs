@@ -20,6 +20,9 @@ use crate::{Coordinator, Error};
 /// Commits come by the thousand; looking for work after each would cost more than the wait.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How many ready tasks a look asks for beyond those it has room for.
+const MARGIN: usize = 16;
+
 /// How often the worker looks for tasks that have lost their process.
 const ADOPTION_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -68,6 +71,7 @@ impl Pool {
     pub(crate) async fn run(mut self, stop: CancellationToken) -> Result<(), Error> {
         let mut changes = self.coordinator.store.changes();
         let coordinator = self.coordinator.clone();
+        coordinator.queue().apply_limits().await?;
         let (mut sweep, mut beat) = (every(ADOPTION_INTERVAL), every(HEARTBEAT));
         let mut backoff = Backoff::new();
         let mut may_find = true;
@@ -114,10 +118,20 @@ impl Pool {
         if self.running.len() >= self.limit {
             return Ok(());
         }
-        // Those that were just started here may not say so yet.
-        let ready = self.coordinator.queue().waiting(self.limit + self.cooling.len())?;
-        self.start(ready, stop);
-        Ok(())
+        let room = self.limit - self.running.len();
+        let mut wanted = room + MARGIN;
+        loop {
+            let ready = self.coordinator.queue().waiting(wanted)?;
+            // Those that were just started here may not say so yet, and some are not to be tried for a while.
+            let is_startable =
+                |task: &&TaskId| !self.tasks.contains(*task) && !self.cooling.contains_key(*task);
+            let startable = ready.iter().filter(is_startable).count();
+            if startable >= room || ready.len() < wanted {
+                self.start(ready, stop);
+                return Ok(());
+            }
+            wanted *= 2;
+        }
     }
 
     /// Adopts what another process, or an earlier one of ours, began and did not end.

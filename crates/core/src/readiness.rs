@@ -1,8 +1,8 @@
 //! Which task of a service could run now, if a process took it: the rule that workers go by.
 //!
 //! Invariants:
-//! - Pure: facts about one task in, yes or no out. Whoever keeps the facts may search with a coarser
-//!   filter, but asks this function in the end.
+//! - Pure: facts about one task in, an answer out. Whoever keeps the facts asks when one of them changes, and keeps
+//!   the answer.
 //! - Total: every status and every reason has its answer.
 
 use jiff::Timestamp;
@@ -29,17 +29,48 @@ pub struct Facts<'a> {
     pub mail: &'a [MailKind],
 }
 
+/// Whether nothing but a process is missing for a task to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// It could run now.
+    Ready,
+    /// It could run from this time on, whatever else happens.
+    ReadyAt(Timestamp),
+    /// Something has to happen first.
+    Waiting,
+}
+
+impl Readiness {
+    /// Whether the task could run at this moment. Whole seconds are enough.
+    pub fn is_ready(self, now: Timestamp) -> bool {
+        match self {
+            Self::Ready => true,
+            Self::ReadyAt(at) => at.as_second() <= now.as_second(),
+            Self::Waiting => false,
+        }
+    }
+
+    fn when(holds: bool) -> Self {
+        if holds { Self::Ready } else { Self::Waiting }
+    }
+}
+
 impl Facts<'_> {
-    /// Whether nothing but a process is missing for the task to run.
-    pub fn is_ready(&self, now: Timestamp) -> bool {
+    /// When the task could run, if a process took it.
+    pub fn readiness(&self) -> Readiness {
         match self.status {
-            TaskStatus::Todo => !self.has_unfinished_blockers && self.has_session_slot,
-            TaskStatus::Retrying => true,
-            TaskStatus::Blocked => self.is_answered() || self.is_woken(),
-            TaskStatus::Paused => self.resumes_automatically(now) || self.is_woken(),
+            TaskStatus::Todo => {
+                Readiness::when(!self.has_unfinished_blockers && self.has_session_slot)
+            }
+            TaskStatus::Retrying => Readiness::Ready,
+            TaskStatus::Blocked => Readiness::when(self.is_answered() || self.is_woken()),
+            TaskStatus::Paused if self.is_woken() => Readiness::Ready,
+            TaskStatus::Paused => self.end_of_pause(),
             // A task that says it runs may have lost its process. Its lock shows that, not these facts.
-            TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Reviewing => false,
-            TaskStatus::Done | TaskStatus::Failed | TaskStatus::Cancelled => false,
+            TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Reviewing => {
+                Readiness::Waiting
+            }
+            TaskStatus::Done | TaskStatus::Failed | TaskStatus::Cancelled => Readiness::Waiting,
         }
     }
 
@@ -49,12 +80,12 @@ impl Facts<'_> {
         waits_for_answer && !self.has_open_questions
     }
 
-    /// Whether a pause is over. Whole seconds are enough.
-    fn resumes_automatically(&self, now: Timestamp) -> bool {
+    /// When a pause ends without mail.
+    fn end_of_pause(&self) -> Readiness {
         match self.reason {
-            StatusReason::Shutdown => true,
+            StatusReason::Shutdown => Readiness::Ready,
             StatusReason::RateLimited => {
-                self.resume_at.is_some_and(|at| at.as_second() <= now.as_second())
+                self.resume_at.map_or(Readiness::Waiting, Readiness::ReadyAt)
             }
             StatusReason::User
             | StatusReason::Finished
@@ -67,7 +98,7 @@ impl Facts<'_> {
             | StatusReason::Schedule
             | StatusReason::MergeConflict
             | StatusReason::AwaitingMessage
-            | StatusReason::ContextFull => false,
+            | StatusReason::ContextFull => Readiness::Waiting,
         }
     }
 
@@ -170,7 +201,8 @@ mod tests {
         let mut table = String::new();
         for &status in TaskStatus::ALL {
             for &reason in StatusReason::ALL {
-                let is_ready = |mail: &[MailKind]| facts(status, reason, mail).is_ready(NOW);
+                let is_ready =
+                    |mail: &[MailKind]| facts(status, reason, mail).readiness().is_ready(NOW);
                 let woken_by: Vec<_> = MailKind::ALL
                     .iter()
                     .filter(|mail| is_ready(&[**mail]) && !is_ready(&[]))
@@ -190,30 +222,36 @@ mod tests {
     #[test]
     fn a_new_task_waits_for_other_tasks_and_for_a_slot() {
         let new = facts(TaskStatus::Todo, StatusReason::User, &[]);
-        assert!(new.is_ready(NOW));
-        assert!(!Facts { has_unfinished_blockers: true, ..new }.is_ready(NOW));
-        assert!(!Facts { has_session_slot: false, ..new }.is_ready(NOW));
+        assert_eq!(new.readiness(), Readiness::Ready);
+        let waits = |facts: Facts<'_>| facts.readiness() == Readiness::Waiting;
+        assert!(waits(Facts { has_unfinished_blockers: true, ..new }));
+        assert!(waits(Facts { has_session_slot: false, ..new }));
     }
 
     #[test]
     fn a_blocked_task_runs_when_all_its_questions_are_answered() {
         for reason in [StatusReason::Question, StatusReason::Budget] {
             let blocked = facts(TaskStatus::Blocked, reason, &[]);
-            assert!(!blocked.is_ready(NOW));
-            assert!(Facts { has_open_questions: false, ..blocked }.is_ready(NOW));
+            assert_eq!(blocked.readiness(), Readiness::Waiting);
+            let answered = Facts { has_open_questions: false, ..blocked };
+            assert_eq!(answered.readiness(), Readiness::Ready);
         }
         let dependent = facts(TaskStatus::Blocked, StatusReason::Dependency, &[]);
-        assert!(!Facts { has_open_questions: false, ..dependent }.is_ready(NOW));
+        let answered = Facts { has_open_questions: false, ..dependent };
+        assert_eq!(answered.readiness(), Readiness::Waiting);
     }
 
     /// ES-378
     #[test]
     fn a_rate_limited_task_runs_when_its_time_has_come() {
         let limited = facts(TaskStatus::Paused, StatusReason::RateLimited, &[]);
-        let at = |second| Facts { resume_at: Timestamp::from_second(second).ok(), ..limited };
-        assert!(!limited.is_ready(NOW));
-        assert!(at(-1).is_ready(NOW) && at(0).is_ready(NOW));
-        assert!(!at(1).is_ready(NOW));
+        let is_ready = |second| {
+            let resume_at = Timestamp::from_second(second).ok();
+            Facts { resume_at, ..limited }.readiness().is_ready(NOW)
+        };
+        assert_eq!(limited.readiness(), Readiness::Waiting);
+        assert!(is_ready(-1) && is_ready(0));
+        assert!(!is_ready(1));
     }
 
     #[test]

@@ -53,7 +53,8 @@ impl SkillMirror {
             Ok(lock) => lock,
             Err(error) => return vec![problem(&self.root, &error)],
         };
-        let mut versions = self.versions();
+        let before = self.versions();
+        let mut versions = before.clone();
         for skill in skills.list() {
             let name = &skill.meta.name;
             let there = self.shown.join(name).is_dir();
@@ -73,7 +74,9 @@ impl SkillMirror {
                 Err(error) => problems.push(problem(&self.shown.join(&name), &error)),
             }
         }
-        if let Err(error) = self.keep(&versions) {
+        if versions != before
+            && let Err(error) = self.keep(&versions)
+        {
             problems.push(problem(&self.root, &error));
         }
         drop(lock);

@@ -4,10 +4,11 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 use windlass_core::event::{Event, TaskCreated};
 use windlass_core::id::TaskId;
+use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
 use crate::journal::{self, Tail};
-use crate::{Error, Level, Tasks, projections, row};
+use crate::{Error, Level, Tasks, projections, ready_index, row};
 
 /// What became of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +59,10 @@ pub(crate) fn create(
     if exists {
         return Err(Error::TaskExists(task).into());
     }
+    let root = created.root;
     let event = Event::TaskCreated(Box::new(created));
     let record = journal::append(tx, task, at, event, &mut Tail::default())?;
     projections::update_tail(tx, &record)?;
+    ready_index::follow(tx, root, task, TaskStatus::Todo, &[record])?;
     Ok(Created::New(task))
 }

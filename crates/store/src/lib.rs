@@ -24,6 +24,7 @@ mod questions;
 mod ids;
 mod runtime;
 mod ready;
+mod ready_index;
 mod outbox;
 mod bus;
 mod sessions;

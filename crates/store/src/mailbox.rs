@@ -16,7 +16,7 @@ use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
 use crate::owner::StreamHead;
-use crate::{Error, Level, Store, projections, row};
+use crate::{Error, Level, Store, projections, ready_index, row};
 
 /// Messages that may wait for one task; a sender that wants more does not see what happens.
 pub const MAX_WAITING: usize = 1000;
@@ -134,6 +134,7 @@ fn accept(
         body,
         row::instant(at),
     ))?;
+    ready_index::follow_mail(tx, task)?;
     Ok(Accepted::New)
 }
 
@@ -212,6 +213,7 @@ pub(crate) fn drain(tx: &Connection, task: TaskId, at: Timestamp) -> Result<Vec<
     }
     if let Some(last) = records.last() {
         projections::update_tail(tx, last)?;
+        ready_index::follow_mail(tx, task)?;
     }
     Ok(records)
 }

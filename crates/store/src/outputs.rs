@@ -375,6 +375,7 @@ impl OutputWriter {
 }
 
 /// What the database keeps of an output.
+#[derive(Clone)]
 pub(crate) struct OutputRow {
     origin: Origin,
     content: String,
@@ -397,8 +398,8 @@ impl OutputRow {
         Self { origin, content: output.content.clone(), meta: meta.to_string(), at }
     }
 
-    pub(crate) fn insert(self, tx: &Connection) -> Result<(), Fault> {
-        let Origin { command_id, stream, task } = self.origin;
+    pub(crate) fn insert(&self, tx: &Connection) -> Result<(), Fault> {
+        let Origin { command_id, stream, task } = &self.origin;
         tx.prepare_cached(
             "INSERT OR REPLACE INTO spawn_logs (command_id, stream, task_id, content, meta, at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -407,8 +408,8 @@ impl OutputRow {
             command_id,
             stream.as_str(),
             task.map(|task| task.to_string()),
-            self.content,
-            self.meta,
+            &self.content,
+            &self.meta,
             row::instant(self.at),
         ))?;
         Ok(())
@@ -430,6 +431,15 @@ impl FinishedOutputs {
     pub(crate) fn take(&self, task: TaskId) -> Vec<OutputRow> {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         rows.remove(&task).unwrap_or_default()
+    }
+
+    /// Keeps rows whose append failed, before those that came meanwhile.
+    pub(crate) fn put_back(&self, task: TaskId, kept: &[OutputRow]) {
+        if kept.is_empty() {
+            return;
+        }
+        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.entry(task).or_default().splice(0..0, kept.iter().cloned());
     }
 
     fn find(&self, command_id: &str, stream: Stream) -> Option<(String, String)> {

@@ -21,7 +21,7 @@ use crate::create::{self, Created};
 use crate::error::Fault;
 use crate::journal::{self, Tail};
 use crate::lock::{Lock, Refused};
-use crate::{Error, Level, Store, mailbox, outbox, projections, row, runtime};
+use crate::{Error, Level, Store, mailbox, outbox, projections, ready_index, row, runtime};
 
 /// The right to drive a task and its children.
 pub struct Owner {
@@ -256,21 +256,32 @@ impl Lease {
         level: Level,
     ) -> Result<Vec<Record>, Error> {
         let (root, epoch) = (self.root, self.epoch);
-        let outputs = self.store.inner.finished_outputs.take(task);
-        self.store
+        let finished = &self.store.inner.finished_outputs;
+        let outputs = Arc::new(finished.take(task));
+        let carried = Arc::clone(&outputs);
+        let written = self
+            .store
             .write(level, move |tx| {
                 check_epoch(tx, root, epoch)?;
                 let mut head = StreamHead::of(tx, task, root)?;
-                let append = |(at, event)| head.append(tx, task, at, event);
-                let records = events.into_iter().map(append).collect::<Result<Vec<_>, _>>()?;
+                let mut records = Vec::with_capacity(events.len());
+                for (at, event) in events {
+                    records.push(head.append(tx, task, at, event)?);
+                }
                 if let Some(last) = records.last() {
                     projections::update_tail(tx, last)?;
                 }
+                ready_index::follow(tx, root, task, head.status, &records)?;
                 outbox::enqueue_for(tx, task, &records)?;
-                outputs.into_iter().try_for_each(|output| output.insert(tx))?;
+                carried.iter().try_for_each(|output| output.insert(tx))?;
                 Ok(records)
             })
-            .await
+            .await;
+        if written.is_err() {
+            // The next append takes them along.
+            finished.put_back(task, &outputs);
+        }
+        written
     }
 }
 

@@ -22,8 +22,15 @@ use crate::error::Fault;
 use crate::row::{instant, json};
 
 /// The tables that hold nothing but a fold of the journal, in an order that satisfies references.
-pub(crate) const TABLES: [&str; 6] =
-    ["sessions", "tasks", "task_transitions", "mode_transitions", "questions", "deliverables"];
+pub(crate) const TABLES: [&str; 7] = [
+    "sessions",
+    "tasks",
+    "task_blockers",
+    "task_transitions",
+    "mode_transitions",
+    "questions",
+    "deliverables",
+];
 
 /// Tokens of one reply; a provider that claims more must not make the sum overflow.
 const MAX_TOKENS: u64 = 1 << 40;
@@ -128,6 +135,12 @@ fn insert_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Resul
         ":deadline": created.deadline.map(|deadline| instant(deadline.at)),
         ":deadline_action": deadline_action.as_str(),
     })?;
+    for blocker in &created.dependency_blockers {
+        tx.prepare_cached(
+            "INSERT OR IGNORE INTO task_blockers (blocker, task_id) VALUES (?1, ?2)",
+        )?
+        .execute((blocker.to_string(), record.task.to_string()))?;
+    }
     Ok(())
 }
 

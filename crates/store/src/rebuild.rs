@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use crate::error::Fault;
-use crate::{Error, Level, Store, journal, projections, schema};
+use crate::{Error, Level, Store, journal, projections, ready_index, schema};
 
 /// Records replayed at a time, so that memory does not grow with the journal.
 const PAGE: usize = 256;
@@ -67,6 +67,7 @@ impl Projections<'_> {
                 for (task, epoch) in epochs {
                     restore.execute((task, epoch))?;
                 }
+                ready_index::refresh_all(tx)?;
                 Ok(events)
             })
             .await
@@ -82,6 +83,7 @@ impl Projections<'_> {
             for table in projections::TABLES {
                 compare(table, &rows(tx, table)?, &rows(&scratch, table)?, &mut differences);
             }
+            differences.extend(ready_index::differences(tx)?);
             differences.truncate(MAX_DIFFERENCES);
             Ok(differences)
         })
@@ -114,7 +116,7 @@ type Columns = BTreeMap<String, Value>;
 fn rows(tx: &Connection, table: &str) -> rusqlite::Result<BTreeMap<String, Columns>> {
     let mut statement = tx.prepare(&format!("SELECT * FROM {table}"))?;
     let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-    let keys = if table == "deliverables" { 2 } else { 1 };
+    let keys = if matches!(table, "deliverables" | "task_blockers") { 2 } else { 1 };
     let mut found = BTreeMap::new();
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

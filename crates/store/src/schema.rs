@@ -14,7 +14,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::Fault;
-use crate::{Error, Options};
+use crate::{Error, Options, ready_index};
 
 /// Migrations in order; the first is number 1. The statements of a published one are never edited.
 const MIGRATIONS: &[&str] = &[
@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_routing.sql"),
     include_str!("migrations/0003_bus.sql"),
     include_str!("migrations/0004_outputs.sql"),
+    include_str!("migrations/0006_ready.sql"),
 ];
 
 /// The newest database that this program reads.
@@ -147,7 +148,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(DatabaseBusy | DatabaseLocked))
 }
 
-fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+fn migrate(connection: &mut Connection) -> Result<(), Fault> {
     // No task may be acknowledged in a schema that a power loss takes back.
     connection.pragma_update(None, "synchronous", "FULL")?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -158,5 +159,9 @@ fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
         transaction.pragma_update(None, "user_version", index as u32 + 1)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.commit()
+    if from > 0 {
+        // SQL adds the columns; the rule that fills them is not SQL.
+        ready_index::refresh_all(&transaction)?;
+    }
+    Ok(transaction.commit()?)
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use windlass_agent::Trusted;
@@ -26,9 +27,19 @@ pub fn directories(environment: &Environment, workspace: &Path) -> Vec<(PathBuf,
 
 /// The skills for work in a directory, followed while they change.
 pub fn registry(environment: &Environment, workspace: &Path) -> io::Result<SkillRegistry> {
-    let places = directories(environment, workspace);
+    let mut places = directories(environment, workspace);
+    let mut project = real(workspace);
     let all = environment.data.join("skills");
-    remove_stale(&all);
+    remove_stale_when_due(&all);
+    let service = real(&environment.data).join("workspaces");
+    if project.starts_with(&service) {
+        // The workspace of a service task is made for it, and seldom has skills of its own. All that have none share
+        // one merged directory: there would be one for each task there ever was.
+        places.retain(|(place, scope)| *scope != Scope::Project || place.is_dir());
+        if places.iter().all(|(_, scope)| *scope != Scope::Project) {
+            project = service;
+        }
+    }
     // A project's skills are its own: each set of directories has its merged directory.
     let mut key = Sha256::new();
     for (place, _) in &places {
@@ -38,7 +49,7 @@ pub fn registry(environment: &Environment, workspace: &Path) -> io::Result<Skill
     let key: String = key.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let root = all.join(key);
     let mirror = SkillMirror::open(root.clone())?;
-    name_project(&root, &real(workspace))?;
+    name_project(&root, &project)?;
     Ok(SkillRegistry::follow(places, Some(mirror)))
 }
 
@@ -55,6 +66,28 @@ fn name_project(root: &Path, project: &Path) -> io::Result<()> {
     io::Write::write_all(&mut new, name)?;
     new.persist(path)?;
     Ok(())
+}
+
+/// How often merged directories are looked through, by whichever process comes first.
+const CLEAN_EVERY: Duration = Duration::from_secs(24 * 3600);
+
+/// When that was last done: the time of this file.
+const CLEANED_MARK: &str = ".cleaned";
+
+/// Removes what was merged for projects that do not exist any more, unless that was done less than a day ago: the
+/// start of a task must not cost more for each project there ever was.
+fn remove_stale_when_due(all: &Path) {
+    let mark = all.join(CLEANED_MARK);
+    let age = std::fs::metadata(&mark).and_then(|found| found.modified());
+    let is_due = match age.map(|then| then.elapsed()) {
+        Ok(Ok(age)) => age > CLEAN_EVERY,
+        // The clock was set back: look again when it has caught up.
+        Ok(Err(_)) => false,
+        Err(_) => true,
+    };
+    if is_due && std::fs::create_dir_all(all).is_ok() && std::fs::write(&mark, "").is_ok() {
+        remove_stale(all);
+    }
 }
 
 /// Removes what was merged for projects that do not exist any more.

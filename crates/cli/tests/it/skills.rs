@@ -56,7 +56,8 @@ impl Running {
     /// The skill as agents see it.
     fn shown(&self) -> String {
         let merged = std::fs::read_dir(self.program.data_directory().join("skills")).unwrap();
-        let merged = merged.map(Result::unwrap).next().unwrap().path();
+        let mut merged = merged.map(|entry| entry.unwrap().path());
+        let merged = merged.find(|path| path.is_dir()).unwrap();
         std::fs::read_to_string(merged.join("shown/deploy/SKILL.md")).unwrap()
     }
 

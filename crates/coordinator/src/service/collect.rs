@@ -26,6 +26,10 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Looks at the living between two at those that ended.
 const SELDOM: u32 = 25;
 
+/// Tasks that wait and are looked at in one look; the next ones are looked at in the next, so that a long queue
+/// costs no more than a short one.
+const WAITING_AT_ONCE: usize = 500;
+
 /// For how long messages to a task that has ended are still collected, and refused with a reply.
 const AFTERWARDS: SignedDuration = SignedDuration::from_mins(10);
 
@@ -53,12 +57,13 @@ async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
         }
     };
     let mut backoff = Backoff::new();
-    let mut looks = 0;
+    let (mut looks, mut offset) = (0, 0);
     loop {
-        match pass(coordinator, bus, looks % SELDOM == 0).await {
-            Ok(()) => {
+        match pass(coordinator, bus, looks % SELDOM == 0, offset).await {
+            Ok(next) => {
                 backoff = Backoff::new();
                 looks += 1;
+                offset = next;
                 tokio::time::sleep(LOOK).await;
             }
             Err(error) if error.is_transient() => backoff.wait("collecting", &error).await,
@@ -67,9 +72,18 @@ async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
     }
 }
 
-async fn pass(coordinator: &Coordinator, bus: &dyn Bus, seldom: bool) -> Result<(), Error> {
+/// One look at all tasks that run and at those that wait from `offset` on; returns where the next one begins.
+async fn pass(
+    coordinator: &Coordinator,
+    bus: &dyn Bus,
+    seldom: bool,
+    offset: usize,
+) -> Result<usize, Error> {
     let store = &coordinator.store;
-    let tasks = store.scheduler().live_tasks()?;
+    let mut tasks = store.scheduler().running_tasks()?;
+    let waiting = store.scheduler().parked_tasks(offset, WAITING_AT_ONCE)?;
+    let next = if waiting.len() < WAITING_AT_ONCE { 0 } else { offset + WAITING_AT_ONCE };
+    tasks.extend(waiting);
     let mut spoken_to = tasks.clone();
     if seldom {
         let since = coordinator.now().checked_sub(AFTERWARDS).unwrap_or(Timestamp::MIN);
@@ -88,7 +102,7 @@ async fn pass(coordinator: &Coordinator, bus: &dyn Bus, seldom: bool) -> Result<
             obeyed => obeyed?,
         }
     }
-    Ok(())
+    Ok(next)
 }
 
 /// Into the mailbox, or back to people where that refuses it for good.

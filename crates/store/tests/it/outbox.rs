@@ -95,7 +95,7 @@ async fn a_foreground_task_and_a_parked_segment_publish_nothing() {
     owner.append(at(2), paused, Level::Synced).await.unwrap();
     assert!(published(&store, OutStream::TaskResult).is_empty());
     assert_eq!(
-        store.scheduler().ready_tasks(at(9), 3, 10).unwrap(),
+        store.scheduler().ready_tasks(at(9), 10).unwrap(),
         [created.command.task_id],
         "another process resumes it"
     );

@@ -38,7 +38,7 @@ fn the_other_tables_of_the_ledger_have_its_columns() {
     let tables = ["task_scheduler", "task_runtime", "task_transitions", "spawn_logs"]
         .map(|table| format!("{table}: {}", columns(&database, table).join(" ")));
     insta::assert_snapshot!(tables.join("\n"), @r"
-    task_scheduler: task_id status due_at claimed_by dispatched_at consumed_at expires_at
+    task_scheduler: task_id status due_at claimed_by dispatched_at consumed_at expires_at session_id ready_since resume_at
     task_runtime: task_id process_pid worktree_path current_model context_usage_percent last_heartbeat_at
     task_transitions: id task_id from_status to_status reason scope timestamp
     spawn_logs: command_id stream task_id content meta at

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use windlass_core::id::TaskId;
+use windlass_core::status::TaskStatus;
 use windlass_store::outputs::{Origin, OutputWriter, Stream};
 use windlass_store::{CommitPoint, Error, Level, Options, Phase, Store};
 
-use crate::world::{World, at, created, request};
+use crate::world::{World, at, created, moved, request};
 
 /// A store that keeps every point around its commits.
 fn watched(world: &World) -> (Store, Arc<Mutex<Vec<CommitPoint>>>) {
@@ -17,6 +18,23 @@ fn watched(world: &World) -> (Store, Arc<Mutex<Vec<CommitPoint>>>) {
     let hook = move |point| kept.lock().unwrap().push(point);
     let options = Options { on_commit: Some(Arc::new(hook)), ..Options::default() };
     (Store::open(world.dir.path(), options).unwrap(), points)
+}
+
+#[tokio::test]
+async fn an_append_that_fails_leaves_outputs_to_the_next() {
+    let world = World::new();
+    let store = world.open();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
+    let owner = store.own(task).await.unwrap();
+    let [mut out, err] = both(&store, Some(task));
+    out.write(b"hello").unwrap();
+    out.finish_with_next_append(err, task, at(1)).unwrap();
+    let refused = vec![moved(TaskStatus::Todo, TaskStatus::Done)];
+    owner.append(at(1), refused, Level::Written).await.unwrap_err();
+    owner.append(at(2), vec![request()], Level::Written).await.unwrap();
+    drop((owner, store));
+    let kept = world.open().outputs().get("call_1", Stream::Stdout).unwrap().unwrap();
+    assert_eq!(kept.content, "hello");
 }
 
 /// AX-038
