@@ -9,8 +9,7 @@ use windlass_core::compaction;
 use windlass_core::event::SubAgentSpawn;
 use windlass_core::guard::Thresholds;
 use windlass_core::id::TaskId;
-use windlass_core::policy::allow::DenyRule;
-use windlass_core::policy::pattern::Pattern;
+use windlass_core::policy::GivenRules;
 use windlass_model::{Model, Price, StreamEvent};
 use windlass_tools::{Registry, ToolContext};
 
@@ -72,10 +71,8 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     /// Largest tool result in the context, in tokens.
     pub tool_output_max_tokens: u64,
-    /// What is never run, whatever else is allowed.
-    pub deny: Vec<DenyRule>,
-    /// What `restricted` allows besides.
-    pub allow: Vec<Pattern>,
+    /// What people decided beforehand about calls.
+    pub rules: GivenRules,
     /// Skills that the agents above it follow: it may do no more than they (C-12).
     pub bound_by: Vec<String>,
     /// Compaction settings in force.

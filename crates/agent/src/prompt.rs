@@ -4,11 +4,11 @@
 
 use std::fmt::Write as _;
 
-use windlass_core::axes::{Axes, PermissionProfile};
+use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
 use windlass_core::command::TaskCommand;
 use windlass_core::id::CallId;
 use windlass_core::message::{Message, ToolSpec};
-use windlass_core::policy::decide::by_profile;
+use windlass_core::policy::decide::{by_profile, is_usable_in};
 use windlass_core::policy::{Class, Decision};
 
 use crate::memory::RecalledMemories;
@@ -69,6 +69,7 @@ pub fn system(about: &PromptInput<'_>) -> String {
             ("rules", &rules(&about.axes)),
         ],
     ));
+    sections.extend(read_only(about.axes.work_mode));
     sections.push(include_str!("prompts/denials.md").to_owned());
     if !about.skills.is_empty() {
         let list: String =
@@ -91,15 +92,28 @@ pub fn minimal(about: &PromptInput<'_>) -> String {
         ("control", control.as_str()),
         ("rules", &rules(&about.axes)),
     ];
-    [
+    let mut sections = vec![
         include_str!("prompts/minimal.md").to_owned(),
         fill(include_str!("prompts/tools.md"), &[("tools", &tool_list(about.tools))]),
         fill(include_str!("prompts/files.md"), &[("workspace", about.workspace)]),
         include_str!("prompts/context.md").to_owned(),
         fill(include_str!("prompts/safety.md"), &values),
-        include_str!("prompts/denials.md").to_owned(),
-    ]
-    .join("\n")
+    ];
+    sections.extend(read_only(about.axes.work_mode));
+    sections.push(include_str!("prompts/denials.md").to_owned());
+    sections.join("\n")
+}
+
+/// What a work mode that is read-only means; nothing for the others.
+fn read_only(mode: WorkMode) -> Option<String> {
+    let purpose = match mode {
+        WorkMode::Plan => "work out a plan for someone who carries it out.",
+        WorkMode::Review => "judge work that exists, and report what you find.",
+        WorkMode::Research => "find things out, and report what you find.",
+        WorkMode::Chat | WorkMode::Build | WorkMode::Repair => return None,
+    };
+    let values = [("mode", mode.as_str()), ("purpose", purpose)];
+    Some(fill(include_str!("prompts/read_only.md"), &values))
 }
 
 /// The instructions of the summarizer (ES-162, ES-171).
@@ -217,9 +231,11 @@ fn tool_list(tools: &[ToolSpec]) -> String {
 /// The gate's table for these axes, in words (ES-129, ES-412).
 fn rules(axes: &Axes) -> String {
     let of = |wanted: Decision| -> String {
-        let classes = Class::ALL
-            .iter()
-            .filter(|&&class| by_profile(class, axes.permission_profile) == wanted);
+        let decision = |class| match is_usable_in(axes.work_mode, class) {
+            true => by_profile(class, axes.permission_profile),
+            false => Decision::Deny,
+        };
+        let classes = Class::ALL.iter().filter(|&&class| decision(class) == wanted);
         let words: Vec<_> = classes.map(|class| in_words(*class)).collect();
         words.join("; ")
     };
@@ -251,17 +267,22 @@ const fn in_words(class: Class) -> &'static str {
         Class::Delegate => "starting sub-agents",
         Class::LocalCommand => "ordinary commands in the workspace",
         Class::Test => "tests and linters",
-        Class::Build => "builds, installs, local commits, acting on web pages",
-        Class::Publish => "sending work elsewhere (pushes, pull requests, forms)",
-        Class::Production => "anything that touches production or protected branches",
+        Class::Build => {
+            "builds, installs, local commits, running the project's own code, acting on web pages"
+        }
+        Class::Publish => {
+            "sending something elsewhere (pushes, pull requests, forms, requests that carry a file's, a \
+             variable's or a command's content)"
+        }
+        Class::Production => {
+            "anything that touches production or protected branches, and files that change your own \
+             rules (`.windlass/`, `.mcp.json`, skills, `AGENTS.md`)"
+        }
         Class::Destructive => {
             "deleting (`rm`), changing permissions or owners, ending processes, \
                                discarding work, writing outside the workspace"
         }
-        Class::Opaque => {
-            "commands that cannot be read beforehand, and overwriting files you have \
-                          not read"
-        }
+        Class::Opaque => "commands that cannot be read beforehand",
         Class::Catastrophic => {
             "recursive forced deletion (`rm -rf`), `sudo` and other privileges, \
                                 formatting and raw device writes"

@@ -75,6 +75,16 @@ string_enum! {
     }
 }
 
+impl WorkMode {
+    /// Whether an agent may only read, take notes and keep its plan, whatever else is allowed.
+    pub const fn is_read_only(self) -> bool {
+        match self {
+            Self::Plan | Self::Review | Self::Research => true,
+            Self::Chat | Self::Build | Self::Repair => false,
+        }
+    }
+}
+
 string_enum! {
     /// How far the agent goes before a person looks.
     RunControl ("run control") {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{CallId, QuestionId};
 use crate::policy::allow::AllowRule;
+use crate::policy::asked::Asked;
 use crate::string_enum;
 
 string_enum! {
@@ -47,6 +48,9 @@ pub struct Question {
     /// The rule that `Allow All` would give; `context` describes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<AllowRule>,
+    /// Why a permission is asked for, as data for whoever shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Box<Asked>>,
 }
 
 impl Question {
@@ -88,6 +92,47 @@ pub struct Binding {
     pub arguments_hash: String,
     /// Where the command would run.
     pub cwd: String,
+    /// The files it would change or run, as they were when it was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<BoundFile>,
+}
+
+/// One file that an approval holds for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundFile {
+    /// The path that was walked, links resolved; for a script the path that is run.
+    pub path: String,
+    /// Hash of its content; `None` where there is no such file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+}
+
+impl Binding {
+    /// What is different in `now`, in words.
+    pub fn changes(&self, now: &Self) -> Vec<String> {
+        let mut changes = Vec::new();
+        if self.arguments_hash != now.arguments_hash {
+            changes.push("its arguments".to_owned());
+        }
+        if self.cwd != now.cwd {
+            changes.push(format!("the directory, now `{}`", now.cwd));
+        }
+        let was = |path: &str| self.files.iter().find(|file| file.path == path);
+        for file in &now.files {
+            match was(&file.path) {
+                Some(before) if before.hash == file.hash => {}
+                Some(before) if before.hash.is_none() => {
+                    changes.push(format!("`{}` exists now", file.path));
+                }
+                Some(_) if file.hash.is_none() => {
+                    changes.push(format!("`{}` is gone", file.path));
+                }
+                Some(_) => changes.push(format!("the content of `{}`", file.path)),
+                None => changes.push(format!("the path now leads to `{}`", file.path)),
+            }
+        }
+        changes
+    }
 }
 
 /// An answer, given once.

@@ -102,6 +102,9 @@ fn judge_named(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Assessment {
     let (program, place) = program_at(&walk.paths(), name);
     let mut judged = judge_program(walk, &program, args);
     if name.contains('/') {
+        if place.class > Class::Read {
+            walk.mark_run(name);
+        }
         judged = worse(judged, place);
         judged = shell::written_file(walk, name, "").into_iter().fold(judged, worse);
     }
@@ -124,7 +127,9 @@ fn judge_named(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Assessment {
             judged = Assessment::of(Class::Read, format!("is the alias `{name}`"));
         }
     }
-    apply_custom_rules(walk.context, &program, args, judged)
+    let own = apply_custom_rules(walk.context, &program, args, judged.clone());
+    walk.findings.reclassified |= own.class < judged.class;
+    own
 }
 
 /// The program's own name, and what its place means.

@@ -1,8 +1,11 @@
 //! What a reading has found so far: the commands of one level, and how the next one is reached.
 
+use std::collections::BTreeSet;
+
 use super::expand::join_fields;
 use super::state::{Arg, UNKNOWN};
 use super::{CommandAnalysis, ShellCommand, Via};
+use windlass_core::policy::Script;
 use windlass_core::policy::class::{Assessment, Class};
 
 /// The longest text shown of one word.
@@ -15,11 +18,21 @@ pub(super) struct Findings {
     pub via: Via,
     /// Whether the whole text could be parsed.
     pub parsed: bool,
+    /// Whether the configuration rates a command as more harmless than the table does.
+    pub reclassified: bool,
+    /// Files that are run, by absolute path.
+    pub scripts: BTreeSet<String>,
 }
 
 impl Findings {
     pub(super) fn new() -> Self {
-        Self { commands: Vec::new(), via: Via::Direct, parsed: true }
+        Self {
+            commands: Vec::new(),
+            via: Via::Direct,
+            parsed: true,
+            reclassified: false,
+            scripts: BTreeSet::new(),
+        }
     }
 
     /// Starts a level that already holds `commands`, and hands back the level around it.
@@ -39,6 +52,7 @@ impl Findings {
             via: self.via.clone(),
             assessment,
             words: known_words(words),
+            confined: false,
             commands: Vec::new(),
         });
     }
@@ -55,6 +69,7 @@ impl Findings {
             via: Via::Redirection,
             assessment,
             words: vec![Some(sign.to_owned()), file.known().map(str::to_owned)],
+            confined: false,
             commands: Vec::new(),
         });
     }
@@ -69,7 +84,13 @@ impl Findings {
     }
 
     pub(super) fn into_analysis(self) -> CommandAnalysis {
-        CommandAnalysis { parsed: self.parsed, ..CommandAnalysis::new(self.commands) }
+        let scripts = self.scripts.into_iter().map(|path| Script { path, hash: None });
+        CommandAnalysis {
+            parsed: self.parsed,
+            reclassified: self.reclassified,
+            scripts: scripts.collect(),
+            ..CommandAnalysis::new(self.commands)
+        }
     }
 }
 
@@ -80,6 +101,7 @@ pub(super) fn unreadable(text: &str, reason: &str) -> ShellCommand {
         via: Via::Direct,
         assessment: Assessment::of(Class::Opaque, format!("cannot be read: {reason}")),
         words: Vec::new(),
+        confined: false,
         commands: Vec::new(),
     }
 }

@@ -138,6 +138,35 @@ impl Resolver<'_> {
         })
     }
 
+    /// Whether every path that a command names lies inside the workspace and is neither its root nor in `.git`.
+    /// Each word counts as one: what is no path lies inside as a name would.
+    pub(super) fn confines(&self, argv: &[Arg]) -> bool {
+        argv.iter().skip(1).all(|arg| {
+            let word = arg.text.split_once('=').map_or(&*arg.text, |(_, value)| value);
+            let path = match word.strip_prefix('-') {
+                Some(option) if !option.starts_with('-') => option.get(1..).unwrap_or_default(),
+                Some(_) => "",
+                None => word,
+            };
+            // A letter before the path is an option's: `-C/etc`.
+            let bare_option = word.starts_with('-') && !path.contains('/');
+            path.is_empty() || bare_option || self.is_confined(path)
+        })
+    }
+
+    fn is_confined(&self, path: &str) -> bool {
+        let workspace = self.context.workspace.trim_end_matches('/');
+        self.resolve(path).iter().all(|path| {
+            let inside = path
+                .as_deref()
+                .filter(|path| !path.contains(UNKNOWN))
+                .and_then(|path| path.strip_prefix(workspace)?.strip_prefix('/'));
+            let first = inside.and_then(|inside| inside.split('/').next()).unwrap_or_default();
+            let everything = first.chars().all(|c| matches!(c, '*' | '?' | '.'));
+            !everything && !glob(first, ".git") && !first.eq_ignore_ascii_case(".git")
+        })
+    }
+
     /// What using this file would mean; `None` for a harmless read.
     pub(super) fn judge(&self, file: &Arg, usage: Use) -> Option<Assessment> {
         let context = self.context;

@@ -95,6 +95,7 @@ pub(super) fn script_file(walk: &mut Walk<'_>, file: &Arg, program: &str) -> Ass
     if matches!(path, "/dev/stdin" | "/proc/self/fd/0" | "/dev/fd/0") {
         return input_script(walk, program);
     }
+    walk.mark_run(path);
     let written = written_file(walk, path, program);
     let judged = match walk.paths().place(path) {
         Place::Workspace => {

@@ -63,6 +63,12 @@ impl<'c> Walk<'c> {
         }
     }
 
+    /// Remembers that this text runs a file.
+    pub(super) fn mark_run(&mut self, path: &str) {
+        let paths = self.paths().resolve(path);
+        self.findings.scripts.extend(paths.into_iter().flatten());
+    }
+
     pub(super) fn list(&mut self, nodes: &[Node]) {
         for node in nodes {
             self.node(node);

@@ -127,6 +127,7 @@ impl Stage {
         let axes = Axes {
             permission_profile: self.scene.profile().unwrap_or(default.permission_profile),
             run_control: self.scene.control().unwrap_or(default.run_control),
+            work_mode: self.scene.mode().unwrap_or(default.work_mode),
             ..default
         };
         Draft {

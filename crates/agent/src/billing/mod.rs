@@ -89,6 +89,7 @@ impl Billing {
             context: None,
             binding: None,
             grants: None,
+            asked: None,
         };
         vec![Event::BudgetHit(hit), Event::QuestionAsked(question)]
     }

@@ -199,6 +199,7 @@ fn user_question(open: &OpenCall, arguments: &serde_json::Value) -> Question {
         context: text("context"),
         binding: None,
         grants: None,
+        asked: None,
     }
 }
 

@@ -17,11 +17,10 @@ use windlass_core::event::RiskCheck;
 use windlass_core::id::TaskId;
 use windlass_core::message::ToolSpec;
 use windlass_core::outcome::Outcome;
-use windlass_core::policy::allow::{self, AllowRule, DenyRule};
-use windlass_core::policy::decide::effective_class;
+use windlass_core::policy::allow::AllowRule;
+use windlass_core::policy::decide::{effective_class, is_usable_in};
 use windlass_core::policy::denial::{Call as DeniedCall, Denial};
-use windlass_core::policy::pattern::Pattern;
-use windlass_core::policy::{Decision, Rules, decide};
+use windlass_core::policy::{Asked, Decision, GivenRules, Rules, decide};
 use windlass_core::question::{Permission, Question};
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_skills::Skill;
@@ -38,10 +37,8 @@ use skill_limits::SkillLimits;
 /// Decides about calls.
 pub(crate) struct Gate {
     registry: Arc<Registry>,
-    /// What is never run, whatever else is allowed.
-    deny: Vec<DenyRule>,
-    /// Commands that `restricted` allows in addition.
-    allow: Vec<Pattern>,
+    /// What people decided beforehand.
+    given: GivenRules,
     /// How deep agents nest; the main agent is 0.
     max_depth: u32,
     skills: SkillLimits,
@@ -65,8 +62,7 @@ impl Gate {
         let settings = &parts.settings;
         Self {
             registry: parts.registry.clone(),
-            deny: settings.deny.clone(),
-            allow: settings.allow.clone(),
+            given: settings.rules.clone(),
             max_depth: settings.sub_agents.max_depth,
             skills: SkillLimits {
                 skills: parts.world.skills.clone(),
@@ -110,7 +106,7 @@ impl Gate {
             Some(analysis) => DeniedCall::Command(analysis),
             None => DeniedCall::Other(prepared.assessment.class),
         };
-        let permission = permission_given(state, open);
+        let permission = permission_given(state, open, prepared);
         let rules = self.rules(state, open, prepared, permission.as_ref());
         let verdict = decide(&prepared.assessment, &state.axes, &rules);
         let check = RiskCheck {
@@ -132,7 +128,9 @@ impl Gate {
             }
             // The approval was for another form of this call: ask again.
             (Decision::Ask, Some(Permission::Allow | Permission::AllowAll) | None) => {
-                let question = permission_question(state, open, &check, prepared);
+                let (call, analysis) = (&prepared.assessment, prepared.analysis.as_deref());
+                let asked = Asked::new(tool, call, analysis, &state.axes, verdict.by);
+                let question = permission_question(state, open, prepared, asked);
                 Ruling::Ask(check, question)
             }
             (Decision::Allow, _) => Ruling::Allowed(check),
@@ -194,7 +192,9 @@ impl Gate {
 
     fn offers(&self, state: &TaskState, tool: &dyn Tool) -> bool {
         let reachable = reachable_under(state.axes.permission_profile);
-        reachable(tool) && (self.can_spawn(state) || tool.kind() != Kind::SubAgent)
+        reachable(tool)
+            && is_usable_in(state.axes.work_mode, tool.min_class().0)
+            && (self.can_spawn(state) || tool.kind() != Kind::SubAgent)
     }
 
     /// The rules that apply to this very call, besides the profile's table.
@@ -212,13 +212,10 @@ impl Gate {
             None => rule.covers_tool(tool, class),
         };
         Rules {
-            denylisted: allow::denylist_reason(&self.deny, tool, analysis),
-            allowlisted: analysis
-                .is_some_and(|analysis| allow::is_allowlisted(&self.allow, analysis)),
             filtered: self.not_offered(state, tool),
-            auditor: false,
             session_rule: state.allow_rules.iter().any(covered),
             approved: matches!(permission, Some(Permission::Allow | Permission::AllowAll)),
+            ..self.given.rules_for(tool, &prepared.assessment, analysis)
         }
     }
 

@@ -1,17 +1,27 @@
 //! What a person is asked about a call, and what they answered.
+//!
+//! Invariant: an answer holds for the call as it was shown. Where its arguments, its directory or a file that it
+//! changes or runs is different by the time it would run, the person is asked again and reads what changed.
 
-use windlass_core::event::RiskCheck;
 use windlass_core::id::QuestionId;
+use windlass_core::outcome::Recovery;
+use windlass_core::policy::Asked;
 use windlass_core::policy::allow::{self, AllowRule};
 use windlass_core::policy::decide::{can_be_session_allowed, effective_class};
-use windlass_core::question::{Binding, PERMISSION_OPTIONS, Permission, Question, QuestionKind};
+use windlass_core::question::{
+    Binding, BoundFile, PERMISSION_OPTIONS, Permission, Question, QuestionKind,
+};
 use windlass_core::state::{OpenCall, Stage, TaskState};
 use windlass_tools::Prepared;
 
 /// What a person said to this call, if they were asked about exactly this one (MS-068).
-pub(super) fn permission_given(state: &TaskState, open: &OpenCall) -> Option<Permission> {
+pub(super) fn permission_given(
+    state: &TaskState,
+    open: &OpenCall,
+    prepared: &Prepared,
+) -> Option<Permission> {
     let Stage::Answered(question, answer) = &open.stage else { return None };
-    let fits = question.binding.as_ref() == Some(&binding(state, open));
+    let fits = question.binding.as_ref() == Some(&binding(state, open, prepared));
     question
         .permission(&answer.text)
         .filter(|given| fits || matches!(given, Permission::Deny { .. }))
@@ -21,8 +31,8 @@ pub(super) fn permission_given(state: &TaskState, open: &OpenCall) -> Option<Per
 pub(super) fn permission_question(
     state: &TaskState,
     open: &OpenCall,
-    check: &RiskCheck,
     prepared: &Prepared,
+    mut asked: Asked,
 ) -> Question {
     let grants = match &prepared.analysis {
         Some(analysis) => AllowRule::for_analysis(analysis),
@@ -39,21 +49,49 @@ pub(super) fn permission_question(
         options.push(allow_all);
         context += &format!("\n`Allow All` allows {rule}.");
     }
+    let binding = binding(state, open, prepared);
+    // One answer for each question: what is asked again has an id of its own.
+    let id = match &open.stage {
+        Stage::Answered(before, _) => {
+            let changes = before.binding.as_ref().map(|then| then.changes(&binding));
+            asked.changed = changes.unwrap_or_default();
+            QuestionId::derived(&before.id.to_string(), "permission again")
+        }
+        Stage::Waiting | Stage::Asked(_) | Stage::Started(_) => {
+            QuestionId::derived(&open.request.id.to_string(), "permission")
+        }
+    };
     Question {
-        id: QuestionId::derived(&open.request.id.to_string(), "permission"),
+        id,
         kind: QuestionKind::Permission,
         call: Some(open.request.id),
-        question: format!("Allow `{}`? {}", check.tool, check.reason),
+        question: asked.headline(),
         options,
         context: Some(context),
-        binding: Some(binding(state, open)),
+        binding: Some(binding),
         grants,
+        asked: Some(Box::new(asked)),
     }
 }
 
-fn binding(state: &TaskState, open: &OpenCall) -> Binding {
+fn binding(state: &TaskState, open: &OpenCall, prepared: &Prepared) -> Binding {
     Binding {
         arguments_hash: allow::arguments_hash(&open.request.arguments),
         cwd: state.sandbox.working_directory.clone().unwrap_or_default(),
+        files: bound_files(prepared),
     }
+}
+
+/// The files that a call changes or runs, as they are now.
+fn bound_files(prepared: &Prepared) -> Vec<BoundFile> {
+    let changed = match &prepared.recovery {
+        Recovery::Verify { change, .. } => {
+            Some(BoundFile { path: change.path.clone(), hash: change.before.clone() })
+        }
+        Recovery::Rerun | Recovery::Reattach { .. } | Recovery::Unknown => None,
+    };
+    let scripts = prepared.analysis.iter().flat_map(|analysis| &analysis.scripts);
+    let scripts =
+        scripts.map(|file| BoundFile { path: file.path.clone(), hash: file.hash.clone() });
+    changed.into_iter().chain(scripts).collect()
 }

@@ -17,8 +17,7 @@ fn gate() -> Gate {
     let sandbox = windlass_sandbox::Host::new(path.clone(), path, &[], &[]).unwrap();
     Gate {
         registry: Arc::new(Registry::builtin()),
-        deny: Vec::new(),
-        allow: Vec::new(),
+        given: GivenRules::none(),
         max_depth: 1,
         skills: SkillLimits {
             skills: SkillRegistry::fixed(Skills::empty()),

@@ -100,7 +100,7 @@ async fn a_file_that_was_not_read_is_replaced_only_with_permission() {
     2 agent_start        write it
     3 llm_response       write: {"content":"new","path":"a.txt"}
     4 risk_check         write opaque ask
-    5 question_asked     Allow `write`? opaque under profile `trusted`: replaces `a.txt`, whose current…
+    5 question_asked     Make this change? It replaces `a.txt`, whose current version has not been read…
     6 status_changed     running → blocked (question)
     7 agent_end          BLOCKED_USER
     "#);

@@ -4,6 +4,8 @@ mod journal;
 mod control;
 mod calls;
 mod permissions;
+mod modes;
+mod approvals;
 mod messages;
 mod limits;
 mod compaction;

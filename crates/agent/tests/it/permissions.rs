@@ -38,7 +38,7 @@ async fn a_destructive_call_waits_for_a_person() {
     2 agent_start        clean up
     3 llm_response       bash: {"command":"rm old.txt"}
     4 risk_check         bash destructive ask
-    5 question_asked     Allow `bash`? destructive under profile `trusted`: removes files
+    5 question_asked     Run this command? It removes files.
     6 status_changed     running → blocked (question)
     7 agent_end          BLOCKED_USER
     "#);
@@ -60,7 +60,7 @@ async fn an_allowed_call_runs_after_the_answer() {
      2 agent_start        clean up
      3 llm_response       bash: {"command":"rm old.txt"}
      4 risk_check         bash destructive ask
-     5 question_asked     Allow `bash`? destructive under profile `trusted`: removes files
+     5 question_asked     Run this command? It removes files.
      6 status_changed     running → blocked (question)
      7 agent_end          BLOCKED_USER
      8 question_answered  Allow
@@ -91,7 +91,7 @@ async fn a_call_that_a_person_denies_is_an_error_result() {
      2 agent_start        clean up
      3 llm_response       bash: {"command":"rm old.txt"}
      4 risk_check         bash destructive ask
-     5 question_asked     Allow `bash`? destructive under profile `trusted`: removes files
+     5 question_asked     Run this command? It removes files.
      6 status_changed     running → blocked (question)
      7 agent_end          BLOCKED_USER
      8 question_answered  Deny
@@ -122,7 +122,7 @@ async fn allow_all_covers_the_same_command_from_then_on() {
      2 agent_start        build
      3 llm_response       bash: {"command":"make a"}
      4 risk_check         bash build ask
-     5 question_asked     Allow `bash`? build under profile `normal`: builds by the project's own rules
+     5 question_asked     Run this command? It builds by the project's own rules.
      6 status_changed     running → blocked (question)
      7 agent_end          BLOCKED_USER
      8 question_answered  Allow All
@@ -159,7 +159,7 @@ async fn the_calls_behind_a_question_wait_and_run_in_order() {
      2 agent_start        clean up
      3 llm_response       bash: {"command":"rm old.txt"} + bash: {"command":"echo after"}
      4 risk_check         bash destructive ask
-     5 question_asked     Allow `bash`? destructive under profile `trusted`: removes files
+     5 question_asked     Run this command? It removes files.
      6 status_changed     running → blocked (question)
      7 agent_end          BLOCKED_USER
      8 question_answered  Allow
@@ -220,7 +220,7 @@ async fn under_manual_control_every_change_is_asked_for() {
      2 agent_start        write it
      3 llm_response       bash: {"command":"echo x > b.txt"}
      4 risk_check         bash edit ask
-     5 question_asked     Allow `bash`? run control is `manual`: writes `b.txt`
+     5 question_asked     Run this command? It writes `b.txt`.
      6 status_changed     running → blocked (question)
      7 agent_end          BLOCKED_USER
      8 question_answered  Allow

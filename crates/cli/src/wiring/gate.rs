@@ -1,7 +1,6 @@
 //! What the gate has to know of this machine and its configuration to read commands.
 
-use windlass_core::policy::allow::DenyRule;
-use windlass_core::policy::pattern::Pattern;
+use windlass_core::policy::{DenyRule, GivenRules, Pattern};
 use windlass_sandbox::{IsolationReport, Kind};
 use windlass_shell::{Context, CustomRule};
 
@@ -26,19 +25,16 @@ pub fn context(environment: &Environment, config: &Config, isolation: &Isolation
     }
 }
 
-/// What is never run.
-pub fn denylist(config: &Config) -> Vec<DenyRule> {
-    let rules = config.policy.deny.iter();
-    rules
-        .filter_map(|rule| {
-            Some(DenyRule { pattern: Pattern::new(&rule.pattern)?, reason: rule.reason.clone() })
-        })
-        .collect()
-}
-
-/// What `restricted` allows besides.
-pub fn allowlist(config: &Config) -> Vec<Pattern> {
-    config.policy.allow.iter().filter_map(|text| Pattern::new(text)).collect()
+/// What the configuration decides beforehand.
+pub fn given_rules(config: &Config) -> GivenRules {
+    let deny = config.policy.deny.iter().filter_map(|rule| {
+        Some(DenyRule { pattern: Pattern::new(&rule.pattern)?, reason: rule.reason.clone() })
+    });
+    GivenRules {
+        deny: deny.collect(),
+        allow: config.policy.allow.iter().filter_map(|text| Pattern::new(text)).collect(),
+        ..GivenRules::none()
+    }
 }
 
 fn custom_rule(rule: &crate::config::types::ClassRule) -> Option<CustomRule> {

@@ -245,8 +245,7 @@ fn settings(
             pattern_window: config.agent.pattern_window as usize,
         },
         compact_at_plan_step: compaction.at_plan_step,
-        deny: gate::denylist(config),
-        allow: gate::allowlist(config),
+        rules: gate::given_rules(config),
         bound_by: Vec::new(),
         // A default choice is shown with its reason.
         container: match &opened.why {

@@ -3,7 +3,9 @@
 //! Invariants:
 //! - A rule matches the structure of *every* command in an analysis, so `npm test; rm x` is not covered
 //!   by a rule for `npm test`.
-//! - No allow rule covers what destroys, what cannot be read, or what touches production.
+//! - No session rule covers what destroys, what cannot be read, or what touches production. A standing rule
+//!   covers what touches production where it names the whole command, and what destroys where every path lies
+//!   inside the workspace; never what cannot be read or is catastrophic.
 //! - An approval is good for one call with the same arguments in the same directory.
 
 use std::fmt;
@@ -54,6 +56,47 @@ pub fn denylist_reason(
 /// Whether every command of an analysis is named by an entry of `[policy] allow`, or only looks.
 pub fn is_allowlisted(entries: &[Pattern], analysis: &CommandAnalysis) -> bool {
     covers(analysis, |command| entries.iter().any(|entry| entry.matches(command)))
+}
+
+/// The standing rule that covers the worst command of an analysis, where every command that does more than
+/// look is covered by one.
+pub fn standing_rule<'r>(rules: &'r [Pattern], analysis: &CommandAnalysis) -> Option<&'r Pattern> {
+    let rule_for = |command: &ShellCommand| rules.iter().find(|rule| stands_for(rule, command));
+    if !covers(analysis, |command| rule_for(command).is_some()) {
+        return None;
+    }
+    let all = analysis.flat();
+    let worst =
+        all.iter().max_by_key(|command| (command.assessment.risk, command.assessment.class))?;
+    rule_for(worst)
+}
+
+/// Programs whose operands are all files, so that a rule may name the program alone.
+const FILE_TOOLS: &[&str] = &["rm", "rmdir", "unlink", "chmod", "mv", "cp", "truncate"];
+
+/// Whether a standing rule may and does cover a command.
+fn stands_for(rule: &Pattern, command: &ShellCommand) -> bool {
+    let named = |command: &ShellCommand| rule.has_terms() && rule.names_all(&command.words);
+    match effective_class(&command.assessment) {
+        Class::Catastrophic | Class::Opaque => false,
+        // What makes it risky is what it is used on, such as a file of secrets.
+        _ if is_raised(command) => named(command),
+        Class::Destructive => {
+            command.confined
+                && rule.matches(command)
+                && (rule.has_terms() || FILE_TOOLS.contains(&command.program()))
+        }
+        Class::Production => named(command),
+        Class::Read
+        | Class::Note
+        | Class::Ledger
+        | Class::Edit
+        | Class::Delegate
+        | Class::LocalCommand
+        | Class::Test
+        | Class::Build
+        | Class::Publish => rule.matches(command),
+    }
 }
 
 /// A session's allow rule: what `Allow All` grants until the session ends or it is revoked.

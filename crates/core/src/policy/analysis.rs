@@ -74,6 +74,9 @@ pub struct ShellCommand {
     /// Program and arguments for matching rules; `None` for a word that is not wholly known.
     #[serde(skip)]
     pub words: Vec<Option<String>>,
+    /// Whether every path it names lies inside the workspace and is neither its root nor in `.git`.
+    #[serde(skip)]
+    pub confined: bool,
     /// Commands found in its arguments, or run by it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<ShellCommand>,
@@ -84,6 +87,11 @@ impl ShellCommand {
     pub fn program(&self) -> &str {
         let name = self.words.first().and_then(Option::as_deref).unwrap_or_default();
         name.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Whether it removes whole directories, all of them inside the workspace.
+    fn removes_in_workspace(&self) -> bool {
+        self.confined && matches!(self.program(), "rm" | "grm" | "rimraf")
     }
 }
 
@@ -96,6 +104,19 @@ pub struct CommandAnalysis {
     pub commands: Vec<ShellCommand>,
     /// Whether the script could be parsed. A shell may refuse one that could not.
     pub parsed: bool,
+    /// Whether the configuration rates a command as more harmless than the table does.
+    pub reclassified: bool,
+    /// Files whose content it runs; an approval is bound to them.
+    pub scripts: Vec<Script>,
+}
+
+/// A file that a command runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// Its absolute path, as the command sees it.
+    pub path: String,
+    /// Hash of its content, where somebody has looked.
+    pub hash: Option<String>,
 }
 
 impl CommandAnalysis {
@@ -112,12 +133,21 @@ impl CommandAnalysis {
         all
     }
 
+    /// Whether all that is catastrophic in it is removal inside the workspace.
+    pub fn only_removes_in_workspace(&self) -> bool {
+        let all = self.flat();
+        let mut worst = all.iter().filter(|command| command.assessment.risk == Risk::Critical);
+        worst.all(|command| command.removes_in_workspace())
+    }
+
     /// The analysis of a script in which these commands were found.
     pub fn new(commands: Vec<ShellCommand>) -> Self {
         let mut analysis = Self {
             assessment: Assessment::of(Class::Read, "it runs nothing"),
             commands,
             parsed: true,
+            reclassified: false,
+            scripts: Vec::new(),
         };
         let mut worst: Option<&Assessment> = None;
         let (mut class, mut risk) = (Class::Read, Risk::Low);

@@ -21,15 +21,15 @@ string_enum! {
         LocalCommand = "local command",
         /// Runs tests or linters.
         Test = "test",
-        /// Builds, installs, commits locally, or acts on a web page.
+        /// Builds, installs, commits locally, runs the project's own code, or acts on a web page.
         Build = "build",
-        /// Sends work elsewhere: a push, a pull request, a form.
+        /// Sends something elsewhere: a push, a pull request, a form, a file's content in a request.
         Publish = "publish",
-        /// Touches production: deploys, protected branches.
+        /// Touches production: deploys, protected branches, files that change an agent's own rules.
         Production = "production",
         /// Destroys or changes what cannot be restored.
         Destructive = "destructive",
-        /// Cannot be read statically, or replaces a file nobody has read.
+        /// Cannot be read statically.
         Opaque = "opaque",
         /// Could ruin the machine, or asks for more privileges.
         Catastrophic = "catastrophic",
@@ -68,7 +68,8 @@ pub struct Assessment {
     pub class: Class,
     /// How bad it could be; at least the class's own risk.
     pub risk: Risk,
-    /// Why, in words for a person.
+    /// Why, in words for a person: a predicate for "it" (`removes files`), or a sentence that begins with
+    /// its own subject in backquotes.
     pub reason: String,
 }
 

@@ -2,13 +2,16 @@
 //!
 //! Invariants:
 //! - Total: every class under every profile has its answer in the table; there is no default arm.
-//! - Nothing that is denied is lifted except by `[policy] allow`, and that only below destructive.
-//! - Nothing of HIGH risk is allowed without a person, except publishing in `unrestricted`. (ES-252)
+//! - Nothing that is denied is lifted except by `[policy] allow`, and that only below destructive; and removal
+//!   inside the workspace, which a person may want to be asked about.
+//! - Nothing of HIGH risk is allowed without a person, except publishing in `unrestricted` (ES-252). A standing
+//!   rule is a person's word, given beforehand.
+//! - In a work mode that is read-only nothing with an effect runs, whoever allowed it.
 
 use serde::{Deserialize, Serialize};
 
 use super::class::{Assessment, Class, Risk};
-use crate::axes::{Axes, PermissionProfile, RunControl};
+use crate::axes::{Axes, PermissionProfile, RunControl, WorkMode};
 use crate::string_enum;
 
 string_enum! {
@@ -36,6 +39,8 @@ string_enum! {
     Layer ("layer") {
         /// The class under the profile.
         Profile = "profile",
+        /// A work mode that is read-only.
+        WorkMode = "work mode",
         /// A denylist entry.
         Denylist = "denylist",
         /// A `[policy] allow` entry.
@@ -46,6 +51,8 @@ string_enum! {
         RunControl = "run control",
         /// An allow rule of the session.
         SessionRule = "session rule",
+        /// A rule that a person gave for all tasks, or for those of a project.
+        StandingRule = "standing rule",
         /// A person's answer to this very call.
         Approval = "approval",
     }
@@ -64,6 +71,12 @@ pub struct Rules {
     pub auditor: bool,
     /// Whether a session's allow rule covers this call.
     pub session_rule: bool,
+    /// The person's standing rule that covers this call, if one does.
+    pub standing_rule: Option<String>,
+    /// Whether it only removes inside the workspace, and a person wants to be asked about that.
+    pub asks_removal: bool,
+    /// Whether the configuration rates a part of it as more harmless than the table does.
+    pub reclassified: bool,
     /// Whether a person has approved exactly this call.
     pub approved: bool,
 }
@@ -78,8 +91,20 @@ pub fn decide(call: &Assessment, axes: &Axes, rules: &Rules) -> Verdict {
     if let Some(reason) = &rules.denylisted {
         return verdict(Decision::Deny, Layer::Denylist, reason.clone());
     }
+    // What the configuration calls harmless was not said with this mode in mind.
+    if axes.work_mode.is_read_only() && (rules.reclassified || !only_informs(call.class)) {
+        let reason = read_only_reason(axes.work_mode, &call.reason);
+        return verdict(Decision::Deny, Layer::WorkMode, reason);
+    }
     let (mut decision, mut by) = (by_profile(class, profile), Layer::Profile);
-    let mut reason = format!("{} under profile `{profile}`: {}", call.class, call.reason);
+    let mut reason = match class {
+        Class::Catastrophic => format!("denied under every profile: {}", call.reason),
+        _ => format!("{} under profile `{profile}`: {}", call.class, call.reason),
+    };
+    if rules.asks_removal && class == Class::Catastrophic {
+        decision = by_profile(Class::Destructive, profile);
+        reason = format!("`policy.workspace_removal` under profile `{profile}`: {}", call.reason);
+    }
 
     if decision == Decision::Deny && rules.auditor && class == Class::Test {
         (decision, by) = (Decision::Allow, Layer::Profile);
@@ -101,11 +126,48 @@ pub fn decide(call: &Assessment, axes: &Axes, rules: &Rules) -> Verdict {
         (decision, by) = (Decision::Allow, Layer::SessionRule);
         reason = format!("allowed for this session: {}", call.reason);
     }
+    if decision == Decision::Ask
+        && class < Class::Catastrophic
+        && let Some(rule) = &rules.standing_rule
+    {
+        (decision, by) = (Decision::Allow, Layer::StandingRule);
+        reason = format!("allowed by the rule `{rule}`: {}", call.reason);
+    }
     if decision == Decision::Ask && rules.approved {
         (decision, by) = (Decision::Allow, Layer::Approval);
         reason = format!("approved by a person: {}", call.reason);
     }
     verdict(decision, by, reason)
+}
+
+/// Whether a call of this class changes nothing but the agent's own notes and plan. What a sub-agent does is
+/// decided again, with the same work mode.
+const fn only_informs(class: Class) -> bool {
+    match class {
+        Class::Read | Class::Note | Class::Ledger | Class::Delegate => true,
+        Class::Edit
+        | Class::LocalCommand
+        | Class::Test
+        | Class::Build
+        | Class::Publish
+        | Class::Production
+        | Class::Destructive
+        | Class::Opaque
+        | Class::Catastrophic => false,
+    }
+}
+
+/// Whether a tool whose most harmless call is of this class can be used in a work mode at all.
+pub const fn is_usable_in(mode: WorkMode, class: Class) -> bool {
+    !mode.is_read_only() || only_informs(class)
+}
+
+/// Why a call is denied in a mode that is read-only, and how to leave it.
+fn read_only_reason(mode: WorkMode, what: &str) -> String {
+    format!(
+        "work mode `{mode}` is read-only, whatever else is allowed, and this call is not only reading: \
+         {what}. The user can leave the mode by running the goal with `--mode build`"
+    )
 }
 
 /// The class whose row decides: a call that is riskier than its class is treated like one that leaves
@@ -213,6 +275,7 @@ mod tests {
             allowlisted: true,
             auditor: true,
             session_rule: true,
+            standing_rule: Some("rm".into()),
             approved: true,
             ..Rules::default()
         };
@@ -308,6 +371,52 @@ mod tests {
             let found = decision(&Assessment::of(class, "x"), PermissionProfile::Trusted, &rules);
             assert_eq!(found == Decision::Allow, class <= Class::Publish, "{class}");
         }
+    }
+
+    #[test]
+    fn read_only_modes_deny_every_effect_whoever_allowed_it() {
+        let rules = Rules {
+            allowlisted: true,
+            auditor: true,
+            session_rule: true,
+            standing_rule: Some("x".into()),
+            asks_removal: true,
+            approved: true,
+            ..Rules::default()
+        };
+        let profile = PermissionProfile::Unrestricted;
+        for &work_mode in WorkMode::ALL.iter().filter(|mode| mode.is_read_only()) {
+            let axes = Axes { work_mode, ..axes(profile) };
+            for &class in Class::ALL {
+                let verdict = decide(&Assessment::of(class, "does it"), &axes, &rules);
+                let informs =
+                    matches!(class, Class::Read | Class::Note | Class::Ledger | Class::Delegate);
+                assert_eq!(verdict.decision == Decision::Allow, informs, "{class} in {work_mode}");
+                let named = verdict.reason.contains(&format!("work mode `{work_mode}`"))
+                    && verdict.reason.contains("--mode build");
+                assert!(informs || named, "{}", verdict.reason);
+            }
+            let reclassified = Rules { reclassified: true, ..Rules::default() };
+            let verdict = decide(&Assessment::of(Class::Read, "x"), &axes, &reclassified);
+            assert_eq!(verdict.by, Layer::WorkMode);
+        }
+    }
+
+    #[test]
+    fn removal_in_the_workspace_asks_where_a_person_wants_it() {
+        let rules = Rules {
+            asks_removal: true,
+            standing_rule: Some("rm".into()),
+            session_rule: true,
+            ..Rules::default()
+        };
+        let call = Assessment::of(Class::Catastrophic, "x");
+        let decisions: Vec<_> =
+            PermissionProfile::ALL.iter().map(|&p| decision(&call, p, &rules)).collect();
+        use Decision::*;
+        assert_eq!(decisions, [Deny, Ask, Ask, Ask]);
+        let approved = Rules { approved: true, ..rules };
+        assert_eq!(decision(&call, PermissionProfile::Normal, &approved), Allow);
     }
 
     /// MS-015, MS-016

@@ -74,6 +74,8 @@ string_enum! {
         NotOffered = "tool not offered",
         /// The configuration excludes the command.
         Denylist = "denylist",
+        /// The work mode is read-only.
+        ReadOnly = "read-only mode",
         /// `git push` and its like.
         Push = "push",
         /// `git reset --hard` and its like.
@@ -127,10 +129,16 @@ fn suggestions(tool: &str, call: Call<'_>, by: Layer) -> Vec<String> {
     let by_layer = match by {
         Layer::Filter => Some(Advice::NotOffered),
         Layer::Denylist => Some(Advice::Denylist),
+        // What would fit the call is a change as well.
+        Layer::WorkMode => {
+            let sections = [Advice::ReadOnly, Advice::Always].into_iter();
+            return sections.flat_map(Advice::lines).map(str::to_owned).collect();
+        }
         Layer::Profile
         | Layer::Allowlist
         | Layer::RunControl
         | Layer::SessionRule
+        | Layer::StandingRule
         | Layer::Approval => None,
     };
     let by_call = match call {

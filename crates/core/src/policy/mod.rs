@@ -7,13 +7,18 @@
 pub mod class;
 pub mod decide;
 pub mod pattern;
+pub mod files;
 pub mod analysis;
 pub mod allow;
+pub mod given;
+pub mod asked;
 pub mod denial;
 
 pub use allow::{AllowRule, Approval, DenyRule};
-pub use analysis::{CommandAnalysis, ShellCommand, Via};
+pub use analysis::{CommandAnalysis, Script, ShellCommand, Via};
+pub use asked::{Asked, AskedPart};
 pub use class::{Assessment, Class, Risk};
 pub use decide::{Decision, Layer, Rules, Verdict, decide};
 pub use denial::Denial;
+pub use given::{GivenRules, WorkspaceRemoval};
 pub use pattern::Pattern;

@@ -52,6 +52,40 @@ impl Pattern {
     }
 }
 
+impl Pattern {
+    /// Whether the pattern names all of a command: each of its options, and each operand in its order, where
+    /// `*` is any number of them.
+    pub fn names_all(&self, words: &[Option<String>]) -> bool {
+        if !self.matches_words(words) {
+            return false;
+        }
+        let terms = self.0.iter().skip(1);
+        let (options, operands): (Vec<&String>, Vec<&String>) =
+            terms.partition(|term| term.starts_with('-'));
+        let mut wanted = operands.iter().peekable();
+        words.iter().skip(1).all(|word| match word.as_deref() {
+            None => false,
+            Some(word) if word.starts_with('-') => {
+                options.iter().any(|option| option.as_str() == word)
+            }
+            Some(word) => match wanted.peek() {
+                Some(term) if term.as_str() == "*" => true,
+                Some(term) => {
+                    let fits = glob(term, word);
+                    wanted.next();
+                    fits
+                }
+                None => false,
+            },
+        })
+    }
+
+    /// Whether it says more than which program.
+    pub fn has_terms(&self) -> bool {
+        self.0.iter().skip(1).any(|term| term != "*")
+    }
+}
+
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(" "))

@@ -91,6 +91,7 @@ impl Walk<'_> {
                     via,
                     assessment,
                     words: Vec::new(),
+                    confined: true,
                     commands,
                 });
             } else {
@@ -116,6 +117,7 @@ impl Walk<'_> {
                 via,
                 assessment,
                 words: known_words(argv),
+                confined: self.paths().confines(argv),
                 commands,
             });
         } else {

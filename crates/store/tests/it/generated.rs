@@ -78,6 +78,7 @@ fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
             context: None,
             binding: None,
             grants: None,
+            asked: None,
         }),
         10 => Event::QuestionAnswered(QuestionAnswered {
             question: open_question()?,

@@ -103,6 +103,7 @@ pub fn question(kind: QuestionKind) -> Question {
         context: None,
         binding: None,
         grants: None,
+        asked: None,
     }
 }
 

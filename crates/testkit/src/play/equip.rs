@@ -13,6 +13,7 @@ use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::guard::Thresholds;
 use windlass_core::id::TaskId;
+use windlass_core::policy::GivenRules;
 use windlass_core::state::TaskState;
 use windlass_model::{Dialect, Model, Models, Provider, Retry};
 use windlass_sandbox::Host;
@@ -36,12 +37,20 @@ pub(super) struct Props {
     limits: scene::Limits,
     instructions: Option<String>,
     skills: PathBuf,
+    rules: GivenRules,
 }
 
 impl Props {
     pub(super) fn new(base: String, store: Store, scene: &Scene, root: &Path) -> Self {
         let (limits, instructions) = (scene.limits, scene.instructions.clone());
-        Self { base, store, limits, instructions, skills: root.join(scene::SKILLS) }
+        Self {
+            base,
+            store,
+            limits,
+            instructions,
+            skills: root.join(scene::SKILLS),
+            rules: scene.rules(),
+        }
     }
 
     fn agent(
@@ -80,8 +89,7 @@ impl Props {
             max_iterations: self.limits.max_iterations.unwrap_or(200),
             timeout: None,
             tool_output_max_tokens: self.limits.output_tokens.unwrap_or(OUTPUT_TOKENS),
-            deny: Vec::new(),
-            allow: Vec::new(),
+            rules: self.rules.clone(),
             bound_by: Vec::new(),
             compaction,
             container: "host".to_owned(),

@@ -5,6 +5,8 @@
 //! constraints: [use no red]
 //! profile: normal                   # permission profile, else as headless tasks start
 //! control: manual                   # run control, likewise
+//! mode: plan                        # work mode, likewise
+//! rules: [cargo test]               # standing rules, and entries of `[policy] allow`
 //! files: {colours.txt: "blue\n"}    # the workspace before the task starts
 //! skills: {painting: "---\n…"}      # the text of each SKILL.md
 //! instructions: Two coats.          # what AGENTS.md would say
@@ -21,7 +23,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use windlass_core::axes::{PermissionProfile, RunControl};
+use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
+use windlass_core::policy::{GivenRules, Pattern};
 
 /// The workspace's name on a stage.
 pub(super) const WORKSPACE: &str = "workspace";
@@ -36,6 +39,9 @@ pub(super) struct Scene {
     pub(super) constraints: Vec<String>,
     profile: Option<String>,
     control: Option<String>,
+    mode: Option<String>,
+    #[serde(default)]
+    rules: Vec<String>,
     #[serde(default)]
     files: BTreeMap<String, String>,
     #[serde(default)]
@@ -100,6 +106,15 @@ impl Scene {
 
     pub(super) fn control(&self) -> Option<RunControl> {
         self.control.as_ref().map(|text| text.parse().expect("a run control"))
+    }
+
+    pub(super) fn mode(&self) -> Option<WorkMode> {
+        self.mode.as_ref().map(|text| text.parse().expect("a work mode"))
+    }
+
+    pub(super) fn rules(&self) -> GivenRules {
+        let patterns: Vec<_> = self.rules.iter().filter_map(|text| Pattern::new(text)).collect();
+        GivenRules { allow: patterns.clone(), standing: patterns, ..GivenRules::none() }
     }
 
     /// Writes the workspace and the skills below a directory.

@@ -23,6 +23,10 @@ const SYNTAX_CODE: i32 = 2;
 /// How much of bash's message about such a text is kept.
 const SYNTAX_BYTES: usize = 2000;
 
+/// What the model reads about text that no process can be given.
+const NUL_IN_COMMAND: &str = "The command holds a NUL character, which bash cannot run, so nothing of it was \
+    run. Send it without; `printf '\\0'` prints one.";
+
 /// Checking the syntax of a text takes a moment.
 const SYNTAX_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -79,7 +83,13 @@ impl Tool for Bash {
 async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outcome> {
     let given: Arguments = serde_json::from_value(call.arguments.take())
         .map_err(|error| Outcome::error(format!("The arguments of `bash` do not fit: {error}")))?;
-    let analysis = context.shell.analyze(&given.command, &directory(&context, &call));
+    if given.command.contains('\0') {
+        return Err(Outcome::error(NUL_IN_COMMAND));
+    }
+    let mut analysis = context.shell.analyze(&given.command, &directory(&context, &call));
+    for script in &mut analysis.scripts {
+        script.hash = context.workspace.hash(&script.path).ok().flatten();
+    }
     // A person is not asked about a text that no shell would run.
     if !analysis.parsed
         && let Some(error) = context.shell.syntax_error(&given.command).await

@@ -1,0 +1,78 @@
+//! What people have decided beforehand, by configuration and by standing rules, and which of it applies to a
+//! call. The gate and `explain` ask the same function, so that they never differ.
+
+use super::allow::{self, DenyRule};
+use super::analysis::CommandAnalysis;
+use super::class::{Assessment, Class};
+use super::decide::{Rules, can_be_session_allowed, effective_class};
+use super::pattern::Pattern;
+use crate::string_enum;
+
+string_enum! {
+    /// What becomes of `rm -rf` whose paths all lie inside the workspace.
+    WorkspaceRemoval ("choice for `policy.workspace_removal`") {
+        Deny = "deny",
+        /// A person is asked.
+        Ask = "ask",
+    }
+}
+
+/// Everything that was decided beforehand, for one agent.
+#[derive(Clone, Debug)]
+pub struct GivenRules {
+    /// What is never run, whatever else is allowed.
+    pub deny: Vec<DenyRule>,
+    /// Commands that `restricted` allows in addition.
+    pub allow: Vec<Pattern>,
+    /// The person's standing rules that hold here.
+    pub standing: Vec<Pattern>,
+    pub workspace_removal: WorkspaceRemoval,
+}
+
+impl GivenRules {
+    /// Nothing decided beforehand.
+    pub const fn none() -> Self {
+        Self {
+            deny: Vec::new(),
+            allow: Vec::new(),
+            standing: Vec::new(),
+            workspace_removal: WorkspaceRemoval::Deny,
+        }
+    }
+
+    /// What applies to this call.
+    pub fn rules_for(
+        &self,
+        tool: &str,
+        call: &Assessment,
+        analysis: Option<&CommandAnalysis>,
+    ) -> Rules {
+        let class = effective_class(call);
+        let removes = class == Class::Catastrophic
+            && analysis.is_some_and(CommandAnalysis::only_removes_in_workspace);
+        Rules {
+            denylisted: allow::denylist_reason(&self.deny, tool, analysis),
+            allowlisted: analysis
+                .is_some_and(|analysis| allow::is_allowlisted(&self.allow, analysis)),
+            standing_rule: self.standing_rule(tool, class, analysis).map(Pattern::to_string),
+            asks_removal: removes && self.workspace_removal == WorkspaceRemoval::Ask,
+            reclassified: analysis.is_some_and(|analysis| analysis.reclassified),
+            ..Rules::default()
+        }
+    }
+
+    /// The standing rule that covers the whole call; where it takes several, the one for the worst part.
+    fn standing_rule(
+        &self,
+        tool: &str,
+        class: Class,
+        analysis: Option<&CommandAnalysis>,
+    ) -> Option<&Pattern> {
+        match analysis {
+            Some(analysis) => allow::standing_rule(&self.standing, analysis),
+            None => self.standing.iter().find(|rule| {
+                can_be_session_allowed(class) && rule.matches_words(&[Some(tool.to_owned())])
+            }),
+        }
+    }
+}
