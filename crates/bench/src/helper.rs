@@ -52,7 +52,7 @@ pub async fn figures(effort: Effort) -> Result<Vec<Figure>> {
 /// Measures the memory of many sandboxes that have each run one command.
 async fn idle(place: &Place) -> Result<Vec<Figure>> {
     let own = std::process::id();
-    let before = memory::of_tree(own);
+    let before = memory::of_tree(own)?;
     let (mut idle, mut opening, mut first) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..AT_ONCE {
         let begun = Instant::now();
@@ -61,7 +61,7 @@ async fn idle(place: &Place) -> Result<Vec<Figure>> {
         first.push(timed(run(&sandbox)).await?);
         idle.push(sandbox);
     }
-    let after = memory::of_tree(own);
+    let after = memory::of_tree(own)?;
     for sandbox in &idle {
         sandbox.stop().await;
     }

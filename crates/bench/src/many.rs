@@ -143,7 +143,7 @@ fn crowd(place: &Place, count: usize, turns: usize, command: &str, side: Side) -
     };
     come_to_turn(&server, 1, count, &mut started)?;
     let ready = started.at.elapsed();
-    let (tree, _) = memory::of_tree(started.child.id());
+    let (tree, _) = memory::of_tree(started.child.id())?;
     let begun = Instant::now();
     gate.open();
     come_to_turn(&server, turns + 1, count, &mut started)?;
@@ -186,7 +186,7 @@ fn waiting(count: usize) -> Result<(u64, Duration)> {
     let mut started = many(&place, &server, count)?;
     come_to_turn(&server, 0, count, &mut started)?;
     let ready = started.at.elapsed();
-    let (tree, _) = memory::of_tree(started.child.id());
+    let (tree, _) = memory::of_tree(started.child.id())?;
     gate.open();
     started.finish()?;
     Ok((tree.resident, ready))

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, ensure};
 
 /// How often a tree is looked at: a command lives about this long.
 const PERIOD: Duration = Duration::from_millis(2);
@@ -19,29 +22,33 @@ pub struct Memory {
     pub proportional: u64,
 }
 
-/// The memory of one process now.
-pub fn of(process: u32) -> Memory {
-    let Ok(rollup) = fs::read_to_string(format!("/proc/{process}/smaps_rollup")) else {
-        return Memory::default();
+/// The memory of one process now; nothing for one that has ended. A process that hides it is an error.
+pub fn of(process: u32) -> Result<Memory> {
+    let path = format!("/proc/{process}/smaps_rollup");
+    let rollup = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            return Err(error).with_context(|| format!("cannot read `{path}`"));
+        }
+        text => text.unwrap_or_default(),
     };
     let sum = |name: &str| {
         let line = rollup.lines().find(|line| line.starts_with(name));
         let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
         kib.unwrap_or(0) * 1024
     };
-    Memory { resident: sum("Rss:"), proportional: sum("Pss:") }
+    Ok(Memory { resident: sum("Rss:"), proportional: sum("Pss:") })
 }
 
 /// The memory of a process and all its descendants now, and how many they are.
-pub fn of_tree(root: u32) -> (Memory, usize) {
+pub fn of_tree(root: u32) -> Result<(Memory, usize)> {
     let mut sum = Memory::default();
     let tree = tree(root);
     for process in &tree {
-        let memory = of(*process);
+        let memory = of(*process)?;
         sum.resident += memory.resident;
         sum.proportional += memory.proportional;
     }
-    (sum, tree.len())
+    Ok((sum, tree.len()))
 }
 
 fn tree(root: u32) -> Vec<u32> {
@@ -72,7 +79,7 @@ pub struct Watch {
     stop: Arc<AtomicBool>,
     resident: Arc<AtomicU64>,
     proportional: Arc<AtomicU64>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Result<()>>,
 }
 
 impl Watch {
@@ -84,23 +91,26 @@ impl Watch {
             (Arc::clone(&stop), Arc::clone(&resident), Arc::clone(&proportional));
         let thread = thread::spawn(move || {
             while !ended.load(Ordering::SeqCst) {
-                let (memory, _) = of_tree(root);
+                let (memory, _) = of_tree(root)?;
                 most.fetch_max(memory.resident, Ordering::SeqCst);
                 shared.fetch_max(memory.proportional, Ordering::SeqCst);
                 thread::sleep(PERIOD);
             }
+            Ok(())
         });
         Self { stop, resident, proportional, thread }
     }
 
     /// Stops looking; the most that was seen.
-    pub fn end(self) -> Memory {
+    pub fn end(self) -> Result<Memory> {
         self.stop.store(true, Ordering::SeqCst);
-        let _ = self.thread.join();
-        Memory {
+        self.thread.join().map_err(|_| anyhow!("the watch of the memory panicked"))??;
+        let memory = Memory {
             resident: self.resident.load(Ordering::SeqCst),
             proportional: self.proportional.load(Ordering::SeqCst),
-        }
+        };
+        ensure!(memory.resident > 0 && memory.proportional > 0, "no memory figure could be read");
+        Ok(memory)
     }
 }
 

@@ -86,6 +86,8 @@ pub fn environment(server: &Server, place: &Place) -> Vec<(String, String)> {
         ("LITELLM_MODEL".to_owned(), "scripted".to_owned()),
         // Not an engine that this machine may have: containers are measured separately.
         ("CONTAINER_MODE".to_owned(), "local".to_owned()),
+        // Memory is read from outside, which windlass's processes forbid otherwise.
+        ("WINDLASS_DUMPABLE".to_owned(), "1".to_owned()),
     ]
 }
 

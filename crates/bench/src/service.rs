@@ -78,7 +78,7 @@ async fn crowd(count: usize, calls: Calls) -> Result<Figure> {
     let process = serve.child.id();
     done(&store, count, begun).await?;
     let took = begun.elapsed();
-    let (megabytes, cpu) = (peak_megabytes(process), cpu_seconds(process));
+    let (megabytes, cpu) = (peak_megabytes(process)?, cpu_seconds(process));
     stop(serve)?;
     let ideal = LATENCY * (TURNS as u32 + 1);
     let turns = count * (TURNS + 1);
@@ -163,11 +163,11 @@ fn stop(mut serve: Started) -> Result<()> {
 }
 
 /// Peak resident memory, as the kernel counts it.
-fn peak_megabytes(process: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+fn peak_megabytes(process: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
     let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
-    kib.unwrap_or(0.0) / 1024.0
+    Ok(kib.context("no peak in the status of the service")? / 1024.0)
 }
 
 /// Processor time of the process and of the children it has waited for.

@@ -147,7 +147,7 @@ pub fn peak_memory(effort: Effort, name: &str, command: &str) -> Result<Vec<Figu
 fn watched(server: &Server, turns: usize, started: Started) -> Result<(Memory, Seen)> {
     let watch = Watch::over(started.child.id());
     let seen = conversation(server, turns, started);
-    Ok((watch.end(), seen?))
+    Ok((watch.end()?, seen?))
 }
 
 /// Lets a program run to its end and gives what the server saw of it.

@@ -8,6 +8,7 @@ pub mod instructions;
 pub mod commands;
 pub mod show;
 mod times;
+pub mod own_memory;
 pub mod next_action;
 pub mod failure;
 

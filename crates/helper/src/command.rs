@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use windlass_helper::protocol::{Cause, Report, Start, WINDOW, cost};
 
-use crate::control::{MAX_PACKET_BYTES, SupervisorEvent, Terminate};
+use crate::control::{SupervisorEvent, Terminate};
+use crate::init::FileChanges;
 use crate::output::Output;
 use crate::sys;
 
@@ -22,6 +23,8 @@ pub struct Command {
     pub control: OwnedFd,
     pub output: Output,
     pub input: Option<OwnedFd>,
+    /// Where Landlock alone guards files.
+    pub file_changes: Option<FileChanges>,
     pub waiting_input: VecDeque<Vec<u8>>,
     /// How much of the first waiting input is written.
     written: usize,
@@ -35,6 +38,8 @@ pub struct Command {
     ended_by_us: Option<Cause>,
     /// The wait status and the last working directory.
     pub ended: Option<(i32, String)>,
+    /// Whether its supervisor ended it for its use of memory.
+    out_of_memory: bool,
     pub refused: bool,
     /// Whether the supervisor is gone.
     pub supervisor_died: bool,
@@ -61,6 +66,7 @@ impl Command {
             control: parts.control,
             output: parts.output,
             input: parts.input,
+            file_changes: None,
             waiting_input: VecDeque::new(),
             written: 0,
             credit: WINDOW,
@@ -70,6 +76,7 @@ impl Command {
             next_sigcont: parts.is_reachable.then(|| now + SIGCONT_INTERVAL),
             ended_by_us: None,
             ended: None,
+            out_of_memory: false,
             refused: false,
             supervisor_died: false,
             out_of_memory_kills_before: parts.out_of_memory_kills,
@@ -89,16 +96,20 @@ impl Command {
 
     /// Reads what the supervisor reports and passes it on; the end is kept for later.
     pub fn read_control(&mut self, id: u32, out: &mut Vec<u8>) {
-        let mut packet = [0; MAX_PACKET_BYTES];
-        while let Ok(count) = sys::read(&self.control, &mut packet) {
-            match SupervisorEvent::parse(&packet[..count]) {
-                Some(SupervisorEvent::Started) => Report::Started { id }.write(out),
-                Some(SupervisorEvent::Refused { stage, errno }) => {
+        while let Some(event) = SupervisorEvent::receive(&self.control) {
+            match event {
+                SupervisorEvent::Calls(listener) => {
+                    self.file_changes = Some(FileChanges::new(listener));
+                }
+                SupervisorEvent::Started => Report::Started { id }.write(out),
+                SupervisorEvent::Refused { stage, errno } => {
                     self.refused = true;
                     Report::Refused { id, stage, errno }.write(out);
                 }
-                Some(SupervisorEvent::Ended { status, cwd }) => self.ended = Some((status, cwd)),
-                None => return,
+                SupervisorEvent::Ended { status, out_of_memory, cwd } => {
+                    self.ended = Some((status, cwd));
+                    self.out_of_memory = out_of_memory;
+                }
             }
         }
     }
@@ -183,7 +194,9 @@ impl Command {
         let (signal, code) = (status & 0x7f, (status >> 8) & 0xff);
         let killed = signal == libc::SIGKILL || code == 128 + libc::SIGKILL;
         match (self.ended_by_us, signal) {
-            (None, _) if out_of_memory && killed => (Cause::OutOfMemory, libc::SIGKILL),
+            (None, _) if self.out_of_memory || out_of_memory && killed => {
+                (Cause::OutOfMemory, libc::SIGKILL)
+            }
             (Some(cause), 0) => (cause, code),
             (Some(cause), signal) => (cause, signal),
             (None, 0) => (Cause::Code, code),

@@ -19,9 +19,14 @@ use crate::{Failure, sys};
 pub use file_rules::SYSTEM_DIRECTORIES;
 use syscall_filter::SyscallFilter;
 
+/// What the stacks of threads may reserve beside the memory of a process: a thousand of the usual size. The kernel
+/// counts a reservation like use; what is used is watched by the supervisor.
+const THREAD_STACK_BYTES: u64 = 1024 * (8 << 20);
+
 /// Prepared once by the init, applied by each supervisor.
 pub struct Confinement {
     owner: (Uid, Gid),
+    dumpable: bool,
     file_rules: Option<RulesetCreated>,
     filter: SyscallFilter,
     limits: [(Resource, Option<u64>); 5],
@@ -40,21 +45,23 @@ impl Confinement {
         let unless = |bounded: bool, limit: u64| (!bounded).then_some(limit);
         Ok(Self {
             owner: (Uid::from_raw(setup.uid), Gid::from_raw(setup.gid)),
+            dumpable: setup.dumpable,
             file_rules,
-            filter: SyscallFilter::new(setup, landlock).map_err(io::Error::other)?,
+            filter: SyscallFilter::new(setup, landlock, bounded).map_err(io::Error::other)?,
             limits: [
                 (Resource::Core, Some(0)),
                 (Resource::Fsize, Some(setup.file_bytes)),
                 (Resource::Nofile, Some(setup.open_files)),
-                (Resource::Data, unless(bounded.memory, setup.memory_bytes)),
+                (Resource::Data, unless(bounded.memory, setup.memory_bytes + THREAD_STACK_BYTES)),
                 (Resource::Nproc, unless(bounded.processes, setup.processes)),
             ],
             landlock,
         })
     }
 
-    /// Gives everything up, for this process and all it will start.
-    pub fn apply(&self) -> Result<(), Failure> {
+    /// Gives everything up, for this process and all it will start. Returns where calls that the init has to
+    /// answer are read from, if there are such.
+    pub fn apply(&self) -> Result<Option<OwnedFd>, Failure> {
         let fail = |stage: &'static str| move |error: io::Error| (stage.to_owned(), error);
         for (resource, limit) in self.limits {
             lower_limit(resource, limit);
@@ -70,7 +77,9 @@ impl Confinement {
         rustix::thread::set_no_new_privs(true)
             .map_err(|error| fail("no new privileges")(error.into()))?;
         // A process that changed its user is shown as root's in /proc; keep it unreadable all the same.
-        let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        if !self.dumpable {
+            let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        }
         if let Some(rules) = &self.file_rules {
             let rules = rules.try_clone().map_err(fail("landlock"))?;
             rules.restrict_self().map_err(landlock_error).map_err(fail("landlock"))?;
@@ -132,6 +141,13 @@ fn become_owner((uid, gid): (Uid, Gid)) -> io::Result<()> {
     rustix::thread::set_thread_res_gid(gid, gid, gid)?;
     rustix::thread::set_thread_res_uid(uid, uid, uid)?;
     Ok(())
+}
+
+/// Keeps the memory of this process from others of the same user, and out of core files.
+pub fn hide_memory(setup: &Setup) {
+    if !setup.dumpable {
+        let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
 }
 
 /// Closes the ways by which a program could gain capabilities. This process keeps those it has, so the init

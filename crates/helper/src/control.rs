@@ -1,7 +1,13 @@
 //! What a supervisor and the init say to each other, in packets.
 
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
 
 use windlass_helper::protocol::{Order, Start};
 use windlass_helper::wire;
@@ -9,31 +15,65 @@ use windlass_helper::wire;
 use crate::sys;
 
 /// The longest packet: a text in one is a path, or the start of a longer text.
-pub const MAX_PACKET_BYTES: usize = 8192;
+const MAX_PACKET_BYTES: usize = 8192;
 
 /// From a supervisor to the init.
 pub enum SupervisorEvent {
+    /// Calls of the command that the init has to answer are read from this.
+    Calls(OwnedFd),
     Started,
-    Refused { stage: String, errno: i32 },
-    Ended { status: i32, cwd: String },
+    Refused {
+        stage: String,
+        errno: i32,
+    },
+    Ended {
+        status: i32,
+        out_of_memory: bool,
+        cwd: String,
+    },
 }
 
 impl SupervisorEvent {
     pub fn send(&self, to: &OwnedFd) {
         let packet = match self {
+            Self::Calls(listener) => return drop(send_descriptor(to, listener)),
             Self::Started => vec![b'S'],
             Self::Refused { stage, errno } => {
                 let stage: String = stage.chars().take(1000).collect();
                 [b"R", errno.to_le_bytes().as_slice(), stage.as_bytes()].concat()
             }
-            Self::Ended { status, cwd } => {
-                [b"E", status.to_le_bytes().as_slice(), cwd.as_bytes()].concat()
+            Self::Ended { status, out_of_memory, cwd } => {
+                let kind = if *out_of_memory { b"M" } else { b"E" };
+                [kind, status.to_le_bytes().as_slice(), cwd.as_bytes()].concat()
             }
         };
         let _ = sys::write(to, &packet);
     }
 
-    pub fn parse(packet: &[u8]) -> Option<Self> {
+    /// The next packet; `None` when there is none, or something else.
+    pub fn receive(from: &OwnedFd) -> Option<Self> {
+        let mut packet = [0; MAX_PACKET_BYTES];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut passed = RecvAncillaryBuffer::new(&mut space);
+        let count = rustix::net::recvmsg(
+            from,
+            &mut [IoSliceMut::new(&mut packet)],
+            &mut passed,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+        .ok()?
+        .bytes;
+        let descriptor = passed.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+            _ => None,
+        });
+        match descriptor {
+            Some(listener) => Some(Self::Calls(listener)),
+            None => Self::parse(&packet[..count]),
+        }
+    }
+
+    fn parse(packet: &[u8]) -> Option<Self> {
         let (kind, rest) = packet.split_first()?;
         if *kind == b'S' {
             return Some(Self::Started);
@@ -42,10 +82,22 @@ impl SupervisorEvent {
         let (number, text) = (i32::from_le_bytes(*number), String::from_utf8(text.to_vec()).ok()?);
         match kind {
             b'R' => Some(Self::Refused { stage: text, errno: number }),
-            b'E' => Some(Self::Ended { status: number, cwd: text }),
+            b'E' | b'M' => {
+                let out_of_memory = *kind == b'M';
+                Some(Self::Ended { status: number, out_of_memory, cwd: text })
+            }
             _ => None,
         }
     }
+}
+
+fn send_descriptor(to: &OwnedFd, descriptor: &OwnedFd) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut passed = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [descriptor.as_fd()];
+    passed.push(SendAncillaryMessage::ScmRights(&descriptors));
+    rustix::net::sendmsg(to, &[IoSlice::new(b"C")], &mut passed, SendFlags::empty())?;
+    Ok(())
 }
 
 /// From the init to a supervisor: end the whole tree, and kill it after the grace period.

@@ -8,8 +8,10 @@
 //!   them at once.
 
 mod enter;
+mod file_changes;
 mod orders;
 mod prestart;
+mod shared_memory;
 mod start;
 
 use std::collections::BTreeMap;
@@ -31,6 +33,7 @@ use crate::connection::Connection;
 use crate::output;
 use crate::process_tree::descendants;
 use crate::sys::{self, Reaped, Signals};
+pub use file_changes::FileChanges;
 use prestart::IdleSupervisor;
 
 /// What the outgoing buffer may keep allocated when idle.
@@ -87,6 +90,7 @@ enum Source {
     Signals,
     Listener,
     Control(u32),
+    FileChange(u32),
     Output(u32, usize),
     Input(u32),
     Connection(u32),
@@ -153,6 +157,9 @@ impl Init<'_> {
         for (&id, command) in &self.commands {
             if !command.supervisor_died {
                 add(command.control.as_fd(), PollFlags::IN, Source::Control(id));
+            }
+            if let Some(changes) = &command.file_changes {
+                add(changes.fd(), PollFlags::IN, Source::FileChange(id));
             }
             if command.credit > 0 {
                 for (at, pipe) in command.output.awaited() {
@@ -256,6 +263,17 @@ impl Init<'_> {
                     command.read_control(id, &mut self.out);
                 }
             }
+            Source::FileChange(id) => {
+                if let Some(command) = self.commands.get_mut(&id)
+                    && let Some(changes) = &command.file_changes
+                {
+                    match events.contains(PollFlags::IN) {
+                        true => changes.answer(self.setup),
+                        // Nobody is left who could ask.
+                        false => command.file_changes = None,
+                    }
+                }
+            }
             Source::Output(id, at) => {
                 if let Some(command) = self.commands.get_mut(&id) {
                     command.output.on_readable(at);
@@ -293,6 +311,7 @@ impl Init<'_> {
         Report::Ended { id, cause, value, cwd }.write(&mut self.out);
         // The caller reads the end before anything is done for the next command.
         self.flush();
+        self.clear_shared_memory();
         self.prestart();
     }
 

@@ -11,7 +11,7 @@ use std::io;
 use crate::wire::{Frame, Reader, bad, frame};
 
 /// Changes whenever a message changes its bytes or meaning.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Unacknowledged bytes one flow (a command's output, its input, one direction of a connection) may
 /// have under way: enough to keep a pipe busy, small enough for hundreds of flows.
@@ -94,6 +94,8 @@ pub struct Setup {
     pub scratch_bytes: u64,
     /// The name of the control group to make, empty for none.
     pub control_group: String,
+    /// Whether the memory of the helper may be looked at, as measurements do.
+    pub dumpable: bool,
 }
 
 /// One command to start.
@@ -268,6 +270,7 @@ impl Order {
                 w.u64(setup.file_bytes);
                 w.u64(setup.scratch_bytes);
                 w.text(&setup.control_group);
+                w.u8(setup.dumpable.into());
             }),
             Self::Start(start) => frame(out, 2, |w| {
                 w.u32(start.id);
@@ -331,6 +334,7 @@ impl Order {
                     file_bytes: r.u64()?,
                     scratch_bytes: r.u64()?,
                     control_group: r.text()?,
+                    dumpable: r.u8()? != 0,
                 })
             }
             2 => Self::Start(Start {

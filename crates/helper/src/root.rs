@@ -3,7 +3,8 @@
 //! Invariants:
 //! - What is not mounted here does not exist inside: the old root is detached before the first command.
 //! - Nothing but the workspace and the scratch directories is writable, and no mount honours set-user bits.
-//! - Scratch (`/tmp`, `/var/tmp`, `/run`, `/home`, `/root`, `/dev/shm`) is one file system with one bound.
+//! - Scratch (`/tmp`, `/var/tmp`, `/run`, `/home`, `/root`) is one file system with one bound. `/dev/shm` is each
+//!   command's own.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -103,7 +104,6 @@ impl Root<'_> {
             ("/run", 0o755),
             ("/home", 0o755),
             ("/root", 0o700),
-            ("/dev/shm", 0o1777),
         ] {
             let inside = self.writable(Path::new(path), mode)?;
             if mode != 0o1777 {
@@ -123,7 +123,9 @@ impl Root<'_> {
         for (link, target) in [("var/run", "/run"), ("var/lock", "/run/lock")] {
             symlink(target, self.new.join(link)).doing(|| format!("link {link}"))?;
         }
-        for empty in ["/sys", "/proc", "/var/lib", "/var/cache", "/var/log", "/mnt", "/srv"] {
+        for empty in
+            ["/sys", "/proc", "/var/lib", "/var/cache", "/var/log", "/mnt", "/srv", "/dev/shm"]
+        {
             self.directory(Path::new(empty))?;
         }
         mount("proc", &self.new.join("proc"), GUARDED | MountFlags::NOEXEC, "")
@@ -339,6 +341,11 @@ struct ExactPlace {
 /// needs is written there, and everything dangerous is.
 pub fn mount_own_proc() -> io::Result<()> {
     mount("proc", Path::new("/proc"), GUARDED | MountFlags::NOEXEC | MountFlags::RDONLY, "")
+}
+
+/// A `/dev/shm` of the command's own, gone with its last process.
+pub fn mount_own_shared_memory(bytes: u64) -> io::Result<()> {
+    mount("tmpfs", Path::new("/dev/shm"), GUARDED, &format!("size={bytes},mode=1777"))
 }
 
 /// Mounts a file system of the kernel's own.

@@ -9,6 +9,7 @@
 //!   process ended, and nothing the command prints can forge it.
 
 mod launch;
+mod memory_watch;
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ use crate::control::{SupervisorEvent, Terminate};
 use crate::process_tree::descendants;
 use crate::sys::{self, Reaped, Signals};
 use launch::Launched;
+use memory_watch::MemoryWatch;
 
 /// How long what a foreground command left behind (a `tee` that still writes) may take to end, and then once
 /// more after it was asked to.
@@ -44,6 +46,10 @@ pub struct SpawnContext<'a> {
     pub shell: &'a str,
     pub isolation: Isolation,
     pub confinement: Option<&'a Confinement>,
+    /// What a process may use of memory, where no control group bounds it.
+    pub memory_limit: Option<u64>,
+    /// The size of the command's own `/dev/shm`.
+    pub shared_memory_bytes: u64,
     /// The limit on open files as windlass has it, for commands that get no other.
     pub open_files: Rlimit,
     /// Standard input, output and error as the command gets them.
@@ -58,7 +64,7 @@ pub fn supervise(context: SpawnContext<'_>) -> ! {
     match launch::launch(&context) {
         Ok(None) => {}
         Ok(Some(Launched { main, background, signals })) => {
-            let SpawnContext { streams: [input, out, err], control, .. } = context;
+            let SpawnContext { streams: [input, out, err], control, memory_limit, .. } = context;
             // Only the command reads it.
             drop(input);
             Supervisor {
@@ -70,6 +76,8 @@ pub fn supervise(context: SpawnContext<'_>) -> ! {
                 background,
                 state: State::Running,
                 status: None,
+                memory_watch: memory_limit.map(MemoryWatch::new),
+                out_of_memory: false,
                 known: Vec::new(),
                 fruitless_rounds: 0,
             }
@@ -97,6 +105,8 @@ struct Supervisor {
     background: bool,
     state: State,
     status: Option<i32>,
+    memory_watch: Option<MemoryWatch>,
+    out_of_memory: bool,
     known: Vec<Pid>,
     fruitless_rounds: u32,
 }
@@ -123,6 +133,7 @@ impl Supervisor {
                 }
                 State::Killing => Some(KILL_INTERVAL),
             };
+            let timeout = timeout.into_iter().chain(self.next_memory_look()).min();
             let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
             if self.state != State::Killing {
                 fds.push(PollFd::new(&self.control, PollFlags::IN));
@@ -133,9 +144,24 @@ impl Supervisor {
             if has_order {
                 self.obey();
             }
+            self.check_memory();
             self.advance();
         }
         self.report_end();
+    }
+
+    fn next_memory_look(&self) -> Option<Duration> {
+        let watch = self.memory_watch.as_ref().filter(|_| self.state != State::Killing);
+        watch.map(MemoryWatch::wait)
+    }
+
+    fn check_memory(&mut self) {
+        if self.state != State::Killing
+            && self.memory_watch.as_mut().is_some_and(MemoryWatch::is_over)
+        {
+            self.out_of_memory = true;
+            self.state = State::Killing;
+        }
     }
 
     /// Collects ended children; false when none is left.
@@ -249,7 +275,8 @@ impl Supervisor {
     fn report_end(&mut self) {
         self.output = None;
         let status = self.status.unwrap_or(libc::SIGKILL);
-        SupervisorEvent::Ended { status, cwd: current_directory() }.send(&self.control);
+        let (out_of_memory, cwd) = (self.out_of_memory, current_directory());
+        SupervisorEvent::Ended { status, out_of_memory, cwd }.send(&self.control);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::offset_of;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use rustix::event::{PollFd, Timespec};
 use rustix::fs::OFlags;
 use rustix::path::Arg;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use seccompiler::sock_filter;
 
 /// `fork` into new namespaces (`CLONE_NEW…`). `None` in the child.
 pub fn fork(namespaces: c_int) -> io::Result<Option<Pid>> {
@@ -207,4 +208,50 @@ pub fn restrict_mounts(target: &Path, attributes: u64) -> io::Result<()> {
         })
     })?;
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Installs a filter program that hands calls over; returns what they are read from.
+pub fn listen_to_calls(program: &[sock_filter]) -> io::Result<OwnedFd> {
+    let program = libc::sock_fprog {
+        len: program.len() as libc::c_ushort,
+        filter: program.as_ptr().cast_mut().cast(),
+    };
+    // SAFETY: the program lives through the call, which only reads it; a new descriptor belongs to nobody else.
+    unsafe {
+        let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        match libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &program) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd as RawFd)),
+        }
+    }
+}
+
+/// The next call that was handed over.
+pub fn next_call(listener: &OwnedFd) -> io::Result<libc::seccomp_notif> {
+    // SAFETY: a record of numbers, which the kernel wants to be zero, and which it fills.
+    unsafe {
+        let mut call: libc::seccomp_notif = std::mem::zeroed();
+        let request = libc::SECCOMP_IOCTL_NOTIF_RECV;
+        match libc::ioctl(listener.as_raw_fd(), request, &raw mut call) {
+            0 => Ok(call),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Whether the caller still waits.
+pub fn is_call_pending(listener: &OwnedFd, id: u64) -> bool {
+    // SAFETY: the kernel reads one number.
+    unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0
+    }
+}
+
+/// Lets a call end with this error, or well with 0.
+pub fn answer_call(listener: &OwnedFd, id: u64, errno: c_int) {
+    let answer = libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 };
+    // SAFETY: the kernel reads one record.
+    unsafe {
+        libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const answer);
+    }
 }

@@ -17,7 +17,7 @@ use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
 use crate::Failure;
 use crate::cgroup::Cgroup;
 use crate::sys::{self, Reaped, Signals};
-use crate::{init, process_tree};
+use crate::{confine, init, process_tree};
 
 /// How long an init without namespaces may take to end everything after windlass is gone.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
@@ -62,6 +62,8 @@ impl Watchdog {
                 init::run(setup, cgroup, bounds_reader)
             }
             Ok(Some(init)) => {
+                // The init is on its own by now, and has to own its files in `/proc` to map its user.
+                confine::hide_memory(setup);
                 cgroup.add_process(init);
                 cgroup.bounded.send(&bounds_writer).map_err(fail)?;
                 Ok(Self { init, cgroup, isolation: setup.isolation, signals })

@@ -71,6 +71,14 @@ pub fn allowed(environment: &[(String, String)], names: &[String]) -> Vec<(Strin
     allowed
 }
 
+/// Set in windlass's environment where its processes may be looked into, as measurements do.
+const DUMPABLE: &str = "WINDLASS_DUMPABLE";
+
+/// Whether the helper's memory may be looked into.
+pub(crate) fn is_dumpable(environment: &[(String, String)]) -> bool {
+    environment.iter().any(|(name, value)| name == DUMPABLE && !value.is_empty())
+}
+
 /// What a container gets of windlass's own environment: the locale, and what was asked for by name. The image
 /// says where things are.
 pub(crate) fn for_container(

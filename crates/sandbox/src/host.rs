@@ -15,6 +15,7 @@ use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
 pub struct Host {
     workspace: PathBuf,
     environment: Vec<(String, String)>,
+    dumpable: bool,
     program: PathBuf,
     helper: LazyHelper,
 }
@@ -33,6 +34,7 @@ impl Host {
         Ok(Self {
             workspace,
             environment: environment::allowed(environment, names),
+            dumpable: environment::is_dumpable(environment),
             program: helper::install(&data)?,
             helper: LazyHelper::default(),
         })
@@ -54,6 +56,7 @@ impl Host {
             file_bytes: 0,
             scratch_bytes: 0,
             control_group: String::new(),
+            dumpable: self.dumpable,
         };
         Ok(Helper::start(&self.program, setup, None).await?)
     }

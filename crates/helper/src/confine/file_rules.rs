@@ -29,7 +29,9 @@ const WRITABLE: [&str; 7] = ["/workspace", "/tmp", "/var/tmp", "/run", "/home", 
 const READABLE_ON_THE_HOST: [&str; 2] = ["/proc", "/sys/devices/system/cpu"];
 
 /// Devices that commands on the real root may use.
-const DEVICES_ON_THE_HOST: [&str; 9] = [
+///
+/// `/dev/shm` is not among them: it is the host's, and without a mount of our own there is no other.
+const DEVICES_ON_THE_HOST: [&str; 8] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",
@@ -38,7 +40,6 @@ const DEVICES_ON_THE_HOST: [&str; 9] = [
     "/dev/tty",
     "/dev/ptmx",
     "/dev/pts",
-    "/dev/shm",
 ];
 
 /// Landlock's version in this kernel, 0 where it is not available.
@@ -61,7 +62,7 @@ pub fn create(setup: &Setup, proxy_port: u16) -> Result<RulesetCreated, RulesetE
         .handle_access(AccessFs::from_all(KNOWN))?
         .scope(Scope::from_all(KNOWN))?;
     if guards_ports {
-        ruleset = ruleset.handle_access(AccessNet::ConnectTcp)?;
+        ruleset = ruleset.handle_access(AccessNet::ConnectTcp | AccessNet::BindTcp)?;
     }
     let mut rules = ruleset.create()?;
     match setup.isolation {

@@ -4,159 +4,152 @@
 //! what changes the machine (mounts, time, modules), makes namespaces, looks into other processes, or is known
 //! for ways around the other walls (io_uring, user faults, bpf).
 //!
-//! A seccompiler filter has one answer, so there is one filter for each; the kernel asks all of them. A
-//! program for another architecture (32 bit on a 64 bit kernel) is killed by the first.
+//! A seccompiler filter has one answer, so there is one filter for each; the kernel asks all of them, and the
+//! strictest answer counts. A program for another architecture (32 bit on a 64 bit kernel) is killed by the first.
+
+mod tables;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::OwnedFd;
 
-use libc::c_long;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
     SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
 
-/// A system call's name and its number on this architecture.
-type Call = (&'static str, c_long);
-
-macro_rules! calls {
-    ($($name:ident = $number:expr),* $(,)?) => { &[$((stringify!($name), $number)),*] };
-}
-
-/// Refused with `EPERM`.
-const REFUSED: &[Call] = calls![
-    // The file system as a whole.
-    mount = libc::SYS_mount,
-    umount2 = libc::SYS_umount2,
-    pivot_root = libc::SYS_pivot_root,
-    chroot = libc::SYS_chroot,
-    open_tree = libc::SYS_open_tree,
-    open_tree_attr = 467,
-    move_mount = libc::SYS_move_mount,
-    fsopen = libc::SYS_fsopen,
-    fsconfig = libc::SYS_fsconfig,
-    fsmount = libc::SYS_fsmount,
-    fspick = libc::SYS_fspick,
-    mount_setattr = libc::SYS_mount_setattr,
-    quotactl = libc::SYS_quotactl,
-    quotactl_fd = libc::SYS_quotactl_fd,
-    swapon = libc::SYS_swapon,
-    swapoff = libc::SYS_swapoff,
-    // Files by number, past every path and rule.
-    name_to_handle_at = libc::SYS_name_to_handle_at,
-    open_by_handle_at = libc::SYS_open_by_handle_at,
-    lookup_dcookie = libc::SYS_lookup_dcookie,
-    // Namespaces.
-    unshare = libc::SYS_unshare,
-    setns = libc::SYS_setns,
-    // The machine.
-    reboot = libc::SYS_reboot,
-    sethostname = libc::SYS_sethostname,
-    setdomainname = libc::SYS_setdomainname,
-    init_module = libc::SYS_init_module,
-    finit_module = libc::SYS_finit_module,
-    delete_module = libc::SYS_delete_module,
-    kexec_load = libc::SYS_kexec_load,
-    kexec_file_load = libc::SYS_kexec_file_load,
-    acct = libc::SYS_acct,
-    settimeofday = libc::SYS_settimeofday,
-    clock_settime = libc::SYS_clock_settime,
-    clock_adjtime = libc::SYS_clock_adjtime,
-    adjtimex = libc::SYS_adjtimex,
-    syslog = libc::SYS_syslog,
-    vhangup = libc::SYS_vhangup,
-    // Other processes, and keys that outlive a process.
-    ptrace = libc::SYS_ptrace,
-    process_vm_readv = libc::SYS_process_vm_readv,
-    process_vm_writev = libc::SYS_process_vm_writev,
-    pidfd_getfd = libc::SYS_pidfd_getfd,
-    kcmp = libc::SYS_kcmp,
-    add_key = libc::SYS_add_key,
-    request_key = libc::SYS_request_key,
-    keyctl = libc::SYS_keyctl,
-    // The kernel's own machinery.
-    bpf = libc::SYS_bpf,
-    perf_event_open = libc::SYS_perf_event_open,
-    userfaultfd = libc::SYS_userfaultfd,
-    io_uring_setup = libc::SYS_io_uring_setup,
-    io_uring_enter = libc::SYS_io_uring_enter,
-    io_uring_register = libc::SYS_io_uring_register,
-];
-
-/// Refused with `EPERM`; only this architecture has them.
-#[cfg(target_arch = "x86_64")]
-const REFUSED_HERE: &[Call] = calls![iopl = libc::SYS_iopl, ioperm = libc::SYS_ioperm];
-#[cfg(target_arch = "aarch64")]
-const REFUSED_HERE: &[Call] = &[];
-
-/// `clone` with any of these makes a namespace. `clone3` hides its flags from filters, so all of it is refused
-/// as unknown, and C libraries then use `clone`.
-const NAMESPACE_FLAGS: [libc::c_int; 7] = [
-    libc::CLONE_NEWNS,
-    libc::CLONE_NEWCGROUP,
-    libc::CLONE_NEWUTS,
-    libc::CLONE_NEWIPC,
-    libc::CLONE_NEWUSER,
-    libc::CLONE_NEWPID,
-    libc::CLONE_NEWNET,
-];
-
-/// Requests of `ioctl` that type into a terminal.
-const TYPING_REQUESTS: [libc::Ioctl; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+use super::Bounded;
+use crate::sys;
+use tables::{
+    ANSWERED_HERE, ANSWERED_ON_THE_HOST, ATTRIBUTE_REQUESTS, CREATING_FLAGS, Call, KIND_MASK,
+    MODE_CALLS, NAMED_PAIRS, NAMESPACE_FLAGS, OLDER_FORMS, OPEN_CALLS, OWNER_CALLS_HERE, REFUSED,
+    REFUSED_HERE, REFUSED_ON_THE_HOST, SET_ID_BITS, TYPING_REQUESTS, UNKNOWN, UNKNOWN_ON_THE_HOST,
+    UNKNOWN_UNCOUNTED, UNSUPPORTED_ON_THE_HOST,
+};
 
 /// The programs that together make up the filter.
 pub struct SyscallFilter {
     programs: Vec<BpfProgram>,
+    /// Hands some calls to the init instead of refusing them.
+    answered: Option<BpfProgram>,
 }
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 impl SyscallFilter {
     /// `landlock` is its version: from 4 on it guards ports.
-    pub fn new(setup: &Setup, landlock: u32) -> Result<Self, BackendError> {
+    pub fn new(setup: &Setup, landlock: u32, bounded: Bounded) -> Result<Self, BackendError> {
+        let on_the_host = setup.isolation == Isolation::Landlock;
         let (sockets, kinds) = socket_rules(setup, landlock)?;
-        let mut not_permitted: Rules =
-            REFUSED.iter().chain(REFUSED_HERE).map(|&(_, number)| (number, Vec::new())).collect();
+        let mut not_permitted = always(REFUSED.iter().chain(REFUSED_HERE));
+        let mut unknown = always(UNKNOWN);
+        let mut unsupported = Rules::new();
+        let mut requests = each(&TYPING_REQUESTS, |&request| when(1, SeccompCmpOp::Eq, request))?;
+        if !bounded.memory {
+            unknown.extend(always(UNKNOWN_UNCOUNTED));
+        }
+        if on_the_host {
+            not_permitted.extend(always(REFUSED_ON_THE_HOST.iter().chain(OWNER_CALLS_HERE)));
+            unknown.extend(always(UNKNOWN_ON_THE_HOST.iter().chain(OLDER_FORMS)));
+            unsupported.extend(always(UNSUPPORTED_ON_THE_HOST));
+            requests
+                .extend(each(&ATTRIBUTE_REQUESTS, |&request| when(1, SeccompCmpOp::Eq, request))?);
+            not_permitted.insert(
+                libc::SYS_socketpair,
+                each(&NAMED_PAIRS, |&kind| {
+                    when(1, SeccompCmpOp::MaskedEq(KIND_MASK), kind as u64)
+                })?,
+            );
+            if setup.network != NetworkMode::Everything {
+                // A socket that listens without a name gets a port on every interface.
+                not_permitted.insert(libc::SYS_listen, Vec::new());
+            }
+        }
+        not_permitted.extend(set_id_rules()?);
+        not_permitted.insert(libc::SYS_ioctl, requests);
         not_permitted.insert(
             libc::SYS_clone,
-            NAMESPACE_FLAGS
-                .map(|flag| when(0, SeccompCmpOp::MaskedEq(flag as u64), flag as u64))
-                .into_iter()
-                .collect::<Result<_, _>>()?,
-        );
-        not_permitted.insert(
-            libc::SYS_ioctl,
-            TYPING_REQUESTS
-                .map(|request| when(1, SeccompCmpOp::Eq, request))
-                .into_iter()
-                .collect::<Result<_, _>>()?,
+            each(&NAMESPACE_FLAGS, |&flag| {
+                when(0, SeccompCmpOp::MaskedEq(flag as u64), flag as u64)
+            })?,
         );
         if !kinds.is_empty() {
             not_permitted.insert(libc::SYS_socket, kinds);
         }
-        let unknown = Rules::from([(libc::SYS_clone3, Vec::new())]);
-        let mut programs = vec![
-            compile(not_permitted, libc::EPERM)?,
-            compile(unknown, libc::ENOSYS)?,
-            compile(Rules::from([(libc::SYS_socket, sockets)]), libc::EAFNOSUPPORT)?,
+        let refusals = [
+            (not_permitted, libc::EPERM),
+            (unknown, libc::ENOSYS),
+            (unsupported, libc::EOPNOTSUPP),
+            (Rules::from([(libc::SYS_socket, sockets)]), libc::EAFNOSUPPORT),
         ];
+        let mut programs = refusals
+            .into_iter()
+            .filter(|(rules, _)| !rules.is_empty())
+            .map(|(rules, errno)| compile(rules, SeccompAction::Errno(errno as u32)))
+            .collect::<Result<Vec<_>, _>>()?;
         if cfg!(target_arch = "x86_64") {
             programs.push(refuse_x32());
         }
-        Ok(Self { programs })
+        let answered = on_the_host.then(ask_the_init).transpose()?;
+        Ok(Self { programs, answered })
     }
 
-    /// Installs it in this process, for good.
-    pub fn install(&self) -> io::Result<()> {
+    /// Installs it in this process, for good; returns what the calls to be answered are read from.
+    pub fn install(&self) -> io::Result<Option<OwnedFd>> {
         for program in &self.programs {
             seccompiler::apply_filter(program).map_err(|error| match error {
                 seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => error,
                 other => io::Error::other(other),
             })?;
         }
-        Ok(())
+        self.answered.as_deref().map(sys::listen_to_calls).transpose()
     }
+}
+
+/// Refuses set-id bits in every call that gives a file its mode.
+fn set_id_rules() -> Result<Rules, BackendError> {
+    let has = |argument: u8, bits: u64| condition(argument, SeccompCmpOp::MaskedEq(bits), bits);
+    let mut rules = Rules::new();
+    for &(_, number, mode) in MODE_CALLS {
+        rules.insert(number, each(&SET_ID_BITS, |&bit| SeccompRule::new(vec![has(mode, bit)?]))?);
+    }
+    for &(_, number, flags, mode) in OPEN_CALLS {
+        let both = CREATING_FLAGS.iter().flat_map(|flag| SET_ID_BITS.map(|bit| (*flag, bit)));
+        let both: Vec<(u64, u64)> = both.collect();
+        rules.insert(
+            number,
+            each(&both, |&(flag, bit)| SeccompRule::new(vec![has(flags, flag)?, has(mode, bit)?]))?,
+        );
+    }
+    Ok(rules)
+}
+
+/// Has the kernel ask whoever reads the listener about these calls.
+fn ask_the_init() -> Result<BpfProgram, BackendError> {
+    // seccompiler does not know this answer, so another one stands for it.
+    let stand_in = SeccompAction::Trace(0);
+    let mut program =
+        compile(always(ANSWERED_ON_THE_HOST.iter().chain(ANSWERED_HERE)), stand_in.clone())?;
+    let stand_in = u32::from(stand_in);
+    for instruction in &mut program {
+        if instruction.code == RETURN && instruction.k == stand_in {
+            instruction.k = libc::SECCOMP_RET_USER_NOTIF;
+        }
+    }
+    Ok(program)
+}
+
+/// These calls, whatever their arguments.
+fn always<'a>(calls: impl IntoIterator<Item = &'a Call>) -> Rules {
+    calls.into_iter().map(|&(_, number)| (number, Vec::new())).collect()
+}
+
+fn each<T>(
+    items: &[T],
+    rule: impl Fn(&T) -> Result<SeccompRule, BackendError>,
+) -> Result<Vec<SeccompRule>, BackendError> {
+    items.iter().map(rule).collect()
 }
 
 /// Which sockets are refused: by their family, and by their kind.
@@ -169,7 +162,6 @@ fn socket_rules(
 ) -> Result<(Vec<SeccompRule>, Vec<SeccompRule>), BackendError> {
     const FAMILY: u8 = 0;
     const KIND: u8 = 1;
-    const KIND_MASK: u64 = 0xf;
     let on_the_host = setup.isolation == Isolation::Landlock;
     let ports_are_guarded = landlock >= 4;
     let families: &[libc::c_int] = match (on_the_host, setup.network) {
@@ -211,19 +203,19 @@ fn condition(
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
 }
 
-/// Refuses what the rules match with this error; everything else is allowed.
-fn compile(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, BackendError> {
+/// Answers what the rules match so; everything else is allowed.
+fn compile(rules: Rules, answer: SeccompAction) -> Result<BpfProgram, BackendError> {
     let architecture: TargetArch = std::env::consts::ARCH.try_into()?;
-    let refuse = SeccompAction::Errno(errno as u32);
-    SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?.try_into()
+    SeccompFilter::new(rules, SeccompAction::Allow, answer, architecture)?.try_into()
 }
+
+const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 /// Refuses the x32 numbers of all calls: they have the architecture of 64 bit, and no rule above names them.
 fn refuse_x32() -> BpfProgram {
     const X32_BIT: u32 = 0x4000_0000;
     const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const JUMP_IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
-    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     let refuse = u32::from(SeccompAction::Errno(libc::EPERM as u32));
     vec![
         sock_filter { code: LOAD_WORD, jt: 0, jf: 0, k: 0 },

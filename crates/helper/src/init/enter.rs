@@ -7,7 +7,6 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::process::DumpableBehavior;
 use rustix::stdio::{stdin, stdout};
 use windlass_helper::protocol::{Isolation, NetworkMode, Ready, Setup};
 
@@ -35,7 +34,7 @@ impl<'a> Init<'a> {
             enter_namespaces(setup)?;
         }
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
-        let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        confine::hide_memory(setup);
         let listener = listen(setup).map_err(fail("open the proxy"))?;
         let proxy_port = listener
             .as_ref()

@@ -73,6 +73,12 @@ impl Init<'_> {
         Ok((from, to))
     }
 
+    /// What a supervisor has to watch, because no control group does.
+    fn memory_limit(&self) -> Option<u64> {
+        let unwatched = self.confinement.is_some() && !self.cgroup.bounded.memory;
+        unwatched.then_some(self.setup.memory_bytes)
+    }
+
     /// Forks a supervisor; returns it with the connection to it. Without a command it waits for one.
     pub(super) fn fork_supervisor(
         &self,
@@ -87,7 +93,7 @@ impl Init<'_> {
         )?;
         sys::set_nonblocking(&ours)?;
         let namespaces = match self.setup.isolation {
-            Isolation::Namespaces => libc::CLONE_NEWPID | libc::CLONE_NEWNS,
+            Isolation::Namespaces => libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC,
             Isolation::Host | Isolation::Landlock | Isolation::Container => 0,
         };
         if let Some(supervisor) = sys::fork(namespaces)? {
@@ -102,6 +108,8 @@ impl Init<'_> {
             shell: &self.shell,
             isolation: self.setup.isolation,
             confinement: self.confinement.as_ref(),
+            memory_limit: self.memory_limit(),
+            shared_memory_bytes: self.setup.scratch_bytes.min(self.setup.memory_bytes),
             open_files: self.open_files,
             streams,
             control,

@@ -35,6 +35,7 @@ fn orders() -> impl Strategy<Value = Order> {
                 file_bytes: d,
                 scratch_bytes: e,
                 control_group: "task".to_owned(),
+                dumpable: true,
             })
         ),
         any::<(u32, u64)>().prop_map(|(id, grace_ms)| Order::Kill { id, grace_ms }),

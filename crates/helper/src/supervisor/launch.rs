@@ -57,13 +57,17 @@ fn confine(context: &SpawnContext<'_>) -> Result<Signals, Failure> {
     let _ = fs::write("/proc/self/oom_score_adj", "500");
     if context.isolation == Isolation::Namespaces {
         root::mount_own_proc().map_err(fail("mount proc"))?;
+        root::mount_own_shared_memory(context.shared_memory_bytes)
+            .map_err(fail("mount shared memory"))?;
     } else {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| fail("adopt orphans")(error.into()))?;
     }
     let signals = Signals::open(&[libc::SIGCHLD]).map_err(fail("open signals"))?;
     if let Some(confinement) = context.confinement {
-        confinement.apply()?;
+        if let Some(calls) = confinement.apply()? {
+            SupervisorEvent::Calls(calls).send(&context.control);
+        }
     }
     let streams = context.streams.iter().map(AsRawFd::as_raw_fd);
     close_all_but(streams.chain([context.control.as_raw_fd(), signals.as_fd().as_raw_fd()]));

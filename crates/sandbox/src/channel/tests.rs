@@ -19,6 +19,7 @@ fn setup() -> Setup {
         file_bytes: 0,
         scratch_bytes: 0,
         control_group: String::new(),
+        dumpable: false,
     }
 }
 

@@ -8,11 +8,11 @@ use super::engine::{Condition, Engine};
 use super::exec_fallback::ExecFallback;
 use super::spec::{self, HELPER, HOME, Main, Wanted};
 use super::{Docker, Link, State};
-use crate::Error;
 use crate::api::SandboxEvent;
 use crate::channel::Channel;
 use crate::helper;
 use crate::workspace::WORKSPACE;
+use crate::{Error, environment};
 use windlass_helper::protocol::{Isolation, Setup};
 
 /// Attempts to start a container: one, and two retries (ES-380).
@@ -192,6 +192,7 @@ impl Docker {
             file_bytes: limits.file_bytes,
             scratch_bytes: limits.scratch_bytes,
             control_group: String::new(),
+            dumpable: environment::is_dumpable(&self.config.environment),
         }
     }
 

@@ -219,6 +219,7 @@ impl Local {
             file_bytes: config.limits.file_bytes,
             scratch_bytes: config.limits.scratch_bytes,
             control_group: helper::unique_name("task"),
+            dumpable: environment::is_dumpable(&config.environment),
         })
     }
 
@@ -290,7 +291,8 @@ impl Local {
             report.facts.push(format!("the task's memory is bounded to {mebibytes} MiB"));
         } else {
             report.warnings.push(format!(
-                "no control group is available: memory is bounded per process only ({mebibytes} MiB)"
+                "no control group is available: memory is bounded per process only ({mebibytes} MiB), \
+                 and memory files (`memfd_create`) are refused"
             ));
         }
         if ready.processes_bounded {
@@ -300,6 +302,21 @@ impl Local {
             report.warnings.push(format!(
                 "weaker isolation: namespaces are not available ({reason}); Landlock alone guards files"
             ));
+            report.warnings.push(
+                "Landlock alone: commands see the names and arguments of this machine's processes"
+                    .to_owned(),
+            );
+            if ready.landlock < 6 {
+                report.warnings.push(format!(
+                    "Landlock version {} alone: commands can signal this user's processes",
+                    ready.landlock
+                ));
+            }
+            report.warnings.push(
+                "Landlock alone: shared memory (`/dev/shm`, System V), local sockets, listening sockets and \
+                 changes of owners or attributes are refused, so programs that need them fail"
+                    .to_owned(),
+            );
             if matches!(self.config.network, Network::Restricted(_)) && ready.landlock < 4 {
                 report.warnings.push("Landlock is too old for the proxy: no network".to_owned());
             }

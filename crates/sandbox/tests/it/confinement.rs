@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use windlass_sandbox::Sandbox;
+use windlass_sandbox::{Command, Sandbox};
 
-use crate::support::{Place, Tested, Who, is_root, run};
+use crate::support::{Place, Tested, Who, finish, is_root, run, script};
 use crate::{SANDBOX, everyone};
 
 #[test]
@@ -396,6 +396,126 @@ fn memory_is_bounded_and_its_end_is_named() {
             assert_ne!(outcome.ended.exit, windlass_sandbox::Exit::Code(0), "{outcome:?}");
         }
         run(&local, "true").await.ok();
+    });
+}
+
+#[test]
+fn set_id_bits_cannot_be_set() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.sandbox().await;
+        run(&local, "cp /bin/true tool && chmod 755 tool && mkdir sub").await.ok();
+        for change in [
+            "chmod u+s tool",
+            "chmod g+s tool",
+            "chmod 6755 tool",
+            "chmod g+s sub",
+            "install -m 4755 /bin/true installed",
+            "perl -e 'open(my $f, \"<\", \"tool\"); chmod(04755, $f) or exit 1'",
+            "perl -e 'use Fcntl; sysopen(my $f, \"made\", O_CREAT|O_WRONLY, 04755) or exit 1'",
+            "perl -e 'my $f = \"made\"; exit(syscall(MKNODAT, -100, $f, 0104755, 0) == 0 ? 0 : 1)'",
+            "perl -e 'my $f = \"tool\"; exit(syscall(452, -100, $f, 04755, 0) == 0 ? 0 : 1)'",
+        ] {
+            let number = if cfg!(target_arch = "x86_64") { "259" } else { "33" };
+            run(&local, &change.replace("MKNODAT", number)).await.fails();
+        }
+        for entry in fs::read_dir(&place.workspace).unwrap().flatten() {
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o6000, 0, "{}", entry.path().display());
+        }
+        // What sets no such bit works, the sticky one too.
+        run(&local, "chmod 1777 sub && touch sub/a && chmod 600 sub/a && install -m 755 tool b")
+            .await
+            .ok();
+    });
+}
+
+#[test]
+fn shared_memory_ends_with_its_command() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.sandbox().await;
+        let make =
+            "perl -e 'defined shmget(4711, 1 << 20, 01600) or die $!' && echo x > /dev/shm/left";
+        run(&local, make).await.ok();
+        run(&local, "perl -e 'exit(defined shmget(4711, 1 << 20, 0) ? 0 : 1)'").await.fails();
+        assert_eq!(run(&local, "ls -A /dev/shm").await.ok(), "");
+        // A background command keeps its own for as long as it runs.
+        let text = "echo x > /dev/shm/own; until [ -e go ]; do sleep 0.01; done; cat /dev/shm/own";
+        let background = Command { background: true, ..script(&local, text) };
+        let background = local.start(background).await.unwrap();
+        run(&local, "touch go").await.ok();
+        assert_eq!(finish(background).await.ok(), "x\n");
+    });
+}
+
+/// Each kind of memory, filled past the limit and then held.
+const FILL: [&str; 4] = [
+    "my @a; push @a, \"x\" x (1 << 20) for 1 .. 600",
+    "my $id = shmget(0, 600 << 20, 01600) // exit 1; \
+     shmwrite($id, \"x\" x (1 << 20), $_ << 20, 1 << 20) or exit 1 for 0 .. 599",
+    "open(my $f, \">\", \"/dev/shm/big\") or exit 1; \
+     for (1 .. 600) { syswrite($f, \"x\" x (1 << 20)) == 1 << 20 or exit 1 }",
+    "my $n = \"big\"; my $fd = syscall(MEMFD, $n, 0); $fd < 0 and exit 1; open(my $f, \">&=\", $fd); \
+     for (1 .. 600) { syswrite($f, \"x\" x (1 << 20)) == 1 << 20 or exit 1 }",
+];
+
+#[test]
+fn memory_of_every_kind_counts_against_the_limit() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let mut config = place.config();
+        config.limits.memory_bytes = 256 << 20;
+        let local = place.open(config).await.unwrap();
+        let number = if cfg!(target_arch = "x86_64") { "319" } else { "279" };
+        let kinds =
+            FILL.map(|fill| format!("perl -e '{}; sleep 20'", fill.replace("MEMFD", number)));
+        let shared = "python3 -c 'import mmap, time; m = mmap.mmap(-1, 600 << 20)\n\
+                      for i in range(600): m.write(b\"x\" * (1 << 20))\ntime.sleep(20)'";
+        for fill in kinds.iter().map(String::as_str).chain([shared]) {
+            let outcome = run(&local, fill).await;
+            assert_ne!(outcome.ended.exit, windlass_sandbox::Exit::Code(0), "{fill}: {outcome:?}");
+            run(&local, "true").await.ok();
+        }
+    });
+}
+
+#[test]
+fn hundreds_of_threads_start() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let mut config = place.config();
+        config.limits.memory_bytes = 2 << 30;
+        let local = place.open(config).await.unwrap();
+        let text = "python3 -c 'import threading; e = threading.Event()\n\
+                    t = [threading.Thread(target=e.wait) for i in range(400)]\n\
+                    [x.start() for x in t]; print(threading.active_count()); e.set()'";
+        assert_eq!(run(&local, text).await.ok(), "401\n");
+    });
+}
+
+/// An ordinary user may look into processes of its own, but not into those that carry a sandbox.
+#[test]
+fn the_helpers_memory_is_hidden_and_the_sandbox_starts() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.sandbox().await;
+        run(&local, "true").await.ok();
+        if who != Who::User || SANDBOX != Tested::Local {
+            return;
+        }
+        let helper = format!("{}/helper/", fs::canonicalize(&place.data).unwrap().display());
+        let is_helper = |entry: &fs::DirEntry| {
+            fs::read(entry.path().join("cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).starts_with(&helper))
+        };
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let helpers: Vec<_> = entries.filter(is_helper).collect();
+        assert!(helpers.len() >= 2, "a watchdog and an init: {helpers:?}");
+        for helper in helpers {
+            let refused = fs::read(helper.path().join("environ")).unwrap_err();
+            assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied, "{helper:?}");
+        }
     });
 }
 

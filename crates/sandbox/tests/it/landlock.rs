@@ -3,13 +3,15 @@
 use std::fs;
 use std::io::Read;
 use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
 
 use windlass_sandbox::local::{Config, Namespaces};
-use windlass_sandbox::{Local, Network, Sandbox};
+use windlass_sandbox::{Exit, Local, Network, Sandbox};
 
 use crate::everyone;
-use crate::support::{Place, run};
+use crate::support::{Place, STRANGER, Who, run};
 
 #[test]
 fn the_real_path_and_the_weaker_isolation_are_reported() {
@@ -87,6 +89,103 @@ fn the_hosts_ports_and_sockets_are_out_of_reach() {
         let mut text = String::new();
         listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
         assert_eq!(text, "x\n");
+    });
+}
+
+/// A file outside that belongs to whom commands run as.
+fn foreign_file(place: &Place, who: Who) -> PathBuf {
+    let path = place.home.join("key");
+    fs::write(&path, "sk").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    if who == Who::RootForStranger {
+        chown(&path, Some(STRANGER), Some(STRANGER)).unwrap();
+        fs::set_permissions(&place.home, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    path
+}
+
+#[test]
+fn modes_times_and_attributes_outside_cannot_be_changed() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let path = foreign_file(&place, who);
+        let state = |path: &Path| {
+            let found = fs::metadata(path).unwrap();
+            (found.mode(), found.mtime(), found.uid(), found.gid())
+        };
+        let before = state(&path);
+        let local = place.landlock().await;
+        let file = path.display();
+        run(&local, &format!("ln -s {file} link; ln -s {} up", place.home.display())).await.ok();
+        for change in [
+            format!("chmod 777 {file}"),
+            "chmod 777 link".to_owned(),
+            "chmod 777 up/key".to_owned(),
+            "cd ../home && chmod 777 key".to_owned(),
+            format!("chmod 777 /proc/self/root{file}"),
+            format!("touch -c -d 2001-01-01 {file}"),
+            format!("perl -e 'utime(1, 1, \"{file}\") == 1 or exit 1'"),
+            format!("perl -e 'chmod(0777, \"{file}\") == 1 or exit 1'"),
+            format!("chown $(id -u) {file}"),
+            format!(
+                "perl -e 'my $v = \"x\"; my $n = \"user.a\"; my $f = \"{file}\"; \
+                     exit(syscall({SETXATTR}, $f, $n, $v, 1, 0) == 0 ? 0 : 1)'"
+            ),
+        ] {
+            run(&local, &change).await.fails();
+            assert_eq!(state(&path), before, "{change}");
+        }
+    });
+}
+
+#[cfg(target_arch = "x86_64")]
+const SETXATTR: u32 = 188;
+#[cfg(target_arch = "aarch64")]
+const SETXATTR: u32 = 5;
+
+#[test]
+fn modes_and_times_in_the_workspace_are_changed_as_ever() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.landlock().await;
+        let text = "set -e
+            printf '#!/bin/sh\necho ran\n' > tool; chmod +x tool; ./tool
+            cd .scratch; touch -d 2001-02-03T04:05:06Z ../tool; cd ..; stat -c %Y tool
+            ln -s tool link; chmod 700 link; stat -c %a tool
+            touch -h -d 2002-01-01T00:00:00Z link; stat -c %Y link; stat -c %Y tool
+            cp -p tool copy; stat -c %a,%Y copy
+            exec 5<> tool; perl -e 'open(my $f, \"<&=5\"); chmod(0711, $f) or die $!'; stat -c %a tool
+            touch new; chmod 600 $HOME; chmod 700 $HOME
+            perl -e 'utime(7, 8, \"new\") == 1 or die'; stat -c %X,%Y new";
+        let expected = "ran\n981173106\n700\n1009843200\n981173106\n700,981173106\n711\n7,8\n";
+        assert_eq!(run(&local, text).await.ok(), expected);
+        if run(&local, "git --version").await.ended.exit == Exit::Code(0) {
+            run(&local, "git init -q r && git -C r config a.b c && git -C r config a.b").await.ok();
+        }
+    });
+}
+
+#[test]
+fn nothing_listens_and_shared_memory_is_not_the_hosts() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.landlock().await;
+        let listen = "use Socket; socket(my $s, AF_INET, SOCK_STREAM, 0) or exit 2; BIND \
+                      listen($s, 1) or exit 3";
+        for address in ["INADDR_ANY", "INADDR_LOOPBACK"] {
+            let bind = format!("bind($s, sockaddr_in(0, {address})) or exit 4;");
+            run(&local, &format!("perl -e '{}'", listen.replace("BIND", &bind))).await.fails();
+        }
+        run(&local, &format!("perl -e '{}'", listen.replace("BIND", ""))).await.fails();
+        run(&local, "echo x > /dev/shm/windlass-was-here").await.fails();
+        run(&local, "perl -e 'shmget(0, 4096, 01600) // exit 1'").await.fails();
+        // A pair that can be given another name would reach any socket of the host.
+        let pair = "use Socket; socketpair(my $a, my $b, AF_UNIX, SOCK_DGRAM, 0) or exit 1";
+        run(&local, &format!("perl -e '{pair}'")).await.fails();
+        let warnings = local.isolation().warnings.join("\n");
+        for point in ["processes", "shared memory", "listening sockets", "owners or attributes"] {
+            assert!(warnings.contains(point), "{warnings}");
+        }
     });
 }
 

@@ -1,5 +1,7 @@
 use std::collections::BTreeSet;
 
+use libc::c_long;
+
 use super::*;
 
 const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
@@ -24,15 +26,23 @@ fn setup(isolation: Isolation, network: NetworkMode) -> Setup {
         file_bytes: 0,
         scratch_bytes: 0,
         control_group: String::new(),
+        dumpable: false,
     }
 }
 
+const COUNTED: Bounded = Bounded { memory: true, processes: true };
+
 fn usual() -> SyscallFilter {
-    SyscallFilter::new(&setup(Isolation::Namespaces, NetworkMode::Proxy), 6).unwrap()
+    filter(Isolation::Namespaces, NetworkMode::Proxy)
 }
 
-/// What the kernel would answer to a call with these first two arguments: the newest refusal of all programs.
-fn answer(filter: &SyscallFilter, number: c_long, arguments: [u32; 2]) -> u32 {
+fn filter(isolation: Isolation, network: NetworkMode) -> SyscallFilter {
+    SyscallFilter::new(&setup(isolation, network), 6, COUNTED).unwrap()
+}
+
+/// What the kernel would answer to a call with these first arguments: the strictest answer of all programs, and of
+/// those the newest.
+fn answer<const N: usize>(filter: &SyscallFilter, number: c_long, arguments: [u32; N]) -> u32 {
     let architecture = match TargetArch::try_from(std::env::consts::ARCH).unwrap() {
         TargetArch::x86_64 => 0xc000_003e,
         TargetArch::aarch64 => 0xc000_00b7,
@@ -41,9 +51,12 @@ fn answer(filter: &SyscallFilter, number: c_long, arguments: [u32; 2]) -> u32 {
     let mut data = [0u32; 16];
     data[0] = number as u32;
     data[1] = architecture;
-    (data[4], data[6]) = (arguments[0], arguments[1]);
-    let answers = filter.programs.iter().rev().map(|program| run(program, &data));
-    answers.into_iter().find(|&answer| answer != ALLOWED).unwrap_or(ALLOWED)
+    for (at, argument) in arguments.into_iter().enumerate() {
+        data[4 + 2 * at] = argument;
+    }
+    let programs = filter.programs.iter().chain(&filter.answered);
+    let answers = programs.rev().map(|program| run(program, &data));
+    answers.min_by_key(|answer| (answer & libc::SECCOMP_RET_ACTION_FULL) as i32).unwrap_or(ALLOWED)
 }
 
 /// Runs a filter program as the kernel does; knows the instructions that filters are made of.
@@ -98,6 +111,62 @@ fn clone_makes_processes_and_no_namespaces() {
 }
 
 #[test]
+fn no_call_sets_a_set_id_bit() {
+    let filter = usual();
+    for &(name, number, at) in MODE_CALLS {
+        let with = |mode: u32| {
+            let mut arguments = [0; 4];
+            arguments[usize::from(at)] = mode;
+            answer(&filter, number, arguments)
+        };
+        for mode in [0o4755, 0o2755, 0o6000] {
+            assert_eq!(with(mode), refused(libc::EPERM), "{name}");
+        }
+        assert_eq!(with(0o1777), ALLOWED, "{name}");
+    }
+    for &(name, number, flags_at, mode_at) in OPEN_CALLS {
+        let with = |flags: i32, mode: u32| {
+            let mut arguments = [0; 4];
+            arguments[usize::from(flags_at)] = flags as u32;
+            arguments[usize::from(mode_at)] = mode;
+            answer(&filter, number, arguments)
+        };
+        for flags in [libc::O_CREAT | libc::O_WRONLY, libc::O_TMPFILE | libc::O_RDWR] {
+            assert_eq!(with(flags, 0o4755), refused(libc::EPERM), "{name}");
+            assert_eq!(with(flags, 0o2600), refused(libc::EPERM), "{name}");
+            assert_eq!(with(flags, 0o755), ALLOWED, "{name}");
+        }
+        // Without a file to create there is no mode, and anything may be in its place.
+        assert_eq!(with(libc::O_RDONLY | libc::O_DIRECTORY, 0o7777), ALLOWED, "{name}");
+    }
+    assert_eq!(answer(&filter, libc::SYS_openat2, [0]), refused(libc::ENOSYS));
+}
+
+#[test]
+fn on_the_host_modes_and_times_are_asked_about_and_owners_refused() {
+    let filter = filter(Isolation::Landlock, NetworkMode::Proxy);
+    for &(name, number) in ANSWERED_ON_THE_HOST.iter().chain(ANSWERED_HERE) {
+        assert_eq!(answer(&filter, number, [0; 4]), libc::SECCOMP_RET_USER_NOTIF, "{name}");
+    }
+    assert_eq!(answer(&filter, libc::SYS_fchmodat, [0, 0, 0o4755]), refused(libc::EPERM));
+    assert_eq!(answer(&filter, libc::SYS_fchownat, [0; 4]), refused(libc::EPERM));
+    assert_eq!(answer(&filter, libc::SYS_setxattr, [0; 4]), refused(libc::EOPNOTSUPP));
+    assert_eq!(answer(&filter, libc::SYS_shmget, [0; 4]), refused(libc::ENOSYS));
+    assert_eq!(answer(&filter, libc::SYS_listen, [0; 4]), refused(libc::EPERM));
+    let pair = |kind: i32| answer(&filter, libc::SYS_socketpair, [1, kind as u32]);
+    assert_eq!(pair(libc::SOCK_STREAM | libc::SOCK_CLOEXEC), ALLOWED);
+    assert_eq!(pair(libc::SOCK_DGRAM), refused(libc::EPERM));
+}
+
+#[test]
+fn memory_that_nobody_counts_cannot_be_made() {
+    let setup = setup(Isolation::Namespaces, NetworkMode::Proxy);
+    let uncounted = SyscallFilter::new(&setup, 6, Bounded::NOTHING).unwrap();
+    assert_eq!(answer(&uncounted, libc::SYS_memfd_create, [0]), refused(libc::ENOSYS));
+    assert_eq!(answer(&usual(), libc::SYS_memfd_create, [0]), ALLOWED);
+}
+
+#[test]
 fn no_terminal_is_typed_into() {
     let filter = usual();
     for request in TYPING_REQUESTS {
@@ -115,21 +184,21 @@ fn sockets_are_those_that_the_network_mode_leaves() {
         (Isolation::Landlock, Proxy, stream(libc::AF_INET), stream(libc::AF_UNIX)),
         (Isolation::Landlock, Everything, stream(libc::AF_INET6), stream(libc::AF_UNIX)),
     ] {
-        let filter = SyscallFilter::new(&setup(isolation, network), 4).unwrap();
+        let filter = filter(isolation, network);
         let socket = |(family, kind): (i32, i32)| {
             answer(&filter, libc::SYS_socket, [family as u32, kind as u32])
         };
         assert_eq!(socket(allowed), ALLOWED, "{isolation:?} {network:?}");
         assert_eq!(socket(denied), refused(libc::EAFNOSUPPORT), "{isolation:?} {network:?}");
     }
-    let nothing = SyscallFilter::new(&setup(Isolation::Landlock, Nothing), 4).unwrap();
+    let nothing = filter(Isolation::Landlock, Nothing);
     let inet = [libc::AF_INET as u32, libc::SOCK_STREAM as u32];
     assert_eq!(answer(&nothing, libc::SYS_socket, inet), refused(libc::EAFNOSUPPORT));
 }
 
 #[test]
 fn only_streams_pass_where_ports_alone_are_guarded() {
-    let filter = SyscallFilter::new(&setup(Isolation::Landlock, NetworkMode::Proxy), 4).unwrap();
+    let filter = filter(Isolation::Landlock, NetworkMode::Proxy);
     let kind = |kind: i32| {
         let kind = (kind | libc::SOCK_CLOEXEC) as u32;
         answer(&filter, libc::SYS_socket, [libc::AF_INET as u32, kind])
