@@ -26,16 +26,19 @@ start_private_docker() {
         return 1
     fi
     need_program dockerd docker.io
+    need_program ip iproute2
     docker_home="$(mktemp -d "${TMPDIR:-/tmp}/windlass-docker-XXXXXX")"
     chmod 755 "$docker_home"
+    trap stop_private_docker EXIT
+    trap 'exit 130' INT TERM
+    make_private_bridge
     # The machine's firewall and forwarding stay unchanged; containers reach only their bridge.
     dockerd --host "unix://$docker_home/docker.sock" --group "$(id -gn)" --data-root "$docker_home/data" \
         --exec-root "$docker_home/exec" --pidfile "$docker_home/pid" \
+        --bridge "$docker_bridge" --default-address-pool "base=$docker_range.128/25,size=28" \
         --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false \
         >"$docker_home/log" 2>&1 &
     docker_pid=$!
-    trap stop_private_docker EXIT
-    trap 'exit 130' INT TERM
     export DOCKER_HOST="unix://$docker_home/docker.sock"
     local tries
     for tries in $(seq 300); do
@@ -52,10 +55,33 @@ start_private_docker() {
     return 1
 }
 
+# A bridge and a range of addresses that no other engine has: two engines on `docker0` take each other's containers
+# off the network.
+make_private_bridge() {
+    local try
+    for try in $(seq 50); do
+        docker_bridge="windlass$(((RANDOM * 32768 + RANDOM) % 1000000))"
+        docker_range="10.$((192 + RANDOM % 60)).$((RANDOM % 256))"
+        if [ -n "$(ip -4 route list match "$docker_range.1" | grep -v '^default')" ]; then
+            continue
+        fi
+        if ip link add name "$docker_bridge" type bridge 2>/dev/null; then
+            ip address add "$docker_range.1/25" dev "$docker_bridge"
+            ip link set "$docker_bridge" up
+            return
+        fi
+    done
+    docker_bridge=
+    echo "no bridge of its own can be made for a private container engine" >&2
+    return 1
+}
+
 # Stops only the processes that this script started, by pid.
 stop_private_docker() {
-    kill "$docker_pid" 2>/dev/null || return 0
-    wait "$docker_pid" 2>/dev/null || true
+    if [ -n "${docker_pid:-}" ] && kill "$docker_pid" 2>/dev/null; then
+        wait "$docker_pid" 2>/dev/null || true
+    fi
+    [ -z "${docker_bridge:-}" ] || ip link delete "$docker_bridge" 2>/dev/null || true
     rm -rf "$docker_home"
 }
 
