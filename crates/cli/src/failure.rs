@@ -4,12 +4,12 @@ use crate::config::ConfigErrors;
 use crate::next_action;
 use windlass_coordinator::Error as Coordinated;
 use windlass_core::command::{ResultStatus, TaskResult};
-use windlass_core::error::ErrorDetails;
+use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::status::TaskStatus;
 
 /// The command line, the configuration or the environment are wrong.
 pub const USAGE: u8 = 2;
-/// Blocked because its budget is used up.
+/// Its budget is used up: it waits for a person, or one has stopped it there.
 pub const BUDGET: u8 = 6;
 /// Interrupted by Ctrl-C; the task is paused.
 pub const INTERRUPTED: u8 = 130;
@@ -105,9 +105,11 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::NotAnOption { options, .. }
             if options.iter().any(|option| option.starts_with("Raise by")) =>
         {
-            "any amount will do: `Raise by 2.50`; or `Stop`".into()
+            "any amount will do, such as `2.50` or `$2`; numbers work too".into()
         }
-        Coordinated::NotAnOption { .. } => "answer with one of these words".into(),
+        Coordinated::NotAnOption { .. } => {
+            "numbers work too, and `y` or `n`; `no, …` tells the agent what to do instead".into()
+        }
         Coordinated::Dependencies { .. } => "it can start when they are done".into(),
         Coordinated::Equipment { details, .. } => {
             next_action::hint(details).unwrap_or_else(|| "see `windlass config`".into())
@@ -203,8 +205,10 @@ fn store_hint(error: &windlass_store::Error) -> String {
 }
 
 /// One code per outcome, and always true (`docs/design.md` §12).
-pub const fn exit_code(result: &TaskResult) -> u8 {
+pub fn exit_code(result: &TaskResult) -> u8 {
+    let error = result.error_details.as_ref().map(|error| error.error_type);
     match result.status {
+        ResultStatus::Failed if error == Some(ErrorType::Budget) => BUDGET,
         ResultStatus::Completed => 0,
         ResultStatus::Failed => 1,
         ResultStatus::BlockedUser => 3,

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use windlass_coordinator::views::NextAction;
 use windlass_core::error::{ErrorDetails, Remedy};
 use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::shown::shown_line;
 use windlass_term::numbers;
 
 /// What comes next for a task, in the width of a list's column.
@@ -34,7 +35,7 @@ pub fn list_words(action: &NextAction) -> String {
 pub fn command(action: &NextAction, task: TaskId) -> Option<String> {
     match action {
         NextAction::Answer { question } | NextAction::RaiseBudget { question } => {
-            Some(answer_command(*question))
+            Some(answer_command(*question, &[]))
         }
         NextAction::Follow { .. } => Some(format!("windlass events {task} --follow")),
         NextAction::Retry { .. } => Some(format!("windlass retry {task}")),
@@ -47,9 +48,23 @@ pub fn command(action: &NextAction, task: TaskId) -> Option<String> {
     }
 }
 
-/// The command that answers a question and resumes its task.
-pub fn answer_command(question: QuestionId) -> String {
-    format!("windlass answer {question} \"…\" --resume")
+/// The command that answers a question and resumes its task. Where the answers are given, the first is written
+/// out and the others are named behind it.
+pub fn answer_command(question: QuestionId, options: &[String]) -> String {
+    let quoted = |option: &String| match option.contains(|char: char| !char.is_alphanumeric()) {
+        true => format!("{option:?}"),
+        false => option.clone(),
+    };
+    let mut options = options.iter().map(quoted);
+    let Some(first) = options.next() else {
+        return format!("windlass answer {question} \"…\" --resume");
+    };
+    let others: Vec<_> = options.collect();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!("   (or {})", others.join(", ")),
+    };
+    shown_line(&format!("windlass answer {question} {first} --resume{others}"))
 }
 
 /// What to do about an error. Errors without a remedy bring their own words.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use windlass_core::error::ErrorDetails;
 use windlass_core::id::{QuestionId, ScheduleId, SessionId, TaskId};
+use windlass_core::question::Answer;
 use windlass_core::status::TaskStatus;
 use windlass_core::trigger::TriggerStream;
 
@@ -65,9 +66,8 @@ pub enum Error {
         questions: Vec<QuestionId>,
     },
     /// The answer is not one of those offered.
-    #[error("`{given}` is not an answer to `{question}`; choose one of: {}", options.join(", "))]
+    #[error("`{given}` is not an answer; choose one of: {}", options.join(", "))]
     NotAnOption {
-        question: QuestionId,
         /// What was given.
         given: String,
         /// What is offered.
@@ -138,6 +138,16 @@ impl Error {
     pub fn is_settled_elsewhere(&self) -> bool {
         use windlass_store::Error as Stored;
         matches!(self, Self::Store(Stored::AlreadyAnswered { .. } | Stored::TaskEnded { .. }))
+    }
+
+    /// The answer that was given before this one.
+    pub fn earlier_answer(&self) -> Option<Answer> {
+        match self {
+            Self::Store(windlass_store::Error::AlreadyAnswered { by, text, at, .. }) => {
+                Some(Answer { text: text.clone(), by: by.clone(), at: *at })
+            }
+            _ => None,
+        }
     }
 
     /// The process that drives the task, where that is why nothing was done.

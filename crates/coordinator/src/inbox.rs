@@ -2,12 +2,11 @@
 
 use windlass_core::id::{InjectionId, QuestionId, TaskId};
 use windlass_core::injection::Injection;
-use windlass_core::question::{Answer, QuestionKind};
-use windlass_core::spending::{self, STOP};
+use windlass_core::question::Answer;
 use windlass_store::{QuestionRow, QuestionState};
 
 use crate::tasks::Parents;
-use crate::views::OpenQuestion;
+use crate::views::{AskedCall, OpenQuestion, label};
 use crate::{Coordinator, Error};
 
 /// What people are asked.
@@ -74,7 +73,7 @@ impl Inbox<'_> {
         }
     }
 
-    /// Answers a question, once; returns the task that waits for it.
+    /// Answers a question, once, with what a person typed; returns the task that waits for it.
     pub async fn answer(self, question: QuestionId, text: &str, by: &str) -> Result<TaskId, Error> {
         self.answer_as(InjectionId::new(self.coordinator.now()), question, text, by).await
     }
@@ -89,18 +88,11 @@ impl Inbox<'_> {
     ) -> Result<TaskId, Error> {
         let row = self.coordinator.store.questions().get(question)?;
         let row = row.ok_or(Error::QuestionClosed { question })?;
-        let fits = match row.question.kind {
-            QuestionKind::Permission => row.question.permission(text).is_some(),
-            QuestionKind::Budget => {
-                text.trim().eq_ignore_ascii_case(STOP) || spending::raise(text).is_some()
-            }
-            QuestionKind::AskUser | QuestionKind::Plan | QuestionKind::Runner => true,
+        let Some(text) = row.question.read_answer(text) else {
+            let (given, options) = (text.trim().to_owned(), row.question.options);
+            return Err(Error::NotAnOption { given, options });
         };
-        if !fits {
-            let (given, options) = (text.to_owned(), row.question.options);
-            return Err(Error::NotAnOption { question, given, options });
-        }
-        let injection = Injection::answer(id, question, text).from(by);
+        let injection = Injection::answer(id, question, &text).from(by);
         self.coordinator.messages().inject(row.task, injection).await?;
         Ok(row.task)
     }
@@ -127,7 +119,17 @@ impl Inbox<'_> {
     }
 
     fn with_asker(self, row: QuestionRow) -> Result<OpenQuestion, Error> {
-        let asker = self.coordinator.tasks().get(row.task)?;
-        Ok(OpenQuestion { row, asker })
+        let tasks = self.coordinator.tasks();
+        let asker = tasks.get(row.task)?;
+        let parent = asker.as_ref().and_then(|task| task.parent_id);
+        let label = match parent {
+            Some(parent) => label(&tasks.state(parent)?, row.task),
+            None => None,
+        };
+        let call = match row.question.call {
+            Some(_) => AskedCall::of(&tasks.state(row.task)?, &row),
+            None => None,
+        };
+        Ok(OpenQuestion { row, asker, label, call })
     }
 }

@@ -1,5 +1,7 @@
 //! Anything that waits for a person: asked by the agent, by the gate or by a limit.
 
+mod answers;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -45,31 +47,15 @@ pub struct Question {
     /// What a permission is bound to: hash of the arguments and the working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding: Option<Binding>,
+    /// The change of a file that is asked about, whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
     /// The rule that `Allow All` would give; `context` describes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grants: Option<AllowRule>,
     /// Why a permission is asked for, as data for whoever shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Box<Asked>>,
-}
-
-impl Question {
-    /// How an answer to a permission question is read; `None` when it is none of the answers.
-    pub fn permission(&self, text: &str) -> Option<Permission> {
-        let text = text.trim();
-        let (word, comment) = text.split_once(':').unwrap_or((text, ""));
-        let [allow, deny, allow_all] = PERMISSION_OPTIONS;
-        match word.trim() {
-            word if word.eq_ignore_ascii_case(allow) => Some(Permission::Allow),
-            word if word.eq_ignore_ascii_case(deny) => {
-                Some(Permission::Deny { comment: comment.trim().to_owned() })
-            }
-            word if word.eq_ignore_ascii_case(allow_all) && self.grants.is_some() => {
-                Some(Permission::AllowAll)
-            }
-            _ => None,
-        }
-    }
 }
 
 /// What a person said to a permission question.

@@ -7,6 +7,7 @@
 //! - What a person decides by, and every name, passes `shown`, which drops nothing.
 
 mod strip_controls;
+mod line_editor;
 pub mod style;
 pub mod wrap;
 mod table;
@@ -19,6 +20,7 @@ pub mod event_lines;
 pub mod usage_line;
 pub mod progress;
 
+pub use line_editor::{Edited, LineEditor};
 pub use progress::Progress;
 pub use strip_controls::strip_controls;
 pub use style::{Paint, TerminalStyle};

@@ -1,61 +1,172 @@
-//! A question to a person as lines: what is asked, about what, and the numbered options.
+//! A question to a person as lines: what is asked, everything that it approves, and how to answer.
+//!
+//! Invariant: nothing that a person approves is cut or dropped. Each line of a command, a change or an argument
+//! begins with a bar, so that no text of theirs looks like a part of the question.
 
 use serde_json::Value;
-use windlass_core::command::HitlRequest;
+use unicode_width::UnicodeWidthChar as _;
+use windlass_core::question::{Question, QuestionKind};
 use windlass_core::shown::{shown, shown_line};
 
-use crate::{TerminalStyle, numbers};
+use crate::Paint;
+use crate::wrap::wrap;
 
-/// Lines of a question's context; `windlass events` has the rest.
-const CONTEXT_LINES: usize = 20;
+/// Where a question is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub paint: Paint,
+    /// Lines are broken at this width; `None` where nobody reads them on a terminal.
+    pub columns: Option<usize>,
+}
 
-/// A question with its context and options.
-pub fn lines(asked: &HitlRequest, style: TerminalStyle) -> Vec<String> {
-    let text = shown(&asked.question);
-    let mut lines = vec![style.wrap_note(&format!("{} {text}", style.notes.yellow("question:")))];
-    lines.extend(details(asked.context.as_deref(), &asked.options));
+/// The call that waits for a permission.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    pub tool: &'a str,
+    pub arguments: &'a Value,
+}
+
+/// A question with everything that it approves, its options and how to answer it.
+pub fn lines(question: &Question, call: Option<Call<'_>>, place: Place) -> Vec<String> {
+    let text = shown(question.question.trim_end());
+    let heading = format!("{} {text}", place.paint.yellow("question:"));
+    let mut lines = place.prose(&heading, "");
+    lines.extend(details(question, call, place));
     lines
 }
 
-/// What a question is about and its numbered options, indented.
-pub fn details(context: Option<&str>, options: &[String]) -> Vec<String> {
-    let context = context.map(readable).unwrap_or_default();
-    let all: Vec<&str> = context.lines().collect();
-    let shown = all.iter().take(CONTEXT_LINES).map(|line| format!("  {line}"));
-    let hidden = all.len().saturating_sub(CONTEXT_LINES);
-    let more = (hidden > 0).then(|| format!("  … {}", numbers::plural(hidden, "more line")));
-    let options = (1..).zip(options);
-    let options = options.map(|(number, option)| format!("  {number}. {}", shown_line(option)));
-    shown.chain(more).chain(options).collect()
-}
-
-/// The arguments of a call as lines, a command as a person types it; any other text unchanged.
-fn readable(context: &str) -> String {
-    let (first, more) = context.split_once('\n').unwrap_or((context, ""));
-    let Ok(Value::Object(arguments)) = serde_json::from_str::<Value>(first) else {
-        return shown(context);
+/// What a question is about, its numbered options and how to answer, indented.
+pub fn details(question: &Question, call: Option<Call<'_>>, place: Place) -> Vec<String> {
+    let mut lines = match (question.kind, call) {
+        (QuestionKind::Permission, Some(call)) => call_lines(question, call, place),
+        _ => {
+            let context = question.context.as_deref().unwrap_or_default().trim_end();
+            if context.is_empty() { Vec::new() } else { place.prose(&shown(context), "  ") }
+        }
     };
-    let line = |(name, value): (&String, &Value)| match (name.as_str(), value) {
-        ("command", Value::String(text)) => format!("$ {text}"),
-        (_, Value::String(text)) => format!("{name}: {}", text.trim_end()),
-        (_, value) => format!("{name}: {value}"),
-    };
-    let lines: Vec<_> = arguments.iter().map(line).chain([more.to_owned()]).collect();
-    shown(lines.join("\n").trim_end())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_call_to_be_allowed_reads_as_a_person_types_it() {
-        let context = "{\"command\":\"git add .\\ngit push\",\"timeout\":5}\nAllow All: `git`";
-        let shown = ["  $ git add .", "  git push", "  timeout: 5", "  Allow All: `git`"];
-        assert_eq!(details(Some(context), &[]), shown);
-        assert_eq!(details(Some("for the door"), &["red".into()]), ["  for the door", "  1. red"]);
-        assert_eq!(details(Some("\u{1b}[2Jx"), &[]), [r"  \x1b[2Jx"]);
-        let long = "line\n".repeat(50);
-        assert_eq!(details(Some(&long), &[]).last().unwrap(), "  … 30 more lines");
+    for (number, option) in (1..).zip(&question.options) {
+        let rule = question.grants.as_ref().filter(|_| option == ALLOW_ALL);
+        let more = rule.map(|rule| format!(": {}", shown_line(&rule.to_string())));
+        let option = format!("{number}. {}{}", shown_line(option), more.unwrap_or_default());
+        lines.extend(place.prose(&option, "  "));
     }
+    let hint = hint(question).map(|hint| place.prose(hint, "  ")).unwrap_or_default();
+    lines.extend(hint.iter().map(|line| place.paint.dim(line)));
+    lines
+}
+
+const ALLOW_ALL: &str = windlass_core::question::PERMISSION_OPTIONS[2];
+
+/// What may be typed.
+fn hint(question: &Question) -> Option<&'static str> {
+    match question.kind {
+        QuestionKind::Permission => {
+            Some("y, n or a number; `no, …` tells the agent what to do instead")
+        }
+        QuestionKind::Budget => Some("a number of the list, or any amount, such as `0.50` or `$2`"),
+        QuestionKind::AskUser | QuestionKind::Plan | QuestionKind::Runner => {
+            (!question.options.is_empty()).then_some("a number, or your own words")
+        }
+    }
+}
+
+/// The command, the change or the arguments, whole.
+fn call_lines(question: &Question, call: Call<'_>, place: Place) -> Vec<String> {
+    let mut lines = Vec::new();
+    let given = call.arguments.as_object();
+    let mut given: Vec<(&str, &Value)> =
+        given.into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect();
+    let command = call.arguments.get("command").and_then(Value::as_str);
+    if let Some(command) = command.filter(|_| call.tool == "bash") {
+        given.retain(|(name, _)| *name != "command");
+        lines.extend(place.quoted(&format!("$ {command}")));
+    } else if let Some(diff) = &question.diff {
+        // The change says it all; the rest of the arguments is what it was made from.
+        given.retain(|(name, _)| *name == "path");
+        let path = given.drain(..).find_map(|(_, path)| path.as_str());
+        lines.extend(place.quoted(path.unwrap_or_default()));
+        lines.extend(place.diff(diff));
+    }
+    for (name, value) in given {
+        match value {
+            Value::String(text) => lines.extend(place.quoted(&format!("{name}: {text}"))),
+            value => lines.extend(place.quoted(&format!("{name}: {value}"))),
+        }
+    }
+    lines
+}
+
+impl Place {
+    /// Prose, broken between words.
+    fn prose(self, text: &str, indent: &str) -> Vec<String> {
+        let wrapped = match self.columns {
+            Some(columns) => wrap(text, columns.saturating_sub(indent.len())),
+            None => text.to_owned(),
+        };
+        wrapped.split('\n').map(|line| format!("{indent}{line}")).collect()
+    }
+
+    /// Text of others, each of its lines with a bar, the rest of a long line with a dotted one.
+    fn quoted(self, text: &str) -> Vec<String> {
+        text.split('\n').flat_map(|line| self.barred(line, |text| text.to_owned())).collect()
+    }
+
+    /// A change, coloured. Its first lines name the file, which is named already.
+    fn diff(self, diff: &str) -> Vec<String> {
+        let mut all: Vec<&str> = diff.strip_suffix('\n').unwrap_or(diff).split('\n').collect();
+        if all.len() > 1 && all[0].starts_with("--- ") && all[1].starts_with("+++ ") {
+            all.drain(..2);
+        }
+        let painted = |line: &str| {
+            let paint = self.paint;
+            let mark = line.chars().next();
+            let painted: Box<dyn Fn(&str) -> String> = match mark {
+                Some('+') => Box::new(move |text| paint.green(text)),
+                Some('-') => Box::new(move |text| paint.red(text)),
+                Some('@') => Box::new(move |text| paint.dim(text)),
+                _ => Box::new(str::to_owned),
+            };
+            self.barred(line, painted)
+        };
+        all.into_iter().flat_map(painted).collect()
+    }
+
+    /// One line of others' text. In a diff a lone space is a line that is empty, not one that ends in a space.
+    fn barred(self, line: &str, paint: impl Fn(&str) -> String) -> Vec<String> {
+        let marked = self
+            .paint
+            .on
+            .then(|| windlass_core::shown::marked(line, &|escape| self.paint.with("7", escape)));
+        let text = if line == " " { String::new() } else { shown_line(line) };
+        let room = self.columns.map(|columns| columns.saturating_sub(4).max(20));
+        let pieces = room.map_or_else(|| vec![text.clone()], |room| pieces(&text, room));
+        let bar = |index: usize| if index == 0 { "│" } else { "┊" };
+        let lines = pieces.iter().enumerate().map(|(index, piece)| {
+            // Escapes are marked where the line is whole; a piece of one is shown without.
+            let piece = match &marked {
+                Some(marked) if pieces.len() == 1 && line != " " => paint(marked),
+                _ => paint(piece),
+            };
+            format!("  {} {piece}", self.paint.dim(bar(index))).trim_end().to_owned()
+        });
+        lines.collect()
+    }
+}
+
+/// A line in pieces of at most this many columns.
+fn pieces(line: &str, columns: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut used = 0;
+    for char in line.chars() {
+        let width = char.width().unwrap_or(0);
+        if used + width > columns {
+            pieces.push(String::new());
+            used = 0;
+        }
+        used += width;
+        if let Some(last) = pieces.last_mut() {
+            last.push(char);
+        }
+    }
+    pieces
 }

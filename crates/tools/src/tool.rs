@@ -97,6 +97,8 @@ pub struct Prepared {
     pub assessment: Assessment,
     /// The commands in it, when it is one; rules are matched against these.
     pub analysis: Option<Box<CommandAnalysis>>,
+    /// The change of a file that it would make, whole, for a person who is asked.
+    pub diff: Option<String>,
     /// How it is brought to a result after a crash.
     pub recovery: Recovery,
     pub act: Act,
@@ -105,7 +107,7 @@ pub struct Prepared {
 impl Prepared {
     /// A call that is not a command.
     pub fn new(assessment: Assessment, recovery: Recovery, act: Act) -> Self {
-        Self { assessment, analysis: None, recovery, act }
+        Self { assessment, analysis: None, diff: None, recovery, act }
     }
 }
 

@@ -207,16 +207,22 @@ impl Drop for Reservation<'_> {
 /// What a person is asked when a budget is used up: the question and the answers to choose from.
 pub(crate) fn question(hit: &BudgetHit) -> (String, Vec<String>) {
     let (spent, limit) = (hit.spent, hit.limit);
-    let (used, step) = match hit.budget {
-        BudgetKind::Cost => {
-            // Cents say little of a budget of a few cents.
-            let digits = if limit < 0.1 { 4 } else { 2 };
-            (format!("${spent:.digits$} of ${limit:.digits$}"), format!("{:.2}", limit.max(1.0)))
-        }
-        BudgetKind::Tokens => (format!("{spent:.0} of {limit:.0} tokens"), format!("{limit:.0}")),
-        BudgetKind::Turns => (format!("{spent:.0} of {limit:.0} turns"), format!("{limit:.0}")),
-        BudgetKind::Time => (format!("{spent:.0} of {limit:.0} seconds"), format!("{limit:.0}")),
+    // Cents say little of a budget of a few cents.
+    let digits = match hit.budget {
+        BudgetKind::Cost if limit < 0.1 => 4,
+        BudgetKind::Cost => 2,
+        BudgetKind::Tokens | BudgetKind::Turns | BudgetKind::Time => 0,
     };
+    let used = match hit.budget {
+        BudgetKind::Cost => format!("${spent:.digits$} of ${limit:.digits$}"),
+        BudgetKind::Tokens => format!("{spent:.0} of {limit:.0} tokens"),
+        BudgetKind::Turns => format!("{spent:.0} of {limit:.0} turns"),
+        BudgetKind::Time => format!("{spent:.0} of {limit:.0} seconds"),
+    };
+    // As much again, as often as it takes to have something left.
+    let times = (spent / limit).floor().max(1.0);
+    let least = 10f64.powi(-i32::try_from(digits).unwrap_or(0));
+    let step = (limit * times).max(least);
     let question = format!("The {} budget is used up: {used}. Raise it, or stop?", hit.budget);
-    (question, vec![format!("Raise by {step}"), STOP.to_owned()])
+    (question, vec![format!("Raise by {step:.digits$}"), STOP.to_owned()])
 }

@@ -88,6 +88,7 @@ impl Billing {
             options,
             context: None,
             binding: None,
+            diff: None,
             grants: None,
             asked: None,
         };
@@ -98,7 +99,7 @@ impl Billing {
 /// Why a task ends whose budget a person did not want to raise.
 pub(crate) fn stopped_by_person(state: &TaskState) -> Option<ErrorDetails> {
     let kind = state.spending.stopped?;
-    let message = format!("a person said stop when the {kind} budget was used up");
+    let message = format!("You stopped it: the {kind} budget was used up");
     Some(ErrorDetails::new(ErrorType::Budget, message).with_remedy(Remedy::RaiseBudget))
 }
 

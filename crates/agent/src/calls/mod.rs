@@ -198,6 +198,7 @@ fn user_question(open: &OpenCall, arguments: &serde_json::Value) -> Question {
         options: options.filter_map(|option| option.as_str().map(str::to_owned)).collect(),
         context: text("context"),
         binding: None,
+        diff: None,
         grants: None,
         asked: None,
     }

@@ -69,6 +69,7 @@ pub(super) fn permission_question(
         options,
         context: Some(context),
         binding: Some(binding),
+        diff: prepared.diff.clone(),
         grants,
         asked: Some(Box::new(asked)),
     }

@@ -1,9 +1,11 @@
 //! `answer`: answers a question.
 
 use clap::Args;
+use windlass_core::question::Answer as Answered;
+use windlass_term::numbers;
 
 use super::drive::drive;
-use super::{AppContext, Execute, Start, ask, mail};
+use super::{AppContext, Execute, Start, mail};
 use crate::args::Printing;
 use crate::failure::Failure;
 use crate::show;
@@ -14,7 +16,7 @@ use crate::show;
 pub struct Answer {
     /// The question or its task: the id or any unique suffix of it
     pub question: String,
-    /// The answer: text, or the number of an option
+    /// The answer: `y`, `n`, an option or its number, an amount, or your own words
     pub text: String,
     /// Resume the task in this process after answering
     #[arg(long)]
@@ -27,7 +29,9 @@ pub struct Answer {
 const EXAMPLES: &str = "\
 Examples:
   windlass answer q_01J9… \"use the staging database\"
-  windlass answer 7K2M 1 --resume     by its task, an option's number; resume";
+  windlass answer 7K2M 1 --resume     by its task, an option's number; resume
+  windlass answer 7K2M \"no, move it aside instead\"
+                                      deny, with a word to the agent";
 
 impl Execute for Answer {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -38,21 +42,29 @@ impl Execute for Answer {
 pub(super) fn answer(app: &AppContext, args: &Answer) -> Result<u8, Failure> {
     let coordinator = &app.coordinator;
     let question = coordinator.inbox().find(&args.question)?;
-    let asked = coordinator.inbox().get(question)?;
-    let options = asked.map(|asked| asked.row.question.options).unwrap_or_default();
-    let Some(text) = ask::chosen(&args.text, &options) else {
+    if args.text.trim().is_empty() {
         return Err(Failure::usage("the answer is empty", "say what it should be"));
-    };
+    }
     app.runtime.block_on(async {
-        let task = coordinator.inbox().answer(question, &text, &app.environment.user()).await?;
+        let task = coordinator.inbox().answer(question, &args.text, &app.environment.user()).await;
+        let task = task.map_err(|error| refused(app, error))?;
         if args.resume {
             let driven = drive(app, task, &args.printing).await;
             let Some(pid) = driven.as_ref().err().and_then(Failure::driver) else { return driven };
             // Another process already drives the task, so it continues there.
-            show::note(&format!("answered {question}; process {pid} continues it"));
+            show::note(&format!("answered; process {pid} continues the task"));
             return Ok(0);
         }
-        show::note(&format!("answered {question}"));
+        show::note("answered");
         mail::print_uptake(app, task).await
     })
+}
+
+/// Why an answer was not taken. The time of an earlier one is told as its age.
+fn refused(app: &AppContext, error: windlass_coordinator::Error) -> Failure {
+    let Some(earlier) = error.earlier_answer() else { return error.into() };
+    let Answered { by, text, at } = earlier;
+    let by = if by == app.environment.user() { String::new() } else { format!(" by {by}") };
+    let age = numbers::age(at, app.coordinator.now());
+    Failure::usage(format!("already answered{by} {age} ago: {text}"), "the first answer counts")
 }

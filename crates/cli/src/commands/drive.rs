@@ -7,6 +7,7 @@ use windlass_coordinator::Update;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::id::TaskId;
 use windlass_core::status::StatusReason;
+use windlass_term::numbers;
 
 use super::interrupts::{Interrupt, Interrupts};
 use super::wait::{self, Waited};
@@ -27,7 +28,6 @@ pub(super) async fn drive(
     let stop = CancellationToken::new();
     let mut interrupts = Interrupts::listen().context("Ctrl-C cannot be listened for")?;
     let mut screen = Screen::new(printing, app.style, task, &app.coordinator.tasks().state(task)?);
-    let mut typed = ask::Typed::default();
     loop {
         let segment = segment(app, task, &mut screen, &stop, &mut interrupts);
         let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
@@ -48,12 +48,12 @@ pub(super) async fn drive(
         let answered = match asked {
             Some(asked) => {
                 screen.clear();
-                ask::inline(app, asked, &mut typed, &mut interrupts).await?
+                ask::inline(app, asked.request_id, &mut interrupts).await?
             }
             None => {
                 screen.end(&result);
-                if printing.shows_progress() {
-                    print_other_questions(app, &result)?;
+                if !printing.json {
+                    print_questions(app, &result)?;
                 }
                 ask::Answered::No
             }
@@ -70,15 +70,16 @@ pub(super) async fn drive(
     }
 }
 
-/// Several agents of a tree may ask; the screen shows the first.
-fn print_other_questions(app: &AppContext, result: &TaskResult) -> Result<(), Failure> {
-    let Some(asked) = &result.hitl_request else { return Ok(()) };
-    if let Some(asker) = ask::asking_sub_agent(app, asked.request_id)? {
-        note(&format!("asked by {asker}"));
-    }
-    match app.coordinator.inbox().below(result.task_id)?.len() {
-        0 | 1 => {}
-        many => note(&format!("{} more to answer: see `windlass inbox`", many - 1)),
+/// What a blocked task asks, and how to answer. Several agents of a tree may ask; the first is shown.
+fn print_questions(app: &AppContext, result: &TaskResult) -> Result<(), Failure> {
+    let Some(request) = &result.hitl_request else { return Ok(()) };
+    let Some(asked) = app.coordinator.inbox().get(request.request_id)? else { return Ok(()) };
+    ask::show_question(app, &asked);
+    note(&format!("\n{}", show::answer_with(&asked.row.question)));
+    let more = app.coordinator.inbox().below(result.task_id)?.len().saturating_sub(1);
+    if more > 0 {
+        let more = numbers::plural(more, "more question");
+        note(&format!("{more} to answer: see `windlass inbox`"));
     }
     Ok(())
 }

@@ -35,7 +35,8 @@ pub(super) fn inbox(app: &AppContext, args: &Inbox) -> Result<u8, Failure> {
             true => out_json(&task_page::question_json(&asked.row)),
             false => {
                 let age = numbers::age(asked.row.asked_at, now);
-                out(&(task_page::question_page(asked, &age) + "\n"));
+                let place = show::results_place(app.style);
+                out(&(task_page::question_page(asked, &age, place) + "\n"));
             }
         }
     }

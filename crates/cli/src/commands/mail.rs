@@ -24,9 +24,13 @@ pub(super) fn control(app: &AppContext, task: &str, control: Control) -> Result<
 pub(super) async fn print_uptake(app: &AppContext, task: TaskId) -> Result<u8, Failure> {
     match app.coordinator.messages().wait_for_uptake(task).await? {
         Uptake::NothingToDo => {}
-        Uptake::ByService => show::note("it is not running; `windlass serve` will resume it"),
+        Uptake::ByService => {
+            show::note("The task is not running; `windlass serve` will continue it.")
+        }
         Uptake::AfterResume => {
-            show::note(&format!("it is not running; resume it with `windlass resume {task}`"));
+            show::note(&format!(
+                "The task is not running; continue it with: windlass resume {task}"
+            ));
         }
     }
     Ok(0)

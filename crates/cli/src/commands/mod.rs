@@ -42,6 +42,7 @@ mod man;
 // Parts of commands: what several share, and `skills eval`.
 mod drive;
 mod ask;
+mod prompt;
 mod interrupts;
 mod wait;
 mod mail;

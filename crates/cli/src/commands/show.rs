@@ -3,7 +3,7 @@
 use clap::Args;
 use windlass_coordinator::views::Compaction;
 use windlass_core::id::TaskId;
-use windlass_term::strip_controls;
+use windlass_term::{numbers, strip_controls};
 
 use super::{AppContext, Execute, Start, cost};
 use crate::failure::Failure;
@@ -48,6 +48,12 @@ pub(super) fn show(app: &AppContext, args: &Show) -> Result<u8, Failure> {
         out_json(&shown.to_string());
     } else {
         out(&task_page::task_page(&details, &cost::words(&details.cost)));
+        let now = coordinator.now();
+        for asked in coordinator.inbox().below(task)? {
+            let (age, place) =
+                (numbers::age(asked.row.asked_at, now), show::results_place(app.style));
+            out(&format!("\n{}", task_page::question_page(&asked, &age, place)));
+        }
     }
     Ok(0)
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
+use windlass_core::command::{ResultStatus, TaskResult};
+use windlass_core::question::Question;
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::status::StatusReason;
-use windlass_term::{TerminalStyle, numbers, question};
+use windlass_term::{TerminalStyle, numbers};
 
 /// Whether a failed task may be tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +46,8 @@ pub fn lines(
                 Retry::UsedUp => "it has no retries left".to_owned(),
             });
         }
-        ResultStatus::BlockedUser => {
-            if let Some(asked) = &result.hitl_request {
-                lines.extend(question::lines(asked, style));
-                lines.push(format!("\n{}", answer_with(asked)));
-            }
-        }
+        // What it asks is shown by whoever can look it up.
+        ResultStatus::BlockedUser => {}
         ResultStatus::Paused => {
             let why = pause_reason.and_then(why).map(|why| format!(": {why}")).unwrap_or_default();
             lines.push(format!("paused{why}; resume with: windlass resume {task}"));
@@ -92,7 +89,7 @@ pub fn summary(result: &TaskResult, cost: Option<String>) -> String {
     format!("done in {took} · {steps} · {} tokens{cost}", numbers::count(usage.total_tokens))
 }
 
-/// The command that answers it.
-pub fn answer_with(asked: &HitlRequest) -> String {
-    format!("answer with: {}", crate::next_action::answer_command(asked.request_id))
+/// The command that answers a question.
+pub fn answer_with(asked: &Question) -> String {
+    format!("Answer with: {}", crate::next_action::answer_command(asked.id, &asked.options))
 }

@@ -13,6 +13,7 @@ use windlass_term::{Table, TerminalStyle};
 
 pub use ending::answer_with;
 pub use screen::{FRAME, Screen};
+use windlass_term::question::Place;
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -65,6 +66,16 @@ pub fn lost_results() -> Option<io::Error> {
 /// Prints a remark.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Where a question on stderr is shown.
+pub fn notes_place(style: TerminalStyle) -> Place {
+    Place { paint: style.notes, columns: style.can_redraw.then(|| style.notes_width()) }
+}
+
+/// Where a question on stdout is shown.
+pub fn results_place(style: TerminalStyle) -> Place {
+    Place { paint: style.results, columns: style.is_stdout_terminal.then(|| style.line_width()) }
 }
 
 /// Prints a table, its headings dimmed.

@@ -1,8 +1,7 @@
 //! Lists and pages: tasks, one task, events, questions.
 
 use serde_json::json;
-use windlass_coordinator::views::{OpenQuestion, QuestionRow, TaskDetails, TaskRow, TaskView};
-use windlass_core::command::HitlRequest;
+use windlass_coordinator::views::{OpenQuestion, QuestionRow, TaskDetails, TaskView};
 use windlass_core::compaction::Level;
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::state::TaskState;
@@ -10,6 +9,7 @@ use windlass_core::status::TaskStatus;
 use windlass_core::text::one_line;
 
 use crate::next_action;
+use windlass_term::question::{Call, Place};
 use windlass_term::usage_line::gauge_text;
 use windlass_term::{Paint, numbers, question};
 
@@ -88,14 +88,6 @@ pub fn task_page(details: &TaskDetails, cost: &str) -> String {
     if let Some(error) = &state.error {
         page += &format!("  error      {}: {}\n", error.error_type, shown(&error.message));
     }
-    for row in &view.questions {
-        let text = one_line(&shown(&row.question.question), WIDTH);
-        let by = match row.task == state.id() {
-            true => String::new(),
-            false => format!(", asked by sub-agent {}", row.task),
-        };
-        page += &format!("  question   {text} ({}{by})\n", row.question.id);
-    }
     if let Some(command) = next_action::command(&view.next_action(), state.id()) {
         page += &format!("  next       {command}\n");
     }
@@ -131,27 +123,32 @@ pub fn working_memory(state: &TaskState) -> serde_json::Value {
     json!({ "plan": state.plan, "memos": memos })
 }
 
-/// One open question, in `inbox`: what is asked, about what, and how to answer.
-pub fn question_page(asked: &OpenQuestion, age: &str) -> String {
-    let question = &asked.row.question;
-    let by = match (asked.sub_agent(), &asked.asker) {
-        (Some(task), _) => sub_agent(task),
-        (None, Some(task)) => {
-            format!("{} ({})", task.id, one_line(&shown(&task.goal), GOAL_WIDTH))
-        }
-        (None, None) => asked.row.task.to_string(),
-    };
-    let mut lines = vec![format!("{}  {}", question.id, shown(&question.question))];
-    lines.extend(question::details(question.context.as_deref(), &question.options));
+/// One open question, in `inbox` and `show`: what is asked, everything that it approves, and how to answer.
+pub fn question_page(asked: &OpenQuestion, age: &str, place: Place) -> String {
+    let by = sub_agent(asked).unwrap_or_else(|| match &asked.asker {
+        Some(task) => format!("{} ({})", task.id, one_line(&shown(&task.goal), GOAL_WIDTH)),
+        None => asked.row.task.to_string(),
+    });
+    let mut lines = question_lines(asked, place);
     lines.push(format!("  asked {age} ago by {by}"));
-    lines.push(format!("  {}", answer_with(&HitlRequest::from(question))));
+    lines.push(format!("  {}", answer_with(&asked.row.question)));
     lines.join("\n")
 }
 
-/// A sub-agent, and whom it works for.
-pub fn sub_agent(task: &TaskRow) -> String {
-    let goal = one_line(&shown(&task.goal), GOAL_WIDTH);
-    format!("sub-agent {} ({goal}) of {}", task.id, task.root_id)
+/// A question with everything that it approves.
+pub fn question_lines(asked: &OpenQuestion, place: Place) -> Vec<String> {
+    let call = asked.call.as_ref();
+    let call = call.map(|call| Call { tool: &call.tool, arguments: &call.arguments });
+    question::lines(&asked.row.question, call, place)
+}
+
+/// The sub-agent that asks and whom it works for, where it is not the task that a person has started.
+pub fn sub_agent(asked: &OpenQuestion) -> Option<String> {
+    let task = asked.sub_agent()?;
+    let goal = || one_line(&shown(&task.goal), GOAL_WIDTH);
+    let name =
+        asked.label.as_deref().map_or_else(goal, |label| one_line(&shown(label), GOAL_WIDTH));
+    Some(format!("sub-agent `{name}` of {}", task.root_id))
 }
 
 /// One open question as JSON.

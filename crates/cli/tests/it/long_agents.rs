@@ -273,16 +273,23 @@ replies:
 ",
     );
     let ran = program.windlass(&["run", "paint it"]).expect(3);
-    assert!(ran.stderr.contains("asked by sub-agent task_"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("1 more to answer: see `windlass inbox`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("sub-agent `asker` of task_"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("1 more question to answer: see `windlass inbox`"),
+        "{}",
+        ran.stderr
+    );
     let rows = program.windlass(&["tasks", "--json"]).json_lines();
     let root = rows.iter().find(|row| row["parent_id"].is_null()).unwrap();
     let id = root["task_id"].as_str().unwrap();
     assert_eq!(root["next_action"], "answer");
     let page = program.windlass(&["show", id]).expect(0).stdout;
-    assert!(page.contains("which size? (q_") && page.contains("windlass answer q_"), "{page}");
+    assert!(
+        page.contains("question: which size?") && page.contains("windlass answer q_"),
+        "{page}"
+    );
     let inbox = program.windlass(&["inbox"]).expect(0).stdout;
-    assert!(inbox.contains(&format!("(ask about the SIZE) of {id}")), "{inbox}");
+    assert!(inbox.contains(&format!("sub-agent `writer` of {id}")), "{inbox}");
     let several = program.windlass(&["answer", id, "blue"]).expect(2);
     assert!(several.stderr.contains("waits for 2 answers"), "{}", several.stderr);
     let size = program.windlass(&["inbox", "--json"]).json_lines().into_iter();
@@ -463,7 +470,7 @@ fn a_budget_is_overspent_by_at_most_one_call_and_asks() {
     assert_eq!(ran.result()["status"], "BLOCKED_USER");
     let asked = &ran.result()["hitl_request"];
     assert_eq!(asked["question"], "The cost budget is used up: $0.12 of $0.10. Raise it, or stop?");
-    assert_eq!(asked["options"], serde_json::json!(["Raise by 1.00", "Stop"]));
+    assert_eq!(asked["options"], serde_json::json!(["Raise by 0.10", "Stop"]));
     let question = asked["request_id"].as_str().unwrap().to_owned();
 
     program.windlass(&["resume", &program.task()]).expect(6);
@@ -492,7 +499,7 @@ fn a_budget_that_a_person_does_not_raise_ends_the_task() {
     let ran = program.windlass(&["run", "read on", "--json", "--budget", "0.05"]).expect(6);
     let question = ran.result()["hitl_request"]["request_id"].as_str().unwrap().to_owned();
     program.windlass(&["answer", &question, "Stop"]).expect(0);
-    let ran = program.windlass(&["resume", &program.task(), "--json"]).expect(1);
+    let ran = program.windlass(&["resume", &program.task(), "--json"]).expect(6);
     assert_eq!(ran.result()["error_details"]["error_type"], "budget");
 }
 

@@ -279,9 +279,9 @@ fn the_inbox_shows_what_is_asked_about_and_how_to_answer() {
     let program = Program::playing("replies: [{bash: git push origin main}, {say: pushed}]");
     program.windlass(&["run", "publish", "--json"]).expect(3);
     let page = program.windlass(&["inbox"]).expect(0).stdout;
-    assert!(page.contains("\n  $ git push origin main\n"), "{page}");
+    assert!(page.contains("\n  │ $ git push origin main\n"), "{page}");
     assert!(page.contains("\n  1. Allow\n  2. Deny\n"), "{page}");
-    let command = page.lines().find_map(|line| line.strip_prefix("  answer with: windlass "));
+    let command = page.lines().find_map(|line| line.strip_prefix("  Answer with: windlass "));
     let question = command.unwrap().split(' ').nth(1).unwrap().to_owned();
     program.windlass(&["answer", &question, "7"]).expect(2);
     program.windlass(&["answer", &question, " "]).expect(2);

@@ -53,6 +53,15 @@ impl Terminal {
         }
     }
 
+    /// Reads until a text has been shown after another one: the prompt of this question, not of one before.
+    pub fn until_after(&mut self, first: &str, then: &str) {
+        let is_there =
+            |seen: &str| seen.rsplit_once(first).is_some_and(|(_, rest)| rest.contains(then));
+        while !is_there(&String::from_utf8_lossy(&self.seen)) {
+            assert!(self.more(), "`{then}` was never shown after `{first}`:\n{}", self.shown());
+        }
+    }
+
     pub fn types(&mut self, text: &str) {
         self.screen.write_all(text.as_bytes()).unwrap();
     }

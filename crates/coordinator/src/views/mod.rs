@@ -11,7 +11,8 @@ pub(crate) mod task;
 pub use cost::{CostReport, CostSum, CostTurn};
 pub use next_action::NextAction;
 pub use overview::{Overview, Totals};
-pub use question::OpenQuestion;
+pub(crate) use question::label;
+pub use question::{AskedCall, OpenQuestion};
 pub use session::{EntryStatus, SessionView, TaskEntry};
 pub use task::{Compaction, TaskDetails, TaskView};
 // Rows that need no rule of ours are shown as they are.

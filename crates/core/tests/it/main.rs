@@ -1,3 +1,4 @@
 //! The nouns through their public interface.
 
 mod outcomes;
+mod answers;

@@ -77,6 +77,7 @@ fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
             options: Vec::new(),
             context: None,
             binding: None,
+            diff: None,
             grants: None,
             asked: None,
         }),

@@ -102,6 +102,7 @@ pub fn question(kind: QuestionKind) -> Question {
         options: vec!["red".to_owned(), "blue".to_owned()],
         context: None,
         binding: None,
+        diff: None,
         grants: None,
         asked: None,
     }

@@ -35,6 +35,7 @@ impl Builtin for AskUser {
     fn prepare(_context: ToolContext, call: Call, _given: Asked) -> Result<Prepared, Outcome> {
         Ok(Prepared {
             analysis: None,
+            diff: None,
             assessment: Assessment::of(Class::Note, "asks the user"),
             // The loop puts the question's id in place of the call's.
             recovery: Recovery::Reattach { id: call.id.to_string() },

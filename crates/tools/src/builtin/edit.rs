@@ -2,24 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use similar::TextDiff;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
-use windlass_core::text::prefix;
 
 use super::rewrite::Rewrite;
-use super::{Builtin, counted, path_error};
+use super::{Builtin, counted, diff, path_error};
 use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{Current, Purpose, content_hash};
 
 /// The largest file that is edited; larger ones are data, not text someone edits.
-const MAX_EDITED_BYTES: u64 = 16 << 20;
-/// A diff is a glance for a person, not a patch.
-const MAX_DIFF_BYTES: usize = 4_000;
-/// Lines around a change in its diff.
-const DIFF_CONTEXT: usize = 2;
-/// How long finding a small diff may take before a coarse one does.
-const DIFF_TIME: std::time::Duration = std::time::Duration::from_millis(200);
+pub(super) const MAX_EDITED_BYTES: u64 = 16 << 20;
 
 pub(super) struct Edit;
 
@@ -58,7 +50,7 @@ impl Builtin for Edit {
             assessment: Assessment::of(Class::Edit, format!("edits `{path}`")),
             text: format!("Edited `{path}` in {}.", counted(count, "place")),
             current: Current { path, hash: Some(before) },
-            diff: Some(diff(&old, &new)),
+            diff: Some(diff::whole(&old, &new)),
             content: new.into_bytes(),
             purpose: Purpose::Agent,
             fact: None,
@@ -110,13 +102,4 @@ fn with_endings_of(content: &str, text: &str) -> String {
     } else {
         text.to_owned()
     }
-}
-
-fn diff(old: &str, new: &str) -> String {
-    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(old, new);
-    let text = diff.unified_diff().context_radius(DIFF_CONTEXT).to_string();
-    if text.len() <= MAX_DIFF_BYTES {
-        return text;
-    }
-    format!("{}\n[diff cut]\n", prefix(&text, MAX_DIFF_BYTES))
 }

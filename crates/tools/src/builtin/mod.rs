@@ -7,6 +7,7 @@ mod read;
 mod write;
 mod edit;
 mod rewrite;
+mod diff;
 mod glob;
 mod grep;
 mod update_plan;

@@ -47,6 +47,7 @@ impl Builtin for PublishDeliverable {
         open(&context.workspace, &given.filepath)?;
         Ok(Prepared {
             analysis: None,
+            diff: None,
             assessment: Assessment::of(Class::Note, format!("publishes `{}`", given.filepath)),
             recovery: Recovery::Rerun,
             act: act(move || publish(&context.workspace, given)),

@@ -7,7 +7,7 @@ use windlass_core::id::CallId;
 use windlass_core::outcome::{Fact, FileChange, Outcome, Recovery};
 use windlass_core::policy::Assessment;
 
-use super::{act, path_error};
+use super::{act, diff, path_error};
 use crate::tool::Prepared;
 use crate::workspace::{Current, Purpose, Replacement, Workspace, content_hash};
 
@@ -20,7 +20,7 @@ pub(super) struct Rewrite {
     pub assessment: Assessment,
     /// What the model reads when it is done.
     pub text: String,
-    /// What changed, for people.
+    /// What changes, whole, for people.
     pub diff: Option<String>,
     /// What else follows from it.
     pub fact: Option<Fact>,
@@ -36,13 +36,15 @@ impl Rewrite {
             FileChange { path: path.clone(), before: before.clone(), after: after.clone() };
         let mut outcome = Outcome::ok(text);
         outcome.facts.extend(fact);
-        let outcome = outcome.with(Fact::FileChanged { path: path.clone(), hash: after, diff });
+        let glance = diff.as_deref().map(diff::glance);
+        let changed = Fact::FileChanged { path: path.clone(), hash: after, diff: glance };
+        let outcome = outcome.with(changed);
         let recovery = Recovery::Verify { change, outcome: Box::new(outcome.clone()) };
         let act = act(move || {
             let (path, before) = (path.as_str(), before.as_deref());
             let new = Replacement { call, path, before, content: &content, purpose };
             workspace.replace(new).map_or_else(path_error, |()| outcome)
         });
-        Prepared::new(assessment, recovery, act)
+        Prepared { diff, ..Prepared::new(assessment, recovery, act) }
     }
 }

@@ -5,10 +5,11 @@ use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
 
+use super::edit::MAX_EDITED_BYTES;
 use super::rewrite::Rewrite;
-use super::{Builtin, counted, path_error};
+use super::{Builtin, counted, diff, path_error};
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{Purpose, content_hash};
+use crate::workspace::{Purpose, Workspace, content_hash};
 
 pub(super) struct Write;
 
@@ -47,16 +48,32 @@ impl Builtin for Write {
         let bytes = counted(content.len(), "byte");
         let text =
             format!("{verb} `{path}` ({bytes}, {}).", counted(content.lines().count(), "line"));
+        let change = change(&context.workspace, &asked, current.hash.is_some(), &content);
         let rewrite = Rewrite {
             current,
             content: content.into_bytes(),
             purpose: Purpose::Agent,
             assessment,
             text,
-            diff: None,
+            diff: Some(change),
             fact: None,
         };
         Ok(rewrite.prepared(context.workspace, call.id))
+    }
+}
+
+/// What the file loses and gains. A file that is not text, or too large to compare, is named as such.
+fn change(workspace: &Workspace, path: &str, exists: bool, new: &str) -> String {
+    if !exists {
+        return diff::whole("", new);
+    }
+    let old = workspace.read_all(path, MAX_EDITED_BYTES).ok();
+    match old.and_then(|bytes| String::from_utf8(bytes).ok()) {
+        Some(old) => diff::whole(&old, new),
+        None => format!(
+            "[the whole old content, which is not text or too large to show, is replaced]\n{}",
+            diff::whole("", new)
+        ),
     }
 }
 

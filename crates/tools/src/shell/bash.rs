@@ -113,7 +113,7 @@ async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outco
             }
         })
     });
-    Ok(Prepared { assessment, analysis: Some(Box::new(analysis)), recovery, act })
+    Ok(Prepared { analysis: Some(Box::new(analysis)), ..Prepared::new(assessment, recovery, act) })
 }
 
 /// Where the last command of this agent ended.
