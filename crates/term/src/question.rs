@@ -5,8 +5,9 @@
 
 use serde_json::Value;
 use unicode_width::UnicodeWidthChar as _;
+use windlass_core::policy::AskedPart;
 use windlass_core::question::{Question, QuestionKind};
-use windlass_core::shown::{shown, shown_line};
+use windlass_core::shown::{marked, shown, shown_line};
 
 use crate::Paint;
 use crate::wrap::wrap;
@@ -79,6 +80,7 @@ fn call_lines(question: &Question, call: Call<'_>, place: Place) -> Vec<String> 
     let command = call.arguments.get("command").and_then(Value::as_str);
     if let Some(command) = command.filter(|_| call.tool == "bash") {
         given.retain(|(name, _)| *name != "command");
+        lines.extend(part_lines(question, command, place));
         lines.extend(place.quoted(&format!("$ {command}")));
     } else if let Some(diff) = &question.diff {
         // The change says it all; the rest of the arguments is what it was made from.
@@ -96,6 +98,19 @@ fn call_lines(question: &Question, call: Call<'_>, place: Place) -> Vec<String> 
     lines
 }
 
+/// The commands that raised the question, worst first; none where there is nothing beside them.
+fn part_lines(question: &Question, command: &str, place: Place) -> Vec<String> {
+    let parts = question.asked.as_ref().map(|asked| asked.parts.as_slice()).unwrap_or_default();
+    let is_all = parts.len() < 2 && parts.iter().all(|part| part.command == command.trim());
+    let parts = parts.iter().filter(|_| !is_all);
+    let mark = place.paint.red("!");
+    let line = |part: &AskedPart| {
+        let text = format!("{}: {}", part.command, part.reason);
+        place.pieces(&text, &mark, &|text| text.to_owned())
+    };
+    parts.flat_map(line).collect()
+}
+
 impl Place {
     /// Prose, broken between words.
     fn prose(self, text: &str, indent: &str) -> Vec<String> {
@@ -108,7 +123,9 @@ impl Place {
 
     /// Text of others, each of its lines with a bar, the rest of a long line with a dotted one.
     fn quoted(self, text: &str) -> Vec<String> {
-        text.split('\n').flat_map(|line| self.barred(line, |text| text.to_owned())).collect()
+        let bar = self.paint.dim("│");
+        let lines = text.split('\n');
+        lines.flat_map(|line| self.pieces(line, &bar, &|text| text.to_owned())).collect()
     }
 
     /// A change, coloured. Its first lines name the file, which is named already.
@@ -117,39 +134,35 @@ impl Place {
         if all.len() > 1 && all[0].starts_with("--- ") && all[1].starts_with("+++ ") {
             all.drain(..2);
         }
+        let bar = self.paint.dim("│");
         let painted = |line: &str| {
-            let paint = self.paint;
             let mark = line.chars().next();
-            let painted: Box<dyn Fn(&str) -> String> = match mark {
-                Some('+') => Box::new(move |text| paint.green(text)),
-                Some('-') => Box::new(move |text| paint.red(text)),
-                Some('@') => Box::new(move |text| paint.dim(text)),
-                _ => Box::new(str::to_owned),
+            let paint = |text: &str| match mark {
+                Some('+') => self.paint.green(text),
+                Some('-') => self.paint.red(text),
+                Some('@') => self.paint.dim(text),
+                _ => text.to_owned(),
             };
-            self.barred(line, painted)
+            // A lone space is an empty line of the file, not one that ends in a space.
+            self.pieces(if line == " " { "" } else { line }, &bar, &paint)
         };
         all.into_iter().flat_map(painted).collect()
     }
 
-    /// One line of others' text. In a diff a lone space is a line that is empty, not one that ends in a space.
-    fn barred(self, line: &str, paint: impl Fn(&str) -> String) -> Vec<String> {
-        let marked = self
-            .paint
-            .on
-            .then(|| windlass_core::shown::marked(line, &|escape| self.paint.with("7", escape)));
-        let text = if line == " " { String::new() } else { shown_line(line) };
+    /// One line of others' text behind a bar. A line that does not fit is broken, and its rest stands behind a
+    /// dotted bar, so that it does not look like a line of its own.
+    fn pieces(self, line: &str, bar: &str, paint: &dyn Fn(&str) -> String) -> Vec<String> {
+        let text = shown_line(line);
         let room = self.columns.map(|columns| columns.saturating_sub(4).max(20));
         let pieces = room.map_or_else(|| vec![text.clone()], |room| pieces(&text, room));
-        let bar = |index: usize| if index == 0 { "│" } else { "┊" };
-        let lines = pieces.iter().enumerate().map(|(index, piece)| {
-            // Escapes are marked where the line is whole; a piece of one is shown without.
-            let piece = match &marked {
-                Some(marked) if pieces.len() == 1 && line != " " => paint(marked),
-                _ => paint(piece),
-            };
-            format!("  {} {piece}", self.paint.dim(bar(index))).trim_end().to_owned()
-        });
-        lines.collect()
+        if let [_] = pieces.as_slice() {
+            // Escapes are marked where none of them can be torn.
+            let text = marked(line, &|escape| self.paint.with("7", escape));
+            return vec![format!("  {bar} {}", paint(&text)).trim_end().to_owned()];
+        }
+        let rest = self.paint.dim("┊");
+        let bars = std::iter::once(bar).chain(std::iter::repeat(rest.as_str()));
+        bars.zip(&pieces).map(|(bar, piece)| format!("  {bar} {}", paint(piece))).collect()
     }
 }
 

@@ -107,7 +107,8 @@ fn a_long_command_is_shown_whole() {
     let inbox = program.windlass(&["inbox"]).expect(0);
     let page = program.windlass(&["show", &program.task()]).expect(0);
     for seen in [&ran.stderr, &inbox.stdout, &page.stdout] {
-        assert!(seen.contains("\n  │ $ echo 0\n"), "{seen}");
+        let first = "question: Run this command? It removes files.\n  ! rm -r src: removes files\n  │ $ echo 0\n";
+        assert!(seen.contains(first), "{seen}");
         assert!(seen.contains("\n  │ echo 19\n  │ echo 20\n"), "{seen}");
         assert!(seen.contains("\n  │ rm -r src\n  │ echo 1. Allow\n  1. Allow\n"), "{seen}");
         assert!(!seen.contains("more line"), "{seen}");

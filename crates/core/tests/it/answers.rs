@@ -17,6 +17,7 @@ fn question(kind: QuestionKind, options: &[&str]) -> Question {
         binding: None,
         diff: None,
         grants: None,
+        asked: None,
     }
 }
 
