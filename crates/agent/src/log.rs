@@ -2,7 +2,7 @@
 
 use windlass_core::event::Event;
 use windlass_core::id::TaskId;
-use windlass_core::outcome::Ending;
+use windlass_core::outcome::CallEnding;
 use windlass_core::policy::{Decision, Risk};
 use windlass_core::state::TaskState;
 use windlass_core::text::one_line;
@@ -19,8 +19,13 @@ pub fn line(task_id: TaskId, event: &Event, state: &TaskState) {
         Event::ToolResult(result) => {
             let (tool_name, duration_ms) = (&result.tool, result.duration_ms);
             match result.outcome.ending {
-                Ending::Ok => tracing::debug!(%task_id, tool_name, duration_ms, "Tool executed"),
-                Ending::Error | Ending::Denied | Ending::Cancelled | Ending::Unknown => {
+                CallEnding::Ok => {
+                    tracing::debug!(%task_id, tool_name, duration_ms, "Tool executed")
+                }
+                CallEnding::Error
+                | CallEnding::Denied
+                | CallEnding::Cancelled
+                | CallEnding::Unknown => {
                     let error = one_line(&result.outcome.text, ERROR_WIDTH);
                     tracing::warn!(%task_id, tool_name, error, "Tool failed");
                 }

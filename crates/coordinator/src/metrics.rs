@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::Usage;
-use windlass_core::outcome::Ending;
+use windlass_core::outcome::CallEnding;
 use windlass_core::policy::Risk;
 
 /// Upper bounds of histogram buckets, in the unit of the metric; the last is everything.
@@ -54,7 +54,7 @@ impl Metrics {
                 let tool = ("tool_name", result.tool.clone());
                 let took = result.duration_ms as f64;
                 self.measure(("agent.tool.duration_ms", vec![tool.clone()]), took);
-                if result.outcome.ending != Ending::Ok {
+                if result.outcome.ending != CallEnding::Ok {
                     let labels = vec![tool, ("error_type", result.outcome.ending.to_string())];
                     self.count(("agent.tool.errors", labels), 1);
                 }

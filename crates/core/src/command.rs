@@ -135,6 +135,9 @@ pub struct TaskResult {
     pub command_id: CommandId,
     /// What became of it.
     pub status: ResultStatus,
+    /// Whether it was completed at its deadline with what there was until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// What the agent published.
     pub deliverables: Vec<Deliverable>,
     /// The agent's last words.

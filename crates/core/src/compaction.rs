@@ -90,15 +90,14 @@ impl Limits {
         used as f64 / self.usable_tokens() as f64 > self.trigger_ratio
     }
 
-    /// The required rule for saving notes (ES-167), kept as its definition. It counts from the end of the window,
-    /// so for large windows it fires after the trigger; the loop uses [`Limits::flush_point`] instead (C-22).
-    pub const fn should_flush(&self, used: u64) -> bool {
-        self.flush_enabled && used > self.usable_tokens().saturating_sub(self.flush_soft_threshold)
+    /// Whether the agent must save its notes: strictly more than the flush point (ES-167, C-22).
+    pub fn should_flush(&self, used: u64, floor: u64) -> bool {
+        self.flush_enabled && used > self.flush_point(floor)
     }
 
     /// Above how many tokens notes are saved: the soft threshold before the trigger, but not before
     /// half of what a fresh context (`floor`) leaves is used, or small windows would save all the time.
-    pub fn flush_point(&self, floor: u64) -> u64 {
+    fn flush_point(&self, floor: u64) -> u64 {
         let trigger = self.trigger_tokens();
         let soft = trigger.saturating_sub(self.flush_soft_threshold);
         soft.max(floor.saturating_add(trigger) / 2)
@@ -227,11 +226,11 @@ mod tests {
 
     /// ES-167
     #[test]
-    fn the_seeds_flush_rule_counts_from_the_end_of_the_window() {
-        let limits = limits(16_096);
-        assert!(!limits.should_flush(8_000));
-        assert!(limits.should_flush(8_001));
-        assert!(!Limits { flush_enabled: false, ..limits }.should_flush(16_000));
+    fn exactly_the_flush_point_saves_no_notes_and_one_more_does() {
+        let limits = limits(204_096);
+        assert!(!limits.should_flush(166_000, 10_000));
+        assert!(limits.should_flush(166_001, 10_000));
+        assert!(!Limits { flush_enabled: false, ..limits }.should_flush(200_000, 10_000));
     }
 
     #[test]

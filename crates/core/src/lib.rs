@@ -5,6 +5,7 @@ pub mod axes;
 pub mod status;
 pub mod message;
 pub mod command;
+pub mod tool_name;
 pub mod outcome;
 pub mod plan;
 pub mod schedule;

@@ -10,7 +10,7 @@ use crate::string_enum;
 
 string_enum! {
     /// How a call ended.
-    Ending ("ending") {
+    CallEnding ("ending") {
         /// It did what it says.
         Ok = "ok",
         /// It failed; the text says how.
@@ -69,7 +69,7 @@ pub enum Fact {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// How it ended.
-    pub ending: Ending,
+    pub ending: CallEnding,
     /// What the model reads.
     pub text: String,
     /// What people read instead; see [`Outcome::display_text`]. It may hold escape sequences, which the
@@ -120,12 +120,12 @@ pub struct Truncated {
 
 impl Outcome {
     pub fn ok(text: impl Into<String>) -> Self {
-        Self::ended(Ending::Ok, text)
+        Self::ended(CallEnding::Ok, text)
     }
 
     /// It failed; the model reads why and what to do.
     pub fn error(text: impl Into<String>) -> Self {
-        Self::ended(Ending::Error, text)
+        Self::ended(CallEnding::Error, text)
     }
 
     /// It failed for this reason. The model reads it after `Error: `; people see the failure by its
@@ -137,11 +137,11 @@ impl Outcome {
 
     /// The gate, a hook or a person refused it.
     pub fn denied(denial: Denial) -> Self {
-        Self { denial: Some(denial.clone()), ..Self::ended(Ending::Denied, denial.render()) }
+        Self { denial: Some(denial.clone()), ..Self::ended(CallEnding::Denied, denial.render()) }
     }
 
     /// An outcome without facts.
-    pub fn ended(ending: Ending, text: impl Into<String>) -> Self {
+    pub fn ended(ending: CallEnding, text: impl Into<String>) -> Self {
         Self {
             ending,
             text: text.into(),
@@ -181,7 +181,7 @@ impl Outcome {
 
     /// Whether the model should treat it as a failure.
     pub const fn is_error(&self) -> bool {
-        !matches!(self.ending, Ending::Ok)
+        !matches!(self.ending, CallEnding::Ok)
     }
 }
 

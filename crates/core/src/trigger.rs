@@ -141,7 +141,7 @@ string_enum! {
     TaskAction ("task action") {
         /// Park it at its next boundary.
         Pause = "pause",
-        /// Continue it.
+        /// Continue where it was paused.
         Resume = "resume",
         /// Stop it for good.
         Cancel = "cancel",

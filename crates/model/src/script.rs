@@ -32,6 +32,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 use serde::Deserialize;
 use serde_json::Value;
 use windlass_core::message::{Finish, Usage};
+use windlass_core::tool_name;
 
 mod player;
 
@@ -314,13 +315,13 @@ fn read_call(mut call: BTreeMap<String, Value>) -> Result<Option<ScriptedCall>, 
 /// The argument a tool's plain text stands for.
 pub(crate) fn main_argument(tool: &str) -> Option<&'static str> {
     Some(match tool {
-        "bash" => "command",
-        "read" => "path",
-        "grep" | "glob" => "pattern",
-        "ask_user" => "question",
-        "search_memo" | "web_search" => "query",
-        "read_skill" => "name",
-        "web_fetch" => "url",
+        tool_name::BASH => "command",
+        tool_name::READ => "path",
+        tool_name::GREP | tool_name::GLOB => "pattern",
+        tool_name::ASK_USER => "question",
+        tool_name::SEARCH_MEMO | tool_name::WEB_SEARCH => "query",
+        tool_name::READ_SKILL => "name",
+        tool_name::WEB_FETCH => "url",
         _ => return None,
     })
 }

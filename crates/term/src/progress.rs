@@ -9,11 +9,12 @@ use windlass_core::event::{
 };
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::{Finish, ToolRequest};
-use windlass_core::outcome::Ending;
+use windlass_core::outcome::CallEnding;
 use windlass_core::plan::WorkingPlan;
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::state::{Stage, TaskState};
 use windlass_core::text::one_line;
+use windlass_core::tool_name;
 
 use crate::{Paint, UsageLine, markdown, numbers, strip_controls, tool_lines};
 
@@ -121,7 +122,7 @@ impl Progress {
             }
             Event::ToolResult(result) => {
                 let call = self.requested.remove(&result.call);
-                if result.outcome.ending != Ending::Denied {
+                if result.outcome.ending != CallEnding::Denied {
                     return Vec::new();
                 }
                 // The request may be older than this run.
@@ -131,7 +132,7 @@ impl Progress {
                 dimmed(&line(&format!("✗ {call}"))).into_iter().chain(outcome).collect()
             }
             // `SubAgentSpawn` shows it.
-            Event::ToolCall(call) if call.tool == "spawn_agent" => Vec::new(),
+            Event::ToolCall(call) if call.tool == tool_name::SPAWN_AGENT => Vec::new(),
             Event::ToolCall(call) => {
                 let line = line(&tool_lines::call(&call.tool, &call.arguments, width));
                 let lines = dimmed(&line);
@@ -179,6 +180,8 @@ impl Progress {
             Event::SandboxStarted(started) => {
                 vec![paint.dim(&text(&format!("sandbox {}: {}", started.kind, started.footing)))]
             }
+            // It ends the task, and the end says why.
+            Event::SandboxLost(lost) if lost.message.is_empty() => Vec::new(),
             Event::SandboxLost(lost) => {
                 vec![paint.yellow(&text(&format!("sandbox lost: {}", lost.reason)))]
             }

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 use windlass_core::event::ToolCall;
-use windlass_core::outcome::{Ending, Fact, Outcome};
+use windlass_core::outcome::{CallEnding, Fact, Outcome};
 use windlass_core::shown::shown;
 use windlass_core::text::one_line;
+use windlass_core::tool_name;
 
 use crate::diff::{self, cut};
 use crate::{Paint, numbers, strip_controls};
@@ -16,22 +17,22 @@ const OUTPUT_LINES: usize = 6;
 pub fn call(tool: &str, arguments: &Value, width: usize) -> String {
     let given = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
     let line = match tool {
-        "bash" => format!("$ {}", given("command")),
-        "read" | "edit" | "write" => format!("{tool} {}", given("path")),
-        "glob" => format!("find {}", given("pattern")),
-        "grep" => match given("path") {
+        tool_name::BASH => format!("$ {}", given("command")),
+        tool_name::READ | tool_name::EDIT | tool_name::WRITE => format!("{tool} {}", given("path")),
+        tool_name::GLOB => format!("find {}", given("pattern")),
+        tool_name::GREP => match given("path") {
             "" => format!("search {}", given("pattern")),
             path => format!("search {} in {path}", given("pattern")),
         },
-        "save_memo" => format!("note {}", given("filename")),
-        "search_memo" => format!("search notes for {}", given("query")),
-        "publish_deliverable" => format!("publish {}", given("filepath")),
-        "ask_user" => format!("ask {}", given("question")),
-        "read_skill" => format!("read skill {}", given("name")),
-        "list_skills" => "list skills".to_owned(),
-        "web_fetch" => format!("fetch {}", given("url")),
-        "web_search" => format!("search the web for {}", given("query")),
-        "update_plan" => "planning".to_owned(),
+        tool_name::SAVE_MEMO => format!("note {}", given("filename")),
+        tool_name::SEARCH_MEMO => format!("search notes for {}", given("query")),
+        tool_name::PUBLISH_DELIVERABLE => format!("publish {}", given("filepath")),
+        tool_name::ASK_USER => format!("ask {}", given("question")),
+        tool_name::READ_SKILL => format!("read skill {}", given("name")),
+        tool_name::LIST_SKILLS => "list skills".to_owned(),
+        tool_name::WEB_FETCH => format!("fetch {}", given("url")),
+        tool_name::WEB_SEARCH => format!("search the web for {}", given("query")),
+        tool_name::UPDATE_PLAN => "planning".to_owned(),
         _ => format!("{tool} {arguments}"),
     };
     one_line(&shown(line.trim_end()), width)
@@ -41,8 +42,11 @@ pub fn call(tool: &str, arguments: &Value, width: usize) -> String {
 pub fn start(call: &ToolCall, paint: Paint, width: usize) -> Option<String> {
     let line = || self::call(&call.tool, &call.arguments, width);
     match call.tool.as_str() {
-        "update_plan" | "publish_deliverable" | "ask_user" | "spawn_agent" => None,
-        "bash" => Some(paint.bold(&line())),
+        tool_name::UPDATE_PLAN
+        | tool_name::PUBLISH_DELIVERABLE
+        | tool_name::ASK_USER
+        | tool_name::SPAWN_AGENT => None,
+        tool_name::BASH => Some(paint.bold(&line())),
         _ => Some(format!("{} {}", paint.cyan("•"), line())),
     }
 }
@@ -54,10 +58,10 @@ pub fn outcome(tool: &str, outcome: &Outcome, paint: Paint, width: usize) -> Vec
         let exit = format!("exit {code}");
         lines.extend(last_lines(&strip_controls(outcome.display_text()), paint, width));
         lines.push(format!("  {}", if code == 0 { paint.green(&exit) } else { paint.red(&exit) }));
-    } else if outcome.ending != Ending::Ok {
+    } else if outcome.ending != CallEnding::Ok {
         let text = one_line(&failure(outcome), width);
         lines.push(format!("  {} {text}", paint.red(&format!("{}:", outcome.ending))));
-    } else if tool == "bash" {
+    } else if tool == tool_name::BASH {
         lines.extend(last_lines(&strip_controls(outcome.display_text()), paint, width));
     }
     for fact in &outcome.facts {

@@ -117,6 +117,7 @@ impl Registry {
         let entry = self.entry(name).ok_or_else(|| self.unknown(name))?;
         let mut value = parse(name, arguments)?;
         schema::drop_nulls(&entry.parameters, &mut value);
+        entry.tool.replace_synonyms(&mut value);
         let complaints = entry.check().complaints(&entry.parameters, &value);
         if complaints.is_empty() {
             return Ok(value);

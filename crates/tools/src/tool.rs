@@ -202,6 +202,9 @@ pub trait Tool: Send + Sync {
         &[]
     }
 
+    /// Replaces words that other agents' tools use by ours, before the arguments are checked.
+    fn replace_synonyms(&self, _arguments: &mut Value) {}
+
     /// All names that a skill may call it by.
     fn names(&self) -> Vec<&str> {
         std::iter::once(self.name()).chain(self.aliases().iter().copied()).collect()

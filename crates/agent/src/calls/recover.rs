@@ -2,7 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::event::ToolCall;
-use windlass_core::outcome::{Ending as CallEnding, Outcome, Recovery};
+use windlass_core::outcome::{CallEnding, Outcome, Recovery};
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_tools::workspace::Happened;
 

@@ -48,7 +48,7 @@ impl Room {
         match needed {
             Some(_) if can_save => Self::SaveNotes,
             Some(trigger) => Self::Needed(trigger),
-            None if can_save && used > limits.flush_point(floor) => Self::SaveNotes,
+            None if can_save && limits.should_flush(used, floor) => Self::SaveNotes,
             None => Self::Enough,
         }
     }

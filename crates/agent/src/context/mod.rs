@@ -21,7 +21,7 @@ use windlass_core::event::{AgentStart, Event, LlmResponse, ToolResult};
 use windlass_core::id::CallId;
 use windlass_core::injection::{Injection, InjectionType};
 use windlass_core::message::{Message, Prelude, ToolRequest, ToolSpec};
-use windlass_core::outcome::{Ending as CallEnding, Fact};
+use windlass_core::outcome::{CallEnding, Fact};
 use windlass_core::state::{TaskState, Unfinished};
 use windlass_model::{Model, Transcript};
 use windlass_skills::followed;

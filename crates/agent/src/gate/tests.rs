@@ -2,7 +2,7 @@
 
 use windlass_core::axes::{PermissionProfile, RunControl};
 use windlass_core::event::MemoryFlush;
-use windlass_core::outcome::{Ending, Outcome, Recovery};
+use windlass_core::outcome::{CallEnding, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Decision};
 use windlass_core::question::Answer;
 use windlass_core::state::Stage;
@@ -38,7 +38,7 @@ fn prepared(class: Class) -> Prepared {
 fn denial(ruling: &Ruling) -> &str {
     match ruling {
         Ruling::Denied(check, outcome) => {
-            assert_eq!((check.decision, outcome.ending), (Decision::Deny, Ending::Denied));
+            assert_eq!((check.decision, outcome.ending), (Decision::Deny, CallEnding::Denied));
             &check.reason
         }
         Ruling::Allowed(_) | Ruling::Ask(..) => panic!("{ruling:?}"),

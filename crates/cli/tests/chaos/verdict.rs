@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use windlass_core::event::{Event, Record};
 use windlass_core::id::{QuestionId, TaskId};
-use windlass_core::outcome::Ending;
+use windlass_core::outcome::CallEnding;
 use windlass_core::state::TaskState;
 use windlass_core::status::TaskStatus;
 use windlass_store::OutStream;
@@ -39,7 +39,7 @@ fn states_agree(storm: &Storm, task: TaskId, journal: &[Record]) {
         false => TaskStatus::Done,
     };
     let failures = || -> Vec<_> {
-        let failed = |record: &&Record| matches!(&record.event, Event::ToolResult(result) if result.outcome.ending != Ending::Ok);
+        let failed = |record: &&Record| matches!(&record.event, Event::ToolResult(result) if result.outcome.ending != CallEnding::Ok);
         journal.iter().filter(failed).map(|record| (record.seq, &record.event)).collect()
     };
     assert_eq!(row.status, meant, "{task}: {:?}; {:#?}", row.error, failures());
@@ -62,7 +62,7 @@ fn effects_happened_once(storm: &Storm, task: TaskId, journal: &[Record]) {
                 let before = asked.insert(call.call, line);
                 assert_eq!(before, None, "{task}: a call was started twice");
             }
-            Event::ToolResult(result) if result.outcome.ending == Ending::Ok => {
+            Event::ToolResult(result) if result.outcome.ending == CallEnding::Ok => {
                 if let Some(line) = asked.get(&result.call) {
                     assert!(written.contains(line.as_str()), "{task}: {line} is missing");
                 }

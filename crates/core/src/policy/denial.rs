@@ -6,6 +6,7 @@ use super::analysis::CommandAnalysis;
 use super::class::Class;
 use super::decide::{Layer, Verdict};
 use crate::string_enum;
+use crate::tool_name;
 
 /// The first line of every denial, exactly. (ES-116)
 pub const DENIED: &str = include_str!("../prompts/denied.md").trim_ascii_end();
@@ -177,10 +178,10 @@ fn for_command(analysis: &CommandAnalysis) -> Option<Advice> {
 /// What fits a tool that is not a command.
 fn for_tool(tool: &str, class: Class) -> Advice {
     match (tool, class) {
-        ("write" | "edit", Class::Opaque) => Advice::UnreadFile,
-        ("write" | "edit", _) => Advice::FileChange,
-        ("bash", _) => Advice::CommandTool,
-        ("spawn_agent", _) => Advice::SubAgent,
+        (tool_name::WRITE | tool_name::EDIT, Class::Opaque) => Advice::UnreadFile,
+        (tool_name::WRITE | tool_name::EDIT, _) => Advice::FileChange,
+        (tool_name::BASH, _) => Advice::CommandTool,
+        (tool_name::SPAWN_AGENT, _) => Advice::SubAgent,
         (_, Class::Publish | Class::Production) => Advice::PublishingTool,
         (
             _,

@@ -11,7 +11,7 @@ use crate::event::{
 use crate::id::CallId;
 use crate::injection::{Control, Injection};
 use crate::message::{Finish, ToolRequest};
-use crate::outcome::{Ending, Fact};
+use crate::outcome::{CallEnding, Fact};
 use crate::question::{Answer, Permission, Question, QuestionKind};
 use crate::schedule::Expiry;
 use crate::status::{StatusReason, TaskStatus};
@@ -135,7 +135,7 @@ impl TaskState {
             self.files.outputs.push(cut.full_output_path.clone());
         }
         let ending = result.outcome.ending;
-        let failed = matches!(ending, Ending::Error | Ending::Denied | Ending::Unknown);
+        let failed = matches!(ending, CallEnding::Error | CallEnding::Denied | CallEnding::Unknown);
         // What is refused while notes are saved says nothing about the work.
         if !flushing {
             let said = hash_of(result.outcome.comparable());

@@ -73,6 +73,13 @@ pub struct Attempts {
     pub(super) segment: Option<(Timestamp, Timestamp)>,
 }
 
+impl Attempts {
+    /// Whether a segment has begun and not ended.
+    pub fn is_in_segment(&self) -> bool {
+        self.segment.is_some()
+    }
+}
+
 /// The files of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileState {

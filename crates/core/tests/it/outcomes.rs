@@ -1,6 +1,6 @@
 //! What the model and what people read of a call's result.
 
-use windlass_core::outcome::{Ending, Outcome};
+use windlass_core::outcome::{CallEnding, Outcome};
 use windlass_core::policy::Denial;
 
 #[test]
@@ -20,7 +20,7 @@ fn people_read_the_reason_of_a_denial_and_of_a_failure() {
         can_retry: false,
     };
     let denied = Outcome::denied(denial.clone());
-    assert_eq!((denied.display_text(), denied.ending), ("it publishes", Ending::Denied));
+    assert_eq!((denied.display_text(), denied.ending), ("it publishes", CallEnding::Denied));
     assert_eq!(denied.text, denial.render());
     let mut failed = Outcome::failure("no such file.");
     failed.add_note("A hook says: look again");

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::tool_name;
 
 use super::{Builtin, act};
 use crate::tool::{Call, Category, Kind, Prepared, ToolContext};
@@ -25,7 +26,7 @@ pub struct Asked {
 
 impl Builtin for AskUser {
     type Arguments = Asked;
-    const NAME: &'static str = "ask_user";
+    const NAME: &'static str = tool_name::ASK_USER;
     const DESCRIPTION: &'static str = include_str!("descriptions/ask_user.md");
     const CATEGORY: Category = Category::Communication;
     const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::tool_name;
 
 use super::rewrite::Rewrite;
 use super::{Builtin, counted, diff, path_error};
@@ -31,7 +32,7 @@ pub(super) struct Arguments {
 
 impl Builtin for Edit {
     type Arguments = Arguments;
-    const NAME: &'static str = "edit";
+    const NAME: &'static str = tool_name::EDIT;
     const DESCRIPTION: &'static str = include_str!("descriptions/edit.md");
     const CATEGORY: Category = Category::FileSystem;
     const MIN_CLASS: (Class, Risk) = (Class::Edit, Risk::Low);

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
+use windlass_core::tool_name;
 
 use super::{Builtin, counted, path_error, read_only, scanning, unseen};
 use crate::tool::{Call, Category, Prepared, ToolContext};
@@ -35,7 +36,7 @@ pub(super) struct Arguments {
 
 impl Builtin for Glob {
     type Arguments = Arguments;
-    const NAME: &'static str = "glob";
+    const NAME: &'static str = tool_name::GLOB;
     const DESCRIPTION: &'static str = include_str!("descriptions/glob.md");
     const CATEGORY: Category = Category::FileSystem;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 use windlass_core::text::prefix;
+use windlass_core::tool_name;
 
 use super::glob::matcher;
 use super::{Builtin, counted, path_error, read_only, scanning, unseen};
@@ -77,7 +78,7 @@ enum Output {
 
 impl Builtin for Grep {
     type Arguments = Arguments;
-    const NAME: &'static str = "grep";
+    const NAME: &'static str = tool_name::GREP;
     const DESCRIPTION: &'static str = include_str!("descriptions/grep.md");
     const CATEGORY: Category = Category::FileSystem;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);

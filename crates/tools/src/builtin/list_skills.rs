@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
+use windlass_core::tool_name;
 
 use super::{Builtin, act, read_only};
 use crate::tool::{Call, Category, Prepared, ToolContext};
@@ -18,7 +19,7 @@ pub(super) struct Arguments {}
 
 impl Builtin for ListSkills {
     type Arguments = Arguments;
-    const NAME: &'static str = "list_skills";
+    const NAME: &'static str = tool_name::LIST_SKILLS;
     const DESCRIPTION: &'static str = include_str!("descriptions/list_skills.md");
     const CATEGORY: Category = Category::Skills;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);

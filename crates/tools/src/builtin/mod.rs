@@ -79,6 +79,9 @@ pub(crate) trait Builtin: Send + Sync + 'static {
     /// The argument that names the file a call is about.
     const FILE_ARGUMENT: &'static str = "path";
 
+    /// Replaces words that other agents' tools use by ours.
+    fn replace_synonyms(_arguments: &mut Value) {}
+
     /// What a call is about.
     fn subject(arguments: &Value) -> Subject {
         let file = arguments[Self::FILE_ARGUMENT].as_str();
@@ -127,6 +130,10 @@ impl<B: Builtin> Tool for B {
 
     fn aliases(&self) -> &'static [&'static str] {
         B::ALIASES
+    }
+
+    fn replace_synonyms(&self, arguments: &mut Value) {
+        B::replace_synonyms(arguments);
     }
 
     fn subject(&self, arguments: &Value) -> Subject {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use windlass_core::command::{Deliverable, DeliverableType, INLINE_DELIVERABLE_BYTES};
 use windlass_core::outcome::{Fact, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::tool_name;
 
 use super::{Builtin, act, counted, path_error};
 use crate::tool::{Call, Category, Prepared, ToolContext};
@@ -35,7 +36,7 @@ fn types(_: &mut SchemaGenerator) -> Schema {
 
 impl Builtin for PublishDeliverable {
     type Arguments = Arguments;
-    const NAME: &'static str = "publish_deliverable";
+    const NAME: &'static str = tool_name::PUBLISH_DELIVERABLE;
     const DESCRIPTION: &'static str = include_str!("descriptions/publish_deliverable.md");
     const CATEGORY: Category = Category::Output;
     const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::policy::{Class, Risk};
+use windlass_core::tool_name;
 
 use super::{Builtin, act, path_error, read_only};
 use crate::output::readable;
@@ -39,7 +40,7 @@ pub(super) struct Arguments {
 
 impl Builtin for Read {
     type Arguments = Arguments;
-    const NAME: &'static str = "read";
+    const NAME: &'static str = tool_name::READ;
     const DESCRIPTION: &'static str = include_str!("descriptions/read.md");
     const CATEGORY: Category = Category::FileSystem;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::policy::{Class, Risk};
+use windlass_core::tool_name;
 use windlass_skills::{Context, Skill, Skills};
 
 use super::{Builtin, act, read_only};
@@ -24,7 +25,7 @@ pub(super) struct Arguments {
 
 impl Builtin for ReadSkill {
     type Arguments = Arguments;
-    const NAME: &'static str = "read_skill";
+    const NAME: &'static str = tool_name::READ_SKILL;
     const DESCRIPTION: &'static str = include_str!("descriptions/read_skill.md");
     const CATEGORY: Category = Category::Skills;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::tool_name;
 
 use super::rewrite::Rewrite;
 use super::{Builtin, counted, path_error};
@@ -30,7 +31,7 @@ pub(super) struct Arguments {
 
 impl Builtin for SaveMemo {
     type Arguments = Arguments;
-    const NAME: &'static str = "save_memo";
+    const NAME: &'static str = tool_name::SAVE_MEMO;
     const DESCRIPTION: &'static str = include_str!("descriptions/save_memo.md");
     const CATEGORY: Category = Category::ContextEngineering;
     const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);

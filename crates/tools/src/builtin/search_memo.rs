@@ -8,6 +8,7 @@ use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 use windlass_core::text::prefix;
+use windlass_core::tool_name;
 use windlass_model::Embeddings;
 use windlass_store::search;
 
@@ -42,7 +43,7 @@ pub(super) struct Arguments {
 
 impl Builtin for SearchMemo {
     type Arguments = Arguments;
-    const NAME: &'static str = "search_memo";
+    const NAME: &'static str = tool_name::SEARCH_MEMO;
     const DESCRIPTION: &'static str = include_str!("descriptions/search_memo.md");
     const CATEGORY: Category = Category::ContextEngineering;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);

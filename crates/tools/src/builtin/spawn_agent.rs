@@ -5,6 +5,7 @@ use serde::Deserialize;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::text::one_line;
+use windlass_core::tool_name;
 
 use super::{Builtin, act, path_error};
 use crate::tool::{Call, Category, Kind, Prepared, ToolContext};
@@ -33,7 +34,7 @@ pub struct Spawned {
 
 impl Builtin for SpawnAgent {
     type Arguments = Spawned;
-    const NAME: &'static str = "spawn_agent";
+    const NAME: &'static str = tool_name::SPAWN_AGENT;
     const DESCRIPTION: &'static str = include_str!("descriptions/spawn_agent.md");
     const CATEGORY: Category = Category::Orchestration;
     const MIN_CLASS: (Class, Risk) = (Class::Delegate, Risk::Medium);

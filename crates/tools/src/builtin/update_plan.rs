@@ -2,9 +2,11 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use serde_json::Value;
 use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::plan::{Step, StepStatus, WorkingPlan};
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::tool_name;
 
 use super::rewrite::Rewrite;
 use super::{Builtin, path_error};
@@ -58,11 +60,20 @@ impl From<Arguments> for WorkingPlan {
 
 impl Builtin for UpdatePlan {
     type Arguments = Arguments;
-    const NAME: &'static str = "update_plan";
+    const NAME: &'static str = tool_name::UPDATE_PLAN;
     const DESCRIPTION: &'static str = include_str!("descriptions/update_plan.md");
     const CATEGORY: Category = Category::ContextEngineering;
     const MIN_CLASS: (Class, Risk) = (Class::Note, Risk::Low);
     const IS_NOTE: bool = true;
+
+    /// The plan tools of other agents say `completed`, and models have learned it there.
+    fn replace_synonyms(arguments: &mut Value) {
+        let steps = arguments.get_mut("steps").and_then(Value::as_array_mut);
+        let statuses = steps.into_iter().flatten().filter_map(|step| step.get_mut("status"));
+        for status in statuses.filter(|status| **status == "completed") {
+            *status = StepStatus::Done.as_str().into();
+        }
+    }
 
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let plan = WorkingPlan::from(given);

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::tool_name;
 
 use super::edit::MAX_EDITED_BYTES;
 use super::rewrite::Rewrite;
@@ -24,7 +25,7 @@ pub(super) struct Arguments {
 
 impl Builtin for Write {
     type Arguments = Arguments;
-    const NAME: &'static str = "write";
+    const NAME: &'static str = tool_name::WRITE;
     const DESCRIPTION: &'static str = include_str!("descriptions/write.md");
     const CATEGORY: Category = Category::FileSystem;
     const MIN_CLASS: (Class, Risk) = (Class::Edit, Risk::Medium);

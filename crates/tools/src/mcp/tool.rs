@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ResourceContents};
 use serde_json::Value;
-use windlass_core::outcome::{Ending, Outcome, Recovery};
+use windlass_core::outcome::{CallEnding, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 
 use super::name::{shown_name, wire_name};
@@ -101,7 +101,7 @@ impl Tool for McpTool {
                 let outcome = match stop.run_until_cancelled(calling).await {
                     Some(Ok(result)) => answered(result),
                     Some(Err(error)) => failed(&server, effects, error),
-                    None => Outcome::ended(Ending::Cancelled, "Stopped with the task."),
+                    None => Outcome::ended(CallEnding::Cancelled, "Stopped with the task."),
                 };
                 server.notice_changes().await;
                 outcome
@@ -128,7 +128,7 @@ fn failed(server: &Server, effects: Effects, error: CallError) -> Outcome {
             let display = format!(
                 "MCP server `{name}`: {why}. It may have taken effect and was not repeated."
             );
-            Outcome { display: Some(display), ..Outcome::ended(Ending::Unknown, text) }
+            Outcome { display: Some(display), ..Outcome::ended(CallEnding::Unknown, text) }
         }
         CallError::TooSlow => {
             let seconds = server.definition().call.as_secs();

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use windlass_core::id::CallId;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::tool_name;
 
 use super::background::Unread;
 use super::{Shell, exit_words};
@@ -23,11 +24,11 @@ pub(super) struct BashKill;
 
 impl Builtin for BashOutput {
     type Arguments = Arguments;
-    const NAME: &'static str = "bash_output";
+    const NAME: &'static str = tool_name::BASH_OUTPUT;
     const DESCRIPTION: &'static str = include_str!("descriptions/bash_output.md");
     const CATEGORY: Category = Category::Environment;
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
-    const ALIASES: &'static [&'static str] = &["bash"];
+    const ALIASES: &'static [&'static str] = &[tool_name::BASH];
 
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let id = command_id(&given)?;
@@ -38,11 +39,11 @@ impl Builtin for BashOutput {
 
 impl Builtin for BashKill {
     type Arguments = Arguments;
-    const NAME: &'static str = "bash_kill";
+    const NAME: &'static str = tool_name::BASH_KILL;
     const DESCRIPTION: &'static str = include_str!("descriptions/bash_kill.md");
     const CATEGORY: Category = Category::Environment;
     const MIN_CLASS: (Class, Risk) = (Class::LocalCommand, Risk::Medium);
-    const ALIASES: &'static [&'static str] = &["bash"];
+    const ALIASES: &'static [&'static str] = &[tool_name::BASH];
 
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let id = command_id(&given)?;

@@ -7,9 +7,10 @@ use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use windlass_core::outcome::{AbortCause, Ending, Fact, Outcome, Recovery};
+use windlass_core::outcome::{AbortCause, CallEnding, Fact, Outcome, Recovery};
 use windlass_core::policy::Class;
 use windlass_core::text::with_causes;
+use windlass_core::tool_name;
 use windlass_sandbox::{Command, Ended, Error, Exit, KILL_GRACE, Running};
 
 use super::collect::{Collector, Printed};
@@ -47,7 +48,7 @@ struct Arguments {
 
 impl Tool for Bash {
     fn name(&self) -> &'static str {
-        "bash"
+        tool_name::BASH
     }
 
     fn description(&self) -> &'static str {
@@ -238,13 +239,13 @@ fn outcome(ended: Ended, printed: Printed, words: Option<String>) -> Outcome {
         }
     }
     let (ending, exit_code, aborted_by) = match ended.exit {
-        Exit::Code(0) => (Ending::Ok, Some(0), None),
-        Exit::Code(code) => (Ending::Error, Some(code), None),
-        Exit::Signal(signal) => (Ending::Error, None, Some(AbortCause::Signal(signal))),
-        Exit::TimedOut => (Ending::Error, None, Some(AbortCause::Timeout)),
-        Exit::OutOfMemory => (Ending::Error, None, Some(AbortCause::OutOfMemory)),
-        Exit::Killed => (Ending::Cancelled, None, None),
-        Exit::Lost => (Ending::Unknown, None, None),
+        Exit::Code(0) => (CallEnding::Ok, Some(0), None),
+        Exit::Code(code) => (CallEnding::Error, Some(code), None),
+        Exit::Signal(signal) => (CallEnding::Error, None, Some(AbortCause::Signal(signal))),
+        Exit::TimedOut => (CallEnding::Error, None, Some(AbortCause::Timeout)),
+        Exit::OutOfMemory => (CallEnding::Error, None, Some(AbortCause::OutOfMemory)),
+        Exit::Killed => (CallEnding::Cancelled, None, None),
+        Exit::Lost => (CallEnding::Unknown, None, None),
     };
     let directory = ended.cwd.map(|path| path.display().to_string());
     Outcome {

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::outcome::Outcome;
+use windlass_core::tool_name;
 
 use super::client::{Fetched, Fetcher};
 use super::page::{self, Part};
@@ -34,7 +35,7 @@ impl WebFetch {
 
 impl WebTool for WebFetch {
     type Arguments = Arguments;
-    const NAME: &'static str = "web_fetch";
+    const NAME: &'static str = tool_name::WEB_FETCH;
     const DESCRIPTION: &'static str = include_str!("descriptions/web_fetch.md");
 
     fn reason(given: &Arguments) -> String {

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_core::id::CallId;
-use windlass_core::outcome::{Ending, Outcome, Recovery};
+use windlass_core::outcome::{CallEnding, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_sandbox::network::{AddressRules, HostRules};
 
@@ -38,7 +38,7 @@ pub type Lookup =
 pub struct Reach {
     /// Which addresses besides the public ones.
     pub addresses: AddressRules,
-    /// Which hosts.
+    /// Which hosts by name.
     pub hosts: HostRules,
     /// How names become addresses.
     pub lookup: Lookup,
@@ -113,7 +113,7 @@ fn prepared<T: WebTool>(tool: T, mut call: Call, scratch: Scratch) -> Result<Pre
     let assessment = Assessment::of(Class::Read, T::reason(&given)).at_least(Risk::Medium);
     let act = Box::new(move || -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
-            let stopped = Outcome::ended(Ending::Cancelled, "Stopped with the task.");
+            let stopped = Outcome::ended(CallEnding::Cancelled, "Stopped with the task.");
             call.stop.run_until_cancelled(tool.run(given, scratch)).await.unwrap_or(stopped)
         })
     });

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 use windlass_core::outcome::Outcome;
+use windlass_core::tool_name;
 
 use super::client::{AGENT, install_tls, unreachable};
 use super::{Scratch, Web, WebTool};
@@ -45,7 +46,6 @@ pub struct Search {
     pub provider: Provider,
     /// Its address; the provider's public one if unset.
     pub base: Option<Url>,
-    /// Its key.
     pub key: Option<SecretString>,
 }
 
@@ -185,7 +185,7 @@ impl Fault {
 
 impl WebTool for WebSearch {
     type Arguments = Arguments;
-    const NAME: &'static str = "web_search";
+    const NAME: &'static str = tool_name::WEB_SEARCH;
     const DESCRIPTION: &'static str = include_str!("descriptions/web_search.md");
 
     fn reason(given: &Arguments) -> String {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use windlass_core::id::{CallId, TaskId};
-use windlass_core::outcome::{Ending, Fact, Outcome};
+use windlass_core::outcome::{CallEnding, Fact, Outcome};
 use windlass_sandbox::Host;
 use windlass_shell::Context;
 use windlass_skills::{SkillRegistry, Skills};
@@ -159,14 +159,14 @@ impl Bench {
     /// The text of a call that works.
     pub async fn ok(&mut self, tool: &str, arguments: Value) -> String {
         let outcome = self.call(tool, arguments).await;
-        assert_eq!(outcome.ending, Ending::Ok, "{}", outcome.text);
+        assert_eq!(outcome.ending, CallEnding::Ok, "{}", outcome.text);
         outcome.text
     }
 
     /// The text of a call that fails.
     pub async fn error(&mut self, tool: &str, arguments: Value) -> String {
         let outcome = self.call(tool, arguments).await;
-        assert_eq!(outcome.ending, Ending::Error, "{}", outcome.text);
+        assert_eq!(outcome.ending, CallEnding::Error, "{}", outcome.text);
         assert!(outcome.facts.is_empty(), "a failed call leaves no facts");
         outcome.text
     }

@@ -12,7 +12,7 @@ use axum::routing::post;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use windlass_core::axes::PermissionProfile;
-use windlass_core::outcome::Ending;
+use windlass_core::outcome::CallEnding;
 use windlass_core::policy::{Class, Risk};
 use windlass_tools::mcp::{Change, Definition, McpHost, Servers, parse_server};
 use windlass_tools::registry::reachable_under;
@@ -113,7 +113,7 @@ async fn a_server_that_is_killed_during_a_call_is_started_again_once() {
     let _second_writer = until_read(&waits).await;
     rustix::process::kill_process(second, rustix::process::Signal::KILL).unwrap();
     let outcome = calling.join_next().await.unwrap().unwrap();
-    assert_eq!(outcome.ending, Ending::Error);
+    assert_eq!(outcome.ending, CallEnding::Error);
     assert!(outcome.text.contains("the server ended during the call"), "{}", outcome.text);
     assert!(outcome.text.contains("(it is not started again in this task)"), "{}", outcome.text);
 
@@ -140,7 +140,7 @@ async fn a_call_with_effects_that_breaks_off_has_an_unknown_outcome() {
     let _writer = until_read(&waits).await;
     rustix::process::kill_process(first, rustix::process::Signal::KILL).unwrap();
     let outcome = calling.join_next().await.unwrap().unwrap();
-    assert_eq!(outcome.ending, Ending::Unknown, "{}", outcome.text);
+    assert_eq!(outcome.ending, CallEnding::Unknown, "{}", outcome.text);
     assert!(outcome.text.contains("Whether the call took effect is not known"), "{}", outcome.text);
     assert!(outcome.text.contains("(it is started again with the next call)"), "{}", outcome.text);
     let display = outcome.display_text();
@@ -199,7 +199,7 @@ async fn a_call_ends_with_its_task() {
     let _writer = until_read(&waits).await;
     bench.stop.cancel();
     let outcome = calling.join_next().await.unwrap().unwrap();
-    assert_eq!(outcome.ending, Ending::Cancelled);
+    assert_eq!(outcome.ending, CallEnding::Cancelled);
 }
 
 /// What is pinned is not asked for again: the server starts with the first call.

@@ -46,6 +46,15 @@ fn the_model_is_shown_plain_schemas() {
     insta::assert_snapshot!(shown);
 }
 
+#[test]
+fn a_step_that_is_completed_is_done() {
+    let steps = |status: &str| {
+        format!(r#"{{"steps": [{{"id": "1", "description": "x", "status": "{status}"}}]}}"#)
+    };
+    let read = |status| Registry::builtin().check("update_plan", &steps(status)).unwrap();
+    assert_eq!(read("completed"), read("done"));
+}
+
 /// ES-202
 #[test]
 fn specs_are_the_same_bytes_every_time() {

@@ -1,7 +1,7 @@
 //! `bash` and what it leaves running, as the loop calls them.
 
 use serde_json::json;
-use windlass_core::outcome::{AbortCause, Ending, Fact};
+use windlass_core::outcome::{AbortCause, CallEnding, Fact};
 use windlass_core::policy::{Class, Risk};
 use windlass_store::outputs::Stream;
 
@@ -19,7 +19,7 @@ async fn both_streams_come_back_in_the_order_they_were_written() {
 async fn a_failing_command_tells_its_exit_code() {
     let mut bench = Bench::new();
     let outcome = bench.call("bash", json!({ "command": "echo no such name; exit 101" })).await;
-    assert_eq!(outcome.ending, Ending::Error);
+    assert_eq!(outcome.ending, CallEnding::Error);
     assert_eq!(outcome.exit_code, Some(101));
     assert_eq!(outcome.text, "no such name\n[exit code 101]");
     assert_eq!(outcome.display_text(), "no such name\n", "people read the code from its field");
@@ -130,7 +130,7 @@ async fn a_command_that_takes_too_long_is_ended() {
     let mut bench = Bench::new();
     let outcome =
         bench.call("bash", json!({ "command": "echo begun; sleep 600", "timeout": 1 })).await;
-    assert_eq!(outcome.ending, Ending::Error);
+    assert_eq!(outcome.ending, CallEnding::Error);
     assert_eq!(
         outcome.text,
         "begun\n[timed out after 1 s; it and everything it started was ended]"
@@ -151,7 +151,7 @@ async fn a_call_that_is_stopped_ends_its_tree() {
         stop.cancel();
     };
     let (outcome, ()) = tokio::join!((prepared.act)(), stopping);
-    assert_eq!(outcome.ending, Ending::Cancelled);
+    assert_eq!(outcome.ending, CallEnding::Cancelled);
     assert!(!bench.path("later").exists());
 }
 
@@ -235,7 +235,7 @@ async fn a_background_command_can_be_ended() {
     let text = bench.poll("bash_output", json!({ "id": id }), "[stopped").await;
     assert!(text.contains("was ended"), "{text}");
     let unknown = bench.call("bash_kill", json!({ "id": "call_00000000000000000000000000" })).await;
-    assert_eq!(unknown.ending, Ending::Error);
+    assert_eq!(unknown.ending, CallEnding::Error);
 }
 
 /// ES-258, ES-262, ES-263

@@ -232,7 +232,7 @@ async fn a_fetch_ends_with_its_task() {
     bench.stop.cancel();
     let url = json!({ "url": format!("http://{}/", site.address) });
     let outcome = bench.call("web_fetch", url).await;
-    assert_eq!(outcome.ending, windlass_core::outcome::Ending::Cancelled);
+    assert_eq!(outcome.ending, windlass_core::outcome::CallEnding::Cancelled);
 }
 
 type Asked = Arc<Mutex<Vec<String>>>;
