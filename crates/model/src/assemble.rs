@@ -107,6 +107,11 @@ impl Assembly {
         Ok(())
     }
 
+    /// Whether nothing of a reply has arrived.
+    pub fn is_untouched(&self) -> bool {
+        self.size == 0 && self.finish.is_none()
+    }
+
     /// Settles what is left open once the stream has ended.
     pub fn settle(&mut self, progress: Progress, transcript: &Transcript) -> Result<Finish, Fault> {
         let finish = match (self.finish, progress) {

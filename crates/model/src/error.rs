@@ -4,20 +4,34 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::ModelName;
+use crate::{KnownProvider, ModelName};
 
 /// Why there is no reply, and from whom.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{fault}{} (model `{model}` at {base}{})", asks(.fault), tries(*.attempts))]
+#[error("{fault}{} (model `{model}`{}{}{})", asks(.fault), at(.base), key(.fault, .model), tries(*.attempts))]
 pub struct Error {
     /// The model that was asked.
     pub model: ModelName,
-    /// Where it was asked, without credentials.
+    /// Where it was asked, without credentials; empty for a script.
     pub base: String,
     /// How often it was asked.
     pub attempts: u32,
     /// What went wrong the last time.
     pub fault: Fault,
+}
+
+fn at(base: &str) -> String {
+    if base.is_empty() { String::new() } else { format!(" at {base}") }
+}
+
+/// Which key was not accepted: a person may have several.
+fn key(fault: &Fault, model: &ModelName) -> String {
+    match (fault, KnownProvider::find(model.provider())) {
+        (Fault::Unauthorized { .. } | Fault::Forbidden { .. }, Some(provider)) => {
+            format!(", with the key in {}", provider.key_env)
+        }
+        _ => String::new(),
+    }
 }
 
 fn tries(attempts: u32) -> String {
@@ -109,7 +123,7 @@ pub enum Fault {
     #[error("the reply has more than {limit} {what}")]
     TooLarge { what: &'static str, limit: usize },
     /// The script does not fit the conversation.
-    #[error("the script cannot continue: {detail}")]
+    #[error("{detail}")]
     Script { detail: String },
     /// The recording cannot be written.
     #[error("the recording cannot be written: {detail}")]

@@ -117,7 +117,10 @@ impl Endpoint {
                 if whole.len() >= MAX_LINE_BYTES {
                     return Err(Fault::TooLarge { what: "bytes", limit: MAX_LINE_BYTES });
                 }
-                reader.read(&whole, &mut assembly, live).map_err(|fault| self.cleaned(fault))?
+                match reader.read(&whole, &mut assembly, live) {
+                    Err(Fault::Garbled { .. }) => return Err(self.not_a_model_server(&kind)),
+                    other => other.map_err(|fault| self.cleaned(fault))?,
+                }
             }
             "text/html" => return Err(self.not_a_model_server(&kind)),
             "text/event-stream" => self.stream(response, &mut reader, &mut assembly, live).await?,
@@ -127,6 +130,10 @@ impl Endpoint {
                 other => other?,
             },
         };
+        // Something that says it is a stream may have been cut before its first word.
+        if kind != "text/event-stream" && assembly.is_untouched() {
+            return Err(self.not_a_model_server(&kind));
+        }
         let finish = assembly.settle(progress, transcript)?;
         let Assembly { text, calls, mut usage, cache_written, mut model, .. } = assembly;
         // Proxies also report a cost of zero for models they have no price for, so zero is only the last resort.

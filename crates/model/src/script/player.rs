@@ -56,7 +56,7 @@ impl Script {
                 1 => "1 reply".to_owned(),
                 many => format!("{many} replies"),
             };
-            format!("{place} has {count}, and this asks for number {}", turn + 1)
+            format!("{place} has {count}, and reply {} was asked for", turn + 1)
         })?;
         expected(reply, &received)
     }
@@ -87,7 +87,7 @@ fn expected<'a>(reply: &'a Scripted, received: &Received<'_>) -> Result<&'a Scri
     match reply.expect.iter().find(|wanted| !received.has_news(wanted)) {
         None => Ok(reply),
         Some(missing) => Err(format!(
-            "reply {} expects `{missing}` in what came since the last one, which is: {}",
+            "reply {} of the script expects `{missing}`, which is not in what came since the last one: {}",
             received.asked.turn() + 1,
             received.news().join(" | ")
         )),
@@ -132,7 +132,7 @@ impl Model for ScriptModel {
         Box::pin(async move {
             let scripted = self.script.answer(transcript).map_err(|detail| Error {
                 model: self.name.clone(),
-                base: "this machine".to_owned(),
+                base: String::new(),
                 attempts: 1,
                 fault: Fault::Script { detail },
             })?;

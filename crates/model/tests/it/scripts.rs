@@ -74,13 +74,13 @@ async fn a_script_that_ends_or_expects_something_else_says_so() {
     let Fault::Script { detail } = error.fault else { panic!("{error}") };
     assert_eq!(
         detail,
-        "reply 1 expects `day` in what came since the last one, which is: good morning"
+        "reply 1 of the script expects `day`, which is not in what came since the last one: good morning"
     );
     let mut transcript = begun(&*model, "good day");
     transcript.push(&message(&ask(&*model, &transcript).await.0.unwrap()));
     transcript.push(&Message::user("more"));
     let error = ask(&*model, &transcript).await.0.unwrap_err().to_string();
-    assert!(error.contains("the script has 1 reply, and this asks for number 2"), "{error}");
+    assert!(error.contains("the script has 1 reply, and reply 2 was asked for"), "{error}");
 }
 
 fn content(replies: &[Reply]) -> Vec<String> {

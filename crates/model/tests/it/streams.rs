@@ -224,6 +224,26 @@ async fn a_mislabelled_stream_is_read_and_other_text_is_no_model_server() {
     assert!(matches!(error.fault, Fault::NotAModelServer { .. }), "{error}");
 }
 
+/// What is no stream now will be none at the next try.
+#[tokio::test]
+async fn a_reply_that_is_no_stream_is_named_and_asked_for_once() {
+    for (kind, body) in [
+        ("text/plain", "It works!"),
+        ("text/plain", ""),
+        ("application/json", "It works!"),
+        ("application/json", r#"{"status":"ok"}"#),
+        ("application/octet-stream", "\u{0}\u{1}"),
+    ] {
+        for dialect in [Dialect::OpenAi, Dialect::Anthropic] {
+            let server = ModelServer::start_empty();
+            server.answer_with(move |_| Some(Answer::status(200, kind, body)));
+            let error = hello(&*model(dialect, &server)).await.unwrap_err();
+            assert!(matches!(error.fault, Fault::NotAModelServer { .. }), "{kind}: {error}");
+            assert_eq!(server.request_count(), 1, "{kind}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_stream_that_stops_saying_done_but_has_a_reason_is_whole() {
     let server = ModelServer::start_empty();
