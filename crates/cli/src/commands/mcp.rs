@@ -14,14 +14,15 @@ use windlass_tools::mcp::{
 };
 use windlass_tools::{Notices, Tool as _};
 
-use super::{Execute, Start};
+use super::{Execute, Start, config};
 use crate::args::SandboxArgs;
 use crate::config::Config;
+use crate::config::edit::{self, NewServer};
 use crate::failure::Failure;
 use crate::show::{self, note, out_json};
 use crate::wiring::{self, Environment, mcp, sandbox, skills};
 
-/// List and test MCP servers
+/// List, add and test MCP servers
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Mcp {
@@ -38,6 +39,7 @@ Examples:
   windlass mcp list                   of .mcp.json, your settings and skills
   windlass mcp test time              start it, and see what it offers
   windlass mcp test time --pin        accept what it says now
+  windlass mcp add time uvx mcp-server-time
   windlass mcp presets                servers that need no configuration";
 
 impl Execute for Mcp {
@@ -51,7 +53,7 @@ impl Execute for Mcp {
 pub enum McpAction {
     /// List the servers that a task would have here
     List {
-        /// Print JSON lines
+        /// Print each server as a line of JSON
         #[arg(long)]
         json: bool,
     },
@@ -62,12 +64,28 @@ pub enum McpAction {
         /// Pin the tools and descriptions that it offers now
         #[arg(long)]
         pin: bool,
-        /// Print JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
         /// Where it runs
         #[command(flatten)]
         sandbox: SandboxArgs,
+    },
+    /// Add a server to your configuration file
+    Add {
+        /// What to call it
+        name: String,
+        /// The program that is the server, and its arguments
+        #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+        /// Where it answers over HTTP, in place of a program
+        #[arg(
+            long,
+            value_name = "URL",
+            conflicts_with = "command",
+            required_unless_present = "command"
+        )]
+        url: Option<String>,
     },
     /// List the built-in servers that can be configured by name alone
     Presets,
@@ -84,10 +102,22 @@ fn mcp(start: Start, args: &Mcp) -> Result<u8, Failure> {
             let environment = start.sandbox(sandbox).environment()?;
             test(&environment, workspace, name, *pin, *json)
         }
+        McpAction::Add { name, command, url } => {
+            let server = match (url, command.split_first()) {
+                (None, Some((program, args))) => {
+                    NewServer::Program { command: program.clone(), args: args.to_vec() }
+                }
+                (url, _) => NewServer::Address(url.clone().unwrap_or_default()),
+            };
+            let (path, _) = config::change_user_file(|text| edit::add_server(text, name, &server))?;
+            let place = shown_line(&path.display().to_string());
+            note(&format!("added to {place}; try it with `windlass mcp test {name}`"));
+            Ok(0)
+        }
         McpAction::Presets => {
-            let mut table = Table::new(&["PRESET", "RUNS", "GIVES"], &[]);
+            let mut table = Table::new(&["PRESET", "GIVES", "RUNS"], &[]);
             for preset in &PRESETS {
-                let cells = [preset.name, &preset.command_line(), preset.about];
+                let cells = [preset.name, preset.about, &preset.command_line()];
                 table.row(cells.map(str::to_owned).into());
             }
             show::print_table(&table);
@@ -119,7 +149,10 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> Result<u8, F
         show::print_table(&table);
     }
     if !json && found.definitions.is_empty() {
-        note("no MCP servers; name some in `.mcp.json` or under `[mcp.servers]`");
+        note(match found.notices.is_empty() {
+            true => "no MCP servers; name some in `.mcp.json` or under `[mcp.servers]`",
+            false => "no MCP servers can be started yet",
+        });
     }
     found.notices.iter().for_each(|notice| note(&format!("notice: {}", shown(notice))));
     Ok(0)

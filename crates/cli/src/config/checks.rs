@@ -143,8 +143,9 @@ fn window_too_small(config: &Config) -> Option<ConfigError> {
 
 /// Reports the profile `unrestricted` where the user has not opted in.
 pub(super) fn no_opt_in(source_place: Option<Source>) -> ConfigError {
-    let problem = "allowed only with `allow_unrestricted = true` in `[policy]`";
-    let hint = "in your own configuration file, and nowhere else";
-    let error = ConfigError::missing("policy.profile", problem, hint).value("unrestricted");
-    ConfigError { source_place, ..error }
+    let problem = "`unrestricted` is not allowed until you opt in";
+    let hint = "put `allow_unrestricted = true` under `[policy]` in your own configuration file \
+                (`windlass config path`)";
+    let error = ConfigError::missing(problem, hint).value("unrestricted");
+    ConfigError { source_place, key: "policy.profile".to_owned(), ..error }
 }

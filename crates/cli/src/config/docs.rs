@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::unset;
-use super::settings::{MODEL_FACTS, SECTIONS, Setting, Who};
+use super::settings::{self, MODEL_FACTS, Setting, Who};
 
 const OPENING: &str = "\
 # Configuration
@@ -64,20 +64,25 @@ const CLOSING: &str = "
 /// The whole table of settings, as markdown.
 pub fn markdown() -> String {
     let mut page = OPENING.to_owned();
-    for section in SECTIONS {
-        write_section(&mut page, section.name, section.about, section.settings);
+    for section in settings::sections() {
+        write_section(&mut page, section.name, section.about, section.available());
         if section.name == "models" {
             let about = " What is known of one model, by `provider/model` or by its name alone. The program \
                          knows the prices and windows of current models (`windlass models` shows them and \
                          their date); what stands here wins. A model without a price has an unknown cost, not none.";
-            write_section(&mut page, "models.\"NAME\"", about, &MODEL_FACTS);
+            write_section(&mut page, "models.\"NAME\"", about, MODEL_FACTS.iter());
         }
     }
     page.push_str(CLOSING);
     page
 }
 
-fn write_section(page: &mut String, name: &str, about: &str, settings: &[Setting]) {
+fn write_section<'a>(
+    page: &mut String,
+    name: &str,
+    about: &str,
+    settings: impl Iterator<Item = &'a Setting>,
+) {
     // Writing to a string cannot fail.
     let _ = write!(page, "\n## `[{name}]`\n\n{}\n\n", about.trim());
     page.push_str("| setting | default | allowed | environment | by a project | what it is |\n");
@@ -85,7 +90,7 @@ fn write_section(page: &mut String, name: &str, about: &str, settings: &[Setting
     for setting in settings {
         let key = setting.key.rsplit('.').next().unwrap_or(setting.key);
         let default = match setting.default {
-            "" => unset(setting.kind).unwrap_or_else(|| "unset".to_owned()),
+            "" => unset(setting).to_owned(),
             default => format!("`{default}`"),
         };
         let names: Vec<_> = setting.env_names().iter().map(|name| format!("`{name}`")).collect();
@@ -93,7 +98,7 @@ fn write_section(page: &mut String, name: &str, about: &str, settings: &[Setting
             Who::Project => "yes",
             Who::Approved => "approved",
             Who::User => "no",
-            Who::UserFile => "no; your file only",
+            Who::UserFile | Who::NotYet => "no; your file only",
         };
         let cells = [
             format!("`{key}`"),

@@ -38,6 +38,16 @@ pub enum Source {
 }
 
 impl Source {
+    /// The file, without the line; elsewhere the place itself.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::User { path, .. } | Self::Project { path, .. } => path.display().to_string(),
+            Self::Default | Self::Env(_) | Self::Flag(_) | Self::Task(_) | Self::Follows(_) => {
+                self.to_string()
+            }
+        }
+    }
+
     /// The line of a file; none elsewhere.
     pub(super) const fn line(&self) -> Option<usize> {
         match self {
@@ -65,7 +75,7 @@ impl fmt::Display for Source {
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
-    /// The setting, or what was written in place of one; empty for a file that cannot be read.
+    /// The setting, or what was written in place of one; empty where it is about none.
     pub key: String,
     /// What was given, where it may be shown.
     pub value: Option<String>,
@@ -89,10 +99,15 @@ impl ConfigError {
         }
     }
 
-    /// A setting that is needed and was given nowhere.
-    pub(super) fn missing(key: &str, problem: impl Into<String>, hint: impl Into<String>) -> Self {
+    /// A setting whose feature is not built.
+    pub(super) fn not_yet(key: &str, source: Source) -> Self {
+        Self::at(key, source, "not available yet").hint("remove it: nothing reads it")
+    }
+
+    /// Something that is needed and was given nowhere.
+    pub(super) fn missing(problem: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
-            key: key.to_owned(),
+            key: String::new(),
             value: None,
             source_place: None,
             problem: problem.into(),
@@ -108,6 +123,19 @@ impl ConfigError {
         Self { value: Some(value.into()), ..self }
     }
 
+    /// What to do where the error itself does not say it.
+    pub fn general_hint(&self) -> Option<&'static str> {
+        Some(match self.source_place.as_ref()? {
+            Source::User { .. } | Source::Project { .. } => {
+                "correct the file, or move it away to do without it"
+            }
+            Source::Env(_) => "correct the variable, or unset it",
+            Source::Flag(_) | Source::Task(_) | Source::Default | Source::Follows(_) => {
+                return None;
+            }
+        })
+    }
+
     pub(super) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
@@ -115,15 +143,20 @@ impl ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(source) = &self.source_place {
-            write!(f, "{source}: ")?;
-        }
-        if !self.key.is_empty() {
-            write!(f, "`{}`", printable(&self.key))?;
-            if let Some(value) = &self.value {
-                write!(f, " = `{}`", printable(value))?;
+        match (&self.source_place, &self.value) {
+            // People know a flag by its name, not by the setting that it is.
+            (Some(Source::Flag(flag)), Some(value)) => {
+                write!(f, "{flag} `{}`: ", printable(value))?;
             }
-            write!(f, ": ")?;
+            (Some(Source::Flag(flag)), None) => write!(f, "{flag}: ")?,
+            (source, value) => {
+                source.iter().try_for_each(|source| write!(f, "{source}: "))?;
+                if !self.key.is_empty() {
+                    write!(f, "`{}`", printable(&self.key))?;
+                    value.iter().try_for_each(|value| write!(f, " = `{}`", printable(value)))?;
+                    write!(f, ": ")?;
+                }
+            }
         }
         write!(f, "{}", self.problem)?;
         self.hint.iter().try_for_each(|hint| write!(f, " ({hint})"))
@@ -144,11 +177,13 @@ impl From<ConfigError> for ConfigErrors {
 
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, error) in self.0.iter().enumerate() {
-            let line_break = if index == 0 { "" } else { "\n" };
-            write!(f, "{line_break}{error}")?;
+        match self.0.as_slice() {
+            [only] => write!(f, "{only}"),
+            all => {
+                write!(f, "the configuration has {} errors", all.len())?;
+                all.iter().try_for_each(|error| write!(f, "\n  {error}"))
+            }
         }
-        Ok(())
     }
 }
 

@@ -50,7 +50,7 @@ pub enum Kind {
     Union,
     /// Addresses and networks.
     Addresses,
-    /// A model.
+    /// A model: `provider/name`, a name alone, or a script.
     Model,
     /// Denied patterns with reasons. Those of all layers count.
     Deny,
@@ -63,13 +63,13 @@ pub enum Kind {
 /// The unit a plain number counts; it is in the setting's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// `…_seconds`
+    /// Of settings named `…_seconds`.
     Seconds,
-    /// `…_ms`
+    /// Of settings named `…_ms`.
     Milliseconds,
-    /// `…_hours`
+    /// Of settings named `…_hours`.
     Hours,
-    /// `…_days`
+    /// Of settings named `…_days`.
     Days,
 }
 
@@ -95,7 +95,7 @@ pub enum Value {
     Tables(Tables),
 }
 
-/// A value was refused; the text is a hint beyond what is allowed, or empty.
+/// A value was refused; the text says what is wrong with it, or is empty where what is allowed says it all.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Refused(pub String);
 

@@ -80,6 +80,9 @@ impl Layers {
             let key = format!("{section}.{}", name.get_ref());
             let source = place.source(name.span().start);
             match (Setting::find(&key), content.get_ref()) {
+                (Some(setting), _) if !setting.is_available() => {
+                    self.errors.push(ConfigError::not_yet(&key, source));
+                }
                 (Some(setting), content) => {
                     if self.may_set(setting.who, &key, place.trust, &source) {
                         self.give(setting, &raw(content), source);
@@ -93,7 +96,7 @@ impl Layers {
         }
     }
 
-    /// `[models."NAME"]`.
+    /// Takes what `[models."NAME"]` says of one model.
     fn facts(&mut self, place: &Place<'_>, model: &str, fields: &DeTable<'_>) {
         for (name, content) in fields {
             let key = fact_key(model, name.get_ref());
@@ -118,7 +121,7 @@ impl Layers {
             (FileTrust::User, _) | (_, Who::Project) => return true,
             (FileTrust::ApprovedProject, Who::Approved) => return true,
             (FileTrust::Project, Who::Approved) => Notice::NeedsTrust { key, source },
-            (_, Who::User | Who::UserFile) => Notice::NeverByProject { key, source },
+            (_, Who::User | Who::UserFile | Who::NotYet) => Notice::NeverByProject { key, source },
         };
         self.notices.push(notice);
         false
@@ -144,6 +147,9 @@ impl Layers {
         let source = Source::Flag(flag.to_owned());
         match Setting::find(key) {
             None => self.errors.push(suggest::unknown_key(key, source)),
+            Some(setting) if !setting.is_available() => {
+                self.errors.push(ConfigError::not_yet(key, source));
+            }
             Some(setting) if setting.who == Who::UserFile || !setting.kind.fits_a_word() => {
                 let problem = "can only be set in the user's configuration file";
                 self.errors.push(ConfigError::at(key, source, problem));
@@ -174,13 +180,21 @@ impl Layers {
     }
 }
 
-fn refusal(setting: &Setting, key: &str, raw: &Raw, source: Source, hint: String) -> ConfigError {
-    let error = ConfigError::at(key, source, format!("allowed: {}", setting.kind.allowed()));
-    let error = match suggest::shown(setting.kind, raw) {
+/// What is wrong with a value. `reason` is empty where what is allowed says it all.
+pub(super) fn refusal(
+    setting: &Setting,
+    key: &str,
+    raw: &Raw,
+    source: Source,
+    reason: String,
+) -> ConfigError {
+    let reason = if reason.is_empty() { reason } else { format!("{reason}; ") };
+    let problem = format!("{reason}allowed: {}", setting.kind.allowed());
+    let error = ConfigError::at(key, source, problem);
+    match suggest::shown(setting.kind, raw) {
         Some(value) => error.value(value),
         None => error,
-    };
-    if hint.is_empty() { error } else { error.hint(hint) }
+    }
 }
 
 /// The name of a model's setting in rows and errors.

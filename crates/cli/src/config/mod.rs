@@ -20,6 +20,7 @@ pub mod error;
 pub mod notice;
 pub mod report;
 pub mod docs;
+pub mod edit;
 pub mod read;
 
 #[cfg(test)]
@@ -53,7 +54,6 @@ use written::Raw;
 pub struct File {
     /// As errors name it.
     pub path: PathBuf,
-    /// Its content.
     pub text: String,
 }
 
@@ -71,9 +71,7 @@ pub enum Trust {
 pub struct Flag {
     /// As the person wrote it, such as `--model`.
     pub flag: String,
-    /// The setting.
     pub key: String,
-    /// Its value.
     pub value: String,
 }
 
@@ -84,7 +82,7 @@ pub struct Sources {
     pub user: Option<File>,
     /// The project's file, if there is one.
     pub project: Option<(File, Trust)>,
-    /// The environment.
+    /// The variables of the environment.
     pub env: BTreeMap<String, String>,
     /// The flags that are settings.
     pub flags: Vec<Flag>,

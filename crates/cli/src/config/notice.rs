@@ -21,19 +21,9 @@ pub enum Notice {
         model: ModelChoice,
     },
     /// A project's file sets something that needs approval first.
-    NeedsTrust {
-        /// The setting.
-        key: String,
-        /// Where.
-        source: Source,
-    },
+    NeedsTrust { key: String, source: Source },
     /// A project's file sets something that no project may set.
-    NeverByProject {
-        /// The setting.
-        key: String,
-        /// Where.
-        source: Source,
-    },
+    NeverByProject { key: String, source: Source },
     /// A variable whose name is almost one of ours, so probably misspelled.
     NearMiss {
         /// The name that is set.
@@ -53,11 +43,49 @@ impl Notice {
     }
 }
 
+/// All notices, a line each; one line for all settings that wait for the same thing.
+pub fn lines(notices: &[Notice]) -> Vec<String> {
+    let (mut waiting, mut refused, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    for notice in notices {
+        match notice {
+            Notice::NeedsTrust { key, source } => waiting.push((key, source)),
+            Notice::NeverByProject { key, source } => refused.push((key, source)),
+            // `config` shows which settings follow another, and `models` which model each mode has.
+            Notice::FollowsSmart { .. } => {}
+            Notice::DefaultModel { .. } | Notice::NearMiss { .. } => lines.push(notice.to_string()),
+        }
+    }
+    let keys = |group: &[(&String, &Source)]| {
+        let keys: Vec<_> = group.iter().map(|(key, _)| format!("`{}`", printable(key))).collect();
+        keys.join(", ")
+    };
+    let group = |group: &[(&String, &Source)], one: &str, several: &str| match group {
+        [] => None,
+        [(_, source)] => Some(format!("{source}: {} {one}", keys(group))),
+        [(_, source), ..] => Some(format!("{}: {} {several}", source.place(), keys(group))),
+    };
+    lines.extend(group(
+        &waiting,
+        "is ignored until you approve the file: `windlass trust`",
+        "are ignored until you approve the file: `windlass trust`",
+    ));
+    lines.extend(group(
+        &refused,
+        "is ignored: only your own file may set it",
+        "are ignored: only your own file may set them",
+    ));
+    lines
+}
+
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DefaultModel { model } => {
-                write!(f, "no model is named, so `{model}` is used; set `models.smart` to choose")
+                write!(
+                    f,
+                    "no model is named, so `{model}` is used; choose with `--model`, or for good with \
+                     `windlass config set models.smart {model}`"
+                )
             }
             Self::FollowsSmart { keys, model } => {
                 let verb = if keys.len() == 1 { "is" } else { "are" };
@@ -73,10 +101,7 @@ impl fmt::Display for Notice {
             }
             Self::NeverByProject { key, source } => {
                 let key = printable(key);
-                write!(
-                    f,
-                    "{source}: `{key}` is ignored: a project may not set it, only your own file"
-                )
+                write!(f, "{source}: `{key}` is ignored: only your own file may set it")
             }
             Self::NearMiss { name, meant } => {
                 write!(f, "environment {}: did you mean `{meant}`?", printable(name))

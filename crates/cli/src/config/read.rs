@@ -79,7 +79,7 @@ fn open(path: &Path) -> Result<Option<File>, ConfigErrors> {
         Err(error) => {
             let problem = format!("`{}` cannot be read: {error}", path.display());
             let hint = "make it a text file that you can read, or move it away";
-            return Err(ConfigError::missing("", problem, hint).into());
+            return Err(ConfigError::missing(problem, hint).into());
         }
     };
     Ok(Some(File { path: path.to_owned(), text }))

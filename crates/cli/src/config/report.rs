@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Config;
 use super::kind::{Kind, Value};
 use super::layers::fact_key;
-use super::settings::{self, MODEL_FACTS};
+use super::settings::{self, MODEL_FACTS, Setting};
 use super::types::Timeout;
 use super::values::Provenance;
 
@@ -17,6 +17,8 @@ pub struct Row {
     pub key: String,
     /// As it would be written; keys are hidden. `None` where nothing is set.
     pub value: Option<String>,
+    /// The value, or what holds where nothing is set.
+    pub effective: String,
     /// Where it came from.
     pub source: String,
 }
@@ -24,11 +26,13 @@ pub struct Row {
 impl Config {
     /// Every setting, in reading order; what is known of models comes last.
     pub fn report(&self) -> Vec<Row> {
-        let fixed = settings::all().map(|setting| {
+        let fixed = settings::all().filter(|setting| setting.is_available()).map(|setting| {
             let held = self.values.get(setting.key);
+            let value = held.map(|held| show(&held.value));
             Row {
                 key: setting.key.to_owned(),
-                value: held.map_or_else(|| unset(setting.kind), |held| Some(show(&held.value))),
+                effective: value.clone().unwrap_or_else(|| unset(setting).to_owned()),
+                value,
                 source: held.map_or_else(|| "default".to_owned(), places),
             }
         });
@@ -36,7 +40,13 @@ impl Config {
             MODEL_FACTS.iter().filter_map(|fact| {
                 let held = fields.get(fact.key)?;
                 let key = fact_key(model, fact.key);
-                Some(Row { key, value: Some(show(&held.value)), source: places(held) })
+                let value = show(&held.value);
+                Some(Row {
+                    key,
+                    effective: value.clone(),
+                    value: Some(value),
+                    source: places(held),
+                })
             })
         });
         fixed.chain(facts).collect()
@@ -48,25 +58,47 @@ fn places(held: &Provenance) -> String {
     places.join(", ")
 }
 
-/// What no value means, where it means something.
-pub(super) fn unset(kind: Kind) -> Option<String> {
-    match kind {
-        Kind::Timeout => Some("600 for a task command, off for `run` and chats".to_owned()),
-        Kind::List | Kind::Union | Kind::Addresses | Kind::Deny | Kind::Classes | Kind::Tables => {
-            Some("none".to_owned())
-        }
-        Kind::Whole(..)
-        | Kind::Number(..)
-        | Kind::Switch
-        | Kind::Text
-        | Kind::Secret
-        | Kind::Url(_)
-        | Kind::Listen
-        | Kind::Word(_)
-        | Kind::Sandbox
-        | Kind::Time(..)
-        | Kind::Size(..)
-        | Kind::Model => None,
+/// What holds where nothing is set, in words.
+pub(super) fn unset(setting: &Setting) -> &'static str {
+    match setting.key {
+        "models.model" => "none: the model mode decides",
+        "models.fast" | "models.deep" => "as `models.smart`",
+        "models.embeddings_api_base" => "none: memories are searched by words",
+        "agent.timeout_seconds" => "off for `run`, 600 for a task of another program",
+        "agent.context_window" => "what is known of the model, else 128000",
+        "agent.budget_usd"
+        | "agent.budget_tokens"
+        | "agent.budget_turns"
+        | "agent.budget_seconds" => "no limit",
+        "compaction.summarization_model" | "coordinator.router_model" => "as `models.fast`",
+        "sandbox.mode" => "auto: docker if available, else local",
+        "sandbox.allow_hosts" => "all public hosts",
+        "policy.profile" => "trusted",
+        "coordinator.redis_url" => "none: no other process is needed",
+        "coordinator.context_service_url" => "none: memories are in the data directory",
+        "web.search_provider" => "none: `web_search` is not offered",
+        "store.data_dir" => "$XDG_DATA_HOME/windlass or ~/.local/share/windlass",
+        _ => match setting.kind {
+            Kind::List
+            | Kind::Union
+            | Kind::Addresses
+            | Kind::Deny
+            | Kind::Classes
+            | Kind::Tables => "none",
+            Kind::Timeout
+            | Kind::Whole(..)
+            | Kind::Number(..)
+            | Kind::Switch
+            | Kind::Text
+            | Kind::Secret
+            | Kind::Url(_)
+            | Kind::Listen
+            | Kind::Word(_)
+            | Kind::Sandbox
+            | Kind::Time(..)
+            | Kind::Size(..)
+            | Kind::Model => "not set",
+        },
     }
 }
 

@@ -27,9 +27,11 @@ pub enum Who {
     User,
     /// The user's file alone: not even a variable or flag.
     UserFile,
+    /// Nobody yet: the feature that reads it is not built. It is not listed, and setting it is an error.
+    NotYet,
 }
 
-/// One setting.
+/// One setting: what it is called, what it may be, and who may set it.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Its whole name, such as `agent.max_iterations`.
@@ -100,9 +102,26 @@ impl Setting {
     pub fn find(key: &str) -> Option<&'static Self> {
         all().find(|setting| setting.key == key)
     }
+
+    /// Whether something reads it.
+    pub fn is_available(&self) -> bool {
+        self.who != Who::NotYet
+    }
 }
 
-/// Every setting, in reading order.
+impl Section {
+    /// The settings that something reads.
+    pub fn available(&self) -> impl Iterator<Item = &'static Setting> {
+        self.settings.iter().filter(|setting| setting.is_available())
+    }
+}
+
+/// The sections that have settings which something reads.
+pub fn sections() -> impl Iterator<Item = &'static Section> {
+    SECTIONS.into_iter().filter(|section| section.available().next().is_some())
+}
+
+/// Every setting, in reading order, also those that nothing reads yet.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     SECTIONS.iter().flat_map(|section| section.settings)
 }
@@ -178,7 +197,7 @@ section! {
         fast: Option<ModelChoice> = Kind::Model, "", Approved;
         /// The model for planning, debugging and review; as `smart` where unset.
         deep: Option<ModelChoice> = Kind::Model, "", Approved;
-        /// One model whatever the model mode is; what `--model`, `/model` and a task set.
+        /// One model whatever the model mode is; what `--model` and a task set.
         model: Option<ModelChoice> = Kind::Model, "", Approved;
         /// Where the LiteLLM proxy, or any server that speaks Chat Completions, is.
         litellm_api_base: Option<Base> = HTTP, "", Approved, "LITELLM_API_BASE";
@@ -310,7 +329,7 @@ section! {
 section! {
     /// What may happen without asking, and what may not happen at all.
     "policy" Policy {
-        /// The profile that new sessions start with; where unset, `normal` in a chat and `trusted` for `run`.
+        /// The profile that tasks start with.
         profile: Option<PermissionProfile> = Kind::Word(&["restricted", "normal", "trusted", "unrestricted"]), "", Approved;
         /// Whether `unrestricted` may be chosen at all.
         allow_unrestricted: bool = Kind::Switch, "false", UserFile;
@@ -322,9 +341,9 @@ section! {
         production: Vec<String> = Kind::Union, "", Project;
         /// Commands the class table does not know.
         classes: Vec<ClassRule> = Kind::Classes, "", Approved;
-        // Nothing reads it yet: the health checks of workflows will.
+        // The health checks of workflows will read it.
         /// Whether repair starts automatically when health checks find damage.
-        auto_repair: AutoRepair = Kind::Word(&["auto", "ask", "log-only"]), "ask", Approved;
+        auto_repair: AutoRepair = Kind::Word(&["auto", "ask", "log-only"]), "ask", NotYet;
     }
 }
 
@@ -360,7 +379,7 @@ section! {
 }
 
 section! {
-    /// Searching and browsing.
+    /// Searching the web, and fetching pages.
     "web" Web {
         /// Who answers `web_search`; the tool is not offered where unset.
         search_provider: Option<SearchProvider> = Kind::Word(&["searxng", "brave", "tavily"]), "", Approved;
@@ -370,16 +389,16 @@ section! {
         search_api_key: Option<SecretString> = Kind::Secret, "", Approved;
         /// Private addresses or networks that `web_fetch` reaches all the same, such as `10.1.0.0/16`; those of `sandbox.allow_addresses` count too.
         allow_addresses: Vec<String> = Kind::Addresses, "", Approved;
-        // Nothing reads these two yet: the browser tool will.
+        // The browser tool will read these two.
         /// The Chromium program; looked for where unset.
-        browser: Option<String> = Kind::Text, "", Approved;
+        browser: Option<String> = Kind::Text, "", NotYet;
         /// Where Chromium runs.
-        browser_placement: Placement = Kind::Word(&["sandbox", "host"]), "sandbox", User;
+        browser_placement: Placement = Kind::Word(&["sandbox", "host"]), "sandbox", NotYet;
     }
 }
 
 section! {
-    /// MCP servers.
+    /// Which MCP servers there are, and where they run.
     "mcp" Mcp {
         /// Servers by name, besides those of `.mcp.json`: `[mcp.servers.NAME]`.
         servers: Tables = Kind::Tables, "", Approved;
@@ -401,10 +420,10 @@ section! {
 section! {
     /// The HTTP surface.
     "server" Server {
-        // Nothing reads these two yet: the HTTP server of `serve` will.
+        // The HTTP server of `serve` will read these two.
         /// Where `serve` listens.
-        listen: SocketAddr = Kind::Listen, "127.0.0.1:7878", User;
+        listen: SocketAddr = Kind::Listen, "127.0.0.1:7878", NotYet;
         /// Names besides the address itself that a request's `Host` and `Origin` may have.
-        allowed_hosts: Vec<String> = Kind::List, "", User;
+        allowed_hosts: Vec<String> = Kind::List, "", NotYet;
     }
 }

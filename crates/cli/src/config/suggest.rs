@@ -7,7 +7,7 @@ use windlass_core::text::prefix;
 use super::error::{ConfigError, Source};
 use super::kind::Kind;
 use super::notice::Notice;
-use super::settings::{self, MODEL_FACTS, SECTIONS};
+use super::settings::{self, MODEL_FACTS};
 use super::written::Raw;
 
 /// As much of a name as is compared.
@@ -19,10 +19,10 @@ const NEAR_MISS_EDITS: usize = 2;
 
 /// A table that we do not have.
 pub(super) fn unknown_table(name: &str, source: Source) -> ConfigError {
-    let names: Vec<_> = SECTIONS.iter().map(|section| format!("`{}`", section.name)).collect();
+    let names: Vec<_> = settings::sections().map(|section| format!("`{}`", section.name)).collect();
     let problem = format!("there is no such table; allowed: {}", names.join(", "));
     let error = ConfigError::at(name, source, problem);
-    match closest(name, SECTIONS.iter().map(|section| section.name)) {
+    match closest(name, settings::sections().map(|section| section.name)) {
         Some(meant) => error.hint(format!("did you mean `[{meant}]`?")),
         None => error,
     }
@@ -34,9 +34,9 @@ pub(super) fn unknown_key(key: &str, source: Source) -> ConfigError {
     let table = key.split_once('.').map(|(table, _)| table);
     match meant(key) {
         Some(meant) => error.hint(format!("did you mean `{meant}`?")),
-        None => match SECTIONS.iter().find(|section| Some(section.name) == table) {
+        None => match settings::sections().find(|section| Some(section.name) == table) {
             Some(section) => {
-                let names = section.settings.iter().map(|setting| last(setting.key));
+                let names = section.available().map(|setting| last(setting.key));
                 let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
                 error.hint(format!("`[{}]` has {}", section.name, names.join(", ")))
             }
@@ -99,11 +99,11 @@ pub(super) fn shown(kind: Kind, raw: &Raw) -> Option<String> {
 
 /// The setting that was probably meant: the same name in another table, or one much like it.
 fn meant(key: &str) -> Option<&'static str> {
-    let mut keys = settings::all().map(|setting| setting.key);
-    let elsewhere = keys.find(|known| last(known) == last(key));
-    elsewhere.or_else(|| closest(key, settings::all().map(|setting| setting.key))).or_else(|| {
-        let name = closest(last(key), settings::all().map(|setting| last(setting.key)))?;
-        settings::all().map(|setting| setting.key).find(|known| last(known) == name)
+    let keys = || settings::all().filter(|known| known.is_available()).map(|known| known.key);
+    let elsewhere = keys().find(|known| last(known) == last(key));
+    elsewhere.or_else(|| closest(key, keys())).or_else(|| {
+        let name = closest(last(key), keys().map(last))?;
+        keys().find(|known| last(known) == name)
     })
 }
 

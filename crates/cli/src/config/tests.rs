@@ -50,7 +50,7 @@ pub(super) fn errors(sources: &Sources) -> String {
 /// Chosen rows, as `windlass config` shows them.
 pub(super) fn rows(config: &Config, which: impl Fn(&Row) -> bool) -> String {
     let line = |row: Row| {
-        let value = row.value.unwrap_or_else(|| "-".to_owned());
+        let value = row.effective;
         format!("{:42} {:32} {}\n", row.key, value, row.source)
     };
     config.report().into_iter().filter(which).map(line).collect()
@@ -61,18 +61,18 @@ pub(super) fn rows(config: &Config, which: impl Fn(&Row) -> bool) -> String {
 fn every_setting_has_the_designed_default() {
     let config = Config::load(&nothing()).unwrap();
     insta::assert_snapshot!(rows(&config, |_| true), @r"
-    models.smart                               -                                default
-    models.fast                                -                                default
-    models.deep                                -                                default
-    models.model                               -                                default
-    models.litellm_api_base                    -                                default
-    models.litellm_api_key                     -                                default
+    models.smart                               not set                          default
+    models.fast                                as `models.smart`                default
+    models.deep                                as `models.smart`                default
+    models.model                               none: the model mode decides     default
+    models.litellm_api_base                    not set                          default
+    models.litellm_api_key                     not set                          default
     models.openai_base_url                     https://api.openai.com/v1        default
-    models.openai_api_key                      -                                default
+    models.openai_api_key                      not set                          default
     models.anthropic_base_url                  https://api.anthropic.com        default
-    models.anthropic_api_key                   -                                default
-    models.embeddings_api_base                 -                                default
-    models.embeddings_api_key                  -                                default
+    models.anthropic_api_key                   not set                          default
+    models.embeddings_api_base                 none: memories are searched by words default
+    models.embeddings_api_key                  not set                          default
     models.embeddings_model                    text-embedding-3-small           default
     models.max_retries                         3                                default
     models.backoff_base_ms                     1000                             default
@@ -80,13 +80,13 @@ fn every_setting_has_the_designed_default() {
     models.max_backoff_ms                      30000                            default
     models.stall_seconds                       300                              default
     agent.max_iterations                       200                              default
-    agent.timeout_seconds                      600 for a task command, off for `run` and chats default
+    agent.timeout_seconds                      off for `run`, 600 for a task of another program default
     agent.tool_output_max_tokens               8000                             default
-    agent.context_window                       -                                default
-    agent.budget_usd                           -                                default
-    agent.budget_tokens                        -                                default
-    agent.budget_turns                         -                                default
-    agent.budget_seconds                       -                                default
+    agent.context_window                       what is known of the model, else 128000 default
+    agent.budget_usd                           no limit                         default
+    agent.budget_tokens                        no limit                         default
+    agent.budget_turns                         no limit                         default
+    agent.budget_seconds                       no limit                         default
     agent.max_retries                          3                                default
     agent.max_identical_calls                  3                                default
     agent.max_consecutive_failures             5                                default
@@ -101,51 +101,46 @@ fn every_setting_has_the_designed_default() {
     compaction.memory_flush_soft_threshold_tokens 4000                             default
     compaction.max_summary_tokens              2000                             default
     compaction.preserve_recent_turns           6                                default
-    compaction.summarization_model             -                                default
+    compaction.summarization_model             as `models.fast`                 default
     compaction.at_plan_step                    false                            default
     subagents.max_depth                        2                                default
     subagents.default_timeout_seconds          300                              default
     subagents.max_agents                       32                               default
-    sandbox.mode                               -                                default
+    sandbox.mode                               auto: docker if available, else local default
     sandbox.image                              execution-agent:latest           default
     sandbox.memory                             2g                               default
     sandbox.cpu                                2                                default
     sandbox.pids_limit                         1024                             default
     sandbox.network                            restricted                       default
-    sandbox.allow_hosts                        none                             default
+    sandbox.allow_hosts                        all public hosts                 default
     sandbox.allow_addresses                    none                             default
     sandbox.read_only                          ~/.cargo, ~/.rustup, ~/.npm, ~/.nvm, ~/.pyenv, ~/.local/bin, ~/.bun, ~/.deno, ~/go default
-    policy.profile                             -                                default
+    policy.profile                             trusted                          default
     policy.allow_unrestricted                  false                            default
     policy.allow                               none                             default
     policy.deny                                none                             default
     policy.production                          none                             default
     policy.classes                             none                             default
-    policy.auto_repair                         ask                              default
     coordinator.max_concurrent_tasks           3                                default
     coordinator.max_sessions                   5                                default
     coordinator.max_waiting_tasks              10000                            default
     coordinator.session_lease_ttl_ms           30000                            default
-    coordinator.router_model                   -                                default
+    coordinator.router_model                   as `models.fast`                 default
     coordinator.router_timeout_seconds         20                               default
     coordinator.hang_seconds                   1200                             default
     coordinator.worker_tasks                   50                               default
     coordinator.drain_seconds                  30                               default
     coordinator.claim_after_ms                 30000                            default
-    coordinator.redis_url                      -                                default
-    coordinator.context_service_url            -                                default
-    web.search_provider                        -                                default
-    web.search_url                             -                                default
-    web.search_api_key                         -                                default
+    coordinator.redis_url                      none: no other process is needed default
+    coordinator.context_service_url            none: memories are in the data directory default
+    web.search_provider                        none: `web_search` is not offered default
+    web.search_url                             not set                          default
+    web.search_api_key                         not set                          default
     web.allow_addresses                        none                             default
-    web.browser                                -                                default
-    web.browser_placement                      sandbox                          default
     mcp.servers                                none                             default
     mcp.placement                              sandbox                          default
-    store.data_dir                             -                                default
+    store.data_dir                             $XDG_DATA_HOME/windlass or ~/.local/share/windlass default
     store.outputs_keep_days                    7                                default
-    server.listen                              127.0.0.1:7878                   default
-    server.allowed_hosts                       none                             default
     ");
 }
 
@@ -326,14 +321,14 @@ fn sizes_times_and_models_read_as_people_write_them() {
     openai/gpt-4o            Model(openai/gpt-4o)
     litellm/azure/gpt-4o     Model(litellm/azure/gpt-4o)
     script:a b.yaml          Model(script:a b.yaml)
-    azure/gpt-4o             refused for a model that LiteLLM calls so, write `litellm/azure/gpt-4o`
-    openai/                  refused name the model after `openai/`
-    script:                  refused name the file after `script:`
+    azure/gpt-4o             refused unknown provider `azure` (if LiteLLM serves it under this name: `litellm/azure/gpt-4o`)
+    openai/                  refused the model's name is missing after `openai/`
+    script:                  refused the file's name is missing after `script:`
     a b                      refused
     10.0.0.5, ::1/128        List(["10.0.0.5", "::1/128"])
-    10.0.0.0/33              refused `10.0.0.0/33` is neither
-    intranet                 refused `intranet` is neither
-    10.0.0.0/                refused `10.0.0.0/` is neither
+    10.0.0.0/33              refused `10.0.0.0/33` is neither an address nor a network
+    intranet                 refused `intranet` is neither an address nor a network
+    10.0.0.0/                refused `10.0.0.0/` is neither an address nor a network
     true                     Switch(true)
     1                        Switch(true)
     No                       Switch(false)
@@ -391,8 +386,9 @@ fn keys_are_hidden_in_rows_errors_and_debug_output() {
     let wrong =
         user("[models]\nlitellm_api_key = ['sk-secret']\nopenai_api_key = \"sk-secret\\u0007\"");
     insta::assert_snapshot!(errors(&wrong), @r"
-    ~/config.toml:2: `models.litellm_api_key`: allowed: a key, as text on one line
-    ~/config.toml:3: `models.openai_api_key`: allowed: a key, as text on one line
+    the configuration has 2 errors
+      ~/config.toml:2: `models.litellm_api_key`: allowed: a key, as text on one line
+      ~/config.toml:3: `models.openai_api_key`: allowed: a key, as text on one line
     ");
 }
 

@@ -102,10 +102,11 @@ fn a_tasks_own_wishes_win_and_are_checked() {
         }),
     };
     insta::assert_snapshot!(config.for_task(&wrong).unwrap_err(), @r"
-    execution_config.timeout_seconds: `agent.timeout_seconds` = `0`: allowed: seconds from 1 to 31536000, text such as `2h 30m`, or `off`
-    execution_config.max_iterations: `agent.max_iterations` = `0`: allowed: a whole number from 1 to 1000000
-    execution_config.model: `models.model` = `acme/x`: allowed: `litellm/NAME`, `openai/NAME`, `anthropic/NAME`, `script:FILE`, or a bare NAME for `litellm/NAME` (for a model that LiteLLM calls so, write `litellm/acme/x`)
-    execution_config.compaction.compaction_trigger_ratio: `compaction.trigger_ratio` = `NaN`: allowed: a number from 0.1 to 0.99
+    the configuration has 4 errors
+      execution_config.timeout_seconds: `agent.timeout_seconds` = `0`: allowed: seconds from 1 to 31536000, text such as `2h 30m`, or `off`
+      execution_config.max_iterations: `agent.max_iterations` = `0`: allowed: a whole number from 1 to 1000000
+      execution_config.model: `models.model` = `acme/x`: unknown provider `acme` (if LiteLLM serves it under this name: `litellm/acme/x`); allowed: `litellm/NAME`, `openai/NAME`, `anthropic/NAME`, `script:FILE`, or `NAME` alone for `litellm/NAME`
+      execution_config.compaction.compaction_trigger_ratio: `compaction.trigger_ratio` = `NaN`: allowed: a number from 0.1 to 0.99
     ");
 }
 
@@ -178,31 +179,32 @@ outputs_keep_days = 2026-01-01
         ..user(user_file)
     };
     insta::assert_snapshot!(errors(&sources), @r#"
-    ~/config.toml:1: `max_iterations`: there is no such setting (did you mean `agent.max_iterations`?)
-    ~/config.toml:3: `agent.max_iterations` = `0`: allowed: a whole number from 1 to 1000000
-    ~/config.toml:4: `agent.max_iteration`: there is no such setting (did you mean `agent.max_iterations`?)
-    ~/config.toml:5: `agent.timeout_seconds` = `soon`: allowed: seconds from 1 to 31536000, text such as `2h 30m`, or `off`
-    ~/config.toml:6: `agnet`: there is no such table; allowed: `models`, `agent`, `compaction`, `subagents`, `sandbox`, `policy`, `coordinator`, `web`, `mcp`, `store`, `server` (did you mean `[agent]`?)
-    ~/config.toml:9: `compaction.trigger_ratio` = `2`: allowed: a number from 0.1 to 0.99
-    ~/config.toml:10: `compaction.memory_flush_enabled` = `yes`: allowed: true or false
-    ~/config.toml:11: `compaction.colour`: there is no such setting (`[compaction]` has `response_reserve_tokens`, `trigger_ratio`, `memory_flush_enabled`, `memory_flush_soft_threshold_tokens`, `max_summary_tokens`, `preserve_recent_turns`, `summarization_model`, `at_plan_step`)
-    ~/config.toml:13: `models.smart` = `azure/gpt-4o`: allowed: `litellm/NAME`, `openai/NAME`, `anthropic/NAME`, `script:FILE`, or a bare NAME for `litellm/NAME` (for a model that LiteLLM calls so, write `litellm/azure/gpt-4o`)
-    ~/config.toml:14: `models."gpt-4".1`: there is no such setting of a model; allowed: `context_window`, `input`, `output`, `cached`, `cache_write` (quote a name with dots: `[models."gpt-4.1"]`)
-    ~/config.toml:17: `models."gpt-4o".inputs`: there is no such setting of a model; allowed: `context_window`, `input`, `output`, `cached`, `cache_write`
-    ~/config.toml:19: `policy.deny` = `[…]`: allowed: a list of `{ pattern = "…", reason = "…" }` (entry 1 has no text `reason`)
-    ~/config.toml:20: `policy.classes` = `[…]`: allowed: a list of `{ pattern = "…", class = "…" }`, class being one of `read`, `note`, `ledger`, `edit`, `delegate`, `local command`, `test`, `build`, `publish`, `production`, `destructive`, `opaque` or `catastrophic` (`nice` is not a class)
-    ~/config.toml:22: `sandbox.memory` = `1k`: allowed: a size from 16m to 1024t, such as `512m` or `2g`, or a number of bytes
-    ~/config.toml:23: `sandbox.mode` = `host`: allowed: `docker` or `local` (`mock` means `local`); `host` only as a flag
-    ~/config.toml:24: `sandbox.network` = `bridge`: allowed: `restricted`, `none` or `open`
-    ~/config.toml:26: `mcp.servers` = `{…}`: allowed: tables with names (`a` is not a table)
-    ~/config.toml:28: `server.listen` = `8080`: allowed: an address and port such as `127.0.0.1:7878`
-    ~/config.toml:30: `store.outputs_keep_days` = `2026-01-01`: allowed: days from 1 to 3650, or text such as `2h 30m`
-    .windlass/config.toml:1: not valid TOML: unclosed table, expected `]`
-    environment LITELLM_API_BASE: `models.litellm_api_base` = `localhost:4000`: allowed: a URL that starts with `http://` or `https://`
-    environment SUBAGENT_MAX_DEPTH: `subagents.max_depth` = `two`: allowed: a whole number from 0 to 8
-    environment CONTAINER_MODE: `sandbox.mode` = `podman`: allowed: `docker` or `local` (`mock` means `local`); `host` only as a flag
-    flag --depth: `subagents.max_dept`: there is no such setting (did you mean `subagents.max_depth`?)
-    flag --yolo: `policy.allow_unrestricted`: can only be set in the user's configuration file
+    the configuration has 25 errors
+      ~/config.toml:1: `max_iterations`: there is no such setting (did you mean `agent.max_iterations`?)
+      ~/config.toml:3: `agent.max_iterations` = `0`: allowed: a whole number from 1 to 1000000
+      ~/config.toml:4: `agent.max_iteration`: there is no such setting (did you mean `agent.max_iterations`?)
+      ~/config.toml:5: `agent.timeout_seconds` = `soon`: allowed: seconds from 1 to 31536000, text such as `2h 30m`, or `off`
+      ~/config.toml:6: `agnet`: there is no such table; allowed: `models`, `agent`, `compaction`, `subagents`, `sandbox`, `policy`, `coordinator`, `web`, `mcp`, `store` (did you mean `[agent]`?)
+      ~/config.toml:9: `compaction.trigger_ratio` = `2`: allowed: a number from 0.1 to 0.99
+      ~/config.toml:10: `compaction.memory_flush_enabled` = `yes`: allowed: true or false
+      ~/config.toml:11: `compaction.colour`: there is no such setting (`[compaction]` has `response_reserve_tokens`, `trigger_ratio`, `memory_flush_enabled`, `memory_flush_soft_threshold_tokens`, `max_summary_tokens`, `preserve_recent_turns`, `summarization_model`, `at_plan_step`)
+      ~/config.toml:13: `models.smart` = `azure/gpt-4o`: unknown provider `azure` (if LiteLLM serves it under this name: `litellm/azure/gpt-4o`); allowed: `litellm/NAME`, `openai/NAME`, `anthropic/NAME`, `script:FILE`, or `NAME` alone for `litellm/NAME`
+      ~/config.toml:14: `models."gpt-4".1`: there is no such setting of a model; allowed: `context_window`, `input`, `output`, `cached`, `cache_write` (quote a name with dots: `[models."gpt-4.1"]`)
+      ~/config.toml:17: `models."gpt-4o".inputs`: there is no such setting of a model; allowed: `context_window`, `input`, `output`, `cached`, `cache_write`
+      ~/config.toml:19: `policy.deny` = `[…]`: entry 1 has no text `reason`; allowed: a list of `{ pattern = "…", reason = "…" }`
+      ~/config.toml:20: `policy.classes` = `[…]`: `nice` is not a class; allowed: a list of `{ pattern = "…", class = "…" }`, class being one of `read`, `note`, `ledger`, `edit`, `delegate`, `local command`, `test`, `build`, `publish`, `production`, `destructive`, `opaque` or `catastrophic`
+      ~/config.toml:22: `sandbox.memory` = `1k`: allowed: a size from 16m to 1024t, such as `512m` or `2g`, or a number of bytes
+      ~/config.toml:23: `sandbox.mode` = `host`: allowed: `docker` or `local` (`mock` means `local`); `host` only as a flag
+      ~/config.toml:24: `sandbox.network` = `bridge`: allowed: `restricted`, `none` or `open`
+      ~/config.toml:26: `mcp.servers` = `{…}`: `a` is not a table; allowed: tables with names
+      ~/config.toml:28: `server.listen`: not available yet (remove it: nothing reads it)
+      ~/config.toml:30: `store.outputs_keep_days` = `2026-01-01`: allowed: days from 1 to 3650, or text such as `2h 30m`
+      .windlass/config.toml:1: not valid TOML: unclosed table, expected `]`
+      environment LITELLM_API_BASE: `models.litellm_api_base` = `localhost:4000`: allowed: a URL that starts with `http://` or `https://`
+      environment SUBAGENT_MAX_DEPTH: `subagents.max_depth` = `two`: allowed: a whole number from 0 to 8
+      environment CONTAINER_MODE: `sandbox.mode` = `podman`: allowed: `docker` or `local` (`mock` means `local`); `host` only as a flag
+      --depth: there is no such setting (did you mean `subagents.max_depth`?)
+      --yolo: can only be set in the user's configuration file
     "#);
 }
 
@@ -237,10 +239,10 @@ redis_url = 'redis://elsewhere'
     .windlass/config.toml:5: `models."gpt-4o".input` is ignored until you approve the file: `windlass trust`
     .windlass/config.toml:9: `sandbox.network` is ignored until you approve the file: `windlass trust`
     .windlass/config.toml:11: `policy.profile` is ignored until you approve the file: `windlass trust`
-    .windlass/config.toml:12: `policy.allow_unrestricted` is ignored: a project may not set it, only your own file
+    .windlass/config.toml:12: `policy.allow_unrestricted` is ignored: only your own file may set it
     .windlass/config.toml:13: `policy.allow` is ignored until you approve the file: `windlass trust`
     .windlass/config.toml:15: `mcp.servers` is ignored until you approve the file: `windlass trust`
-    .windlass/config.toml:18: `coordinator.redis_url` is ignored: a project may not set it, only your own file
+    .windlass/config.toml:18: `coordinator.redis_url` is ignored: only your own file may set it
     "#);
     insta::assert_snapshot!(rows(&config, |row| row.source != "default"), @r"
     agent.max_iterations                       50                               .windlass/config.toml:7
@@ -253,8 +255,8 @@ redis_url = 'redis://elsewhere'
     let config = Config::load(&project(&approved, Trust::Approved)).unwrap();
     assert!(!config.needs_trust() && !config.policy.allow_unrestricted);
     insta::assert_snapshot!(notices(&config), @r"
-    .windlass/config.toml:13: `policy.allow_unrestricted` is ignored: a project may not set it, only your own file
-    .windlass/config.toml:19: `coordinator.redis_url` is ignored: a project may not set it, only your own file
+    .windlass/config.toml:13: `policy.allow_unrestricted` is ignored: only your own file may set it
+    .windlass/config.toml:19: `coordinator.redis_url` is ignored: only your own file may set it
     `models.fast` and `models.deep` are not set and are `anthropic/claude`, as `smart`
     ");
     insta::assert_snapshot!(rows(&config, |row| row.source != "default"), @r#"
@@ -277,10 +279,10 @@ redis_url = 'redis://elsewhere'
 #[test]
 fn unrestricted_needs_the_users_own_file() {
     let profile = flags(&[("--profile", "policy.profile", "unrestricted")]);
-    insta::assert_snapshot!(errors(&profile), @r"flag --profile: `policy.profile` = `unrestricted`: allowed only with `allow_unrestricted = true` in `[policy]` (in your own configuration file, and nowhere else)");
+    insta::assert_snapshot!(errors(&profile), @"--profile `unrestricted`: `unrestricted` is not allowed until you opt in (put `allow_unrestricted = true` under `[policy]` in your own configuration file (`windlass config path`))");
     let by_project = project("[policy]\nallow_unrestricted = true", Trust::Approved);
     let config = Config::load(&by_project).unwrap();
-    insta::assert_snapshot!(config.permits(PermissionProfile::Unrestricted).unwrap_err(), @r"`policy.profile` = `unrestricted`: allowed only with `allow_unrestricted = true` in `[policy]` (in your own configuration file, and nowhere else)");
+    insta::assert_snapshot!(config.permits(PermissionProfile::Unrestricted).unwrap_err(), @"`policy.profile` = `unrestricted`: `unrestricted` is not allowed until you opt in (put `allow_unrestricted = true` under `[policy]` in your own configuration file (`windlass config path`))");
     let opted_in = Sources { flags: profile.flags, ..user("[policy]\nallow_unrestricted = true") };
     let config = Config::load(&opted_in).unwrap();
     assert!(config.permits(PermissionProfile::Unrestricted).is_ok());
@@ -339,13 +341,13 @@ fn models_resolve_at_load_and_visibly() {
     insta::assert_snapshot!(seen, @r"
     nothing: none | none | none
     litellm only: litellm/gpt-4o | litellm/gpt-4o | litellm/gpt-4o
-    no model is named, so `litellm/gpt-4o` is used; set `models.smart` to choose
+    no model is named, so `litellm/gpt-4o` is used; choose with `--model`, or for good with `windlass config set models.smart litellm/gpt-4o`
     `models.fast` and `models.deep` are not set and are `litellm/gpt-4o`, as `smart`
     openai only: openai/gpt-4o | openai/gpt-4o | openai/gpt-4o
-    no model is named, so `openai/gpt-4o` is used; set `models.smart` to choose
+    no model is named, so `openai/gpt-4o` is used; choose with `--model`, or for good with `windlass config set models.smart openai/gpt-4o`
     `models.fast` and `models.deep` are not set and are `openai/gpt-4o`, as `smart`
     anthropic only: anthropic/claude-sonnet-4-5 | anthropic/claude-sonnet-4-5 | anthropic/claude-sonnet-4-5
-    no model is named, so `anthropic/claude-sonnet-4-5` is used; set `models.smart` to choose
+    no model is named, so `anthropic/claude-sonnet-4-5` is used; choose with `--model`, or for good with `windlass config set models.smart anthropic/claude-sonnet-4-5`
     `models.fast` and `models.deep` are not set and are `anthropic/claude-sonnet-4-5`, as `smart`
     bare name: litellm/my-model | litellm/my-model | litellm/my-model
     `models.fast` and `models.deep` are not set and are `litellm/my-model`, as `smart`
@@ -353,7 +355,12 @@ fn models_resolve_at_load_and_visibly() {
     explicit: script:x.yaml | script:x.yaml | script:x.yaml
     ");
     let none = Config::load(&nothing()).unwrap();
-    insta::assert_snapshot!(none.models.for_mode(ModelMode::Smart).unwrap_err(), @r"`models.smart`: no model is configured (set `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`, or `LITELLM_API_BASE` and `LITELLM_MODEL`; or try `windlass demo`)");
+    insta::assert_snapshot!(none.models.for_mode(ModelMode::Smart).unwrap_err(), @r"
+    no model is configured (give it a model, and check that it answers:
+      export OPENAI_API_KEY=…        (or ANTHROPIC_API_KEY)
+      windlass models --test
+    With LiteLLM, Ollama and the like set `LITELLM_API_BASE` and `LITELLM_MODEL`. `windlass demo` needs none.)
+    ");
 }
 
 /// ES-351, ES-352, §15.17
@@ -378,11 +385,11 @@ fn a_model_that_cannot_be_reached_says_what_is_missing() {
         ask(&[], "script:x.yaml"),
     ];
     insta::assert_snapshot!(seen.concat(), @r"
-    `models.litellm_api_base`: `litellm/gpt-4o` needs to know where LiteLLM is (set `LITELLM_API_BASE`, such as http://localhost:4000)
-    `models.litellm_api_key`: `litellm/gpt-4o` at https://llm.example.org needs a key (set `LITELLM_API_KEY`)
+    `litellm/gpt-4o` is a model of LiteLLM, and its address is not set (set it, such as `LITELLM_API_BASE=http://localhost:4000`; for another provider write `openai/gpt-4o` or `anthropic/gpt-4o`)
+    `litellm/gpt-4o` at https://llm.example.org needs a key (set `LITELLM_API_KEY`; if your server checks none, any text will do)
     http://localhost:4000 false
     https://llm.example.org true
-    `models.openai_api_key`: `openai/x` at https://api.openai.com/v1 needs a key (set `OPENAI_API_KEY`)
+    `openai/x` at https://api.openai.com/v1 needs a key (set `OPENAI_API_KEY`)
     https://api.anthropic.com true
     no endpoint
     ");
@@ -417,8 +424,9 @@ context_window = 64_000
     models."openai/acme-1".context_window      64000                            ~/config.toml:7
     "#);
     insta::assert_snapshot!(errors(&user("[models.'m']\ninput = 1\n[models.'n']\ncached = -1")), @r#"
-    ~/config.toml:4: `models."n".cached` = `-1`: allowed: a number from 0 to 100000
-    ~/config.toml:2: `models."m".input`: a price needs both `input` and `output`
+    the configuration has 2 errors
+      ~/config.toml:4: `models."n".cached` = `-1`: allowed: a number from 0 to 100000
+      ~/config.toml:2: `models."m".input`: a price needs both `input` and `output`
     "#);
 }
 
@@ -436,10 +444,11 @@ search_provider = 'brave'
 ",
     );
     insta::assert_snapshot!(errors(&sources), @r"
-    ~/config.toml:2: `agent.context_window` = `4000`: allowed: more than `compaction.response_reserve_tokens` = 4096
-    ~/config.toml:5: `models.backoff_base_ms`: the first wait may not be longer than `models.max_backoff_ms`
-    ~/config.toml:3: `agent.bash_timeout_seconds`: may not be longer than `agent.bash_max_timeout_seconds`
-    ~/config.toml:7: `web.search_provider`: `brave` needs `web.search_api_key`
+    the configuration has 4 errors
+      ~/config.toml:2: `agent.context_window` = `4000`: allowed: more than `compaction.response_reserve_tokens` = 4096
+      ~/config.toml:5: `models.backoff_base_ms`: the first wait may not be longer than `models.max_backoff_ms`
+      ~/config.toml:3: `agent.bash_timeout_seconds`: may not be longer than `agent.bash_max_timeout_seconds`
+      ~/config.toml:7: `web.search_provider`: `brave` needs `web.search_api_key`
     ");
 }
 
@@ -504,8 +513,9 @@ fn files_are_found_by_the_rules_and_read_with_a_limit() {
     std::fs::create_dir(home.path().join(".windlass/config.toml")).unwrap();
     let shown = load("").unwrap_err().to_string().replace(&at, "DIR");
     insta::assert_snapshot!(shown, @r"
-    `DIR/windlass/config.toml` cannot be read: it is larger than 1 MiB (make it a text file that you can read, or move it away)
-    `DIR/.windlass/config.toml` cannot be read: it is not a regular file (make it a text file that you can read, or move it away)
+    the configuration has 2 errors
+      `DIR/windlass/config.toml` cannot be read: it is larger than 1 MiB (make it a text file that you can read, or move it away)
+      `DIR/.windlass/config.toml` cannot be read: it is not a regular file (make it a text file that you can read, or move it away)
     ");
 }
 

@@ -34,17 +34,17 @@ pub fn model_forms() -> String {
     let served = PROVIDERS.iter().map(|provider| format!("`{}/NAME`", provider.name));
     let served: Vec<_> = served.collect();
     let bare = PROVIDERS[0].name;
-    format!("{}, `{SCRIPT}FILE`, or a bare NAME for `{bare}/NAME`", served.join(", "))
+    format!("{}, `{SCRIPT}FILE`, or `NAME` alone for `{bare}/NAME`", served.join(", "))
 }
 
 impl FromStr for ModelChoice {
     type Err = String;
 
-    /// A bare name is one of LiteLLM's (ES-353). The error is a hint, or empty.
+    /// A name alone is one of LiteLLM's (ES-353). The error says what is wrong, or is empty.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(file) = text.strip_prefix(SCRIPT) {
             return match file.is_empty() {
-                true => Err("name the file after `script:`".to_owned()),
+                true => Err("the file's name is missing after `script:`".to_owned()),
                 false => Ok(Self::Script(file.into())),
             };
         }
@@ -55,9 +55,11 @@ impl FromStr for ModelChoice {
             return Ok(Self::Served { provider: &PROVIDERS[0], model: text.to_owned() });
         };
         match (KnownProvider::find(provider), model) {
-            (_, "") => Err(format!("name the model after `{provider}/`")),
+            (_, "") => Err(format!("the model's name is missing after `{provider}/`")),
             (Some(provider), model) => Ok(Self::Served { provider, model: model.to_owned() }),
-            (None, _) => Err(format!("for a model that LiteLLM calls so, write `litellm/{text}`")),
+            (None, _) => Err(format!(
+                "unknown provider `{provider}` (if LiteLLM serves it under this name: `litellm/{text}`)"
+            )),
         }
     }
 }
@@ -120,9 +122,9 @@ impl fmt::Debug for Base {
 pub enum Timeout {
     /// Not set: the limit depends on where the task comes from.
     ByOrigin,
-    /// No limit.
+    /// Active for as long as it takes.
     Off,
-    /// This long.
+    /// It fails after this much active time.
     After(Duration),
 }
 
@@ -131,7 +133,7 @@ pub enum Timeout {
 pub enum Origin {
     /// A `TaskCommand` of another program.
     Command,
-    /// A person: `run`, or a chat.
+    /// A person, by `run`.
     Person,
 }
 
@@ -201,7 +203,7 @@ string_enum! {
     Network ("network") {
         /// Public addresses, through our proxy.
         Restricted = "restricted",
-        /// Nothing.
+        /// No address at all.
         None = "none",
         /// Everything the host reaches.
         Open = "open",
@@ -235,9 +237,7 @@ string_enum! {
     SearchProvider ("search provider") {
         /// A SearXNG server that the user runs.
         Searxng = "searxng",
-        /// Brave Search.
         Brave = "brave",
-        /// Tavily.
         Tavily = "tavily",
     }
 }

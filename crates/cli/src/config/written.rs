@@ -131,7 +131,7 @@ pub(super) fn addresses(raw: &Raw) -> Result<Vec<String>, Refused> {
     let list = list(raw).ok_or_else(Refused::default)?;
     match list.iter().find(|item| !is_network(item)) {
         None => Ok(list),
-        Some(item) => Err(Refused(format!("`{}` is neither", item))),
+        Some(item) => Err(Refused(format!("`{item}` is neither an address nor a network"))),
     }
 }
 

@@ -1,0 +1,231 @@
+//! Changes one setting in the text of the user's file. Comments and order stay as they are.
+
+use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value as Toml, value};
+
+use super::error::{ConfigError, Source};
+use super::kind::Value;
+use super::settings::{MODEL_FACTS, Setting};
+use super::suggest;
+use super::types::Timeout;
+use super::written::Raw;
+
+/// The text with one more setting, or with another value of it. The value is read as in a variable.
+pub fn set(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
+    // It is not in the file yet, so an error names the setting and no place.
+    changed(text, key, word).map_err(|error| ConfigError { source_place: None, ..error })
+}
+
+fn changed(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
+    let source = Source::Default;
+    let (path, setting) = find(key).ok_or_else(|| suggest::unknown_key(key, source.clone()))?;
+    if !setting.is_available() {
+        return Err(ConfigError::at(key, source, "not available yet"));
+    }
+    if !setting.kind.fits_a_word() {
+        let problem = "holds more than one value; edit the file itself";
+        return Err(ConfigError::at(key, source, problem));
+    }
+    let raw = Raw::Word(word.to_owned());
+    let read = setting
+        .kind
+        .read(&raw)
+        .map_err(|refused| super::layers::refusal(setting, key, &raw, source.clone(), refused.0))?;
+    let mut document = parsed(text)?;
+    let (last, tables) = path.split_last().ok_or_else(|| not_a_table(key))?;
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for name in tables {
+        table = below(table, name).ok_or_else(|| not_a_table(key))?;
+    }
+    match table.get_mut(last).and_then(Item::as_value_mut) {
+        Some(held) => {
+            // A comment behind the value stays.
+            let decor = held.decor().clone();
+            *held = toml(&read, word);
+            *held.decor_mut() = decor;
+        }
+        None => {
+            table.insert(last, value(toml(&read, word)));
+        }
+    }
+    Ok(document.to_string())
+}
+
+/// The text with one more MCP server: a program and its arguments, or an address.
+pub fn add_server(text: &str, name: &str, server: &NewServer) -> Result<String, ConfigError> {
+    let mut document = parsed(text)?;
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for part in ["mcp", "servers"] {
+        table = below(table, part).ok_or_else(|| not_a_table("mcp.servers"))?;
+    }
+    if table.contains_key(name) {
+        let problem = format!("there is already an MCP server `{name}` in your configuration file");
+        return Err(ConfigError::missing(problem, "choose another name, or remove it there"));
+    }
+    let mut entry = Table::new();
+    match server {
+        NewServer::Program { command, args } => {
+            entry.insert("command", value(command));
+            if !args.is_empty() {
+                entry.insert("args", value(args.iter().collect::<Array>()));
+            }
+        }
+        NewServer::Address(url) => {
+            entry.insert("url", value(url));
+        }
+    }
+    table.insert(name, Item::Table(entry));
+    Ok(document.to_string())
+}
+
+/// An MCP server as it is added.
+pub enum NewServer {
+    Program {
+        command: String,
+        args: Vec<String>,
+    },
+    /// Where it answers over HTTP.
+    Address(String),
+}
+
+fn parsed(text: &str) -> Result<DocumentMut, ConfigError> {
+    text.parse().map_err(|error: toml_edit::TomlError| {
+        let problem = format!("the file is not valid TOML: {}", error.message());
+        ConfigError::missing(problem, "correct it first")
+    })
+}
+
+fn not_a_table(key: &str) -> ConfigError {
+    let problem = format!("`{key}` cannot be set: a part of its name is a value in the file");
+    ConfigError::missing(problem, "correct the file first")
+}
+
+/// The table of this name, made where there is none.
+fn below<'a>(table: &'a mut dyn TableLike, name: &str) -> Option<&'a mut dyn TableLike> {
+    let made = || {
+        let mut made = Table::new();
+        // A table that holds only tables needs no heading of its own.
+        made.set_implicit(true);
+        Item::Table(made)
+    };
+    table.entry(name).or_insert_with(made).as_table_like_mut()
+}
+
+/// The names that lead to a setting, and the setting: `agent.max_iterations`, `models."gpt-4o".input`.
+fn find(key: &str) -> Option<(Vec<String>, &'static Setting)> {
+    if let Some(setting) = Setting::find(key) {
+        let path = key.split('.').map(str::to_owned).collect();
+        return Some((path, setting));
+    }
+    let (model, field) = key.strip_prefix("models.")?.rsplit_once('.')?;
+    let fact = MODEL_FACTS.iter().find(|fact| fact.key == field)?;
+    let model = model.trim_matches('"').to_owned();
+    Some((vec!["models".to_owned(), model, field.to_owned()], fact))
+}
+
+fn toml(read: &Value, word: &str) -> Toml {
+    let text = || Toml::from(word.trim());
+    match read {
+        Value::Whole(number) => i64::try_from(*number).map_or_else(|_| text(), Toml::from),
+        Value::Number(number) => Toml::from(*number),
+        Value::Switch(on) => Toml::from(*on),
+        Value::List(items) => Toml::from(items.iter().collect::<Array>()),
+        Value::Time(..) | Value::Timeout(Timeout::After(_)) | Value::Size(_) => {
+            word.trim().parse::<i64>().map_or_else(|_| text(), Toml::from)
+        }
+        Value::Text(_)
+        | Value::Secret(_)
+        | Value::Url(_)
+        | Value::Listen(_)
+        | Value::Sandbox(_)
+        | Value::Timeout(Timeout::Off | Timeout::ByOrigin)
+        | Value::Model(_)
+        | Value::Deny(_)
+        | Value::Classes(_)
+        | Value::Tables(_) => text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_changed_and_comments_stay() {
+        let text = "# mine\n[agent]\nmax_iterations = 5 # enough\n";
+        insta::assert_snapshot!(set(text, "agent.max_iterations", "50").unwrap(), @r"
+        # mine
+        [agent]
+        max_iterations = 50 # enough
+        ");
+        let mut all = String::new();
+        for (key, word) in [
+            ("models.smart", "openai/gpt-4o"),
+            ("models.\"gpt-4.1\".input", "2.5"),
+            ("agent.bash_timeout_seconds", "2m"),
+            ("sandbox.allow_hosts", "crates.io, *.crates.io"),
+            ("policy.allow_unrestricted", "yes"),
+        ] {
+            all = set(&all, key, word).unwrap();
+        }
+        insta::assert_snapshot!(all, @r#"
+        [models]
+        smart = "openai/gpt-4o"
+
+        [models."gpt-4.1"]
+        input = 2.5
+
+        [agent]
+        bash_timeout_seconds = "2m"
+
+        [sandbox]
+        allow_hosts = ["crates.io", "*.crates.io"]
+
+        [policy]
+        allow_unrestricted = true
+        "#);
+    }
+
+    #[test]
+    fn a_server_is_added_once() {
+        let program = |command: &str, args: &[&str]| NewServer::Program {
+            command: command.to_owned(),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+        };
+        let text = add_server("", "time", &program("uvx", &["mcp-server-time"])).unwrap();
+        let address = NewServer::Address("https://mcp.example".to_owned());
+        let text = add_server(&text, "docs", &address).unwrap();
+        insta::assert_snapshot!(text, @r#"
+        [mcp.servers.time]
+        command = "uvx"
+        args = ["mcp-server-time"]
+
+        [mcp.servers.docs]
+        url = "https://mcp.example"
+        "#);
+        assert!(add_server(&text, "time", &program("x", &[])).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_set_is_refused_with_its_reason() {
+        let refused = |key, word| set("", key, word).unwrap_err().to_string();
+        insta::assert_snapshot!(
+            [
+                refused("agent.max_iterations", "none"),
+                refused("agent.max_iteration", "5"),
+                refused("server.listen", "127.0.0.1:80"),
+                refused("policy.deny", "rm"),
+                set("agent = 1", "agent.max_iterations", "5").unwrap_err().to_string(),
+                set("[agent", "agent.max_iterations", "5").unwrap_err().to_string(),
+            ]
+            .join("\n"),
+            @r"
+        `agent.max_iterations` = `none`: allowed: a whole number from 1 to 1000000
+        `agent.max_iteration`: there is no such setting (did you mean `agent.max_iterations`?)
+        `server.listen`: not available yet
+        `policy.deny`: holds more than one value; edit the file itself
+        `agent.max_iterations` cannot be set: a part of its name is a value in the file (correct the file first)
+        the file is not valid TOML: unclosed table, expected `]` (correct it first)
+        "
+        );
+    }
+}
