@@ -126,5 +126,5 @@ fn rate_limited(now: Timestamp, before: u32, error: &windlass_model::Error) -> O
     let seconds = i64::try_from(wait.as_secs()).ok()?.checked_add(1)?;
     let until = now.checked_add(SignedDuration::from_secs(seconds)).ok()?;
     let until = until.round(jiff::Unit::Second).ok()?;
-    Some(Ending::RateLimited { until, detail: format!("{error}; it resumes at {until}") })
+    Some(Ending::RateLimited { until, detail: error.to_string() })
 }

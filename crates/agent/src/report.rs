@@ -24,6 +24,7 @@ pub(crate) fn result_of(state: &TaskState, now: Timestamp, ending: &Ending) -> T
         session_id: state.command().session_id,
         command_id: state.command().command_id,
         status,
+        partial: matches!(ending, Ending::Partial(_)),
         deliverables: state.files.deliverables.values().cloned().collect(),
         final_message: match state.next() {
             Next::Finish(text) => Some(text),

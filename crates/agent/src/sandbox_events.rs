@@ -49,7 +49,9 @@ fn details(cause: FatalCause, why: &str) -> ErrorDetails {
         FatalCause::Memory => ErrorDetails::new(ErrorType::SandboxOutOfMemory, why)
             .with_remedy(Remedy::RaiseSandboxMemory),
         FatalCause::Engine => {
-            ErrorDetails::new(ErrorType::SandboxUnavailable, why).with_remedy(Remedy::CheckSandbox)
+            let message = format!("sandbox unavailable: {why}");
+            ErrorDetails::new(ErrorType::SandboxUnavailable, message)
+                .with_remedy(Remedy::CheckSandbox)
         }
     }
 }

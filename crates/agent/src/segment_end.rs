@@ -60,7 +60,8 @@ impl Agent {
         }
         let rounds = state.attempt_rounds();
         if state.next() == Next::RunCalls && rounds >= self.parts.settings.max_iterations {
-            let message = format!("the agent used up its {rounds} tool rounds");
+            let steps = if rounds == 1 { "step" } else { "steps" };
+            let message = format!("it reached its limit of {rounds} {steps}");
             return Some(Ending::Failed(
                 ErrorDetails::new(ErrorType::MaxIterationsExceeded, message)
                     .with_remedy(Remedy::RaiseRounds),
@@ -81,6 +82,10 @@ impl Agent {
         self.delegation.end_dependents(task.task(), to).await?;
         if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
             result.hitl_request = self.delegation.question_below(task.task())?;
+        }
+        if events.is_empty() && !task.state().attempts.is_in_segment() {
+            // It is still blocked and did not start: there is no segment to end.
+            return Ok(result);
         }
         let sandbox = task.state().sandbox.kind.clone();
         if let Some(kind) = sandbox.filter(|_| task.state().created.depth == 0) {

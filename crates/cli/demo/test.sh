@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every line counts, also a last one without a line end.
+# Every line counts, also a last one without a trailing newline.
 got=$(sh total.sh prices.txt)
 if [ "$got" = 12 ]; then
     echo "ok: the total is $got"

@@ -11,6 +11,8 @@ use windlass_core::status::TaskStatus;
 pub const USAGE: u8 = 2;
 /// Its budget is used up: it waits for a person, or one has stopped it there.
 pub const BUDGET: u8 = 6;
+/// Completed at its deadline, with what there was until then.
+pub const PARTIAL: u8 = 7;
 /// Interrupted by Ctrl-C; the task is paused.
 pub const INTERRUPTED: u8 = 130;
 
@@ -50,11 +52,12 @@ impl From<anyhow::Error> for Failure {
 
 impl From<ConfigErrors> for Failure {
     fn from(mut errors: ConfigErrors) -> Self {
+        let general = errors.0.first().and_then(|error| error.general_hint().map(str::to_owned));
         let hint = match errors.0.as_mut_slice() {
             // Said once, as what to do next.
-            [only] => only.hint.take(),
+            [only] => only.hint.take().or(general),
             // Each says its own, behind itself.
-            _ => None,
+            _ => general,
         };
         Self { error: errors.into(), hint, code: USAGE }
     }
@@ -122,7 +125,7 @@ fn hint(error: &Coordinated) -> String {
         }
         Coordinated::SessionBusy { .. } => "try again in a moment".into(),
         Coordinated::NothingActive { .. } => "name a task; see `windlass tasks`".into(),
-        Coordinated::BadTrigger { .. } => "see `docs/bus.md` for what it should look like".into(),
+        Coordinated::BadTrigger { .. } => "correct it as it says, and send it again".into(),
         Coordinated::BadSchedule { .. } => "see `windlass schedule add --help`".into(),
         Coordinated::ScheduleEnded { .. } => "see `windlass schedule list`".into(),
         Coordinated::Bus(_) => "check that Redis runs and that `REDIS_URL` names it".into(),
@@ -208,8 +211,9 @@ fn store_hint(error: &windlass_store::Error) -> String {
 pub fn exit_code(result: &TaskResult) -> u8 {
     let error = result.error_details.as_ref().map(|error| error.error_type);
     match result.status {
-        ResultStatus::Failed if error == Some(ErrorType::Budget) => BUDGET,
+        ResultStatus::Completed if result.partial => PARTIAL,
         ResultStatus::Completed => 0,
+        ResultStatus::Failed if error == Some(ErrorType::Budget) => BUDGET,
         ResultStatus::Failed => 1,
         ResultStatus::BlockedUser => 3,
         ResultStatus::Paused => 4,

@@ -11,6 +11,7 @@ mod times;
 pub mod own_memory;
 pub mod next_action;
 pub mod failure;
+mod typos;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -32,7 +33,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> ExitCode {
     let words = with_command(args);
     let args = match Args::parse_words(&words) {
         Ok(args) => args,
-        Err(error) => return ExitCode::from(unparsed(&error, &words)),
+        Err(error) => return ExitCode::from(unparsed(typos::suggest(error, &words), &words)),
     };
     match commands::dispatch(args, hooks).and_then(printed) {
         Ok(code) => ExitCode::from(code),
@@ -55,17 +56,21 @@ fn printed(code: u8) -> Result<u8, failure::Failure> {
     }
 }
 
-/// `windlass -p GOAL` is short for `windlass run -p GOAL` (MS-192).
+/// `windlass -p GOAL` is short for `windlass run -p GOAL` (MS-192), also behind a global option.
 fn with_command(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.into_iter().collect();
-    if args.get(1).is_some_and(|first| first == "-p" || first == "--print") {
-        args.insert(1, "run".into());
+    let mut first = 1;
+    while args.get(first).is_some_and(|word| word == "--data" || word == "--log-format") {
+        first += 2;
+    }
+    if args.get(first).is_some_and(|word| word == "-p" || word == "--print") {
+        args.insert(first, "run".into());
     }
     args
 }
 
 /// Prints help, the version or what is wrong with a command line, each to its own stream.
-fn unparsed(error: &clap::Error, words: &[OsString]) -> u8 {
+fn unparsed(error: clap::Error, words: &[OsString]) -> u8 {
     let style = TerminalStyle::detect();
     let paint = if error.use_stderr() { style.notes } else { style.results };
     let text = error.render();
@@ -74,7 +79,7 @@ fn unparsed(error: &clap::Error, words: &[OsString]) -> u8 {
         true => show::note(with_backticks(&text).trim_end()),
         false => show::out(text.trim_end()),
     }
-    if let Some(goal) = meant_as_goal(error, words) {
+    if let Some(goal) = meant_as_goal(&error, words) {
         show::note(&format!("\nhint: a goal is one argument: windlass run {goal:?}"));
     }
     if error.use_stderr() { failure::USAGE } else { 0 }
@@ -91,7 +96,8 @@ fn with_backticks(text: &str) -> String {
 
 /// The goal that somebody wrote without `run`, or without quotes.
 fn meant_as_goal(error: &clap::Error, words: &[OsString]) -> Option<String> {
-    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+    let is_help = words.get(1).is_some_and(|word| word == "help");
+    if is_help || error.get(ContextKind::SuggestedSubcommand).is_some() {
         return None;
     }
     let (kind, place) = match error.kind() {

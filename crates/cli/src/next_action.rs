@@ -1,6 +1,7 @@
 //! What a person can do next, in the words of the command line. Other surfaces have their own words for
 //! the same types.
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use windlass_coordinator::views::NextAction;
 use windlass_core::error::{ErrorDetails, Remedy};
@@ -13,22 +14,24 @@ pub fn list_words(action: &NextAction) -> String {
     match action {
         NextAction::Answer { .. } | NextAction::RaiseBudget { .. } => "answer".to_owned(),
         NextAction::WaitForTasks { count } => {
-            format!("waits for {}", numbers::plural(*count, "task"))
+            format!("waiting for {}", numbers::plural(*count, "task"))
         }
-        NextAction::WaitForService => "a service starts it".to_owned(),
-        NextAction::WaitForCheck { at } => format!("check {}", at.strftime("%H:%M:%S")),
-        NextAction::WaitForModel { at } => {
-            let at = at.with_time_zone(TimeZone::system());
-            format!("waits until {}", at.strftime("%F %H:%M"))
-        }
-        NextAction::SendMessage => "send".to_owned(),
+        NextAction::WaitForService => "waiting for windlass serve".to_owned(),
+        NextAction::WaitForCheck { at } => format!("check at {}", local(&at.timestamp())),
+        NextAction::WaitForModel { at } => format!("waiting until {}", local(&at.timestamp())),
+        NextAction::SendMessage => "send or resume".to_owned(),
         NextAction::Resume => "resume".to_owned(),
         NextAction::Retry { .. } => "retry".to_owned(),
         NextAction::Review => "review".to_owned(),
-        NextAction::Follow { deadline: Some(deadline) } => format!("due {deadline:.0}"),
-        NextAction::Follow { deadline: None } => "works".to_owned(),
+        NextAction::Follow { deadline: Some(deadline) } => format!("due {}", local(deadline)),
+        NextAction::Follow { deadline: None } => "follow".to_owned(),
         NextAction::Nothing => String::new(),
     }
+}
+
+/// A moment by the local clock, to the minute.
+fn local(at: &Timestamp) -> impl std::fmt::Display {
+    at.to_zoned(TimeZone::system()).strftime("%F %H:%M")
 }
 
 /// The command that a person types next; `None` where there is nothing to do.
@@ -38,13 +41,14 @@ pub fn command(action: &NextAction, task: TaskId) -> Option<String> {
             Some(answer_command(*question, &[]))
         }
         NextAction::Follow { .. } => Some(format!("windlass events {task} --follow")),
-        NextAction::Retry { .. } => Some(format!("windlass retry {task}")),
+        NextAction::Retry { remedy } => Some(retry_command(*remedy, task)),
+        NextAction::WaitForService => Some("windlass serve".to_owned()),
         NextAction::WaitForCheck { .. }
         | NextAction::WaitForModel { .. }
         | NextAction::SendMessage
         | NextAction::Resume
         | NextAction::Review => Some(format!("windlass resume {task}")),
-        NextAction::WaitForTasks { .. } | NextAction::WaitForService | NextAction::Nothing => None,
+        NextAction::WaitForTasks { .. } | NextAction::Nothing => None,
     }
 }
 
@@ -67,6 +71,29 @@ pub fn answer_command(question: QuestionId, options: &[String]) -> String {
     shown_line(&format!("windlass answer {question} {first} --resume{others}"))
 }
 
+/// The command that tries a failed task again, changed where the same again would fail again.
+pub fn retry_command(remedy: Option<Remedy>, task: TaskId) -> String {
+    let change = match remedy {
+        Some(Remedy::StartEngine | Remedy::GetImage | Remedy::CheckSandbox) => " --sandbox local",
+        Some(Remedy::CheckModelName) => " --model NAME",
+        Some(_) | None => "",
+    };
+    format!("windlass retry {task}{change}")
+}
+
+/// How a failed task can be tried again. Where the same again cannot work, something comes first.
+pub fn retry_words(error: Option<&ErrorDetails>, task: TaskId) -> String {
+    let remedy = error.and_then(|error| error.remedy);
+    let command = retry_command(remedy, task);
+    match error {
+        Some(error) if !error.retryable && remedy.is_none() => {
+            format!("see what happened with: windlass show {task}")
+        }
+        Some(error) if !error.retryable => format!("after that, try again with: {command}"),
+        Some(_) | None => format!("try again with: {command}"),
+    }
+}
+
 /// What to do about an error. Errors without a remedy bring their own words.
 pub fn hint(error: &ErrorDetails) -> Option<String> {
     match error.remedy {
@@ -79,23 +106,19 @@ pub fn hint(error: &ErrorDetails) -> Option<String> {
 pub const fn remedy_words(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::CheckModelServer => {
-            "check that the model server runs and that its base URL is right (LITELLM_API_BASE, \
-             OPENAI_BASE_URL or ANTHROPIC_BASE_URL), then `windlass retry`"
+            "check that the model server runs and that its address is right (LITELLM_API_BASE, \
+             OPENAI_BASE_URL or ANTHROPIC_BASE_URL)"
         }
-        Remedy::WaitForModelServer => {
-            "the model server has a problem; `windlass retry` when it has passed"
-        }
-        Remedy::CheckModelAddress => "check the base URL: another program answers there",
+        Remedy::WaitForModelServer => "the model server failed; wait a while",
+        Remedy::CheckModelAddress => "check the address: another program answers there",
         Remedy::CheckCertificate => "check the base URL's scheme and the server's certificate",
-        Remedy::SetModelKey => {
-            "check the API key (LITELLM_API_KEY, OPENAI_API_KEY or ANTHROPIC_API_KEY)"
-        }
+        Remedy::SetModelKey => "check that key; `windlass models --test` tries it",
         Remedy::CheckModelName => {
-            "check the model's name (LITELLM_MODEL, `--model`); no other model is used in its place"
+            "check the model's name; windlass never uses another model in its place"
         }
-        Remedy::ChangeModel => "try another model (`--model`), or `windlass retry`",
-        Remedy::RaiseAccountLimit => "wait, or raise the account's limit; then `windlass retry`",
-        Remedy::ReadServerMessage => "see what the server says; `windlass show` has the whole run",
+        Remedy::ChangeModel => "try again, or with another model (`--model`)",
+        Remedy::RaiseAccountLimit => "wait, or raise the account's limit",
+        Remedy::ReadServerMessage => "see what the server says about the request",
         Remedy::RephraseGoal => {
             "use another model (`--model`), or start a new task with another wording"
         }
@@ -109,33 +132,32 @@ pub const fn remedy_words(remedy: Remedy) -> &'static str {
             "use a model with a larger window (`--model`), or set its real window with \
              `--context-window`; put long texts into files and name them instead"
         }
-        Remedy::FixScript => "extend the script, or fix its `expect`",
+        Remedy::FixScript => "add the missing reply to the script, or correct its `expect`",
         Remedy::CheckRecording => "check the path given to `--record`",
         Remedy::RaiseRounds => {
-            "`windlass retry` gives it as many again; `agent.max_iterations` (AGENT_MAX_ITERATIONS, \
-             `--max-iterations`) sets how many"
+            "a retry gives it as many steps again; `agent.max_iterations` (`--max-iterations`) sets how many"
         }
         Remedy::RaiseTimeout => {
-            "`windlass retry` gives it as much again; `--timeout` (AGENT_TIMEOUT_SECONDS) sets how much"
+            "a retry gives it as much time again; `--timeout` (AGENT_TIMEOUT_SECONDS) sets how much"
         }
-        Remedy::RaiseBudget => "`windlass retry` asks again",
-        Remedy::ReadEvents => "see where it stopped with `windlass events`, then `windlass retry`",
+        Remedy::RaiseBudget => "a retry asks again whether to raise the budget",
+        Remedy::ReadEvents => "see where it stopped with `windlass events`",
         Remedy::CheckContextService => {
-            "start the Context Service or correct CONTEXT_SERVICE_URL; unset it to use the memories in \
-             the data directory; then `windlass retry`"
+            "start the Context Service or correct CONTEXT_SERVICE_URL; unset it to keep memories in the \
+             data directory"
         }
         Remedy::RaiseSandboxMemory => {
-            "raise `sandbox.memory` (`CONTAINER_MEMORY`), or have it work in smaller pieces"
+            "raise `sandbox.memory` (CONTAINER_MEMORY), or have it work in smaller pieces"
         }
         Remedy::CheckSandbox => {
-            "`windlass image check` looks closer; `--sandbox local` needs no engine"
+            "`windlass image check` says more; `--sandbox local` needs no container engine"
         }
         Remedy::GetImage => {
-            "`windlass image build` makes it; or get it with `docker pull`, or name another with \
-             `CONTAINER_IMAGE`"
+            "build it with `windlass image build`, get it with `docker pull`, or name another with \
+             CONTAINER_IMAGE"
         }
         Remedy::StartEngine => {
-            "start the engine, name another with `DOCKER_HOST`, or add `--sandbox local`"
+            "start the container engine, or name another with DOCKER_HOST; `--sandbox local` needs none"
         }
         Remedy::FreeEngineDisk => "make room where the engine keeps its data (`docker system df`)",
         Remedy::UseHostSandbox => {
@@ -151,7 +173,7 @@ mod tests {
     #[test]
     fn a_list_says_whom_a_task_waits_for() {
         let words = [1, 2].map(|count| list_words(&NextAction::WaitForTasks { count }));
-        assert_eq!(words, ["waits for 1 task", "waits for 2 tasks"]);
-        assert_eq!(list_words(&NextAction::WaitForService), "a service starts it");
+        assert_eq!(words, ["waiting for 1 task", "waiting for 2 tasks"]);
+        assert_eq!(list_words(&NextAction::WaitForService), "waiting for windlass serve");
     }
 }

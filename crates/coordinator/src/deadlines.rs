@@ -29,9 +29,9 @@ impl Deadlines<'_> {
         let unknown = || windlass_store::Error::UnknownTask(task.to_string());
         let row = self.coordinator.store.tasks().get(task)?.ok_or_else(unknown)?;
         let (now, name) = (self.coordinator.now(), task.to_string());
-        let Some(deadline) = row.deadline.filter(|deadline| *deadline <= now) else {
+        if row.deadline.is_none_or(|deadline| deadline > now) {
             return nothing("its deadline has not passed");
-        };
+        }
         if row.status.is_terminal()
             || self.coordinator.store.triggers().decision(DEADLINE, &name)?.is_some()
         {
@@ -39,7 +39,7 @@ impl Deadlines<'_> {
         }
         let action = row.deadline_action;
         let id = InjectionId::derived(&name, DEADLINE);
-        let why = format!("the deadline {deadline} has passed");
+        let why = "its deadline has passed".to_owned();
         let handled = self.expire(id, task, action.into(), &why).await?;
         if action == DeadlineAction::PauseAndNotify {
             let words = format!("{task} is paused: {why}; resume it, or cancel it");

@@ -36,7 +36,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// The task has ended.
-    #[error("`{task}` is {status} and takes nothing more")]
+    #[error("`{task}` is already {status}")]
     Ended {
         task: TaskId,
         /// How it ended.
@@ -56,10 +56,10 @@ pub enum Error {
     #[error("question `{question}` is no longer open")]
     QuestionClosed { question: QuestionId },
     /// A task was named where a question was meant, and it asks nothing.
-    #[error("`{task}` asks nothing")]
+    #[error("`{task}` has no open question")]
     NothingAsked { task: TaskId },
     /// A task was named where a question was meant, and it asks several.
-    #[error("`{task}` waits for {} answers", questions.len())]
+    #[error("`{task}` has {} open questions", questions.len())]
     SeveralQuestions {
         task: TaskId,
         /// What it and the agents below it ask.
@@ -91,13 +91,13 @@ pub enum Error {
         limit: usize,
     },
     /// As many tasks wait to be started as may wait.
-    #[error("{limit} tasks already wait to be started")]
+    #[error("{limit} tasks are already waiting to start")]
     TooManyWaiting {
         /// How many may.
         limit: usize,
     },
     /// Another process holds the session's lease.
-    #[error("`{session}` is being served elsewhere")]
+    #[error("another process is working on `{session}`")]
     SessionBusy { session: SessionId },
     /// A session was named where a task was meant, and it has none.
     #[error("`{session}` has no active task")]

@@ -43,6 +43,12 @@ impl Outputs<'_> {
         Ok(found)
     }
 
+    /// The id of a call from its end; a text that fits none is left as it is, for `open` to refuse.
+    pub fn find(self, text: &str) -> Result<String, Error> {
+        let found = self.coordinator.store.ids().output(text)?;
+        Ok(found.unwrap_or_else(|| text.to_owned()))
+    }
+
     /// Whole outputs of a call, those of `streams` that are kept; at least one.
     pub fn open(self, id: &str, streams: &[Stream]) -> Result<Vec<OutputReader>, Error> {
         let outputs = self.coordinator.store.outputs();

@@ -3,7 +3,7 @@
 use jiff::{Timestamp, Zoned};
 use windlass_core::id::{InjectionId, ScheduleId};
 use windlass_core::injection::{Control, Injection};
-use windlass_core::schedule::{Schedule, ScheduleAction, ScheduleState};
+use windlass_core::schedule::{Rhythm, Schedule, ScheduleAction, ScheduleState};
 use windlass_store::ScheduleRow;
 
 use crate::{Coordinator, Error};
@@ -61,7 +61,12 @@ impl Schedules<'_> {
             ScheduleAction::Check | ScheduleAction::Message | ScheduleAction::Start => {}
         }
         let now = self.coordinator.now();
-        let next = schedule.next(now).ok_or_else(|| bad("it would never run".to_owned()))?;
+        let next = schedule.next(now).ok_or_else(|| match &schedule.rhythm {
+            Rhythm::Once { date, time } => bad(format!("{date} {time} is in the past")),
+            Rhythm::Every { .. } | Rhythm::Cron { .. } | Rhythm::Daily { .. } => {
+                bad("it would never run".to_owned())
+            }
+        })?;
         if let Some(task) = schedule.task_id {
             let status = self.coordinator.tasks().state(task)?.status;
             if status.is_terminal() {

@@ -77,7 +77,13 @@ impl Tasks<'_> {
             Event::AgentEnd(result) => Some(*result),
             _ => None,
         };
-        Ok(self.journal(task)?.into_iter().rev().find_map(result))
+        Ok(self.last_end(task)?.and_then(result))
+    }
+
+    /// The event that ended a task's last segment.
+    pub fn last_end(self, task: TaskId) -> Result<Option<Record>, Error> {
+        let is_end = |record: &Record| matches!(record.event, Event::AgentEnd(_));
+        Ok(self.journal(task)?.into_iter().rev().find(is_end))
     }
 
     /// Every compaction of a task, oldest first.

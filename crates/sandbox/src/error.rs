@@ -81,7 +81,7 @@ pub enum Error {
         limit: usize,
     },
     /// Too many commands run already.
-    #[error("{limit} commands run in this sandbox already")]
+    #[error("{limit} commands are already running in this sandbox")]
     TooMany {
         /// The most there may be.
         limit: usize,

@@ -69,7 +69,7 @@ pub enum Error {
     #[error("task `{0}` already exists")]
     TaskExists(TaskId),
     /// Another process drives the tree that has this root; `pid` is 0 when it did not say which it is.
-    #[error("task `{task}` is driven by {}", describe_process(*.pid))]
+    #[error("`{task}` is running in {}", describe_process(*.pid))]
     Driven { task: TaskId, pid: u32 },
     /// Another owner has taken over the tree that has this root. This one can write no more.
     #[error("task `{task}` was taken over by another process")]
@@ -97,10 +97,10 @@ pub enum Error {
     #[error("there are already {limit} schedules, which is the limit")]
     TooManySchedules { limit: u32 },
     /// The task has ended and accepts no more messages.
-    #[error("task `{task}` is `{status}`")]
+    #[error("`{task}` is already {status}")]
     TaskEnded { task: TaskId, status: TaskStatus },
     /// Somebody has answered the question before.
-    #[error("question `{question}` was answered by `{by}` at {at}: {text}")]
+    #[error("question `{question}` was already answered by `{by}`: {text}")]
     AlreadyAnswered { question: QuestionId, by: String, text: String, at: Timestamp },
     /// The question needs no answer any more.
     #[error("question `{question}` is closed: {reason}")]

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use rusqlite::Connection;
-use windlass_core::id::{QuestionId, ScheduleId, SessionId, TaskId};
+use windlass_core::id::{CallId, QuestionId, ScheduleId, SessionId, TaskId};
 
 use crate::error::Fault;
 use crate::{Error, Store, row};
@@ -25,7 +25,7 @@ impl Ids<'_> {
     pub fn task(self, text: &str) -> Result<TaskId, Error> {
         let unknown = || Error::UnknownTask(text.to_owned());
         self.store
-            .read(|tx| find(tx, "tasks", TaskId::PREFIX, text))
+            .read(|tx| find(tx, ("tasks", "id"), TaskId::PREFIX, text))
             .and_then(|id| id.ok_or_else(unknown))
     }
 
@@ -33,7 +33,7 @@ impl Ids<'_> {
     pub fn question(self, text: &str) -> Result<QuestionId, Error> {
         let unknown = || Error::UnknownQuestion(text.to_owned());
         self.store
-            .read(|tx| find(tx, "questions", QuestionId::PREFIX, text))
+            .read(|tx| find(tx, ("questions", "id"), QuestionId::PREFIX, text))
             .and_then(|id| id.ok_or_else(unknown))
     }
 
@@ -41,26 +41,33 @@ impl Ids<'_> {
     pub fn schedule(self, text: &str) -> Result<ScheduleId, Error> {
         let unknown = || Error::UnknownSchedule(text.to_owned());
         self.store
-            .read(|tx| find(tx, "schedules", ScheduleId::PREFIX, text))
+            .read(|tx| find(tx, ("schedules", "id"), ScheduleId::PREFIX, text))
             .and_then(|id| id.ok_or_else(unknown))
     }
 
     /// The same for a session; `None` when there is none.
     pub fn session(self, text: &str) -> Result<Option<SessionId>, Error> {
-        self.store.read(|tx| find(tx, "sessions", SessionId::PREFIX, text))
+        self.store.read(|tx| find(tx, ("sessions", "id"), SessionId::PREFIX, text))
+    }
+
+    /// The same for a call of which an output is kept; `None` when there is none.
+    pub fn output(self, text: &str) -> Result<Option<String>, Error> {
+        self.store.read(|tx| find(tx, ("spawn_logs", "command_id"), CallId::PREFIX, text))
     }
 }
 
+/// Looks in a column of a table.
 fn find<T: FromStr>(
     tx: &Connection,
-    table: &'static str,
+    (table, column): (&'static str, &'static str),
     prefix: &str,
     text: &str,
 ) -> Result<Option<T>, Fault> {
     let Some(digits) = digits(prefix, text) else { return Ok(None) };
     // Only letters and digits are left, so neither pattern contains a wildcard of the person's.
     let sql = format!(
-        "SELECT id FROM {table} WHERE id GLOB ?1 OR id GLOB ?2 ORDER BY id DESC LIMIT {}",
+        "SELECT DISTINCT {column} FROM {table} WHERE {column} GLOB ?1 OR {column} GLOB ?2
+             ORDER BY {column} DESC LIMIT {}",
         CANDIDATES + 1
     );
     let patterns = (format!("*{digits}"), format!("{prefix}_{digits}*"));

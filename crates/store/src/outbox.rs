@@ -246,6 +246,7 @@ impl MessageSource {
             session_id: self.session_id,
             command_id: self.command_id,
             status,
+            partial: status == ResultStatus::Completed && moved.reason == StatusReason::Deadline,
             deliverables: tasks::deliverables(tx, self.task)?,
             final_message: None,
             evidence_refs: before.map(|result| result.evidence_refs).unwrap_or_default(),

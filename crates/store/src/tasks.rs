@@ -1,5 +1,7 @@
 //! Reading tasks: rows, lists, deliverables, transitions and dependency blockers.
 
+use std::collections::BTreeSet;
+
 use jiff::{Timestamp, Zoned};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql};
 use windlass_core::axes::Axes;
@@ -188,6 +190,22 @@ impl Tasks<'_> {
                 }
             }
             Ok(open)
+        })
+    }
+
+    /// Of these tasks, those that are done; asked once for a whole list.
+    pub fn done_among(self, tasks: &BTreeSet<TaskId>) -> Result<BTreeSet<TaskId>, Error> {
+        if tasks.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let ids = row::json(&tasks);
+        self.store.read(|tx| {
+            let mut query = tx.prepare_cached(
+                "SELECT id FROM tasks WHERE status = 'done'
+                     AND id IN (SELECT value FROM json_each(?1))",
+            )?;
+            let found = query.query_map([&ids], |row| row.get::<_, String>(0))?;
+            found.map(|id| row::parse("tasks", &id?)).collect()
         })
     }
 

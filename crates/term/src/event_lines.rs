@@ -2,11 +2,11 @@
 
 use jiff::tz::TimeZone;
 use windlass_core::event::{Event, LlmResponse, Record, StatusChanged, ToolCall};
-use windlass_core::outcome::Ending;
+use windlass_core::outcome::CallEnding;
 use windlass_core::shown::shown;
 use windlass_core::text::one_line;
 
-use crate::numbers::count;
+use crate::numbers::{count, plural, tokens};
 use crate::tool_lines;
 
 /// Columns before the words: number, time, kind.
@@ -48,21 +48,29 @@ fn summary(event: &Event) -> Option<String> {
         Event::AgentStart(start) => format!("{} · {}", start.model, start.container),
         Event::LlmRequest(request) => {
             let tokens = count(request.estimated_tokens);
-            format!("{} messages, about {tokens} tokens", request.messages)
+            format!("{}, about {tokens} tokens", plural(request.messages as u64, "message"))
         }
         Event::LlmResponse(response) => reply(response),
-        Event::RiskCheck(check) => format!(
-            "{} {}: {}, {}: {}",
-            check.decision, check.tool, check.class, check.risk, check.reason
-        ),
+        Event::RiskCheck(check) => {
+            // A tool may have the name of its class.
+            let class = check.class.to_string();
+            let class = if class == check.tool { String::new() } else { format!("{class}, ") };
+            format!("{} {}: {class}{}: {}", check.decision, check.tool, check.risk, check.reason)
+        }
         Event::ToolResult(result) => {
             let ending = match (result.outcome.exit_code, result.outcome.ending) {
                 (Some(code), _) => format!("exit {code}"),
-                (None, Ending::Ok) => "ok".to_owned(),
+                (None, CallEnding::Ok) => "ok".to_owned(),
                 (None, ending) => ending.to_string(),
             };
-            let first = tool_lines::failure(&result.outcome);
-            format!("{} {ending} in {} ms: {first}", result.tool, result.duration_ms)
+            // The first line of what a call printed says enough; its own name stands in front.
+            let text = tool_lines::failure(&result.outcome);
+            let said = text.strip_prefix(result.tool.as_str()).unwrap_or(&text).trim_start();
+            let ms = result.duration_ms;
+            match said {
+                "" => format!("{} {ending} in {ms} ms", result.tool),
+                said => format!("{} {ending} in {ms} ms: {said}", result.tool),
+            }
         }
         Event::InjectionReceived(injection) => {
             let by = if injection.by.is_empty() { "" } else { " by " };
@@ -86,15 +94,19 @@ fn summary(event: &Event) -> Option<String> {
             format!("{} {}: {}", done.label, done.status, said.unwrap_or(&done.output))
         }
         Event::CompactionEnd(end) => format!(
-            "{} turns summarized, {} kept, {} → {} tokens",
-            end.summarized_turns, end.kept_turns, end.tokens_before, end.tokens_after
+            "{} summarized, {} kept, {} → {} tokens",
+            plural(end.summarized_turns, "turn"),
+            end.kept_turns,
+            end.tokens_before,
+            end.tokens_after
         ),
         Event::ModeChanged(changed) => {
             format!("{} → {}: {}", changed.from, changed.to, changed.reason)
         }
         Event::AgentEnd(result) => {
             let why = result.error_details.as_ref().map(|error| format!(": {}", error.message));
-            format!("{}{}", result.status, why.unwrap_or_default())
+            let partial = if result.partial { " (partial)" } else { "" };
+            format!("{}{partial}{}", result.status, why.unwrap_or_default())
         }
         Event::ToolCall(_)
         | Event::CompactionStart(_)
@@ -112,7 +124,7 @@ fn status(moved: &StatusChanged) -> String {
 fn reply(response: &LlmResponse) -> String {
     let calls: Vec<_> = response.calls.iter().map(|call| call.name.as_str()).collect();
     let calls = if calls.is_empty() { String::new() } else { format!("[{}] ", calls.join(", ")) };
-    let tokens = response.usage.input_tokens + response.usage.output_tokens;
+    let used = tokens(response.usage.input_tokens + response.usage.output_tokens);
     let text = response.text.trim();
-    format!("{calls}{} tokens{}{text}", count(tokens), if text.is_empty() { "" } else { ": " })
+    format!("{calls}{used}{}{text}", if text.is_empty() { "" } else { ": " })
 }

@@ -2,7 +2,7 @@
 //!
 //! It is a small renderer for replies, not a typesetter: what it does not know comes out as text.
 
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::wrap as prose;
@@ -70,15 +70,9 @@ impl Page {
                 self.space();
                 self.quotes += 1;
             }
-            Tag::CodeBlock(kind) => {
+            Tag::CodeBlock(_) => {
                 self.end_paragraph();
                 self.space();
-                if let CodeBlockKind::Fenced(language) = kind
-                    && !language.is_empty()
-                {
-                    let label = format!("{}{}", self.margin(), self.paint.dim(&language));
-                    self.lines.push(label);
-                }
                 self.code = Some(String::new());
             }
             Tag::List(first) => {
@@ -334,7 +328,6 @@ Done.
 
         │ a quote
 
-        sh
           sh test.sh
 
         file           lines

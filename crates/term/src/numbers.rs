@@ -15,6 +15,15 @@ pub fn elapsed(elapsed: Duration) -> String {
     }
 }
 
+/// How long something took: `0.4 s`, `12 s`, `1:07`.
+pub fn took(time: Duration) -> String {
+    match time.as_secs() {
+        0..10 => format!("{:.1} s", time.as_secs_f64()),
+        seconds @ 10..60 => format!("{seconds} s"),
+        _ => elapsed(time),
+    }
+}
+
 /// How long ago, in its largest unit: `40s`, `5m`, `3h`, `2d`.
 pub fn age(then: Timestamp, now: Timestamp) -> String {
     match now.duration_since(then).as_secs().max(0) {
@@ -31,6 +40,15 @@ pub fn count(number: u64) -> String {
         0..10_000 => number.to_string(),
         10_000..1_000_000 => format!("{:.1}k", number as f64 / 1e3),
         _ => format!("{:.1}M", number as f64 / 1e6),
+    }
+}
+
+/// Tokens that were used. A server that does not report them is asked for some all the same, so none is
+/// not zero.
+pub fn tokens(number: u64) -> String {
+    match number {
+        0 => "tokens unknown".to_owned(),
+        _ => format!("{} tokens", count(number)),
     }
 }
 
@@ -56,6 +74,9 @@ mod tests {
         assert_eq!(elapsed(Duration::from_secs(67)), "1:07");
         assert_eq!(elapsed(Duration::from_secs(3723)), "1:02:03");
         assert_eq!([count(950), count(12_345), count(4_500_000)], ["950", "12.3k", "4.5M"]);
+        let times = [400, 12_900, 67_000].map(|ms| took(Duration::from_millis(ms)));
+        assert_eq!(times, ["0.4 s", "12 s", "1:07"]);
+        assert_eq!([tokens(0), tokens(12)], ["tokens unknown", "12 tokens"]);
         assert_eq!(dollars(std::iter::empty::<f64>().sum()), "$0.00");
         let amounts = [dollars(0.0), dollars(0.0123), dollars(12.345)];
         assert_eq!(amounts, ["$0.00", "$0.0123", "$12.35"]);

@@ -194,8 +194,8 @@ fn unfinished(states: &[ChildState]) -> Option<Ending> {
         | ChildState::Paused => None,
     });
     let until = until.max()?;
-    let why = format!("the model server of a sub-agent asks to wait; it resumes at {until}");
-    Some(Ending::RateLimited { until, detail: why })
+    let detail = "the model server of a sub-agent asked to wait".to_owned();
+    Some(Ending::RateLimited { until, detail })
 }
 
 fn created(parent: &TaskState, child: &Child) -> TaskCreated {

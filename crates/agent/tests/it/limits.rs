@@ -27,7 +27,7 @@ async fn a_task_fails_at_its_limit_of_rounds() {
     10 tool_result        ok: 2
     11 llm_response       bash: {"command":"echo 3"}
     12 status_changed     running → failed (error)
-    13 agent_end          FAILED: the agent used up its 2 tool rounds
+    13 agent_end          FAILED: it reached its limit of 2 steps
     "#);
 }
 

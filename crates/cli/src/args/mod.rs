@@ -5,24 +5,26 @@ pub(crate) mod values;
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser};
+use clap::{Arg, Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser};
 use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 use windlass_core::schedule::DeadlineAction;
+use windlass_term::TerminalStyle;
+use windlass_term::wrap::wrap;
 
 use crate::commands::{Command, GROUPS};
 use crate::config::types::SandboxMode;
 
 /// Runs AI agents on long tasks: durable, sandboxed, steerable.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(name = "windlass", version, max_term_width = WIDEST, arg_required_else_help = true)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Where tasks and their journals are kept [default: $XDG_DATA_HOME/windlass]
+    /// Data directory [default: ~/.local/share/windlass]
     #[arg(long, global = true, value_name = "DIR", env = "WINDLASS_DATA", hide_env_values = true)]
     #[arg(help_heading = GLOBAL)]
     pub data: Option<PathBuf>,
 
-    /// The format of log lines on stderr; RUST_LOG chooses the lines
+    /// Format of log lines on stderr; RUST_LOG selects the lines
     #[arg(long, global = true, value_name = "FORMAT", value_parser = ["text", "json"], default_value = "text")]
     #[arg(help_heading = GLOBAL)]
     pub log_format: String,
@@ -31,6 +33,9 @@ pub struct Args {
     #[command(subcommand)]
     pub command: Command,
 }
+
+/// How wide help gets.
+const WIDEST: usize = 100;
 
 const GLOBAL: &str = "Global options";
 
@@ -45,7 +50,8 @@ Examples:
   windlass resume ANY_ID_SUFFIX           resume a task
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 blocked on a question,
-4 paused, 5 cancelled, 6 budget hit, 130 interrupted by Ctrl-C (resumable).";
+4 paused, 5 cancelled, 6 budget hit, 7 partial result (deadline),
+130 interrupted by Ctrl-C (resumable).";
 
 impl Args {
     /// Parses a command line.
@@ -58,11 +64,21 @@ impl Args {
 
 /// The parser of the command line. The program's help lists the commands in groups.
 pub fn parser() -> clap::Command {
-    let parser = Args::command();
+    // `windlass -p GOAL` is rewritten before it is parsed; here it is only shown.
+    let short = Arg::new("short").short('p').long("print").value_name("GOAL");
+    let short = short.help("Work on a goal and print only the answer; short for `run -p`");
+    let parser = Args::command().arg(short.display_order(0).help_heading(GLOBAL));
     let heading = *parser.get_styles().get_header();
     let width = parser.get_subcommands().map(|command| command.get_name().len()).max();
     let width = width.unwrap_or_default();
-    let line = |name: &str, about: &str| format!("  {name:<width$}  {about}\n");
+    let style = TerminalStyle::detect();
+    let columns = if style.is_stdout_terminal { style.results_width() } else { WIDEST };
+    let room = columns.saturating_sub(width + 4).max(20);
+    let line = |name: &str, about: &str| {
+        let about =
+            wrap(about, room).replace('\n', &format!("\n{:indent$}", "", indent = width + 4));
+        format!("  {name:<width$}  {about}\n")
+    };
     let mut groups = String::new();
     for (title, names) in GROUPS {
         groups += &format!("{heading}{title}:{heading:#}\n");
@@ -81,52 +97,53 @@ pub fn parser() -> clap::Command {
 /// How a goal is run.
 #[derive(Debug, ClapArgs)]
 pub struct RunArgs {
-    /// The directory to work in
+    /// Directory to work in
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workspace: PathBuf,
-    /// The model, as `provider/model` or `script:FILE`; wins over `--model-mode`
+    /// Model to use: PROVIDER/NAME or script:FILE; overrides --model-mode
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Which of the configured models: fast, smart or deep
+    /// Which configured model to use: fast, smart or deep [default: smart]
     #[arg(long, value_name = "MODE", value_parser = values::one_of(ModelMode::ALL, ModelMode::as_str), hide_possible_values = true)]
     pub model_mode: Option<ModelMode>,
-    /// Record the model's replies as a script, to be played with `--model script:FILE`
+    /// Record the model's replies, to replay them with `--model script:FILE`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// A constraint that must hold; may be given several times
+    /// A rule that the agent must follow; may be repeated
     #[arg(long, value_name = "TEXT")]
     pub constraint: Vec<String>,
-    /// Limit of active time: seconds, or such as `30m`
+    /// Fail after this much active time: seconds, or such as 30m [default: no limit]
     #[arg(long, value_name = "TIME", value_parser = values::seconds, allow_hyphen_values = true)]
     pub timeout: Option<u64>,
-    /// Limit of steps: model replies with tool calls
+    /// Fail after this many steps (replies with tool calls) [default: 200]
     #[arg(long, value_name = "N", value_parser = values::whole::<u32>, allow_hyphen_values = true)]
     pub max_iterations: Option<u32>,
-    /// What the task and its sub-agents may cost, in US dollars; at the limit you are asked
+    /// Ask before it and its sub-agents cost more than this [default: no limit]
     #[arg(long, value_name = "USD", value_parser = values::dollars, allow_hyphen_values = true)]
     pub budget: Option<f64>,
-    /// The model's context window, in tokens
+    /// The model's context window in tokens [default: what is known of the model]
     #[arg(long, value_name = "N", value_parser = values::whole::<u64>, allow_hyphen_values = true)]
     pub context_window: Option<u64>,
-    /// What kind of work it is: chat, plan, build, review, repair or research
+    /// Kind of work: chat, plan, build, review, repair or research [default: build]
     #[arg(long, value_name = "MODE", value_parser = values::one_of(WorkMode::ALL, WorkMode::as_str), hide_possible_values = true)]
     pub mode: Option<WorkMode>,
-    /// How much it does before a person looks: manual, assisted or autonomous
+    /// How far it goes alone: manual, assisted or autonomous [default: autonomous]
     #[arg(long, value_name = "CONTROL", value_parser = values::one_of(RunControl::ALL, RunControl::as_str), hide_possible_values = true)]
     pub control: Option<RunControl>,
-    /// How much may happen without asking: restricted, normal, trusted or unrestricted
+    /// What it may do without asking: restricted, normal, trusted or unrestricted
+    /// [default: trusted]
     #[arg(long, value_name = "PROFILE", value_parser = values::one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
     pub permission_profile: Option<PermissionProfile>,
-    /// Work in a directory that another task works in
+    /// Work in a directory where another task is working
     #[arg(long)]
     pub share: bool,
-    /// MCP servers of this task, as in `.mcp.json`; they win over others of the same name
+    /// File of MCP servers for this task, in the format of .mcp.json
     #[arg(long, value_name = "FILE")]
     pub mcp_config: Option<PathBuf>,
-    /// Queue it for `windlass serve` and return at once; prints the task's id
+    /// Queue it for `windlass serve`, print its id and return
     #[arg(long, conflicts_with_all = ["record", "share", "sandbox"])]
     pub detach: bool,
-    /// The session it belongs to, with `--detach`: its id or any unique suffix of it; without, a new one
+    /// With --detach: the session it joins, by id or unique suffix [default: a new one]
     #[arg(long, value_name = "SESSION", requires = "detach")]
     pub session: Option<String>,
     /// When it must be finished
@@ -143,10 +160,10 @@ pub struct RunArgs {
 /// When a task must be finished.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub struct DeadlineArgs {
-    /// When it must be finished: a time, or how long from now
+    /// Finish by this time, such as 2h or "2026-12-24 18:00"
     #[arg(long, value_name = "TIME")]
     pub deadline: Option<String>,
-    /// What happens then: fail, complete_partial or pause_and_notify
+    /// At the deadline: fail, complete_partial or pause_and_notify [default: fail]
     #[arg(long, value_name = "ACTION", requires = "deadline", value_parser = values::one_of(DeadlineAction::ALL, DeadlineAction::as_str), hide_possible_values = true)]
     pub deadline_action: Option<DeadlineAction>,
 }
@@ -155,6 +172,7 @@ pub struct DeadlineArgs {
 #[derive(Debug, Clone, ClapArgs)]
 pub struct SandboxArgs {
     /// Where commands run: docker, local, or host (no isolation)
+    /// [default: docker if available, else local]
     #[arg(long, value_name = "SANDBOX", value_parser = values::one_of(SandboxMode::ALL, SandboxMode::as_str), hide_possible_values = true)]
     pub sandbox: Option<SandboxMode>,
 }
@@ -162,10 +180,10 @@ pub struct SandboxArgs {
 /// How a run is printed.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub struct Printing {
-    /// Print every event as one JSON object a line, the result last
+    /// Print events as JSON, one per line, the result last
     #[arg(long, conflicts_with_all = ["print", "quiet"])]
     pub json: bool,
-    /// Print the final answer and nothing else
+    /// Print only the final answer
     #[arg(long, short)]
     pub print: bool,
     /// Print no progress

@@ -21,7 +21,7 @@ pub struct Cost {
     /// Also print one line for each model reply
     #[arg(long, requires = "task")]
     pub turns: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -1,5 +1,5 @@
 //! `demo`: a real small job on the built-in script, in a throwaway directory. It is `run` with nothing
-//! changed but where things are: no key, no network, and nothing of the user's is touched.
+//! changed but where things are: no key, no network, and of the user's only the list of tasks is touched.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,18 +7,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
+use windlass_coordinator::views::Filter;
 use windlass_core::id::TaskId;
+use windlass_core::text::suffix;
 use windlass_term::TerminalStyle;
 
 use super::{AppContext, Execute, Start, run};
-use crate::Hooks;
 use crate::args::{Printing, RunArgs, SandboxArgs};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::show::note;
-use crate::wiring::{Environment, Load, sandbox};
+use crate::wiring::{self, Environment, Load, sandbox};
 
-/// Watch a scripted run: no key, no network, no Docker
+/// Watch a scripted run: no key, no network, no Docker needed
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Demo {
@@ -37,7 +38,7 @@ Examples:
 
 impl Execute for Demo {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        demo(&self, start.hooks)
+        demo(&self, start)
     }
 }
 
@@ -58,17 +59,24 @@ const SCRIPT: &str = include_str!("../../demo/script.yaml");
 const ENVIRONMENT: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TERM"];
 
 const NEXT: &str = "
-That was windlass on a script. To run it on a model of yours, in a directory of yours:
+That was windlass on a script: the model, its tokens and its cost were simulated.
+Look at what it did:     windlass show {task}
+                         windlass events {task}
+
+To use a model of yours, in a directory of yours:
 
   export OPENAI_API_KEY=…
+  windlass models --test
   windlass run \"fix the failing test\"
 
 With Anthropic:          export ANTHROPIC_API_KEY=…
 With LiteLLM or Ollama:  export LITELLM_API_BASE=http://localhost:4000 LITELLM_MODEL=NAME
-See that it answers:     windlass models --test
 Another model:           windlass run \"…\" --model anthropic/NAME";
 
-pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
+/// Characters of the task's id that name it well enough.
+const SHORT_ID: usize = 7;
+
+fn demo(args: &Demo, start: Start) -> Result<u8, Failure> {
     let directory = tempfile::Builder::new().prefix("windlass-demo-").tempdir();
     let directory = directory.context("there is no place for a throwaway directory");
     let directory = directory.map_err(|error| Failure {
@@ -78,20 +86,24 @@ pub(super) fn demo(args: &Demo, hooks: Hooks) -> Result<u8, Failure> {
     let place = directory.path().canonicalize().context("the throwaway directory is gone")?;
     let style = TerminalStyle::detect();
     let (workspace, script) = prepare(&place, style.can_redraw)?;
-    let environment = demo_environment(&place, &workspace)?;
+    let environment = demo_environment(&start, &place, &workspace)?;
     let options = run_args(args, &workspace, &script);
-    let (app, project) = AppContext::open_for_run(environment, hooks, &options)?;
+    let (app, project) = AppContext::open_for_run(environment, start.hooks, &options)?;
     if args.printing.shows_progress() {
         note(&format!("{}\n", style.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
     }
     let code = run::run(&app, &project, GOAL, &options);
+    let newest = Filter { roots: true, limit: Some(1), ..Filter::default() };
+    let task =
+        app.coordinator.tasks().rows(&newest).ok().and_then(|rows| rows.first().map(|row| row.id));
     drop((app, project));
     if args.keep {
         note(&format!("\nkept in {}", directory.keep().display()));
     }
     let code = code?;
-    if code == 0 && args.printing.shows_progress() {
-        note(NEXT);
+    if let Some(task) = task.filter(|_| code == 0 && args.printing.shows_progress()) {
+        let id = task.to_string();
+        note(&NEXT.replace("{task}", suffix(&id, SHORT_ID)));
     }
     Ok(code)
 }
@@ -117,9 +129,15 @@ fn hurried(script: &str) -> String {
     script.lines().map(at_once).collect()
 }
 
-/// An environment without the user's configuration.
-fn demo_environment(place: &Path, workspace: &Path) -> Result<Environment, Failure> {
-    let mut environment = Environment::new(Some(place.join("data")))?;
+/// An environment without the user's configuration. The task is kept where the user's tasks are, so that
+/// `show` finds it afterwards; a data directory that cannot be found or written is no reason not to show the demo.
+fn demo_environment(start: &Start, place: &Path, workspace: &Path) -> Result<Environment, Failure> {
+    let usable = |own: &Environment| wiring::coordinator(own, start.hooks.store.clone()).is_ok();
+    let own = start.environment().ok().filter(usable);
+    let mut environment = match own {
+        Some(own) => own,
+        None => Environment::new(Some(place.join("data")))?,
+    };
     let kept = |(name, _): &(String, String)| ENVIRONMENT.contains(&name.as_str());
     let mut variables: BTreeMap<_, _> = environment.variables.into_iter().filter(kept).collect();
     variables.insert("XDG_CONFIG_HOME".to_owned(), place.join("config").display().to_string());
@@ -134,22 +152,24 @@ fn demo_environment(place: &Path, workspace: &Path) -> Result<Environment, Failu
 fn sandboxed(environment: &Environment, workspace: &Path) -> Result<SandboxMode, Failure> {
     let local = Environment { sandbox: Some(SandboxMode::Local), ..environment.clone() };
     let config = local.config(workspace)?;
-    let runtime = crate::wiring::runtime(Load::One)?;
+    let runtime = wiring::runtime(Load::One)?;
     let root = TaskId::new(jiff::Timestamp::now());
     let trace = environment.data.join("traces").join(root.to_string());
     fs::create_dir_all(&trace).context("the demo's files cannot be written")?;
-    Ok(match runtime.block_on(sandbox::open(&local, &config, workspace, root)) {
+    let mode = match runtime.block_on(sandbox::open(&local, &config, workspace, root)) {
         Ok(opened) => {
             runtime.block_on(opened.stop());
             SandboxMode::Local
         }
         Err(_) => {
             note(
-                "no isolation on this machine (`windlass doctor` says why); the demo does without\n",
+                "no isolation on this machine (`windlass doctor` says why); the demo runs without\n",
             );
             SandboxMode::Host
         }
-    })
+    };
+    let _ = fs::remove_dir(&trace);
+    Ok(mode)
 }
 
 fn run_args(args: &Demo, workspace: &Path, script: &Path) -> RunArgs {

@@ -1,20 +1,23 @@
 //! `doctor`: is the store sound, what does the sandbox stand on, is a model configured.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde_json::json;
 use windlass_core::axes::ModelMode;
 use windlass_core::id::TaskId;
 use windlass_core::shown::shown;
-use windlass_term::numbers;
+use windlass_term::wrap::wrap;
+use windlass_term::{TerminalStyle, numbers};
 
 use super::{AppContext, Execute, Start};
 use crate::args::SandboxArgs;
+use crate::config::{Config, ConfigErrors};
 use crate::failure::Failure;
-use crate::show::{self, out};
+use crate::show::{self, out, out_json};
 use crate::wiring::{mcp, models, sandbox, skills, web};
 
-/// Check the store, the sandbox and the configuration
+/// Check the store, the configuration, the model and the sandbox
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
@@ -24,99 +27,230 @@ pub struct Doctor {
     /// Which sandbox to check
     #[command(flatten)]
     pub sandbox: SandboxArgs,
+    /// Print each check as a line of JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass doctor";
+  windlass doctor
+  windlass doctor --json | jq -r 'select(.status != \"ok\") | .check'
+
+Exits with 1 if something is wrong or missing.";
 
 impl Execute for Doctor {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        doctor(&start.sandbox(&self.sandbox).app()?, &self)
+        let checks = match start.sandbox(&self.sandbox).app() {
+            Ok(app) => doctor(&app, &self)?,
+            // The file says where the data is, so without it nothing else can be checked.
+            Err(failure) if failure.error.is::<ConfigErrors>() => {
+                let mut checks = vec![Check::of_config(&failure)];
+                checks.extend(
+                    ["store", "model", "sandbox", "web", "skills", "mcp"].map(Check::skipped),
+                );
+                checks
+            }
+            Err(failure) => return Err(failure),
+        };
+        checks.iter().for_each(|check| check.print(self.json));
+        let fine = |check: &Check| matches!(check.status, Status::Ok | Status::Skipped);
+        Ok(u8::from(!checks.iter().all(fine)))
     }
 }
 
 /// How many problems of one kind are listed.
 const SHOWN: usize = 20;
+/// Columns before the words of a check.
+const BEFORE: usize = 18;
 
-/// Looks at everything, says what it finds; 1 if something is wrong.
-pub(super) fn doctor(app: &AppContext, args: &Doctor) -> Result<u8, Failure> {
-    let mut wrong = 0;
-    let mut say = |fine: bool, what: &str, words: &str| {
-        wrong += u32::from(!fine);
-        let paint = app.style.results;
-        let mark = if fine { paint.green("ok   ") } else { paint.red("wrong") };
-        out(&format!("{mark}  {what:<9} {}", shown(words)));
-    };
+/// What came of a check.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Ok,
+    Wrong,
+    /// Something that windlass needs is not set up yet.
+    Missing,
+    /// It could not be checked, because of something else that is wrong.
+    Skipped,
+}
 
-    let storage = app.coordinator.storage();
-    let differences = storage.verify()?;
-    match differences.len() {
-        0 => {
-            say(true, "store", &format!("{} agrees with its journal", storage.database().display()))
+impl Status {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Wrong => "wrong",
+            Self::Missing => "missing",
+            Self::Skipped => "skipped",
         }
-        many => say(false, "store", &format!("{many} places disagree with the journal")),
     }
-    for difference in differences.iter().take(SHOWN) {
-        out(&format!("         {}", shown(&difference.to_string())));
+}
+
+/// One thing that was looked at.
+struct Check {
+    name: &'static str,
+    status: Status,
+    words: String,
+    details: Vec<String>,
+}
+
+impl Check {
+    fn new(name: &'static str, status: Status, words: impl Into<String>) -> Self {
+        Self { name, status, words: words.into(), details: Vec::new() }
     }
 
+    fn with(mut self, details: impl IntoIterator<Item = String>) -> Self {
+        self.details.extend(details.into_iter().take(SHOWN));
+        self
+    }
+
+    fn skipped(name: &'static str) -> Self {
+        Self::new(name, Status::Skipped, "the configuration has errors")
+    }
+
+    fn of_config(failure: &Failure) -> Self {
+        let text = failure.error.to_string();
+        let mut lines = text.lines().map(|line| line.trim_start().to_owned());
+        let first = lines.next().unwrap_or_default();
+        let hint = failure.hint.iter().map(|hint| format!("hint: {hint}"));
+        Self::new("config", Status::Wrong, first).with(lines.chain(hint))
+    }
+
+    fn print(&self, as_json: bool) {
+        let Self { name, status, words, details } = self;
+        if as_json {
+            let line = json!({
+                "check": name, "status": status.word(), "message": words, "details": details,
+            });
+            return out_json(&line.to_string());
+        }
+        let style = TerminalStyle::detect();
+        let paint = style.results;
+        let mark = format!("{:<7}", status.word());
+        let mark = match status {
+            Status::Ok => paint.green(&mark),
+            Status::Wrong => paint.red(&mark),
+            Status::Missing | Status::Skipped => paint.yellow(&mark),
+        };
+        let room = style.line_width().saturating_sub(BEFORE).max(20);
+        let details = details.iter().map(|detail| format!("- {detail}"));
+        let texts = [words.clone()].into_iter().chain(details);
+        let mut front = format!("{mark}  {name:<BEFORE$}", BEFORE = BEFORE - 9);
+        for text in texts {
+            for line in wrap(&shown(&text), room).lines() {
+                out(&format!("{front}{line}"));
+                front = " ".repeat(BEFORE);
+            }
+        }
+    }
+}
+
+/// Looks at everything.
+fn doctor(app: &AppContext, args: &Doctor) -> Result<Vec<Check>, Failure> {
+    let workspace = args.workspace.canonicalize().unwrap_or_else(|_| args.workspace.clone());
+    let found = skills::now(&app.environment, &workspace);
+    let mut checks = vec![store(app)?];
     let config = match app.environment.config(&args.workspace) {
         Ok(config) => config,
         Err(failure) => {
-            say(false, "config", &failure.error.to_string());
-            return Ok(1);
+            checks.push(Check::of_config(&failure));
+            checks.extend(["model", "sandbox", "web"].map(Check::skipped));
+            checks.extend([skills_check(&found), Check::skipped("mcp")]);
+            return Ok(checks);
         }
     };
-    say(true, "config", "every value is allowed");
-    match config.models.for_mode(ModelMode::Smart) {
-        Ok(choice) => match models::open(&config, choice) {
-            Ok(_) => say(true, "model", &format!("{choice}; ask it with `windlass models --test`")),
-            Err(details) => say(false, "model", &details.message),
-        },
-        Err(errors) => say(false, "model", &errors.to_string()),
+    checks.push(Check::new("config", Status::Ok, "every value is valid"));
+    checks.push(model(&config));
+    checks.push(sandbox_check(app, &config, &workspace));
+    let (tools, missing) = web::tools(&config);
+    let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.name())).collect();
+    let offered = match names.is_empty() {
+        true => "no tools".to_owned(),
+        false => format!("{} can be used", names.join(" and ")),
+    };
+    checks.push(Check::new("web", Status::Ok, offered).with(missing));
+    checks.push(skills_check(&found));
+    let servers = mcp::found(&app.environment, &config, &workspace, &found);
+    let count = match servers.definitions.len() {
+        0 => "no servers".to_owned(),
+        count => format!("{} can be started", numbers::plural(count, "server")),
+    };
+    checks.push(Check::new("mcp", Status::Ok, count).with(servers.notices));
+    if !args.json {
+        show::print_config_notices(&config);
     }
+    Ok(checks)
+}
 
-    let workspace = args.workspace.canonicalize().unwrap_or_else(|_| args.workspace.clone());
+fn store(app: &AppContext) -> Result<Check, Failure> {
+    let storage = app.coordinator.storage();
+    let differences = storage.verify()?;
+    let place = storage.database().display().to_string();
+    Ok(match differences.len() {
+        0 => Check::new("store", Status::Ok, format!("{place} agrees with its journal")),
+        count => {
+            let places = numbers::plural(count, "place");
+            let words = format!("{place} differs from its journal in {places}");
+            let differences = differences.iter().map(ToString::to_string);
+            Check::new("store", Status::Wrong, words).with(differences)
+        }
+    })
+}
+
+fn model(config: &Config) -> Check {
+    let choice = match config.models.for_mode(ModelMode::Smart) {
+        Ok(choice) => choice,
+        Err(_) => {
+            let set_up =
+                "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or LITELLM_API_BASE and LITELLM_MODEL";
+            let words = "no model is configured";
+            return Check::new("model", Status::Missing, words).with([set_up.to_owned()]);
+        }
+    };
+    match models::open(config, choice) {
+        Ok(_) => {
+            let words = format!("{choice}; check that it answers with `windlass models --test`");
+            Check::new("model", Status::Ok, words)
+        }
+        Err(details) => {
+            Check::new("model", Status::Wrong, details.message.clone()).with(details.hint)
+        }
+    }
+}
+
+fn sandbox_check(app: &AppContext, config: &Config, workspace: &Path) -> Check {
     let root = TaskId::new(app.coordinator.now());
     // The sandbox shows a task its trace, so there has to be one.
-    let trace = storage.trace_directory(root);
+    let trace = app.coordinator.storage().trace_directory(root);
     let _ = std::fs::create_dir_all(&trace);
-    let opened = sandbox::open_with(&app.environment, &config, &workspace, root, None);
-    let opened = app.runtime.block_on(opened);
-    match opened {
+    let opened = sandbox::open_with(&app.environment, config, workspace, root, None);
+    let check = match app.runtime.block_on(opened) {
         Ok(opened) => {
             let isolation = opened.sandbox.isolation();
-            let mut kind = isolation.kind.to_string();
+            let mut words = isolation.kind.to_string();
             if let Some(why) = &opened.why {
-                kind = format!("{kind} ({why})");
-            }
-            say(true, "sandbox", &format!("{kind}: {}", isolation.facts.join("; ")));
-            for warning in &isolation.warnings {
-                out(&format!("         {}", shown(warning)));
+                words = format!("{words} ({why})");
             }
             app.runtime.block_on(opened.sandbox.stop());
+            let warnings = isolation.warnings.iter().map(|warning| format!("but: {warning}"));
+            Check::new("sandbox", Status::Ok, words)
+                .with(isolation.facts.iter().cloned().chain(warnings))
         }
-        Err(details) => say(false, "sandbox", &details.message),
-    }
+        Err(details) => {
+            let hint = crate::next_action::hint(&details);
+            Check::new("sandbox", Status::Wrong, details.message.clone()).with(hint)
+        }
+    };
     let _ = std::fs::remove_dir(&trace);
-    let (tools, missing) = web::tools(&config);
-    let names = tools.iter().map(|tool| tool.name()).chain(missing.iter().map(String::as_str));
-    say(true, "web", &names.collect::<Vec<_>>().join("; "));
-    let found = skills::now(&app.environment, &workspace);
-    say(found.problems().is_empty(), "skills", &format!("{} can be used", found.list().count()));
-    for problem in found.problems().iter().take(SHOWN) {
-        out(&format!("         {}", shown(&problem.to_string())));
-    }
-    let servers = mcp::found(&app.environment, &config, &workspace, &found);
-    say(
-        true,
-        "mcp",
-        &format!("{} can be started", numbers::plural(servers.definitions.len(), "server")),
-    );
-    for notice in servers.notices.iter().take(SHOWN) {
-        out(&format!("         {}", shown(notice)));
-    }
-    show::print_config_notices(&config);
-    Ok(u8::from(wrong > 0))
+    check
+}
+
+fn skills_check(found: &windlass_skills::Skills) -> Check {
+    let count = match found.list().count() {
+        0 => "no skills".to_owned(),
+        count => format!("{} can be used", numbers::plural(count, "skill")),
+    };
+    let problems = found.problems();
+    let status = if problems.is_empty() { Status::Ok } else { Status::Wrong };
+    Check::new("skills", status, count).with(problems.iter().map(ToString::to_string))
 }

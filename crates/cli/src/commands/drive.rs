@@ -51,6 +51,12 @@ pub(super) async fn drive(
                 ask::inline(app, asked.request_id, &mut interrupts).await?
             }
             None => {
+                if printing.json
+                    && !screen.has_end()
+                    && let Some(end) = app.coordinator.tasks().last_end(task)?
+                {
+                    screen.event(&end);
+                }
                 screen.end(&result);
                 if !printing.json {
                     print_questions(app, &result)?;

@@ -22,7 +22,7 @@ pub struct Events {
     /// Start after the event with this number
     #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = whole::<u64>)]
     pub after: u64,
-    /// Print JSON lines
+    /// Print each event as a line of JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -1,4 +1,4 @@
-//! `exec --test`: one command in the sandbox, its output kept as a tool's would be (AX-102).
+//! `exec`: one command in the sandbox, its output kept like that of an agent's command (AX-102).
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use windlass_coordinator::outputs::{Stream, TruncatedOutput};
 use windlass_core::id::{CallId, TaskId};
 use windlass_sandbox::{Command, Exit, Running, Stream as From};
-use windlass_term::strip_controls;
+use windlass_term::{numbers, strip_controls};
 
 use super::{AppContext, Execute, Start};
 use crate::args::SandboxArgs;
@@ -16,13 +16,21 @@ use crate::failure::Failure;
 use crate::show::{note, out, out_json};
 use crate::wiring::sandbox;
 
-/// Run one command in the sandbox and keep its output as a tool's
+/// Run one command in the sandbox, as an agent would
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Exec {
-    /// The command, as for `bash -c`
-    #[arg(long, value_name = "COMMAND", required = true)]
-    pub test: String,
+    /// The command and its arguments; one argument alone is read by bash
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<String>,
+    /// The command as one text, read by bash
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        conflicts_with = "command",
+        required_unless_present = "command"
+    )]
+    pub test: Option<String>,
     /// The directory to work in
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workspace: PathBuf,
@@ -36,8 +44,12 @@ pub struct Exec {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass exec --test \"find / | head -10000\"
-  windlass exec --test \"cargo test\" --sandbox local";
+  windlass exec ls -la
+  windlass exec --sandbox local -- cargo test
+  windlass exec \"find / | head -10000\"
+
+Exits as the command does; 128 plus the signal if one ended it, 124 if it
+timed out.";
 
 impl Execute for Exec {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -67,7 +79,7 @@ pub(super) fn exec(app: &AppContext, args: &Exec) -> Result<u8, Failure> {
         let id = CallId::new(now).to_string();
         let command = Command {
             timeout: Some(config.agent.bash_max_timeout_seconds),
-            ..Command::script(&id, &args.test, opened.isolation().workspace)
+            ..Command::script(&id, args.text(), opened.isolation().workspace)
         };
         let started = opened.start(command).await.map_err(|error| anyhow!(error));
         let ran = match started.context("the command did not start") {
@@ -84,7 +96,27 @@ pub(super) fn exec(app: &AppContext, args: &Exec) -> Result<u8, Failure> {
     } else {
         ran.print()
     }
-    Ok(u8::from(ran.exit != Exit::Code(0)))
+    Ok(ran.code())
+}
+
+impl Exec {
+    /// The command as bash reads it. Several arguments reach the program as they are.
+    fn text(&self) -> String {
+        match (&self.test, self.command.as_slice()) {
+            (Some(text), _) => text.clone(),
+            (None, [text]) => text.clone(),
+            (None, words) => words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+/// A word that bash takes as it is.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 /// What one command came to.
@@ -111,6 +143,17 @@ async fn keep(app: &AppContext, id: &str, mut running: Running) -> Result<Ran, F
 }
 
 impl Ran {
+    /// The exit code of the command, or what a shell would make of how it ended.
+    fn code(&self) -> u8 {
+        match self.exit {
+            Exit::Code(code) => u8::try_from(code).unwrap_or(1),
+            Exit::Signal(signal) => u8::try_from(128 + signal).unwrap_or(1),
+            Exit::TimedOut => 124,
+            Exit::OutOfMemory | Exit::Killed => 137,
+            Exit::Lost => 1,
+        }
+    }
+
     fn words(&self) -> String {
         match self.exit {
             Exit::Code(code) => format!("exit {code}"),
@@ -131,7 +174,11 @@ impl Ran {
             }
         }
         let size: u64 = self.kept.iter().map(|(_, kept)| kept.original_size).sum();
-        note(&format!("{} · {size} bytes · windlass outputs {}", self.words(), self.id));
+        let whole = match self.kept.iter().any(|(_, kept)| kept.truncated) {
+            true => format!(" · all of it: windlass outputs {}", self.id),
+            false => String::new(),
+        };
+        note(&format!("{} · {}{whole}", self.words(), numbers::plural(size, "byte")));
     }
 
     fn print_json(&self) {

@@ -20,7 +20,7 @@ use crate::wiring::{Environment, gate};
 pub struct Explain {
     /// The command, as for `bash -c`
     pub command: Option<String>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
     /// Read one JSON string a line from standard input, write one JSON object a line

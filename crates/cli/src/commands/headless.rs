@@ -9,14 +9,14 @@ use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::wiring::Project;
 
-/// Alias of `run`, with the word `autonomous` before the goal
+/// The same as `run`; takes the word `autonomous` before the goal
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Headless {
-    /// The goal, optionally after the word `autonomous`
+    /// The goal, which may follow the word `autonomous`
     #[arg(value_name = "[autonomous] GOAL", required = true, num_args = 1..=2)]
     pub words: Vec<String>,
-    /// Run until done or stopped by a limit; the same as `--control autonomous`
+    /// The same as `--control autonomous`
     #[arg(long, conflicts_with = "control")]
     pub autonomous: bool,
     /// How it is run

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use windlass_core::error::Remedy;
 use windlass_core::id::TaskId;
 use windlass_core::shown::{shown, shown_line};
 use windlass_sandbox::docker::{Build, DOCKERFILE, Engine};
@@ -27,7 +28,7 @@ pub struct Image {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass image build                the usual one, from Debian's packages
+  windlass image build                the default image, from Debian's packages
   windlass image build --browser      with Chromium
   CONTAINER_IMAGE=mine:1 windlass image check";
 
@@ -142,6 +143,16 @@ async fn found_tools(sandbox: &dyn Sandbox) -> Result<String, Error> {
     }
 }
 
+/// What the engine refuses. Another sandbox is not what a person wants here.
 fn refused(error: Error) -> Failure {
-    Failure::usage(error.chain(), next_action::remedy_words(sandbox::remedy(&error)))
+    let hint = match sandbox::remedy(&error) {
+        Remedy::StartEngine => "start the container engine, or name another with DOCKER_HOST",
+        Remedy::GetImage => {
+            "build it with `windlass image build`, get it with `docker pull`, or name another with \
+             CONTAINER_IMAGE"
+        }
+        Remedy::CheckSandbox => "see what the container engine says",
+        remedy => next_action::remedy_words(remedy),
+    };
+    Failure::usage(error.chain(), hint)
 }

@@ -11,7 +11,7 @@ use crate::show::{self, out, out_json, task_page};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Inbox {
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -16,7 +16,7 @@ use crate::show::{note, out, out_json};
 pub struct Logs {
     /// The task: its id or any unique suffix of it
     pub task: String,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -18,20 +18,20 @@ use crate::next_action;
 use crate::show::{self, out, out_json};
 use crate::wiring::{self, Environment, models};
 
-/// Show the configured models, and test that they answer
+/// Show which models are configured, and test that they answer
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ListModels {
-    /// Send each model one tiny request and print what came back
+    /// Send each model one small request, without retries, and print what came back
     #[arg(long)]
     pub test: bool,
-    /// Show or test only this model, as `provider/model` or `script:FILE`, configured or not
+    /// Only this model, as `PROVIDER/NAME` or `script:FILE`; it need not be configured
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
     /// The directory whose project file is read
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workspace: PathBuf,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -39,13 +39,13 @@ pub struct ListModels {
 const EXAMPLES: &str = "\
 Examples:
   windlass models                     which model each mode uses
-  windlass models --test              ask each for one word
+  windlass models --test              does each answer?
   windlass models --test --model anthropic/NAME
 
-To set one up:
+To set one up, one of:
   export OPENAI_API_KEY=…
   export ANTHROPIC_API_KEY=…
-  export LITELLM_API_BASE=http://localhost:4000 LITELLM_MODEL=gpt-4o";
+  export LITELLM_API_BASE=http://localhost:4000 LITELLM_MODEL=NAME";
 
 impl Execute for ListModels {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -79,7 +79,7 @@ pub(super) fn models(environment: &Environment, args: &ListModels) -> Result<u8,
                 .to_string(),
             );
         }
-        let place = place.unwrap_or_else(|problem| problem);
+        let place = place.unwrap_or_else(|problem| format!("not usable: {problem}"));
         let mode = if args.model.is_some() { "any".to_owned() } else { mode.to_string() };
         table.row(vec![mode, choice.to_string(), place]);
         chosen.insert(choice.to_string(), choice.clone());
@@ -87,6 +87,9 @@ pub(super) fn models(environment: &Environment, args: &ListModels) -> Result<u8,
     if !args.json {
         show::print_table(&table);
         show::print_config_notices(&config);
+        if args.test {
+            out("");
+        }
     }
     if !args.test {
         return Ok(0);
@@ -115,22 +118,25 @@ pub(super) fn models(environment: &Environment, args: &ListModels) -> Result<u8,
 fn place(config: &Config, choice: &ModelChoice) -> Result<String, String> {
     match config.endpoint(choice) {
         Ok(Some(endpoint)) => {
-            let key = if endpoint.key.is_some() { "with a key" } else { "without a key" };
-            Ok(format!("{} ({key})", endpoint.base))
+            let key = if endpoint.key.is_some() { "key set" } else { "no key" };
+            Ok(format!("{}, {key}", endpoint.base))
         }
-        Ok(None) => Ok("a file".to_owned()),
+        Ok(None) => Ok("a script".to_owned()),
         Err(errors) => Err(errors.0.first().map_or_else(String::new, |error| {
             let hint = error.hint.as_deref().unwrap_or_default();
-            format!("{}: {hint}", error.problem)
+            format!("{} ({hint})", error.problem)
         })),
     }
 }
 
-/// One tiny request; what came back, or what went wrong, in words.
+/// One small request; what came back, or what went wrong, in words.
 async fn tested(config: &Config, choice: &ModelChoice) -> Result<String, String> {
-    let model = models::open(config, choice).map_err(|details| {
-        let hint = next_action::hint(&details).unwrap_or_default();
-        format!("{} {hint}", details.message).trim_end().to_owned()
+    // Somebody waits for the answer: the first failure says what is wrong.
+    let mut config = config.clone();
+    config.models.max_retries = 0;
+    let model = models::open(&config, choice).map_err(|details| {
+        let hint = next_action::hint(&details).map(|hint| format!(" ({hint})"));
+        format!("{}{}", details.message, hint.unwrap_or_default())
     })?;
     let system = "You are asked whether you can be reached.".to_owned();
     let mut transcript = model.transcript(&Prelude { system, tools: Vec::new() });
@@ -144,6 +150,7 @@ async fn tested(config: &Config, choice: &ModelChoice) -> Result<String, String>
     let usage = reply.usage;
     let said = windlass_core::text::one_line(reply.text.trim(), 40);
     let cost = usage.cost_usd.map_or("cost unknown".to_owned(), numbers::dollars);
-    let (tokens, latency) = (usage.input_tokens + usage.output_tokens, reply.latency.as_millis());
-    Ok(format!("`{said}` in {latency} ms, {tokens} tokens, {cost}"))
+    let tokens = numbers::tokens(usage.input_tokens + usage.output_tokens);
+    let latency = reply.latency.as_millis();
+    Ok(format!("it answered `{said}` in {latency} ms ({tokens}, {cost})"))
 }

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Outputs {
-    /// The call's id, as `windlass logs` prints it
+    /// The call, as `windlass logs` prints it: its id or any unique suffix of it
     pub id: String,
     /// Print only this stream: stdout or stderr
     #[arg(long, value_name = "STREAM", value_parser = one_of(Stream::ALL, Stream::as_str), hide_possible_values = true)]
@@ -24,8 +24,8 @@ pub struct Outputs {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass outputs call_01J9… > output.txt
-  windlass outputs call_01J9… --stream stderr
+  windlass outputs 7K2M > output.txt
+  windlass outputs 7K2M --stream stderr
 
 Whole outputs are kept for 7 days.";
 
@@ -41,7 +41,8 @@ pub(super) fn outputs(app: &AppContext, args: &Outputs) -> Result<u8, Failure> {
         Some(stream) => vec![stream],
         None => Stream::ALL.to_vec(),
     };
-    for mut reader in app.coordinator.outputs().open(&args.id, &wanted)? {
+    let outputs = app.coordinator.outputs();
+    for mut reader in outputs.open(&outputs.find(&args.id)?, &wanted)? {
         copy(app, &mut reader).context("the output cannot be read")?;
     }
     Ok(0)

@@ -18,7 +18,7 @@ pub struct Permissions {
     /// Revoke the rule with this number in the list
     #[arg(long, value_name = "N")]
     pub revoke: Option<usize>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -19,7 +19,7 @@ use windlass_model::Recorder;
 use super::drive::drive;
 use super::{AppContext, Execute, Start};
 use crate::args::{DeadlineArgs, RunArgs};
-use crate::config::{self, Config, Flag, ModelChoice, Notice};
+use crate::config::{self, Config, Flag, ModelChoice};
 use crate::failure::Failure;
 use crate::show::{note, out, out_json};
 use crate::wiring::{self, Project, mcp, models, skills};
@@ -52,6 +52,13 @@ impl Execute for Run {
         run(&app, &project, &self.goal, &self.options)
     }
 }
+
+/// How a script is written, for someone who has only the program.
+const SCRIPT_FORM: &str = "\
+a script is a YAML file with the model's replies, in order:
+  replies:
+    - bash: ls            # a tool and its main argument
+    - say: All done.      # words alone end the task";
 
 /// The largest goal taken from a file or standard input.
 const MAX_GOAL_BYTES: u64 = 1024 * 1024;
@@ -160,7 +167,7 @@ fn draft(
     let choice = config.models.for_mode(axes.model_mode)?;
     project.model(choice).map_err(|details| {
         let otherwise = match choice {
-            ModelChoice::Script(_) => "`docs/scripts.md` tells how a script is written",
+            ModelChoice::Script(_) => SCRIPT_FORM,
             ModelChoice::Served { .. } => "see `windlass models`",
         };
         let hint = next_action::hint(&details).unwrap_or_else(|| otherwise.to_owned());
@@ -241,12 +248,11 @@ fn budget(
 /// What the person should know before it starts. That modes share a model is for `windlass config`.
 fn print_notices(app: &AppContext, project: &Project) -> Result<(), Failure> {
     let unusable = |details| Failure::of_details(&details);
-    let notices = project.config().notices.iter();
-    let notices = notices.filter(|one| !matches!(one, Notice::FollowsSmart { .. }));
+    let notices = config::notice::lines(&project.config().notices).into_iter();
     let servers = project.servers().map_err(unusable)?.found(&app.environment, None);
     let skills = project.skills().map_err(unusable)?.current();
     let hooks = skills::notices(&app.environment, &skills);
-    let all = notices.map(ToString::to_string).chain(servers.notices).chain(hooks);
+    let all = notices.chain(servers.notices).chain(hooks);
     all.for_each(|notice| note(&format!("notice: {}", shown(&notice))));
     Ok(())
 }

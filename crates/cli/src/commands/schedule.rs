@@ -56,7 +56,7 @@ pub enum SchedulesAction {
     Add(Box<ScheduleAdd>),
     /// List schedules; those that have ended come last
     List {
-        /// Print JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
@@ -79,6 +79,7 @@ pub enum SchedulesAction {
 
 /// Arguments of `schedule add`.
 #[derive(Debug, Args)]
+#[command(override_usage = ADD_USAGE)]
 pub struct ScheduleAdd {
     /// What it does
     #[command(flatten)]
@@ -110,10 +111,20 @@ pub struct ScheduleAdd {
     /// What happens to runs that were missed while no service ran: skip or run_once
     #[arg(long, value_name = "POLICY", default_value = "run_once", value_parser = one_of(Missed::ALL, Missed::as_str), hide_possible_values = true)]
     pub missed: Missed,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }
+
+/// Which options need which is more than a parser's own line says.
+const ADD_USAGE: &str = "\
+windlass schedule add --start <GOAL> <WHEN>
+       windlass schedule add --task <TASK> --check <PROMPT> <WHEN>
+       windlass schedule add --task <TASK> --message <TEXT> <WHEN>
+       windlass schedule add --monitor <GOAL> --check <PROMPT> <WHEN>
+       windlass schedule add --session <SESSION> --message <TEXT> <WHEN>
+
+WHEN is one of --every, --cron, --daily and --at";
 
 /// What a schedule does.
 #[derive(Debug, Args)]

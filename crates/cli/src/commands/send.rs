@@ -17,7 +17,7 @@ use crate::wiring::skills;
 pub struct SendMessage {
     /// The task: its id or any unique suffix of it; or a session, whose router decides what is meant
     pub task: String,
-    /// The message
+    /// What to tell the task, or `/status`, `/pause` and the like
     pub text: String,
 }
 

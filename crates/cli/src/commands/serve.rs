@@ -21,7 +21,7 @@ use crate::failure::{self, Failure};
 use crate::show::note;
 use crate::wiring;
 
-/// Run the tasks that arrive on the bus, until stopped
+/// Run queued tasks, schedules and messages until stopped
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Serve {
@@ -36,7 +36,7 @@ Examples:
   REDIS_URL=redis://localhost windlass serve --tasks 20
                                       take them from Redis streams
   redis-cli XADD task-command '*' data '{\"command_id\":\"cmd_…\",…}'
-                                      hand one in; see docs/bus.md
+                                      hand one in
 
 Ctrl-C or SIGTERM once pauses every task after its current step and ends; the
 next start resumes all of them. Twice ends at once.";
@@ -50,7 +50,7 @@ impl Execute for Serve {
 /// What a service is there for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Everything.
+    /// It takes commands, drives tasks and does what people should be told of.
     Whole,
     /// Driving tasks: it takes commands, and leaves what people say to a coordinator.
     Worker,

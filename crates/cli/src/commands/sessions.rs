@@ -1,4 +1,4 @@
-//! `sessions`: conversations and their tasks.
+//! `sessions`: sessions and their tasks.
 
 use clap::Args;
 use windlass_core::shown::{shown, shown_line};
@@ -9,16 +9,16 @@ use crate::args::values::whole;
 use crate::failure::Failure;
 use crate::show::{self, out, out_json};
 
-/// List sessions, or one with its tasks
+/// List sessions, or show one with its tasks
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Sessions {
-    /// One session with its tasks: its id or any unique suffix of it; without, the newest
+    /// Show only this session, with its tasks: its id or any unique suffix of it
     pub session: Option<String>,
     /// List at most this many sessions
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<u32>)]
     pub limit: u32,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -69,6 +69,6 @@ pub(super) fn sessions(app: &AppContext, args: &Sessions) -> Result<u8, Failure>
             row.active_task_id.map(|task| task.to_string()).unwrap_or_else(|| "-".to_owned()),
         ]);
     }
-    table.lines().iter().for_each(|line| out(line));
+    show::print_table(&table);
     Ok(0)
 }

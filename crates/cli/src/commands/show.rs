@@ -9,16 +9,16 @@ use super::{AppContext, Execute, Start, cost};
 use crate::failure::Failure;
 use crate::show::{self, out, out_json, task_page};
 
-/// Show one task: its status, plan, deliverables and questions
+/// Show one task: its status, questions, plan, files and answer
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Show {
     /// The task: its id or any unique suffix of it
     pub task: String,
-    /// Show what was dropped from its context, when, and where it can be read
+    /// Show what was dropped from its context, and where to read it
     #[arg(long)]
     pub compactions: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -26,7 +26,7 @@ pub struct Show {
 const EXAMPLES: &str = "\
 Examples:
   windlass show 7K2M
-  windlass show 7K2M --json           with usage, cost and the context gauge";
+  windlass show 7K2M --json           the same for programs";
 
 impl Execute for Show {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -45,9 +45,11 @@ pub(super) fn show(app: &AppContext, args: &Show) -> Result<u8, Failure> {
         let mut shown = task_page::task_json(&details.view);
         shown["context"] = serde_json::json!(details.gauge);
         shown["working_memory"] = task_page::working_memory(&details.state);
+        shown["changed_files"] = serde_json::json!(details.state.files.changed);
+        shown["answered"] = details.view.is_answered().into();
         out_json(&shown.to_string());
     } else {
-        out(&task_page::task_page(&details, &cost::words(&details.cost)));
+        out(&task_page::task_page(&details, &cost::words(&details.cost), app.style));
         let now = coordinator.now();
         for asked in coordinator.inbox().below(task)? {
             let (age, place) =
@@ -70,9 +72,10 @@ fn compactions(app: &AppContext, task: TaskId, json: bool) -> Result<u8, Failure
             continue;
         }
         out(&format!(
-            "compaction {} at {at}\n  turns      {} summarized, {} kept\n  tokens     {} → {}\n  \
+            "compaction {} at {}\n  turns      {} summarized, {} kept\n  tokens     {} → {}\n  \
              summary    by {}\n  in full    {}\n",
             end.number,
+            at.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M:%S"),
             end.summarized_turns,
             end.kept_turns,
             end.tokens_before,

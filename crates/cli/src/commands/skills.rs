@@ -48,7 +48,7 @@ impl Execute for Skills {
 pub enum SkillsAction {
     /// List the skills that can be used here
     List {
-        /// Print JSON lines
+        /// Print each skill as a line of JSON
         #[arg(long)]
         json: bool,
     },
@@ -56,7 +56,7 @@ pub enum SkillsAction {
     Show {
         /// The skill's name, as `windlass skills list` shows it
         name: String,
-        /// Print JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },

@@ -1,14 +1,18 @@
 //! `tasks`: the list of tasks and schedules (MS-120…128).
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
-use windlass_coordinator::views::{Filter, Overview, ScheduleRow, TaskView};
-use windlass_core::id::TaskId;
-use windlass_core::shown::{shown, shown_line};
+use windlass_coordinator::views::{Filter, OpenQuestion, Overview, ScheduleRow, TaskView};
+use windlass_core::id::{CallId, TaskId};
+use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
 use windlass_core::text::{one_line, suffix};
-use windlass_term::{Table, numbers};
+use windlass_term::{Table, numbers, tool_lines};
 
 use super::{AppContext, Execute, Start, schedule};
 use crate::args::values::{at_least_one, one_of};
@@ -20,17 +24,20 @@ use crate::show::{self, out, out_json, task_page};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Tasks {
-    /// Only tasks with this status: todo, running, verifying, reviewing, blocked, paused, retrying,
-    /// done, failed or cancelled; may be given several times
+    /// Only tasks with this status; may be repeated: todo, running, verifying, reviewing, blocked, paused,
+    /// retrying, done, failed or cancelled
     #[arg(long, value_name = "STATUS", value_parser = one_of(TaskStatus::ALL, TaskStatus::as_str), hide_possible_values = true)]
     pub status: Vec<TaskStatus>,
+    /// Only tasks that work in this directory, or in one above or below it
+    #[arg(long)]
+    pub here: bool,
     /// List at most this many tasks
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
     pub limit: usize,
     /// List all tasks, however many
     #[arg(long, conflicts_with = "limit")]
     pub all: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -38,6 +45,7 @@ pub struct Tasks {
 const EXAMPLES: &str = "\
 Examples:
   windlass tasks                      the newest 50
+  windlass tasks --here               those of this directory
   windlass tasks --status blocked     what is stuck
   windlass tasks --all --json         everything, for programs";
 
@@ -50,14 +58,20 @@ impl Execute for Tasks {
 /// How wide a goal gets in the list, where there is room.
 const GOAL_WIDTH: usize = 60;
 
-/// How narrow it gets.
-const LEAST_GOAL_WIDTH: usize = 12;
+/// How narrow it gets before other columns are left out.
+const LEAST_GOAL_WIDTH: usize = 16;
 
 /// Characters of an id on a terminal: its end names a task well enough, and leaves room.
 const SHORT_ID: usize = 7;
 
-/// How wide a question gets below the list.
-const QUESTION_WIDTH: usize = 80;
+/// How much of a call is shown that waits for an answer.
+const CALL_WIDTH: usize = 60;
+
+/// How much of a directory is shown, from its end.
+const DIRECTORY_WIDTH: usize = 24;
+
+/// Columns that a narrow terminal does without, in this order.
+const OPTIONAL: [&str; 5] = ["LAST", "TOKENS", "COST", "DIRECTORY", "AGE"];
 
 pub(super) fn tasks(app: &AppContext, args: &Tasks) -> Result<u8, Failure> {
     let filter = Filter {
@@ -65,64 +79,180 @@ pub(super) fn tasks(app: &AppContext, args: &Tasks) -> Result<u8, Failure> {
         limit: (!args.all).then_some(args.limit),
         ..Filter::default()
     };
-    let Overview { tasks, schedules } = Overview::read(&app.service()?, &filter)?;
+    let Overview { mut tasks, schedules } = Overview::read(&app.service()?, &filter)?;
+    if args.here {
+        tasks = here(app, &filter)?;
+    }
     if args.json {
         tasks.iter().for_each(|task| out_json(&json(task).to_string()));
         schedules.iter().for_each(|row| out_json(&schedule::json(row).to_string()));
-    } else if tasks.is_empty() && !args.status.is_empty() {
+    } else if tasks.is_empty() && (args.here || !args.status.is_empty()) {
         show::note("no such tasks; see all with `windlass tasks`");
     } else if tasks.is_empty() && schedules.is_empty() {
         show::note("no tasks; start one with `windlass run \"…\"`");
     } else {
-        print(app, &tasks, &schedules);
+        let tasks = in_families(tasks);
+        print(app, &tasks, questions(app, &tasks)?, &schedules);
     }
     Ok(0)
 }
 
-fn print(app: &AppContext, tasks: &[TaskView], schedules: &[ScheduleRow]) {
-    let now = app.coordinator.now();
-    let headings = ["TASK", "STATUS", "AGE", "TOKENS", "COST", "LAST", "NEXT"];
-    let mut table = Table::new(&headings, &[2, 3, 4]);
-    let mut goals = vec!["GOAL".to_owned()];
-    for task in tasks {
-        let row = &task.row;
-        table.row(vec![
-            id(app, &row.id),
-            status_words(task),
-            numbers::age(row.created_at, now),
-            numbers::count(row.usage.total_tokens),
-            cost_words(task),
-            format!("#{} {}", row.last_seq, numbers::age(row.updated_at, now)),
-            next_action::list_words(&task.next_action()),
-        ]);
-        goals.push(shown(&row.goal));
+/// The tasks of this directory, of those above it within the home directory, and of those below it.
+fn here(app: &AppContext, filter: &Filter) -> Result<Vec<TaskView>, Failure> {
+    let directory = std::env::current_dir().context("the current directory cannot be read")?;
+    let home = app.environment.variables.get("HOME").map(PathBuf::from);
+    let above = |place: &Path| {
+        place == directory || (directory.starts_with(place) && Some(place) != home.as_deref())
+    };
+    let all = Filter { limit: None, ..filter.clone() };
+    let service = app.service()?;
+    let mut places: Vec<_> =
+        service.tasks().rows(&all)?.into_iter().map(|row| row.workspace).collect();
+    places.sort();
+    places.dedup();
+    let mut found = Vec::new();
+    for place in places {
+        let path = Path::new(&place);
+        if path != Path::new("/") && (above(path) || path.starts_with(&directory)) {
+            let there = Filter { workspace: Some(place), ..filter.clone() };
+            found.extend(service.tasks().list(&there)?);
+        }
     }
-    let mut lines = if tasks.is_empty() { Vec::new() } else { with_goals(app, &table, &goals) };
-    if let Some(headings) = lines.first_mut() {
-        *headings = app.style.results.dim(headings);
+    found.sort_by_key(|task| std::cmp::Reverse(task.row.created_at));
+    found.truncate(filter.limit.unwrap_or(usize::MAX));
+    Ok(found)
+}
+
+/// A task and how deep it stands below one that is listed.
+struct Listed {
+    task: TaskView,
+    depth: usize,
+}
+
+/// Sub-agents right below the task that started them, the oldest first.
+fn in_families(tasks: Vec<TaskView>) -> Vec<Listed> {
+    let ids: BTreeSet<TaskId> = tasks.iter().map(|task| task.row.id).collect();
+    let (children, roots): (Vec<_>, Vec<_>) = tasks
+        .into_iter()
+        .partition(|task| task.row.parent_id.is_some_and(|parent| ids.contains(&parent)));
+    let mut by_parent: BTreeMap<TaskId, Vec<TaskView>> = BTreeMap::new();
+    for child in children {
+        let parent = child.row.parent_id.unwrap_or(child.row.id);
+        by_parent.entry(parent).or_default().push(child);
     }
-    lines.iter().for_each(|line| out(line));
-    for task in tasks {
-        let below = lines_below(task, &id(app, &task.row.id));
-        below.iter().for_each(|line| out(&cut(line, app.style.line_width())));
+    let mut open: Vec<_> = roots.into_iter().rev().map(|task| Listed { task, depth: 0 }).collect();
+    let mut listed = Vec::new();
+    while let Some(next) = open.pop() {
+        let (id, depth) = (next.task.row.id, next.depth + 1);
+        // The newest comes first in the list, so the oldest is the last to be pushed.
+        let below = by_parent.remove(&id).unwrap_or_default();
+        open.extend(below.into_iter().map(|task| Listed { task, depth }));
+        listed.push(next);
     }
-    for row in schedules {
-        let next = row.next_at.as_ref().map(|next| format!(", next {}", schedule::clock(next)));
-        out(&format!(
-            "  {} {} {}{}: {}",
-            row.schedule.id,
-            row.state,
-            schedule::when(&row.schedule),
-            next.unwrap_or_default(),
-            schedule::what(row),
-        ));
+    listed
+}
+
+fn print(app: &AppContext, tasks: &[Listed], questions: Vec<String>, schedules: &[ScheduleRow]) {
+    if !tasks.is_empty() {
+        let mut lines = table(app, tasks);
+        if let Some(headings) = lines.first_mut() {
+            *headings = app.style.results.dim(headings);
+        }
+        lines.iter().for_each(|line| out(line));
+    }
+    let all = |each: fn(&TaskView, &str) -> Vec<String>| -> Vec<String> {
+        tasks.iter().flat_map(|one| each(&one.task, &id(app, &one.task.row.id))).collect()
+    };
+    section(app, "Questions", questions);
+    section(app, "Workers", all(workers));
+    section(app, "Background commands", all(background));
+    section(app, "Schedules", schedules.iter().map(schedule_line).collect());
+}
+
+/// Lines under a heading, cut at the edge of the terminal.
+fn section(app: &AppContext, title: &str, lines: Vec<String>) {
+    if lines.is_empty() {
+        return;
+    }
+    out(&format!("\n{}", app.style.results.bold(title)));
+    for line in lines {
+        out(&format!("  {}", one_line(&line, app.style.line_width().saturating_sub(2))));
     }
 }
 
-/// A line that does not run over the edge of the terminal.
-fn cut(line: &str, width: usize) -> String {
-    let indent = line.len() - line.trim_start().len();
-    format!("{}{}", &line[..indent], one_line(line, width.saturating_sub(indent)))
+/// The lines of the table, headings first, each with as much of its goal as fits behind it. A terminal
+/// that is too narrow for all columns gets the more important ones.
+fn table(app: &AppContext, tasks: &[Listed]) -> Vec<String> {
+    let now = app.coordinator.now();
+    let home = app.environment.variables.get("HOME").map_or("", String::as_str);
+    let mut columns: Vec<(&str, Vec<String>)> = vec![
+        (
+            "TASK",
+            column(tasks, |one| format!("{}{}", "  ".repeat(one.depth), id(app, &one.task.row.id))),
+        ),
+        ("STATUS", column(tasks, |one| status_words(&one.task))),
+        ("AGE", column(tasks, |one| numbers::age(one.task.row.created_at, now))),
+        (
+            "TOKENS",
+            column(tasks, |one| match one.task.row.usage.total_tokens {
+                0 => "-".to_owned(),
+                tokens => numbers::count(tokens),
+            }),
+        ),
+        ("COST", column(tasks, |one| cost_words(&one.task))),
+        (
+            "LAST",
+            column(tasks, |one| format!("{} ago", numbers::age(one.task.row.updated_at, now))),
+        ),
+        ("DIRECTORY", column(tasks, |one| directory(&one.task.row.workspace, home))),
+        ("NEXT", column(tasks, |one| next_action::list_words(&one.task.next_action()))),
+    ];
+    let room = app.style.line_width();
+    let mut left_out = OPTIONAL.iter();
+    let (lines, before) = loop {
+        let lines = laid_out(&columns);
+        let before = lines.iter().map(|line| line.width()).max().unwrap_or(0) + 2;
+        match left_out.next() {
+            Some(name) if app.style.is_stdout_terminal && before + LEAST_GOAL_WIDTH > room => {
+                columns.retain(|(heading, _)| heading != name);
+            }
+            _ => break (lines, before),
+        }
+    };
+    let width = room.saturating_sub(before).clamp(LEAST_GOAL_WIDTH, GOAL_WIDTH);
+    let goals = ["GOAL".to_owned()].into_iter();
+    let goals = goals.chain(tasks.iter().map(|one| shown_line(&one.task.row.goal)));
+    let joined = lines.iter().zip(goals).map(|(line, goal)| {
+        let space = " ".repeat(before - line.width());
+        format!("{line}{space}{}", one_line(&goal, width)).trim_end().to_owned()
+    });
+    joined.collect()
+}
+
+fn column(tasks: &[Listed], cell: impl Fn(&Listed) -> String) -> Vec<String> {
+    tasks.iter().map(cell).collect()
+}
+
+fn laid_out(columns: &[(&str, Vec<String>)]) -> Vec<String> {
+    let headings: Vec<_> = columns.iter().map(|(heading, _)| *heading).collect();
+    let is_number = |heading: &str| matches!(heading, "AGE" | "TOKENS" | "COST" | "LAST");
+    let right: Vec<_> = (0..headings.len()).filter(|&at| is_number(headings[at])).collect();
+    let mut table = Table::new(&headings, &right);
+    for row in 0..columns.first().map_or(0, |(_, cells)| cells.len()) {
+        table.row(columns.iter().map(|(_, cells)| cells[row].clone()).collect());
+    }
+    table.lines()
+}
+
+/// The end of a directory's path, the home directory as `~`.
+fn directory(workspace: &str, home: &str) -> String {
+    let path = shown_line(workspace);
+    let below = path.strip_prefix(home).filter(|rest| !home.is_empty() && rest.starts_with('/'));
+    let path = below.map(|rest| format!("~{rest}")).unwrap_or(path);
+    match path.chars().count() {
+        0..=DIRECTORY_WIDTH => path,
+        _ => format!("…{}", suffix(&path, DIRECTORY_WIDTH - 1)),
+    }
 }
 
 /// A task's id: whole for programs, its end for people.
@@ -134,23 +264,11 @@ fn id(app: &AppContext, task: &TaskId) -> String {
     }
 }
 
-/// The lines of the table, each with as much of its goal as fits behind it.
-fn with_goals(app: &AppContext, table: &Table, goals: &[String]) -> Vec<String> {
-    let lines = table.lines();
-    let before = lines.iter().map(|line| line.width()).max().unwrap_or(0) + 2;
-    let room = app.style.line_width().saturating_sub(before);
-    let room = room.clamp(LEAST_GOAL_WIDTH, GOAL_WIDTH);
-    let joined = lines.iter().zip(goals).map(|(line, goal)| {
-        let space = " ".repeat(before - line.width());
-        format!("{line}{space}{}", one_line(goal, room)).trim_end().to_owned()
-    });
-    joined.collect()
-}
-
 /// Where a task stands: one in line says so, and one that nobody drives is not running.
 fn status_words(task: &TaskView) -> String {
     match task.queue_place {
         Some(place) => format!("queued {place}"),
+        None if task.is_answered() => "answered".to_owned(),
         None => task_page::status_words(task).to_owned(),
     }
 }
@@ -164,28 +282,49 @@ fn cost_words(task: &TaskView) -> String {
     }
 }
 
-/// What a task has open: background commands, questions, who works on it.
-fn lines_below(task: &TaskView, id: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (call, command) in &task.background {
-        lines.push(format!("  in the background of {id}: {} ({call})", shown_line(command)));
-    }
-    for row in task.own_questions() {
-        let text = one_line(&shown(&row.question.question), QUESTION_WIDTH);
-        lines.push(format!("  {id} asks: {text}"));
-    }
-    if let (Some(pid), Some(worker)) = (task.driven_by, &task.worker) {
-        let place = worker.worktree_path.as_deref().unwrap_or(&task.row.workspace);
-        let context = worker.context_usage_percent.map(|full| format!(", context {full:.0} %"));
-        let model = worker.current_model.as_deref().unwrap_or("-");
-        lines.push(format!(
-            "  worker {pid} on {id}: {} in {}{}",
-            shown_line(model),
-            shown_line(place),
-            context.unwrap_or_default(),
-        ));
-    }
-    lines
+/// What the listed tasks ask, and about which command or file.
+fn questions(app: &AppContext, tasks: &[Listed]) -> Result<Vec<String>, Failure> {
+    let listed: BTreeSet<_> = tasks.iter().map(|one| one.task.row.id).collect();
+    let open = app.coordinator.inbox().open()?.into_iter();
+    let line = |asked: OpenQuestion| {
+        let call = asked.call.map(|call| tool_lines::call(&call.tool, &call.arguments, CALL_WIDTH));
+        let about = call.map(|call| format!(" {call}")).unwrap_or_default();
+        format!("{}  {}{about}", id(app, &asked.row.task), shown_line(&asked.row.question.question))
+    };
+    Ok(open.filter(|asked| listed.contains(&asked.row.task)).map(line).collect())
+}
+
+/// Who works on a task, with which model.
+fn workers(task: &TaskView, id: &str) -> Vec<String> {
+    let (Some(pid), Some(worker)) = (task.driven_by, &task.worker) else { return Vec::new() };
+    let place = worker.worktree_path.as_deref().unwrap_or(&task.row.workspace);
+    let context = worker.context_usage_percent.map(|full| format!(", context {full:.0} % full"));
+    let model = worker.current_model.as_deref().unwrap_or("no model yet");
+    vec![format!(
+        "{id}  process {pid}: {} in {}{}",
+        shown_line(model),
+        shown_line(place),
+        context.unwrap_or_default(),
+    )]
+}
+
+/// The commands that run in a task's background.
+fn background(task: &TaskView, id: &str) -> Vec<String> {
+    let line =
+        |(call, command): (&CallId, &String)| format!("{id}  {} ({call})", shown_line(command));
+    task.background.iter().map(line).collect()
+}
+
+fn schedule_line(row: &ScheduleRow) -> String {
+    let next = row.next_at.as_ref().map(|next| format!(", next {}", schedule::clock(next)));
+    format!(
+        "{} {} {}{}: {}",
+        row.schedule.id,
+        row.state,
+        schedule::when(&row.schedule),
+        next.unwrap_or_default(),
+        schedule::what(row),
+    )
 }
 
 fn json(task: &TaskView) -> Value {
@@ -225,6 +364,7 @@ fn json(task: &TaskView) -> Value {
         "deadline": row.deadline,
         "deadline_action": row.deadline.map(|_| row.deadline_action),
         "resumable": task.is_resumable(),
+        "answered": task.is_answered(),
     });
     if let (Some(shown), Value::Object(also)) = (shown.as_object_mut(), also) {
         shown.extend(also);

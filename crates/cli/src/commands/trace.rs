@@ -7,7 +7,7 @@ use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
 use crate::show::{out, out_json};
 
-/// Print a task's trace: every event as one JSON object a line
+/// Print a task's trace: its events as JSON, one per line
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Trace {

@@ -8,6 +8,8 @@ use windlass_core::shown::{shown, shown_line};
 use windlass_core::status::StatusReason;
 use windlass_term::{TerminalStyle, numbers};
 
+use crate::next_action;
+
 /// Whether a failed task may be tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
@@ -30,6 +32,10 @@ pub fn lines(
         .map(|file| shown_line(&format!("deliverable {}: {}", file.filepath, file.description)))
         .collect();
     match result.status {
+        ResultStatus::Completed if result.partial => {
+            let words = "deadline passed: this is a partial result";
+            lines.push(paint.yellow(words));
+        }
         ResultStatus::Completed => {}
         ResultStatus::Failed => {
             if let Some(error) = &result.error_details {
@@ -37,12 +43,12 @@ pub fn lines(
                 lines.push(style.wrap_note(&failed));
                 let seen = error.diagnostic.iter();
                 lines.extend(seen.map(|seen| style.wrap_note(&format!("  seen: {}", shown(seen)))));
-                let hint = crate::next_action::hint(error);
+                let hint = next_action::hint(error);
                 lines
                     .extend(hint.map(|hint| style.wrap_note(&format!("\nhint: {}", shown(&hint)))));
             }
             lines.push(match retry {
-                Retry::Possible => format!("try again with: windlass retry {task}"),
+                Retry::Possible => next_action::retry_words(result.error_details.as_ref(), task),
                 Retry::UsedUp => "it has no retries left".to_owned(),
             });
         }
@@ -60,7 +66,7 @@ pub fn lines(
     lines
 }
 
-/// Why a task is pause_reason, where that is not its person's doing.
+/// Why a task is paused, where that is not its person's doing.
 fn why(reason: StatusReason) -> Option<&'static str> {
     match reason {
         StatusReason::AwaitingMessage => Some("it waits for you to look at what it did"),
@@ -83,13 +89,14 @@ fn why(reason: StatusReason) -> Option<&'static str> {
 /// What it took, in one line.
 pub fn summary(result: &TaskResult, cost: Option<String>) -> String {
     let usage = &result.usage;
+    let done = if result.partial { "stopped at its deadline after" } else { "done in" };
     let steps = numbers::plural(usage.iterations, "step");
-    let took = numbers::elapsed(Duration::from_millis(usage.duration_ms));
+    let took = numbers::took(Duration::from_millis(usage.duration_ms));
     let cost = cost.map(|cost| format!(" · {cost}")).unwrap_or_default();
-    format!("done in {took} · {steps} · {} tokens{cost}", numbers::count(usage.total_tokens))
+    format!("{done} {took} · {steps} · {}{cost}", numbers::tokens(usage.total_tokens))
 }
 
 /// The command that answers a question.
 pub fn answer_with(asked: &Question) -> String {
-    format!("Answer with: {}", crate::next_action::answer_command(asked.id, &asked.options))
+    format!("Answer with: {}", next_action::answer_command(asked.id, &asked.options))
 }

@@ -15,7 +15,7 @@ pub use ending::answer_with;
 pub use screen::{FRAME, Screen};
 use windlass_term::question::Place;
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::failure::Failure;
 
 /// How often it is checked that somebody still reads the results.
@@ -80,7 +80,13 @@ pub fn results_place(style: TerminalStyle) -> Place {
 
 /// Prints a table, its headings dimmed.
 pub fn print_table(table: &Table) {
-    let paint = TerminalStyle::detect().results;
+    let style = TerminalStyle::detect();
+    let (width, paint) = (style.line_width(), style.results);
+    // A file or a pipe gets columns, however wide.
+    if style.is_stdout_terminal && table.width() > width {
+        table.fit(width).iter().for_each(|line| out(line));
+        return;
+    }
     for (number, line) in table.lines().iter().enumerate() {
         out(&if number == 0 { paint.dim(line) } else { line.clone() });
     }
@@ -88,8 +94,9 @@ pub fn print_table(table: &Table) {
 
 /// Prints what the person should know about their configuration.
 pub fn print_config_notices(config: &Config) {
-    for notice in &config.notices {
-        note(&format!("notice: {}", shown(&notice.to_string())));
+    let style = TerminalStyle::detect();
+    for line in config::notice::lines(&config.notices) {
+        note(&style.wrap_note(&format!("notice: {}", shown(&line))));
     }
 }
 

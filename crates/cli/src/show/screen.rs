@@ -14,10 +14,10 @@ use windlass_core::shown::shown_line;
 use windlass_core::state::TaskState;
 use windlass_core::status::StatusReason;
 use windlass_core::text::{one_line, suffix};
-use windlass_term::{Paint, Progress, TerminalStyle, markdown, numbers, strip_controls};
+use windlass_term::{Paint, Progress, TerminalStyle, numbers, strip_controls};
 
 use super::ending::Retry;
-use super::{ending, note, out, out_json};
+use super::{ending, note, out, out_json, task_page};
 use crate::args::Printing;
 
 /// Width of a line of progress where stderr is not a terminal.
@@ -42,6 +42,8 @@ pub struct Screen {
     retry: Retry,
     /// Why the task was last paused.
     pause_reason: Option<StatusReason>,
+    /// Whether the end of the last segment was shown.
+    has_end: bool,
     task: TaskId,
 }
 
@@ -61,6 +63,7 @@ impl Screen {
                 false => Retry::UsedUp,
             },
             pause_reason: None,
+            has_end: false,
             task,
         }
     }
@@ -82,6 +85,9 @@ impl Screen {
 
     /// Shows one event.
     pub fn event(&mut self, record: &Record) {
+        if record.task == self.task {
+            self.has_end = matches!(record.event, Event::AgentEnd(_));
+        }
         if self.printing.json {
             out_json(&windlass_coordinator::trace::entry(record));
             return;
@@ -98,6 +104,12 @@ impl Screen {
             lines.iter().for_each(|line| self.say(line));
         }
         self.draw();
+    }
+
+    /// Whether the last event that was shown ended a segment. JSON always ends with one, also where a task
+    /// is still blocked and nothing new was journaled.
+    pub fn has_end(&self) -> bool {
+        self.has_end
     }
 
     /// Shows something that is not journaled yet.
@@ -153,16 +165,12 @@ impl Screen {
         }
         self.clear();
         if let Some(text) = &result.final_message {
-            let text = strip_controls(text);
             if self.is_live() {
                 note("");
             }
-            out(&match self.style.is_stdout_terminal {
-                true => markdown::render(&text, self.style.results, self.style.results_width()),
-                false => text.trim_end().to_owned(),
-            });
+            out(&task_page::answer(text, self.style));
         }
-        if self.printing.print && result.status == ResultStatus::Completed {
+        if self.printing.print && result.status == ResultStatus::Completed && !result.partial {
             return;
         }
         for line in ending::lines(result, self.style, self.retry, self.pause_reason) {

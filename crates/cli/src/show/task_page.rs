@@ -2,21 +2,22 @@
 
 use serde_json::json;
 use windlass_coordinator::views::{OpenQuestion, QuestionRow, TaskDetails, TaskView};
+use windlass_core::axes::Axes;
 use windlass_core::compaction::Level;
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::state::TaskState;
-use windlass_core::status::TaskStatus;
+use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_core::text::one_line;
+use windlass_term::question::{Call, Place};
+use windlass_term::wrap::wrap;
+use windlass_term::{TerminalStyle, markdown, numbers, question, strip_controls};
 
 use crate::next_action;
-use windlass_term::question::{Call, Place};
-use windlass_term::usage_line::gauge_text;
-use windlass_term::{Paint, numbers, question};
 
 use super::answer_with;
 
-/// How wide a line of a page gets.
-const WIDTH: usize = 100;
+/// How much of a goal a page shows.
+const WIDTH: usize = 300;
 
 /// How wide a goal gets behind an id.
 const GOAL_WIDTH: usize = 60;
@@ -56,64 +57,138 @@ pub fn spent(dollars: Option<f64>, tokens: u64) -> String {
     }
 }
 
-/// One task on a page, in `show`.
-pub fn task_page(details: &TaskDetails, cost: &str) -> String {
+/// One task on a page, in `show`: labels in front, texts broken between words behind them.
+pub fn task_page(details: &TaskDetails, cost: &str, style: TerminalStyle) -> String {
     let TaskDetails { view, state, gauge, .. } = details;
-    let mut page = format!(
-        "{}\n  goal       {}\n  status     {}{}\n  axes       {}\n  workspace  {}\n",
-        state.id(),
-        one_line(&shown(&state.command().goal), WIDTH),
-        status_words(view),
-        why(state),
-        state.axes,
-        shown_line(&state.created.workspace),
-    );
-    let usage = &state.spending.usage;
-    page += &format!(
-        "  usage      {}, {}, {} tokens, {cost}\n",
-        numbers::plural(usage.iterations, "step"),
-        numbers::plural(usage.tool_calls, "call"),
-        usage.total_tokens,
-    );
+    let mut page = Page { lines: vec![state.id().to_string()], width: style.line_width() };
+    page.add("goal", &one_line(&shown(&state.command().goal), WIDTH));
+    page.add("status", &status_text(view, state));
+    page.add("settings", &settings(&state.axes));
+    page.add("directory", &shown_line(&state.created.workspace));
+    page.add("used", &used(details, cost));
     if let Some(gauge) = gauge {
-        let words = gauge_text(gauge, Paint { on: false });
         let advice = match gauge.level {
             Level::Ok => String::new(),
             level @ (Level::Warning | Level::Critical) => {
                 format!(", {level}: {}", gauge.recommendation)
             }
         };
-        page += &format!("  context    {}{advice}\n", &words["context ".len()..]);
+        page.add("context", &format!("{:.0} % full{advice}", gauge.percent.floor()));
     }
     if let Some(error) = &state.error {
-        page += &format!("  error      {}: {}\n", error.error_type, shown(&error.message));
+        page.add("error", &shown(&error.message));
+        page.add("hint", &shown(&next_action::hint(error).unwrap_or_default()));
     }
     if let Some(command) = next_action::command(&view.next_action(), state.id()) {
-        page += &format!("  next       {command}\n");
+        page.add("next", &command);
     }
+    let own = |path: &&String| path.starts_with(".plan") || path.starts_with(".memo/");
+    let changed: Vec<_> = state.files.changed.iter().filter(|path| !own(path)).cloned().collect();
+    page.add("changed", &shown_line(&changed.join(", ")));
     for file in state.files.deliverables.values() {
-        page += &format!(
-            "  delivers   {}: {}\n",
-            shown_line(&file.filepath),
-            shown_line(&file.description)
-        );
+        page.add("delivers", &shown_line(&format!("{}: {}", file.filepath, file.description)));
     }
     if let Some(plan) = &state.plan {
-        page += &format!("\n{}", shown(&plan.markdown()));
+        page.add("plan", &format!("{} of {} done", plan.done(), plan.steps.len()));
+        for step in &plan.steps {
+            let step = format!("{} {}", step.status.icon(), shown(&step.description));
+            page.add("", &step);
+        }
+    }
+    let mut page = page.lines.join("\n");
+    if let Some(text) = details.result.as_ref().and_then(|result| result.final_message.as_ref()) {
+        page += &format!("\n\n{}", answer(text, style));
     }
     page.trim_end().to_owned()
 }
 
-/// Why it stands there; at work it needs no reason.
-fn why(state: &TaskState) -> String {
+/// The final answer: rendered on a terminal, elsewhere as it is.
+pub fn answer(text: &str, style: TerminalStyle) -> String {
+    let text = strip_controls(text);
+    match style.is_stdout_terminal {
+        true => markdown::render(&text, style.results, style.results_width()),
+        false => text.trim_end().to_owned(),
+    }
+}
+
+/// Columns of a label on a page.
+const LABEL: usize = 11;
+
+struct Page {
+    lines: Vec<String>,
+    width: usize,
+}
+
+impl Page {
+    fn add(&mut self, label: &str, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let room = self.width.saturating_sub(LABEL + 2).max(20);
+        for (number, line) in wrap(text, room).lines().enumerate() {
+            let label = if number == 0 { label } else { "" };
+            self.lines.push(format!("  {label:<LABEL$}{line}"));
+        }
+    }
+}
+
+/// Where a task stands, and why where the status alone does not say it.
+fn status_text(view: &TaskView, state: &TaskState) -> String {
     let until = state.until.map(|until| {
         let clock = until.to_zoned(jiff::tz::TimeZone::system()).strftime("%F %H:%M:%S");
         format!(", until {clock}")
     });
-    match state.status {
-        TaskStatus::Running => String::new(),
-        _ => format!(" ({}{})", state.reason, until.unwrap_or_default()),
+    let until = until.unwrap_or_default();
+    if view.is_interrupted() {
+        return "interrupted (its process ended; resume to continue)".to_owned();
     }
+    let why = match (state.status, state.reason) {
+        _ if view.is_answered() => "answered; resume to continue",
+        (TaskStatus::Blocked, StatusReason::Question) => "waiting for your answer",
+        (TaskStatus::Blocked, StatusReason::Budget) => "budget used up; waiting for your answer",
+        (TaskStatus::Done, StatusReason::Deadline) => "deadline passed: a partial result",
+        (TaskStatus::Paused, StatusReason::User) => "by you",
+        (TaskStatus::Paused, StatusReason::Shutdown) => "windlass was stopped",
+        (TaskStatus::Paused, StatusReason::AwaitingMessage) => "waiting for you to look at it",
+        (TaskStatus::Paused, StatusReason::ContextFull) => "its context is full",
+        (TaskStatus::Paused, StatusReason::Schedule) => "until its next check",
+        (TaskStatus::Paused, StatusReason::RateLimited) => "the model server asked to wait",
+        (_, StatusReason::Deadline) => "deadline passed",
+        (_, StatusReason::Timeout) => "time limit reached",
+        (_, StatusReason::Dependency) => "a task that it needs did not finish",
+        (_, StatusReason::MergeConflict) => "merge conflict",
+        (_, _) => "",
+    };
+    match why {
+        "" => format!("{}{until}", state.status),
+        why => format!("{} ({why}{until})", state.status),
+    }
+}
+
+/// The axes, each behind what it is.
+fn settings(axes: &Axes) -> String {
+    let Axes { work_mode, run_control, permission_profile, model_mode, surface: _ } = axes;
+    format!(
+        "mode {work_mode}, control {run_control}, profile {permission_profile}, model {model_mode}"
+    )
+}
+
+fn used(details: &TaskDetails, cost: &str) -> String {
+    let usage = &details.state.spending.usage;
+    let calls = match details.refused_calls {
+        0 => numbers::plural(usage.tool_calls, "call"),
+        refused => {
+            let all = numbers::plural(usage.tool_calls + refused, "call");
+            format!("{all} ({refused} refused)")
+        }
+    };
+    let steps = numbers::plural(usage.iterations, "step");
+    let cost = if cost == "unknown" { "cost unknown" } else { cost };
+    let tokens = match usage.iterations + usage.tool_calls {
+        0 if usage.total_tokens == 0 => "no tokens yet".to_owned(),
+        _ => numbers::tokens(usage.total_tokens),
+    };
+    format!("{steps}, {calls}, {tokens}, {cost}")
 }
 
 /// What the agent has put down for itself: its plan and its memos (ES-106).

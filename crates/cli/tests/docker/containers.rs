@@ -218,7 +218,8 @@ fn without_an_engine_or_an_image_the_task_fails_with_a_hint() {
     let ran: Ran = command.env_remove("CONTAINER_IMAGE").output().unwrap().into();
     let error = ran.expect(1).result()["error_details"].clone();
     let message = error["message"].as_str().unwrap();
-    assert_eq!(message, "image `execution-agent:latest` is not on this engine");
+    let why = "sandbox unavailable: image `execution-agent:latest` is not on this engine";
+    assert_eq!(message, why);
     let mut command = program.command(&["exec", "--test", "true"]);
     let ran: Ran = command.env_remove("CONTAINER_IMAGE").output().unwrap().into();
     let ran = ran.expect(2);

@@ -304,7 +304,7 @@ fn a_broken_project_file_does_not_hide_tasks() {
     program.windlass(&["run", "x", "--json"]).expect(3);
     std::fs::create_dir(program.workspace().join(".windlass")).unwrap();
     std::fs::write(program.workspace().join(".windlass/config.toml"), "[models").unwrap();
-    assert_eq!(program.windlass(&["tasks"]).expect(0).stdout.lines().count(), 3);
+    assert_eq!(program.windlass(&["tasks"]).expect(0).stdout.lines().count(), 5);
     let refused = error(&program, &["run", "y"]);
     assert!(refused.contains(".windlass/config.toml:1: not valid TOML"), "{refused}");
 }

@@ -63,7 +63,7 @@ fn a_schedule_that_cannot_be_kept_is_refused_with_a_reason() {
         (vec!["--start", "x", "--cron", "99 * * * *"], "99 * * * *"),
         (vec!["--start", "x", "--every", "soon"], "soon"),
         (vec!["--start", "x", "--daily", "25:00"], "25:00"),
-        (vec!["--start", "x", "--at", "2020-01-01 00:00"], "never run"),
+        (vec!["--start", "x", "--at", "2020-01-01 00:00"], "is in the past"),
         (vec!["--start", "x", "--every", "1h", "--zone", "Mars/Olympus"], "Mars/Olympus"),
         (vec!["--start", "x"], "--every"),
         (vec!["--check", "x", "--every", "1m"], "--task"),
@@ -113,7 +113,7 @@ fn sessions_are_listed_with_their_tasks() {
     assert_eq!(state["tasks"][0]["goal_summary"], "paint the door");
     let id = state["session_id"].as_str().unwrap();
     let one = program.windlass(&["sessions", &id[id.len() - 8..]]).expect(0).stdout;
-    assert!(one.contains("RUNNING paint the door"), "{one}");
+    assert!(one.contains("blocked  paint the door"), "{one}");
     program.windlass(&["sessions", "ses_NONE"]).expect(2);
 }
 
@@ -143,7 +143,7 @@ fn tasks_shows_all_activity() {
     let row = &shown[0];
     assert_eq!((&row["status"], &row["next_action"]), (&"blocked".into(), &"answer".into()));
     assert_eq!(row["questions"][0]["question"], "which colour?");
-    assert_eq!((&row["resumable"], &row["cost_usd"]), (&true.into(), &serde_json::Value::Null));
+    assert_eq!((&row["resumable"], &row["cost_usd"]), (&false.into(), &serde_json::Value::Null));
     assert!(row["last_checkpoint"]["event"].as_u64().unwrap() > 3);
     for field in ["scheduler", "worker", "queue_place", "background", "cost_budget", "deadline"] {
         assert!(row.get(field).is_some(), "{field}");
@@ -183,7 +183,7 @@ fn tasks_shows_the_queue_and_the_budgets() {
         let row = of(goal);
         assert_eq!(
             (&row["status"], &row["next_action"]),
-            (&"todo".into(), &"a service starts it".into()),
+            (&"todo".into(), &"waiting for windlass serve".into()),
             "{row}"
         );
         assert_eq!((&row["cost_budget"], &row["cost_usd"]), (&2.5.into(), &0.0.into()), "{row}");
@@ -224,8 +224,8 @@ replies:
     worker["last_heartbeat_at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
     assert_eq!((&row["driven_by"], &row["resumable"]), (&running.id().into(), &false.into()));
     let page = program.windlass(&["tasks"]).expect(0).stdout;
-    assert!(page.contains(&format!("worker {}", running.id())), "{page}");
-    assert!(page.contains("in the background of"), "{page}");
+    assert!(page.contains(&format!("process {}: ", running.id())), "{page}");
+    assert!(page.contains("\nBackground commands\n"), "{page}");
     program.windlass(&["cancel", row["task_id"].as_str().unwrap()]).expect(0);
     assert_eq!(running.wait().unwrap().code(), Some(5));
     let row = program.windlass(&["tasks", "--all", "--json"]).expect(0).json_lines().remove(0);
@@ -241,8 +241,8 @@ replies:
 fn status_shows_activity_and_limits() {
     let program = blocked();
     let page = program.windlass(&["status"]).expect(0).stdout;
-    assert!(page.contains("at most 25 tasks and 8 hours"), "{page}");
-    assert!(page.contains("1 live, 0 running, 0 queued"), "{page}");
+    assert!(page.contains("at most 25 tasks within 8 hours"), "{page}");
+    assert!(page.contains("1 open: 1 waiting for an answer"), "{page}");
     let shown = program.windlass(&["status", "--json"]).expect(0).json_lines().remove(0);
     assert_eq!(shown["limits"]["autonomous_max_tasks"], 25);
     assert_eq!((&shown["questions"], &shown["limits"]["max_sessions"]), (&1.into(), &5.into()));

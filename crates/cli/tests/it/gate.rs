@@ -343,16 +343,19 @@ fn the_configured_profile_holds_unless_a_flag_says_otherwise() {
     let axes = |args: &[&str]| {
         program.windlass(args).expect(0);
         let page = program.windlass(&["show", &program.task()]).expect(0).stdout;
-        page.lines().find_map(|line| line.strip_prefix("  axes       ")).unwrap().to_owned()
+        page.lines().find_map(|line| line.strip_prefix("  settings   ")).unwrap().to_owned()
     };
-    assert_eq!(axes(&["run", "touch", "-q"]), "build | autonomous | restricted | smart");
+    assert_eq!(
+        axes(&["run", "touch", "-q"]),
+        "mode build, control autonomous, profile restricted, model smart"
+    );
     assert!(!program.workspace().join("made.txt").exists(), "restricted denies it");
     let trusted = axes(&["run", "touch", "-q", "--permission-profile", "trusted"]);
-    assert_eq!(trusted, "build | autonomous | trusted | smart");
+    assert_eq!(trusted, "mode build, control autonomous, profile trusted, model smart");
     assert!(program.workspace().join("made.txt").exists());
     // The same holds for tasks of a service.
     let watch = ["schedule", "add", "--monitor", "watch", "--check", "done?", "--every", "1h"];
-    assert_eq!(axes(&watch), "build | autonomous | restricted | smart");
+    assert_eq!(axes(&watch), "mode build, control autonomous, profile restricted, model smart");
 }
 
 /// A typo in a command costs one turn; the task does not wait for a person.

@@ -291,7 +291,7 @@ replies:
     let inbox = program.windlass(&["inbox"]).expect(0).stdout;
     assert!(inbox.contains(&format!("sub-agent `writer` of {id}")), "{inbox}");
     let several = program.windlass(&["answer", id, "blue"]).expect(2);
-    assert!(several.stderr.contains("waits for 2 answers"), "{}", several.stderr);
+    assert!(several.stderr.contains("has 2 open questions"), "{}", several.stderr);
     let size = program.windlass(&["inbox", "--json"]).json_lines().into_iter();
     let size = size.map(|row| row["question"].clone()).find(|one| one["question"] == "which size?");
     program.windlass(&["answer", size.unwrap()["id"].as_str().unwrap(), "big"]).expect(0);

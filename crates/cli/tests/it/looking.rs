@@ -54,8 +54,8 @@ fn tasks_are_an_aligned_table_with_filters() {
 fn show_tells_usage_and_how_full_the_context_is() {
     let program = worked();
     let page = program.windlass(&["show", &program.task()]).expect(0).stdout;
-    assert!(page.contains("usage      2 steps, 2 calls, 6060 tokens, $0.7500"), "{page}");
-    assert!(page.contains("context    2 %"), "{page}");
+    assert!(page.contains("used       2 steps, 2 calls, 6060 tokens, $0.7500"), "{page}");
+    assert!(page.contains("context    2 % full"), "{page}");
     let shown = program.windlass(&["show", &program.task(), "--json"]).expect(0).json_lines();
     // 3030 tokens of the 128,000 without the 4,096 that are kept for a reply.
     let gauge = serde_json::json!({"level": "ok", "percent": 2.4, "recommendation": "continue"});
@@ -81,8 +81,8 @@ fn a_full_context_is_reported_with_what_to_do() {
         let page = program.windlass(&["show", &program.task()]).expect(0).stdout;
         let line = page.lines().find(|line| line.starts_with("  context ")).unwrap();
         match level {
-            "ok" => assert_eq!(line, "  context    69 %"),
-            level => assert!(line.ends_with(&format!(" %, {level}: {advice}")), "{line}"),
+            "ok" => assert_eq!(line, "  context    69 % full"),
+            level => assert!(line.ends_with(&format!(" % full, {level}: {advice}")), "{line}"),
         }
     }
 }
@@ -215,11 +215,14 @@ fn exec_runs_one_command_and_keeps_its_output() {
     let ran = ran.expect(0);
     assert!(ran.stdout.contains("[Output truncated at 30KB"), "{}", ran.stdout);
     assert!(ran.stdout.len() < 31_500, "{}", ran.stdout.len());
-    assert!(ran.stderr.starts_with("no\nexit 0 · 108897 bytes · windlass outputs "), "{ran:?}");
+    assert!(
+        ran.stderr.starts_with("no\nexit 0 · 108897 bytes · all of it: windlass outputs "),
+        "{ran:?}"
+    );
     let id = ran.stderr.trim_end().rsplit(' ').next().unwrap();
     let whole = program.windlass(&["outputs", id, "--stream", "stdout"]).expect(0).stdout;
     assert_eq!(whole.len(), 108_894);
-    program.windlass(&["exec", "--test", "exit 3", "--sandbox", "host"]).expect(1);
+    program.windlass(&["exec", "--test", "exit 3", "--sandbox", "host"]).expect(3);
     assert_eq!(program.windlass(&["tasks", "--json"]).stdout, "", "it is no task");
 }
 
@@ -265,12 +268,12 @@ fn the_model_mode_chooses_the_model_and_an_explicit_model_wins() {
 #[test]
 fn an_unknown_price_is_not_shown_as_nothing() {
     let program = Program::playing("replies: [{say: done}]");
-    assert!(program.windlass(&["status"]).expect(0).stdout.contains("cost        $0.00 of live"));
+    assert!(program.windlass(&["status"]).expect(0).stdout.contains("cost       $0.00 for"));
     program.windlass(&["run", "greet", "-q", "--model", "litellm/unpriced"]).expect(0);
     let listed = program.windlass(&["tasks"]).expect(0).stdout;
     assert!(!listed.contains('$'), "{listed}");
     let page = program.windlass(&["show", &program.task()]).expect(0).stdout;
-    assert!(page.contains(" tokens, unknown\n"), "{page}");
+    assert!(page.contains(" tokens, cost unknown\n"), "{page}");
 }
 
 /// The inbox shows the whole command and how to answer, so nobody allows what they have not read.
@@ -317,7 +320,7 @@ fn the_list_fits_a_terminal() {
     let (written, code) = crate::terminal::Terminal::start(command, 80).end();
     let shown = crate::terminal::remains(&written);
     let lines: Vec<&str> = shown.lines().collect();
-    assert_eq!((code, lines.len()), (0, 3), "{shown}");
+    assert_eq!((code, lines.len()), (0, 5), "{shown}");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{shown}");
     assert!(lines[0].ends_with("GOAL") && lines[1].contains("a long goal"), "{shown}");
     let short = lines[1].split(' ').next().unwrap();

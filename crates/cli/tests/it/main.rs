@@ -26,6 +26,7 @@ mod replies;
 mod retrying;
 mod help;
 mod looking;
+mod words;
 mod cut_outputs;
 mod setup;
 mod demo;

@@ -22,7 +22,7 @@ fn of_two_resumes_one_drives_and_the_other_names_it() {
     gate.reached_blocking();
 
     let second = program.windlass(&["resume", &task]).expect(2);
-    assert!(second.stderr.contains(&format!("driven by process {}", first.id())), "{second:?}");
+    assert!(second.stderr.contains(&format!("is running in process {}", first.id())), "{second:?}");
     assert!(second.stderr.contains("hint:"), "{second:?}");
     gate.open();
     let first: Ran = first.wait_with_output().unwrap().into();
@@ -93,12 +93,12 @@ fn background_commands_are_listed_with_their_task() {
     let mut child = program.start(&["run", "wait", "--json"]);
     program.server.requests_reach_blocking(2);
     let listed = program.windlass(&["tasks"]).expect(0);
-    assert!(listed.stdout.contains("in the background of task_"), "{listed:?}");
+    assert!(listed.stdout.contains("\nBackground commands\n  task_"), "{listed:?}");
     assert!(listed.stdout.contains("sleep 600"), "{listed:?}");
     child.kill().unwrap();
     child.wait().unwrap();
     let listed = program.windlass(&["tasks"]).expect(0);
-    assert!(!listed.stdout.contains("in the background"), "they end with the task: {listed:?}");
+    assert!(!listed.stdout.contains("Background"), "they end with the task: {listed:?}");
 }
 
 /// ES-018: `answer --resume` for a task that another process drives says that the task continues there.

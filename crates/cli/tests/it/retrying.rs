@@ -11,8 +11,8 @@ fn a_retry_gives_a_task_its_rounds_again() {
     let steps: String = (0..5).map(step).collect();
     let program = Program::playing(&format!("replies:\n{steps}  - say: done\n"));
     let failed = program.windlass(&["run", "work", "--max-iterations", "3"]).expect(1);
-    assert!(failed.stderr.contains("used up its 3 tool rounds"), "{}", failed.stderr);
-    assert!(failed.stderr.contains("`windlass retry` gives it as many again"), "{failed:?}");
+    assert!(failed.stderr.contains("reached its limit of 3 steps"), "{}", failed.stderr);
+    assert!(failed.stderr.contains("a retry gives it as many steps again"), "{failed:?}");
     program.windlass(&["retry", &program.task()]).expect(0);
     assert_eq!(program.file("steps.txt"), "0\n1\n2\n3\n4\n");
 }

@@ -257,7 +257,7 @@ fn a_long_wait_for_the_model_can_be_ended_from_elsewhere() {
     let row = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
     assert_eq!((&row["status"], &row["status_reason"]), (&"paused".into(), &"rate_limited".into()));
     let next = row["next_action"].as_str().unwrap();
-    assert!(next.starts_with("waits until 2"), "{next}");
+    assert!(next.starts_with("waiting until 2"), "{next}");
     program.windlass(&["resume", &program.task()]).expect(0);
     let (written, _) = terminal.end();
     let endings = ["another process continues it", "is done now"];

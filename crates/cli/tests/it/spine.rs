@@ -388,7 +388,7 @@ fn a_cancel_ends_a_task_in_the_middle_of_a_reply() {
     assert_eq!(ran.result()["status"], "CANCELLED");
     let task = program.task();
     let refused = program.windlass(&["resume", &task]).expect(2);
-    assert!(refused.stderr.contains("is cancelled"), "{refused:?}");
+    assert!(refused.stderr.contains("is already cancelled"), "{refused:?}");
 }
 
 /// ES-055, ES-083, ES-088, ES-110

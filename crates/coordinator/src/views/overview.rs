@@ -36,8 +36,10 @@ pub struct Totals {
     pub live: usize,
     /// Of these, driven by a process.
     pub running: usize,
-    /// Of these, in the queue of their session.
+    /// Of these, waiting to be started: by a service, in the queue of their session, by a clock.
     pub queued: usize,
+    /// Of these, waiting for an answer.
+    pub asking: usize,
     /// Of these, waiting for a person to resume them.
     pub resumable: usize,
     /// Questions that wait for a person.
@@ -63,7 +65,8 @@ impl Totals {
         Ok(Self {
             live: live.len(),
             running: live.iter().filter(|task| task.driven_by.is_some()).count(),
-            queued: live.iter().filter(|task| task.queue_place.is_some()).count(),
+            queued: live.iter().filter(|task| task.waits_for_start()).count(),
+            asking: live.iter().filter(|task| task.waits_for_answer()).count(),
             resumable: live.iter().filter(|task| task.is_resumable()).count(),
             questions: coordinator.store.questions().open()?.len(),
             active_schedules: active.count(),

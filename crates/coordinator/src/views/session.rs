@@ -69,8 +69,11 @@ pub struct TaskEntry {
     pub task_id: TaskId,
     /// What is wanted, in one line.
     pub goal_summary: String,
-    /// Where it stands.
+    /// Where it stands, as the wire has it.
     pub status: EntryStatus,
+    /// The same in the words of every list; the wire has five words only (ES-082).
+    #[serde(skip)]
+    pub task_status: Option<TaskStatus>,
     /// The conversation of its agent; one per task, for its whole life.
     pub agent_session_id: String,
     /// Where its effects happen, when that is a container.
@@ -101,6 +104,7 @@ impl TaskEntry {
             task_id: row.id,
             goal_summary: row.goal_summary(GOAL_WIDTH),
             status: EntryStatus::of(row.status, row.reason),
+            task_status: Some(row.status),
             agent_session_id: row.root_id.to_string(),
             container_id: row.container_id.clone(),
             created_at: row.created_at,
@@ -121,11 +125,13 @@ impl fmt::Display for SessionView {
         for (number, task) in self.tasks.iter().enumerate() {
             let gap = if number == 0 { "" } else { "\n" };
             let active = if Some(task.task_id) == self.active_task_id { "*" } else { " " };
-            write!(f, "{gap}{active} {} {}", task.task_id, task.status)?;
-            if let Some(place) = task.queue_place {
-                write!(f, " (queued, number {place})")?;
+            write!(f, "{gap}{active} {} ", task.task_id)?;
+            match (task.queue_place, task.task_status) {
+                (Some(place), _) => write!(f, "queued {place}")?,
+                (None, Some(status)) => write!(f, "{status}")?,
+                (None, None) => write!(f, "{}", task.status)?,
             }
-            write!(f, " {}", task.goal_summary)?;
+            write!(f, "  {}", task.goal_summary)?;
         }
         Ok(())
     }

@@ -1,15 +1,15 @@
 //! A task as lists and its own page show it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use windlass_agent::History;
-use windlass_core::command::UsageMetrics;
+use windlass_core::command::{TaskResult, UsageMetrics};
 use windlass_core::compaction::{Gauge, Limits};
 use windlass_core::event::{CompactionEnd, Event, Record};
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::state::TaskState;
-use windlass_core::status::TaskStatus;
+use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::{Filter, QuestionRow, RuntimeRow, SchedulerRow, TaskRow};
 
 use super::{CostSum, NextAction};
@@ -54,18 +54,49 @@ impl TaskView {
         NextAction::of(&self.row, self.driven_by.is_some(), self.open_blockers, &self.questions)
     }
 
-    /// Whether it stands still until a person resumes it (MS-125).
+    /// Whether it stands still until a person resumes it (MS-125). One that asks something, or that a service
+    /// or a clock starts, is not.
     pub fn is_resumable(&self) -> bool {
-        let live = !self.row.status.is_terminal();
-        live && self.driven_by.is_none()
-            && self.queue_place.is_none()
-            && !self.continues_automatically()
+        let resumes = match self.next_action() {
+            NextAction::Resume | NextAction::SendMessage | NextAction::Review => true,
+            NextAction::Answer { .. }
+            | NextAction::RaiseBudget { .. }
+            | NextAction::WaitForTasks { .. }
+            | NextAction::WaitForService
+            | NextAction::WaitForCheck { .. }
+            | NextAction::WaitForModel { .. }
+            | NextAction::Retry { .. }
+            | NextAction::Follow { .. }
+            | NextAction::Nothing => false,
+        };
+        resumes && self.queue_place.is_none()
     }
 
-    /// Whether it is parked until a certain time.
-    pub fn continues_automatically(&self) -> bool {
-        let by_time = NextAction::of(&self.row, false, self.open_blockers, &[]);
-        matches!(by_time, NextAction::WaitForCheck { .. } | NextAction::WaitForModel { .. })
+    /// Whether it waits until something else starts it: a service, its turn in a session, other tasks, a clock.
+    pub fn waits_for_start(&self) -> bool {
+        let waits = matches!(
+            self.next_action(),
+            NextAction::WaitForService
+                | NextAction::WaitForTasks { .. }
+                | NextAction::WaitForCheck { .. }
+                | NextAction::WaitForModel { .. }
+        );
+        waits || self.queue_place.is_some()
+    }
+
+    /// Whether it stands still until a person answers what it, or an agent below it, asks.
+    pub fn waits_for_answer(&self) -> bool {
+        self.driven_by.is_none()
+            && matches!(
+                self.next_action(),
+                NextAction::Answer { .. } | NextAction::RaiseBudget { .. }
+            )
+    }
+
+    /// Whether all that it asked is answered, and it has not been resumed since.
+    pub fn is_answered(&self) -> bool {
+        let asked = matches!(self.row.reason, StatusReason::Question | StatusReason::Budget);
+        self.row.status == TaskStatus::Blocked && asked && self.questions.is_empty()
     }
 
     /// What the task itself asks.
@@ -85,6 +116,10 @@ pub struct TaskDetails {
     pub gauge: Option<Gauge>,
     /// What it has cost, sub-agents included, and how much of that is not known.
     pub cost: CostSum,
+    /// What its last segment handed back.
+    pub result: Option<TaskResult>,
+    /// How many of its calls were refused: denied, or never run for wrong arguments.
+    pub refused_calls: u32,
 }
 
 /// One compaction of a task: what was dropped from its context, when, and where it can be read.
@@ -100,13 +135,15 @@ pub struct Compaction {
 pub(crate) fn list(coordinator: &Coordinator, filter: &Filter) -> Result<Vec<TaskView>, Error> {
     let mut questions = Questions::open(coordinator)?;
     let mut views = Vec::new();
-    for row in coordinator.tasks().rows(filter)? {
+    let rows = coordinator.tasks().rows(filter)?;
+    let done = done_blockers(coordinator, &rows)?;
+    for row in rows {
         // The row learns the rest of these figures when the segment ends.
         let state = match row.status {
             TaskStatus::Running => Some(coordinator.tasks().state(row.id)?),
             _ => None,
         };
-        views.push(view(coordinator, row, state.as_ref(), &mut questions)?);
+        views.push(view(coordinator, row, state.as_ref(), &done, &mut questions)?);
     }
     Ok(views)
 }
@@ -118,11 +155,23 @@ pub(crate) fn details(coordinator: &Coordinator, task: TaskId) -> Result<TaskDet
     let unknown = || windlass_store::Error::UnknownTask(task.to_string());
     let row = coordinator.tasks().get(task)?.ok_or_else(unknown)?;
     let mut questions = Questions::open(coordinator)?;
-    let mut view = view(coordinator, row, Some(state), &mut questions)?;
+    let done = done_blockers(coordinator, std::slice::from_ref(&row))?;
+    let mut view = view(coordinator, row, Some(state), &done, &mut questions)?;
     view.cost_usd = state.known_cost();
     let cost = CostSum { cost_usd: view.cost_usd, ..CostSum::of(records) };
     let gauge = gauge(records, state);
-    Ok(TaskDetails { view, gauge, cost, state: history.into_state() })
+    let result = records.iter().rev().find_map(|record| match &record.event {
+        Event::AgentEnd(result) => Some((**result).clone()),
+        _ => None,
+    });
+    let refused_calls = refused_calls(records);
+    Ok(TaskDetails { view, gauge, cost, result, refused_calls, state: history.into_state() })
+}
+
+/// Of the tasks that these wait for, those that are done.
+fn done_blockers(coordinator: &Coordinator, rows: &[TaskRow]) -> Result<BTreeSet<TaskId>, Error> {
+    let blockers = rows.iter().flat_map(|row| &row.dependency_blockers).copied().collect();
+    Ok(coordinator.store.tasks().done_among(&blockers)?)
 }
 
 /// The open questions of all tasks.
@@ -156,6 +205,7 @@ fn view(
     coordinator: &Coordinator,
     mut row: TaskRow,
     state: Option<&TaskState>,
+    done: &BTreeSet<TaskId>,
     questions: &mut Questions,
 ) -> Result<TaskView, Error> {
     let (id, store) = (row.id, &coordinator.store);
@@ -175,7 +225,8 @@ fn view(
     Ok(TaskView {
         driven_by,
         queue_place: coordinator.queue().place(id)?,
-        open_blockers: store.tasks().open_blockers(id)?.len(),
+        // A blocker that does not exist is not done either.
+        open_blockers: row.dependency_blockers.iter().filter(|one| !done.contains(one)).count(),
         scheduler: store.scheduler().get(id)?,
         worker: store.runtime().get(id)?,
         questions: questions.below(coordinator, id)?,
@@ -183,6 +234,22 @@ fn view(
         cost_usd: is_priced.then_some(row.cost_spent),
         row,
     })
+}
+
+/// Results of calls that never started.
+fn refused_calls(records: &[Record]) -> u32 {
+    let mut started = BTreeSet::new();
+    let mut refused = 0;
+    for record in records {
+        match &record.event {
+            Event::ToolCall(call) => {
+                started.insert(call.call);
+            }
+            Event::ToolResult(result) if !started.contains(&result.call) => refused += 1,
+            _ => {}
+        }
+    }
+    refused
 }
 
 fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {

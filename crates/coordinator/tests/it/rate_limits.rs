@@ -34,7 +34,6 @@ async fn a_rate_limited_task_is_parked_for_hours_and_resumes_then() {
     assert_eq!(row.next_action_at.unwrap().timestamp(), at("2026-11-15T10:00:01Z"));
     let said = row.detail.unwrap();
     assert!(said.starts_with("rate limited: slow down"), "{said}");
-    assert!(said.ends_with("it resumes at 2026-11-15T10:00:01Z"), "{said}");
     let queued = world.store().scheduler().get(task).unwrap().unwrap();
     assert_eq!(queued.status, SchedulerStatus::Queued);
 

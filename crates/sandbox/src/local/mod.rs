@@ -266,7 +266,7 @@ impl Local {
         match namespaces_refused {
             None => {
                 fact("commands run in their own user, process, mount and ipc namespaces");
-                fact("the system is read-only, the home directory is empty but for toolchains");
+                fact("the system is read-only, the home directory is empty except for toolchains");
             }
             Some(_) => {
                 fact("files are guarded by Landlock; commands see the real root and its processes");

@@ -195,6 +195,7 @@ fn result(state: &TaskState, at: Timestamp) -> TaskResult {
         session_id: state.command().session_id,
         command_id: state.command().command_id,
         status: ResultStatus::Paused,
+        partial: false,
         deliverables: state.files.deliverables.values().cloned().collect(),
         final_message: state.last_reply.final_text.clone(),
         evidence_refs: Vec::new(),

@@ -77,7 +77,7 @@ async fn children_append_beside_their_parent_under_one_owner() {
     assert_eq!((a.unwrap()[0].seq, b.unwrap()[0].seq), (2, 2));
     assert_eq!(store.own(child).await.err().unwrap().to_string(), {
         let pid = std::process::id();
-        format!("task `{root}` is driven by process {pid}")
+        format!("`{root}` is running in process {pid}")
     });
     drop(owner);
     assert!(store.driving_process(child).unwrap().is_some());

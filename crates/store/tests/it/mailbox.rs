@@ -68,7 +68,7 @@ async fn a_second_answer_is_refused_and_gets_the_first() {
 
     let answer = |id, text: &str| Injection::answer(injection_id(), id, text).from("ann");
     store.mailbox().inject(task, answer(asked.id, "blue"), at(2)).await.unwrap();
-    let said = format!("question `{}` was answered by `ann` at {}: blue", asked.id, at(2));
+    let said = format!("question `{}` was already answered by `ann`: blue", asked.id);
     let second = store.mailbox().inject(task, answer(asked.id, "red"), at(3)).await.unwrap_err();
     assert_eq!(second.to_string(), said);
     let state = store.questions().get(asked.id).unwrap().unwrap().state;
@@ -123,7 +123,7 @@ async fn unknown_and_ended_tasks_take_no_messages() {
     let cancelled = vec![moved(TaskStatus::Todo, TaskStatus::Cancelled)];
     owner.append(at(1), cancelled, Level::Written).await.unwrap();
     let error = store.mailbox().inject(task, message(), at(1)).await.unwrap_err();
-    assert_eq!(error.to_string(), format!("task `{task}` is `cancelled`"));
+    assert_eq!(error.to_string(), format!("`{task}` is already cancelled"));
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ pub fn result(created: &TaskCreated, status: ResultStatus) -> Event {
         session_id: command.session_id,
         command_id: command.command_id,
         status,
+        partial: false,
         deliverables: Vec::new(),
         final_message: Some("done".to_owned()),
         evidence_refs: Vec::new(),

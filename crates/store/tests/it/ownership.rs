@@ -17,13 +17,13 @@ async fn only_one_process_drives_and_the_other_gets_its_id() {
     let pid = other.child.id();
     assert_eq!(store.driving_process(task).unwrap(), Some(pid));
     let error = store.own(task).await.err().unwrap();
-    assert_eq!(error.to_string(), format!("task `{task}` is driven by process {pid}"));
+    assert_eq!(error.to_string(), format!("`{task}` is running in process {pid}"));
 
     assert_eq!(other.ask("release"), "released");
     let owner = store.own(task).await.unwrap();
     assert_eq!(owner.epoch(), 2);
     let refused = other.ask(&format!("own {task}"));
-    assert_eq!(refused, format!("task `{task}` is driven by process {}", std::process::id()));
+    assert_eq!(refused, format!("`{task}` is running in process {}", std::process::id()));
 }
 
 #[tokio::test]

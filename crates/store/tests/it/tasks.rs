@@ -148,6 +148,8 @@ async fn a_blocker_is_open_until_its_task_is_done() {
     move_to(&store, blocker, &[(Todo, Running), (Running, Done)]).await;
     assert_eq!(store.tasks().open_blockers(task).unwrap(), [nobody]);
     assert!(store.tasks().open_blockers(blocker).unwrap().is_empty());
+    let among = [task, blocker, nobody].into();
+    assert_eq!(store.tasks().done_among(&among).unwrap(), [blocker].into());
 }
 
 #[tokio::test]

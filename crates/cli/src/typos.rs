@@ -1,0 +1,101 @@
+//! What somebody meant by a mistyped command or option.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use strsim::damerau_levenshtein;
+
+use crate::args;
+
+/// Longer words are not compared: comparing is slow, and nobody types such a name.
+const LONGEST: usize = 40;
+
+/// The same error with the command or option that was most likely meant. The parser's own guess does not
+/// know that two letters change places, which is the most common mistake.
+pub fn suggest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    let (kind, wrong) = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            (ContextKind::SuggestedSubcommand, ContextKind::InvalidSubcommand)
+        }
+        ErrorKind::UnknownArgument => (ContextKind::SuggestedArg, ContextKind::InvalidArg),
+        _ => return error,
+    };
+    let Some(ContextValue::String(wrong)) = error.get(wrong).cloned() else { return error };
+    let parser = args::parser();
+    let command = named(&parser, words);
+    let known: Vec<String> = match kind {
+        ContextKind::SuggestedArg => {
+            let arguments = command.get_arguments().chain(parser.get_arguments());
+            arguments.filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect()
+        }
+        _ => command.get_subcommands().map(|command| command.get_name().to_owned()).collect(),
+    };
+    if let Some(meant) = nearest(&wrong, &known) {
+        let meant = match kind {
+            ContextKind::SuggestedArg => ContextValue::String(meant),
+            _ => ContextValue::Strings(vec![meant]),
+        };
+        error.insert(kind, meant);
+    }
+    error
+}
+
+/// The command that the words name, as far as they name one.
+fn named<'a>(parser: &'a clap::Command, words: &[OsString]) -> &'a clap::Command {
+    let mut command = parser;
+    for word in words.iter().skip(1).filter_map(|word| word.to_str()) {
+        // `help` is followed by the name of a command too.
+        match command.find_subcommand(word) {
+            Some(next) => command = next,
+            None if word == "help" || word.starts_with('-') => {}
+            None => break,
+        }
+    }
+    command
+}
+
+/// The known word with the fewest edits; where two have as few, the one of the same length.
+fn nearest(wrong: &str, known: &[String]) -> Option<String> {
+    let letters = wrong.trim_start_matches('-').chars().count();
+    if !wrong.is_ascii() || letters > LONGEST {
+        return None;
+    }
+    let most = if letters > 4 { 2 } else { 1 };
+    let edits =
+        |known: &&String| (damerau_levenshtein(wrong, known), known.len().abs_diff(wrong.len()));
+    known.iter().min_by_key(edits).filter(|known| edits(known).0 <= most).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_that_was_meant_is_suggested() {
+        let suggested = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            let error = args::Args::parse_words(&words).unwrap_err();
+            let error = suggest(error, &words);
+            let found = error.get(ContextKind::SuggestedSubcommand);
+            match found.or_else(|| error.get(ContextKind::SuggestedArg)) {
+                Some(ContextValue::String(one)) => one.clone(),
+                Some(ContextValue::Strings(all)) => all.join(" "),
+                _ => "nothing".to_owned(),
+            }
+        };
+        for (line, meant) in [
+            ("windlass run x --modle y", "--model"),
+            ("windlass run x --sanbox host", "--sandbox"),
+            ("windlass tasks --jsno", "--json"),
+            ("windlass taks", "tasks"),
+            ("windlass rnu x", "run"),
+            ("windlass staus", "status"),
+            ("windlass schedule lsit", "list"),
+            ("windlass help taks", "tasks"),
+            ("windlass help foo", "nothing"),
+            ("windlass fix", "nothing"),
+        ] {
+            assert_eq!(suggested(line), meant, "{line}");
+        }
+    }
+}
