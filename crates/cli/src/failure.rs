@@ -154,6 +154,12 @@ fn store_hint(error: &windlass_store::Error) -> String {
              or {elsewhere}",
             path.display()
         ),
+        Error::Emptied { path } => {
+            format!("put a copy of `{0}` back; to start anew, remove `{0}`", path.display())
+        }
+        Error::DamagedEvent { .. } => {
+            "`windlass doctor` names every damaged task; other tasks are not affected".into()
+        }
         Error::Newer { .. } => format!("use the newer windlass that wrote it, or {elsewhere}"),
         Error::Full { .. } => {
             "free some space and try again; resume a task that was running with `windlass resume`"

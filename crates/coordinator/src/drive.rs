@@ -7,9 +7,12 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use windlass_agent::{Agent, History, Journal, Parts, Preview, Tree};
 use windlass_core::command::TaskResult;
+use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
 use windlass_core::state::TaskState;
+use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::Model;
 use windlass_store::RuntimeRow;
 
@@ -32,6 +35,11 @@ pub trait AgentFactory: Send + Sync {
         let error = ErrorDetails::new(ErrorType::ModelUnavailable, "there is no router");
         Box::pin(std::future::ready(Err(error)))
     }
+}
+
+/// Whether there is no space left for the journal.
+fn is_full(error: &windlass_agent::Error) -> bool {
+    matches!(error, windlass_agent::Error::Store(windlass_store::Error::Full { .. }))
 }
 
 impl Tasks<'_> {
@@ -77,10 +85,39 @@ impl Tasks<'_> {
             return Err(windlass_store::Error::Superseded { task }.into());
         };
         self.coordinator.store.runtime().clear(task).await?;
-        let result = result?;
+        let result = match result {
+            Err(error) if is_full(&error) => {
+                // Its lock is free then.
+                drop((agent, journal));
+                self.park_on_full_disk(task).await;
+                return Err(error.into());
+            }
+            result => result?,
+        };
         self.coordinator.queue().finish_segment(&state, &result).await?;
         self.clean_outputs().await;
         Ok(result)
+    }
+
+    /// Says why a task does not run. One that a person has just handed in, and that has not begun, is taken back: the
+    /// person sees the error.
+    async fn park_on_full_disk(self, task: TaskId) {
+        let parked = async {
+            let owner = self.coordinator.store.own(task).await?;
+            let state = self.state(task)?;
+            let detail = Some("no space is left on the disk of its journal".to_owned());
+            let is_unbegun = state.status == TaskStatus::Todo;
+            let ending = match state.created.driver {
+                Driver::Foreground if is_unbegun => Ending::Cancelled(detail),
+                Driver::Foreground | Driver::Service => {
+                    Ending::Paused { reason: StatusReason::DiskFull, detail }
+                }
+            };
+            self.coordinator.conclude(&owner, &state, &ending).await
+        };
+        if let Err(error) = parked.await {
+            tracing::error!(%task, %error, "the disk is full, and the task could not be parked");
+        }
     }
 
     /// Outputs are kept for a while (AX-080). A failure is logged, and holds up nothing.

@@ -19,6 +19,10 @@ use crate::{Coordinator, Error, outbox, worker};
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
 
+/// How long a service looks through its database for damage when it starts, beside its work. A damaged one is not
+/// served: it would take in what it cannot keep.
+const PAGE_CHECK: Duration = Duration::from_secs(30);
+
 /// What a service does, and how much of it.
 #[derive(Clone, Debug)]
 pub struct Service {
@@ -55,6 +59,11 @@ impl Service {
                 Ok(())
             });
         }
+        let (with, until) = (coordinator.clone(), serving.clone());
+        jobs.spawn(async move {
+            let check = with.store.blocking(|store| store.check_pages(PAGE_CHECK));
+            until.run_until_cancelled(check).await.unwrap_or(Ok(())).map_err(Error::from)
+        });
         jobs.spawn(collect::collect(coordinator.clone(), bus.clone(), serving.clone()));
         let (with, until) = (coordinator.clone(), serving.clone());
         let pool = worker::Pool::new(with, self.tasks, self.drain);

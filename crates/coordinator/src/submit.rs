@@ -163,6 +163,7 @@ impl Tasks<'_> {
         if draft.goal.trim().is_empty() {
             return Err(Error::EmptyGoal);
         }
+        self.check_room()?;
         let workspace = usable(&draft.workspace)?;
         if draft.share == Share::Alone {
             self.check_alone(&workspace)?;
@@ -192,6 +193,15 @@ impl Tasks<'_> {
             deadline: draft.deadline,
         };
         Ok(self.coordinator.store.tasks().create(now, created).await?.task())
+    }
+
+    /// A task that could be written down and not begun would only be in the way.
+    fn check_room(self) -> Result<(), Error> {
+        let store = &self.coordinator.store;
+        match store.has_room() {
+            true => Ok(()),
+            false => Err(windlass_store::Error::Full { path: store.dir().database() }.into()),
+        }
     }
 
     /// Two agents in one directory undo each other's work unaware (§15.14).

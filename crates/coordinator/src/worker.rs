@@ -115,7 +115,8 @@ impl Pool {
 
     /// Starts what waits for nothing but a process.
     fn fill(&mut self, stop: &CancellationToken) -> Result<(), Error> {
-        if self.running.len() >= self.limit {
+        // On a full disk a task would only be parked again.
+        if self.running.len() >= self.limit || !self.coordinator.store.has_room() {
             return Ok(());
         }
         let room = self.limit - self.running.len();

@@ -83,7 +83,8 @@ impl Facts<'_> {
     /// When a pause ends without mail.
     fn end_of_pause(&self) -> Readiness {
         match self.reason {
-            StatusReason::Shutdown => Readiness::Ready,
+            // A worker starts nothing while the disk is full.
+            StatusReason::Shutdown | StatusReason::DiskFull => Readiness::Ready,
             StatusReason::RateLimited => {
                 self.resume_at.map_or(Readiness::Waiting, Readiness::ReadyAt)
             }

@@ -54,6 +54,8 @@ string_enum! {
         ContextFull = "context_full",
         /// The model server refuses requests for a while (ES-378).
         RateLimited = "rate_limited",
+        /// There is no space left to journal what it does.
+        DiskFull = "disk_full",
         /// The process is shutting down.
         Shutdown = "shutdown",
     }

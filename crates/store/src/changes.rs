@@ -32,7 +32,9 @@ impl Mailbox<'_> {
 fn listen(store: &Store, counter: &watch::Sender<u64>) -> Changes {
     let count = counter.subscribe();
     // Subscribed first: the writer counts its listeners when this wakes it.
-    store.inner.writer.poll_from_now();
+    if let Some(writer) = &store.inner.writer {
+        writer.poll_from_now();
+    }
     Changes { count }
 }
 

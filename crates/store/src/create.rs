@@ -61,8 +61,9 @@ pub(crate) fn create(
     }
     let root = created.root;
     let event = Event::TaskCreated(Box::new(created));
-    let record = journal::append(tx, task, at, event, &mut Tail::default())?;
-    projections::update_tail(tx, &record)?;
+    let mut tail = Tail::default();
+    let record = journal::append(tx, task, at, event, &mut tail)?;
+    projections::update_tail(tx, &record, &tail)?;
     ready_index::follow(tx, root, task, TaskStatus::Todo, &[record])?;
     Ok(Created::New(task))
 }

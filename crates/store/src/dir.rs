@@ -46,6 +46,15 @@ impl DataDir {
         Ok(dir)
     }
 
+    /// The directory at `root`, as it is.
+    pub(crate) fn existing(root: &Path) -> Result<Self, Error> {
+        let root = fs::canonicalize(root).map_err(|source| Error::Directory {
+            path: root.to_owned(),
+            source: Arc::new(source),
+        })?;
+        Ok(Self { root })
+    }
+
     /// The directory itself.
     pub fn root(&self) -> &Path {
         &self.root
@@ -54,6 +63,16 @@ impl DataDir {
     /// The SQLite database.
     pub fn database(&self) -> PathBuf {
         self.root.join("windlass.db")
+    }
+
+    /// Says that the database was made: one that is empty now has lost what was in it.
+    pub(crate) fn made_mark(&self) -> PathBuf {
+        self.root.join("database.made")
+    }
+
+    /// Space that is held back for ending tasks when the disk is full.
+    pub(crate) fn reserve(&self) -> PathBuf {
+        self.root.join("reserve")
     }
 
     /// One lock file per driven task tree.

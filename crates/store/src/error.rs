@@ -31,6 +31,12 @@ pub enum Error {
     /// The file is a database of ours, and parts of it are wrong or missing.
     #[error("database `{path}` is damaged")]
     Corrupt { path: PathBuf, source: Arc<rusqlite::Error> },
+    /// The file was a database of ours, and nothing is left in it.
+    #[error("database `{path}` is empty, and was not before")]
+    Emptied { path: PathBuf },
+    /// An event is not what was written. `pos` is 0 where it is not known.
+    #[error("event {seq} of `{stream}` is damaged: {problem}")]
+    DamagedEvent { stream: String, seq: u64, pos: i64, problem: &'static str },
     /// A later version of this program wrote the database.
     #[error("database `{path}` has version {found}, and this program knows versions up to {known}")]
     Newer { path: PathBuf, found: u32, known: u32 },
@@ -140,6 +146,12 @@ fn describe_process(pid: u32) -> String {
 }
 
 impl Error {
+    /// Whether SQLite says that the file itself is damaged.
+    pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+        use ErrorCode::{DatabaseCorrupt, NotADatabase};
+        matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+    }
+
     /// Names what SQLite's error means for `path`.
     pub(crate) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
         let path = path.to_owned();

@@ -4,16 +4,21 @@
 //! - `seq` counts a stream's events from 1 without gaps.
 //! - A record's iteration is not stored: it is the number of model replies up to it, plus one for the
 //!   request that has no reply yet.
+//! - What does not match its checksum is refused by its name, never read (§15.27).
+
+pub(crate) mod chain;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension};
 use windlass_core::event::{EVENT_VERSION, Event, Record};
 use windlass_core::id::TaskId;
 
 use crate::error::Fault;
-use crate::{Error, Store, projections, row};
+use crate::{Error, Store, contents, projections, row};
+use chain::{COLUMNS, Chain, Hash, Stored};
 
 /// The size of one event's body; far more than any tool, reply or message may have.
 pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
@@ -27,7 +32,7 @@ pub struct Journal<'a> {
 impl Journal<'_> {
     /// Everything in a task's journal; empty for a task that does not exist.
     pub fn of(self, task: TaskId) -> Result<Vec<Record>, Error> {
-        self.store.read(|tx| of_task(tx, task, 0, usize::MAX))
+        self.store.read(|tx| whole_of(tx, task))
     }
 
     /// Up to `limit` records of a task after its event `seq`.
@@ -35,7 +40,8 @@ impl Journal<'_> {
         self.store.read(|tx| of_task(tx, task, seq, limit))
     }
 
-    /// Up to `limit` records of all tasks after the cursor `pos`.
+    /// Up to `limit` records of all tasks after the cursor `pos`. They end before a damaged event; when it is the
+    /// next, the error has its position.
     pub fn since(self, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
         self.store.read(|tx| self::since(tx, pos, limit))
     }
@@ -46,6 +52,7 @@ impl Journal<'_> {
 pub(crate) struct Tail {
     pub(crate) seq: u64,
     pub(crate) replies: u32,
+    pub(crate) hash: Option<Hash>,
 }
 
 /// Appends one event after `tail`, updates the projections and moves `tail`. After the last event of a
@@ -57,22 +64,75 @@ pub(crate) fn append(
     event: Event,
     tail: &mut Tail,
 ) -> Result<Record, Fault> {
-    let (kind, body) = event.parts();
+    let (kind, body, content) = split(tx, &event)?;
     if body.len() > MAX_EVENT_BYTES {
         let (bytes, limit) = (body.len(), MAX_EVENT_BYTES);
         return Err(Error::EventTooLarge { bytes, limit }.into());
     }
-    let seq = tail.seq + 1;
-    tx.prepare_cached(
-        "INSERT INTO events (stream, seq, at, kind, v, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?
-    .execute((task.to_string(), seq as i64, row::instant(at), kind, EVENT_VERSION, body))?;
-    let pos = tx.last_insert_rowid();
+    let stored = Stored {
+        pos: next_pos(tx)?,
+        stream: task.to_string().into_bytes(),
+        seq: tail.seq + 1,
+        at: row::instant(at).into_bytes(),
+        kind: kind.as_bytes().to_vec(),
+        version: EVENT_VERSION.into(),
+        body: body.into_bytes(),
+        content,
+        hash: None,
+    };
+    let hash = stored.checksum(tail.hash);
+    insert(tx, &stored, hash)?;
+    let Stored { pos, seq, .. } = stored;
     let iteration = count(&event, &mut tail.replies);
-    tail.seq = seq;
+    (tail.seq, tail.hash) = (seq, Some(hash));
     let record = Record { pos, task, seq, at, iteration, event };
     projections::apply(tx, &record)?;
     Ok(record)
+}
+
+/// What goes into the row of an event, and the hash of what is kept elsewhere.
+fn split(tx: &Connection, event: &Event) -> Result<(&'static str, String, Option<Hash>), Fault> {
+    if let Event::AgentStart(start) = event
+        && let Some(prelude) = &start.prelude
+    {
+        let content = contents::keep(tx, prelude)?;
+        let rest = windlass_core::event::AgentStart { prelude: None, ..(**start).clone() };
+        let (kind, body) = Event::AgentStart(Box::new(rest)).parts();
+        return Ok((kind, body, Some(content)));
+    }
+    let (kind, body) = event.parts();
+    Ok((kind, body, None))
+}
+
+fn insert(tx: &Connection, stored: &Stored, hash: Hash) -> Result<(), Fault> {
+    // Our own texts are UTF-8.
+    let text =
+        |bytes: &Vec<u8>| rusqlite::types::Value::Text(String::from_utf8_lossy(bytes).into());
+    tx.prepare_cached(
+        "INSERT INTO events (pos, stream, seq, at, kind, v, body, content, hash)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?
+    .execute((
+        stored.pos,
+        text(&stored.stream),
+        whole(stored.seq),
+        text(&stored.at),
+        text(&stored.kind),
+        stored.version,
+        text(&stored.body),
+        stored.content,
+        hash,
+    ))?;
+    Ok(())
+}
+
+/// The position of the next event, which its checksum covers; as SQLite would choose it.
+fn next_pos(tx: &Connection) -> Result<i64, Fault> {
+    let last: Option<i64> = tx
+        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'events'")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    Ok(last.unwrap_or(0) + 1)
 }
 
 /// The iteration of the next event of a stream, counting replies as it goes.
@@ -93,41 +153,102 @@ pub(crate) fn of_task(
     limit: usize,
 ) -> Result<Vec<Record>, Fault> {
     let stream = task.to_string();
-    let mut replies = if after == 0 { 0 } else { replies_up_to(tx, &stream, after)? };
-    let mut statement = tx.prepare_cached(
-        "SELECT pos, stream, seq, at, kind, v, body FROM events
-         WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-    )?;
+    let mut reading = Reading::after(tx, &stream, after)?;
+    let sql = format!(
+        "SELECT {COLUMNS} FROM events WHERE stream = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3"
+    );
+    let mut statement = tx.prepare_cached(&sql)?;
     let mut rows = statement.query((stream, whole(after), limit_of(limit)))?;
     let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        let stored = Stored::read(row)?;
-        records.push(stored.record(task, &mut replies)?);
+        records.push(reading.record(tx, task, Stored::read(row)?)?);
     }
     Ok(records)
+}
+
+/// Everything in a task's journal.
+pub(crate) fn whole_of(tx: &Connection, task: TaskId) -> Result<Vec<Record>, Fault> {
+    let records = of_task(tx, task, 0, usize::MAX)?;
+    check_end(tx, task, &records)?;
+    Ok(records)
+}
+
+/// A task's row says how many events there are: the last ones may be gone.
+fn check_end(tx: &Connection, task: TaskId, records: &[Record]) -> Result<(), Fault> {
+    let stream = task.to_string();
+    let kept: Option<i64> = tx
+        .prepare_cached("SELECT last_seq FROM tasks WHERE id = ?1")?
+        .query_row([&stream], |row| row.get(0))
+        .optional()?;
+    let last = records.last().map_or(0, |record| record.seq);
+    match kept.is_some_and(|kept| kept.unsigned_abs() > last) {
+        true => Err(chain::damaged(stream.as_bytes(), last + 1, 0, "it is missing")),
+        false => Ok(()),
+    }
 }
 
 /// The records of all tasks after `pos`, oldest first.
 pub(crate) fn since(tx: &Connection, pos: i64, limit: usize) -> Result<Vec<Record>, Fault> {
     let mut records = Vec::new();
-    let mut replies: HashMap<TaskId, u32> = HashMap::new();
-    let mut statement = tx.prepare_cached(
-        "SELECT pos, stream, seq, at, kind, v, body FROM events
-         WHERE pos > ?1 AND stream GLOB 'task_*' ORDER BY pos LIMIT ?2",
-    )?;
+    let mut streams: HashMap<TaskId, Reading> = HashMap::new();
+    let sql = format!(
+        "SELECT {COLUMNS} FROM events WHERE pos > ?1 AND stream GLOB 'task_*'
+         ORDER BY pos LIMIT ?2"
+    );
+    let mut statement = tx.prepare_cached(&sql)?;
     let mut rows = statement.query((pos, limit_of(limit)))?;
     while let Some(row) = rows.next()? {
         let stored = Stored::read(row)?;
-        let task: TaskId = row::parse("events", &stored.stream)?;
-        let replies = match replies.entry(task) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(unknown) => {
-                unknown.insert(replies_up_to(tx, &stored.stream, stored.seq - 1)?)
-            }
-        };
-        records.push(stored.record(task, replies)?);
+        let next = next_of_all(tx, &mut streams, stored);
+        match next {
+            Ok(record) => records.push(record),
+            Err(Fault::Store(Error::DamagedEvent { .. })) if !records.is_empty() => break,
+            Err(fault) => return Err(fault),
+        }
     }
     Ok(records)
+}
+
+fn next_of_all(
+    tx: &Connection,
+    streams: &mut HashMap<TaskId, Reading>,
+    stored: Stored,
+) -> Result<Record, Fault> {
+    let Some(task) = stored.task() else { return Err(stored.damaged(UNREADABLE)) };
+    let reading = match streams.entry(task) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(unknown) => {
+            unknown.insert(Reading::after(tx, &task.to_string(), stored.seq.saturating_sub(1))?)
+        }
+    };
+    reading.record(tx, task, stored)
+}
+
+/// Where one stream is being read.
+struct Reading {
+    chain: Chain,
+    replies: u32,
+}
+
+impl Reading {
+    fn after(tx: &Connection, stream: &str, seq: u64) -> Result<Self, Fault> {
+        if seq == 0 {
+            return Ok(Self { chain: Chain::default(), replies: 0 });
+        }
+        let hash: Option<Option<Hash>> = tx
+            .prepare_cached("SELECT hash FROM events WHERE stream = ?1 AND seq = ?2")?
+            .query_row((stream, whole(seq)), |row| row.get(0))
+            .optional()?;
+        let chain = Chain { seq, hash: hash.flatten() };
+        Ok(Self { chain, replies: replies_up_to(tx, stream, seq)? })
+    }
+
+    fn record(&mut self, tx: &Connection, task: TaskId, stored: Stored) -> Result<Record, Fault> {
+        self.chain.follow(&stored)?;
+        let mut record = stored.record(tx, task)?;
+        record.iteration = count(&record.event, &mut self.replies);
+        Ok(record)
+    }
 }
 
 fn replies_up_to(tx: &Connection, stream: &str, seq: u64) -> rusqlite::Result<u32> {
@@ -137,37 +258,31 @@ fn replies_up_to(tx: &Connection, stream: &str, seq: u64) -> rusqlite::Result<u3
     .query_row((stream, whole(seq)), |row| row.get(0))
 }
 
-/// A row of `events` as it is stored.
-struct Stored {
-    pos: i64,
-    stream: String,
-    seq: u64,
-    at: String,
-    kind: String,
-    version: u32,
-    body: String,
-}
+const UNREADABLE: &str = "it cannot be read";
 
 impl Stored {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            pos: row.get(0)?,
-            stream: row.get(1)?,
-            seq: row.get::<_, i64>(2)?.unsigned_abs(),
-            at: row.get(3)?,
-            kind: row.get(4)?,
-            version: row.get(5)?,
-            body: row.get(6)?,
-        })
+    /// The task whose stream it belongs to.
+    pub(crate) fn task(&self) -> Option<TaskId> {
+        std::str::from_utf8(&self.stream).ok()?.parse().ok()
     }
 
-    fn record(self, task: TaskId, replies: &mut u32) -> Result<Record, Fault> {
-        let at = row::parse("events", &self.at)?;
-        let body = upcast(self.version, self.body);
-        let event = Event::from_parts(&self.kind, self.version, &body)
+    /// What it says. Its iteration is not known here.
+    pub(crate) fn record(mut self, tx: &Connection, task: TaskId) -> Result<Record, Fault> {
+        let body = String::from_utf8(std::mem::take(&mut self.body));
+        let body = body.map_err(|_| self.damaged(UNREADABLE))?;
+        let text = |bytes: &[u8]| std::str::from_utf8(bytes).map(str::to_owned).ok();
+        let (Some(at), Some(kind)) = (text(&self.at), text(&self.kind)) else {
+            return Err(self.damaged(UNREADABLE));
+        };
+        let at = at.parse().map_err(|_| self.damaged(UNREADABLE))?;
+        let body = match self.content {
+            Some(content) => contents::expand(tx, &self, body, content)?,
+            None => body,
+        };
+        let version = u32::try_from(self.version).unwrap_or(u32::MAX);
+        let event = Event::from_parts(&kind, version, &upcast(version, body))
             .map_err(|source| Error::Unreadable { pos: self.pos, source: source.into() })?;
-        let iteration = count(&event, replies);
-        Ok(Record { pos: self.pos, task, seq: self.seq, at, iteration, event })
+        Ok(Record { pos: self.pos, task, seq: self.seq, at, iteration: 0, event })
     }
 }
 

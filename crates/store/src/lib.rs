@@ -13,6 +13,7 @@ mod writer;
 mod reader;
 mod row;
 mod journal;
+mod contents;
 mod projections;
 mod create;
 mod owner;
@@ -34,6 +35,10 @@ mod schedules;
 mod scheduler;
 mod deadlines;
 mod rebuild;
+mod verify;
+mod sums;
+mod retention;
+mod reserve;
 mod memories;
 pub mod outputs;
 pub mod search;
@@ -60,14 +65,17 @@ pub use memories::{Memories, Memory, NewMemory};
 pub use outbox::{OutStream, Outbox, Outgoing};
 pub use owner::{Owner, Singleton, Stream};
 pub use questions::{QuestionRow, QuestionState, Questions};
-pub use rebuild::{Difference, Projections};
+pub use rebuild::Projections;
+pub use retention::{Kept, Plan, Pruned, Retention, Tree};
 pub use runtime::{Runtime, RuntimeRow};
 pub use scheduler::{Scheduler, SchedulerRow};
 pub use schedules::{Advance, MAX_SCHEDULES, ScheduleRow, Schedules};
 pub use schema::{BUSY_WAIT, SCHEMA_VERSION};
 pub use sessions::{SessionRow, Sessions};
+pub use sums::{Sum, Sums};
 pub use tasks::{Filter, TaskRow, Tasks, Transition};
 pub use triggers::Triggers;
+pub use verify::Difference;
 pub use windlass_core::schedule::DeadlineAction;
 pub use writer::{CommitHook, CommitPoint, Level, Phase};
 
@@ -75,6 +83,7 @@ use changes::ChangeCounters;
 use error::Fault;
 use outputs::FinishedOutputs;
 use reader::Readers;
+use reserve::Reserve;
 use writer::Writer;
 
 /// How a store is opened.
@@ -88,6 +97,8 @@ pub struct Options {
     pub busy_wait: Duration,
     /// How long the files of outputs are kept.
     pub keep_outputs: SignedDuration,
+    /// How long finished tasks are kept; for ever without it.
+    pub keep_tasks: Option<SignedDuration>,
 }
 
 impl Default for Options {
@@ -97,6 +108,7 @@ impl Default for Options {
             max_pages: None,
             busy_wait: schema::BUSY_WAIT,
             keep_outputs: outputs::RETENTION,
+            keep_tasks: None,
         }
     }
 }
@@ -110,22 +122,54 @@ pub struct Store {
 struct Inner {
     dir: DataDir,
     readers: Readers,
-    writer: Writer,
+    /// `None` where the data can only be looked at.
+    writer: Option<Writer>,
     counters: ChangeCounters,
     finished_outputs: FinishedOutputs,
     keep_outputs: SignedDuration,
+    keep_tasks: Option<SignedDuration>,
+    reserve: Reserve,
 }
 
 impl Store {
-    /// Opens the store in a data directory, making or migrating what is needed.
+    /// Opens the store in a data directory, making or migrating what is needed. Where nothing can be written, what is
+    /// there can still be looked at; a write is refused with [`Error::ReadOnly`].
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
-        let dir = DataDir::prepare(directory.as_ref())?;
-        let path = dir.database();
-        let connection = schema::open_writer(&path, &options)?;
-        let counters = ChangeCounters::new();
-        let writer = Writer::start(connection, path.clone(), counters.clone(), options.on_commit)?;
-        let readers = Readers::new(path);
-        Ok(Self {
+        let directory = directory.as_ref();
+        let opened = DataDir::prepare(directory)
+            .and_then(|dir| Ok((schema::open_writer(&dir, &options)?, dir)));
+        match opened {
+            Ok((connection, dir)) => Self::with_writer(dir, connection, options),
+            Err(Error::ReadOnly { path }) => Self::without_writer(directory, &path, options),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn with_writer(dir: DataDir, connection: Connection, options: Options) -> Result<Self, Error> {
+        let (path, counters) = (dir.database(), ChangeCounters::new());
+        let reserve = Reserve::new(&dir);
+        reserve.make();
+        let hook = options.on_commit.clone();
+        let writer = Writer::start(connection, path.clone(), counters.clone(), hook)?;
+        Ok(Self::new(dir, Readers::new(path), Some(writer), counters, reserve, options))
+    }
+
+    fn without_writer(directory: &Path, database: &Path, options: Options) -> Result<Self, Error> {
+        let dir = DataDir::existing(directory)?;
+        let readers = Readers::of_read_only(database.to_owned())?;
+        let reserve = Reserve::new(&dir);
+        Ok(Self::new(dir, readers, None, ChangeCounters::new(), reserve, options))
+    }
+
+    fn new(
+        dir: DataDir,
+        readers: Readers,
+        writer: Option<Writer>,
+        counters: ChangeCounters,
+        reserve: Reserve,
+        options: Options,
+    ) -> Self {
+        Self {
             inner: Arc::new(Inner {
                 dir,
                 readers,
@@ -133,8 +177,10 @@ impl Store {
                 counters,
                 finished_outputs: FinishedOutputs::default(),
                 keep_outputs: options.keep_outputs,
+                keep_tasks: options.keep_tasks,
+                reserve,
             }),
-        })
+        }
     }
 
     /// The layout of the data directory.
@@ -232,6 +278,16 @@ impl Store {
         Projections { store: self }
     }
 
+    /// Sums over the journal.
+    pub fn sums(&self) -> Sums<'_> {
+        Sums { store: self }
+    }
+
+    /// What of finished tasks can be removed.
+    pub fn retention(&self) -> Retention<'_> {
+        Retention { store: self }
+    }
+
     /// Deadlines that have passed or come next.
     pub fn deadlines(&self) -> Deadlines<'_> {
         Deadlines { store: self }
@@ -251,7 +307,24 @@ impl Store {
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
         T: Send + 'static,
     {
-        self.inner.writer.run(level, work).await
+        let Some(writer) = &self.inner.writer else {
+            return Err(Error::ReadOnly { path: self.inner.dir.database() });
+        };
+        writer.run(level, work).await
+    }
+
+    /// The same for what ends or stops a task. On a full disk the reserve is given up for it.
+    async fn write_urgently<T, F>(&self, level: Level, work: F) -> Result<T, Error>
+    where
+        F: FnOnce(&Connection) -> Result<T, Fault> + Clone + Send + 'static,
+        T: Send + 'static,
+    {
+        match self.write(level, work.clone()).await {
+            Err(Error::Full { .. }) if self.inner.reserve.release() => {
+                self.write(level, work).await
+            }
+            written => written,
+        }
     }
 }
 

@@ -53,9 +53,13 @@ impl Mailbox<'_> {
         if bytes > MAX_INJECTION_BYTES {
             return Err(Error::MessageTooLarge { bytes, limit: MAX_INJECTION_BYTES });
         }
-        let write =
-            self.store.write(Level::Synced, move |tx| accept(tx, task, &injection, &body, at));
-        let accepted = write.await?;
+        // A signal stops a task, also one that has filled the disk.
+        let is_urgent = injection.control.is_some();
+        let work = move |tx: &Connection| accept(tx, task, &injection, &body, at);
+        let accepted = match is_urgent {
+            true => self.store.write_urgently(Level::Synced, work).await?,
+            false => self.store.write(Level::Synced, work).await?,
+        };
         self.store.inner.counters.count_mail();
         Ok(accepted)
     }
@@ -212,7 +216,7 @@ pub(crate) fn drain(tx: &Connection, task: TaskId, at: Timestamp) -> Result<Vec<
             .execute((id, row::instant(at)))?;
     }
     if let Some(last) = records.last() {
-        projections::update_tail(tx, last)?;
+        projections::update_tail(tx, last, head.tail())?;
         ready_index::follow_mail(tx, task)?;
     }
     Ok(records)

@@ -198,7 +198,8 @@ impl MessageSource {
         record: &Record,
         moved: &StatusChanged,
     ) -> Result<(), Fault> {
-        if moved.reason == StatusReason::Shutdown {
+        // A full disk has room for endings only.
+        if matches!(moved.reason, StatusReason::Shutdown | StatusReason::DiskFull) {
             return Ok(());
         }
         let detail = moved.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
@@ -277,7 +278,10 @@ impl MessageSource {
 /// Whether a segment that ended for this reason continues automatically, so that there is no result yet.
 fn continues_later(reason: StatusReason) -> bool {
     match reason {
-        StatusReason::Shutdown | StatusReason::AwaitingMessage | StatusReason::Schedule => true,
+        StatusReason::Shutdown
+        | StatusReason::DiskFull
+        | StatusReason::AwaitingMessage
+        | StatusReason::Schedule => true,
         StatusReason::User
         | StatusReason::Finished
         | StatusReason::Question

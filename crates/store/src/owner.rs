@@ -259,29 +259,40 @@ impl Lease {
         let finished = &self.store.inner.finished_outputs;
         let outputs = Arc::new(finished.take(task));
         let carried = Arc::clone(&outputs);
-        let written = self
-            .store
-            .write(level, move |tx| {
-                check_epoch(tx, root, epoch)?;
-                let mut head = StreamHead::of(tx, task, root)?;
-                let mut records = Vec::with_capacity(events.len());
-                for (at, event) in events {
-                    records.push(head.append(tx, task, at, event)?);
-                }
-                if let Some(last) = records.last() {
-                    projections::update_tail(tx, last)?;
-                }
-                ready_index::follow(tx, root, task, head.status, &records)?;
-                outbox::enqueue_for(tx, task, &records)?;
-                carried.iter().try_for_each(|output| output.insert(tx))?;
-                Ok(records)
-            })
-            .await;
+        let is_urgent = events.iter().any(|(_, event)| ends_segment(event));
+        let work = move |tx: &Connection| {
+            check_epoch(tx, root, epoch)?;
+            let mut head = StreamHead::of(tx, task, root)?;
+            let mut records = Vec::with_capacity(events.len());
+            for (at, event) in events {
+                records.push(head.append(tx, task, at, event)?);
+            }
+            if let Some(last) = records.last() {
+                projections::update_tail(tx, last, head.tail())?;
+            }
+            ready_index::follow(tx, root, task, head.status, &records)?;
+            outbox::enqueue_for(tx, task, &records)?;
+            carried.iter().try_for_each(|output| output.insert(tx))?;
+            Ok(records)
+        };
+        let written = match is_urgent {
+            true => self.store.write_urgently(level, work).await,
+            false => self.store.write(level, work).await,
+        };
         if written.is_err() {
             // The next append takes them along.
             finished.put_back(task, &outputs);
         }
         written
+    }
+}
+
+/// Whether an event ends or parks a task, for which there must be room on a full disk.
+fn ends_segment(event: &Event) -> bool {
+    match event {
+        Event::StatusChanged(moved) => !moved.to.is_running(),
+        Event::AgentEnd(_) => true,
+        _ => false,
     }
 }
 
@@ -313,15 +324,21 @@ impl StreamHead {
 
     /// The head of `task`'s stream and the root of its tree; `None` when there is no such task.
     pub(crate) fn read(tx: &Connection, task: TaskId) -> Result<Option<(Self, TaskId)>, Fault> {
-        let mut statement =
-            tx.prepare_cached("SELECT last_seq, turns, status, root_id FROM tasks WHERE id = ?1")?;
+        let mut statement = tx.prepare_cached(
+            "SELECT last_seq, turns, status, root_id, last_hash FROM tasks WHERE id = ?1",
+        )?;
         let mut rows = statement.query([task.to_string()])?;
         let Some(found) = rows.next()? else { return Ok(None) };
         let seq = found.get::<_, i64>(0)?.unsigned_abs();
-        let tail = Tail { seq, replies: found.get(1)? };
+        let tail = Tail { seq, replies: found.get(1)?, hash: found.get(4)? };
         let status = row::parse("tasks", &found.get::<_, String>(2)?)?;
         let root = row::parse("tasks", &found.get::<_, String>(3)?)?;
         Ok(Some((Self { tail, status }, root)))
+    }
+
+    /// Where the stream ends now.
+    pub(crate) fn tail(&self) -> &Tail {
+        &self.tail
     }
 
     /// Appends one event, unless the lifecycle forbids it.

@@ -19,6 +19,8 @@ use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::{StatusReason, TaskStatus};
 
 use crate::error::Fault;
+use crate::journal::Tail;
+use crate::journal::chain::Chain;
 use crate::row::{instant, json};
 
 /// The tables that hold nothing but a fold of the journal, in an order that satisfies references.
@@ -34,6 +36,13 @@ pub(crate) const TABLES: [&str; 7] = [
 
 /// Tokens of one reply; a provider that claims more must not make the sum overflow.
 const MAX_TOKENS: u64 = 1 << 40;
+
+/// Whether [`apply`] does anything for events of this kind.
+pub(crate) fn is_projected(kind: &[u8]) -> bool {
+    const UNPROJECTED: [&[u8]; 5] =
+        [b"llm_request", b"tool_call", b"tool_result", b"risk_check", b"command_exited"];
+    !UNPROJECTED.contains(&kind)
+}
 
 /// Applies one event to the projections; [`update_tail`] completes that.
 pub(crate) fn apply(tx: &Connection, record: &Record) -> Result<(), Fault> {
@@ -62,9 +71,17 @@ pub(crate) fn apply(tx: &Connection, record: &Record) -> Result<(), Fault> {
 }
 
 /// Writes where a task's stream ends: once for all events of one transaction, by the last of them.
-pub(crate) fn update_tail(tx: &Connection, record: &Record) -> Result<(), Fault> {
-    tx.prepare_cached("UPDATE tasks SET last_seq = ?2, updated_at = ?3 WHERE id = ?1")?
-        .execute((record.task.to_string(), record.seq as i64, instant(record.at)))?;
+pub(crate) fn update_tail(tx: &Connection, record: &Record, tail: &Tail) -> Result<(), Fault> {
+    let end = Chain { seq: tail.seq, hash: tail.hash };
+    set_tail(tx, &record.task.to_string(), end, &instant(record.at))
+}
+
+/// The same for a stream that was read to its end.
+pub(crate) fn set_tail(tx: &Connection, task: &str, end: Chain, at: &str) -> Result<(), Fault> {
+    tx.prepare_cached(
+        "UPDATE tasks SET last_seq = ?2, last_hash = ?3, updated_at = ?4 WHERE id = ?1",
+    )?
+    .execute((task, i64::try_from(end.seq).unwrap_or(i64::MAX), end.hash, at))?;
     Ok(())
 }
 

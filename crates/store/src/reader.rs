@@ -16,12 +16,47 @@ const MAX_IDLE: usize = 4;
 /// The read connections of one process.
 pub(crate) struct Readers {
     path: PathBuf,
+    mode: Mode,
     idle: Mutex<Vec<Connection>>,
+}
+
+/// How a database is opened for reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Beside writers, with whom it shares a lock file.
+    Shared,
+    /// Without a right to write anything.
+    ReadOnly,
+    /// The same, where not even the lock file can be made: nobody writes.
+    Immutable,
 }
 
 impl Readers {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Mutex::new(Vec::new()) }
+        Self { path, mode: Mode::Shared, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Readers of a database that cannot be written.
+    pub(crate) fn of_read_only(path: PathBuf) -> Result<Self, Error> {
+        let has_wal = || {
+            let wal = schema::beside(&path, "-wal");
+            std::fs::metadata(wal).is_ok_and(|wal| wal.len() > 0)
+        };
+        let mut refused = None;
+        for mode in [Mode::ReadOnly, Mode::Immutable] {
+            // What is only in the WAL would be missing.
+            if mode == Mode::Immutable && has_wal() {
+                break;
+            }
+            match schema::open_reader(&path, mode).and_then(|found| schema::check(&found, &path)) {
+                Ok(()) => return Ok(Self { path, mode, idle: Mutex::new(Vec::new()) }),
+                Err(error) => refused = Some(error),
+            }
+        }
+        Err(match refused {
+            Some(Error::Database { .. }) | None => Error::ReadOnly { path },
+            Some(error) => error,
+        })
     }
 
     /// Runs `query` in one read transaction, so that all it sees is of one moment.
@@ -45,11 +80,16 @@ impl Readers {
         query(&*self.take()?).map_err(|fault| fault.at(&self.path))
     }
 
+    /// A connection of its own.
+    pub(crate) fn connect(&self) -> Result<Connection, Error> {
+        schema::open_reader(&self.path, self.mode)
+    }
+
     fn take(&self) -> Result<Reader<'_>, Error> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => schema::open_reader(&self.path)?,
+            None => self.connect()?,
         };
         Ok(Reader { connection: Some(connection), home: self })
     }

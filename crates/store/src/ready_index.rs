@@ -16,8 +16,8 @@ use windlass_core::readiness::{Facts, MailKind, Readiness};
 use windlass_core::status::{StatusReason, TaskStatus};
 
 use crate::error::Fault;
-use crate::rebuild::Difference;
 use crate::row::{self, Columns, statuses, task_ids};
+use crate::verify::Difference;
 
 /// The live tasks of the service that have no parent; the words are those of the indexes.
 const OF_SERVICE: &str = "driver = 'service' AND parent_id IS NULL \

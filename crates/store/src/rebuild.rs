@@ -1,48 +1,15 @@
-//! Rebuilding projections from the journal, and proving that the kept ones equal the rebuilt ones.
+//! Rebuilding projections from the journal.
 //!
 //! Only tables that are a fold of the journal are touched ([`projections::TABLES`]). The mailbox, the outbox,
 //! runtime rows, outputs, memories and who owns what are not, and stay (§15.2).
 
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::HashMap;
 
 use rusqlite::Connection;
-use rusqlite::types::Value;
 
 use crate::error::Fault;
-use crate::{Error, Level, Store, journal, projections, ready_index, schema};
-
-/// Records replayed at a time, so that memory does not grow with the journal.
-const PAGE: usize = 256;
-
-/// Differences that are reported; more would say nothing new.
-const MAX_DIFFERENCES: usize = 100;
-
-/// One place where a projection and the journal disagree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Difference {
-    /// The journal implies a row that is not there.
-    Missing { table: &'static str, key: String },
-    /// A row is there that the journal does not imply.
-    Surplus { table: &'static str, key: String },
-    /// A row holds another value than the journal implies.
-    Value { table: &'static str, key: String, column: String, kept: String, rebuilt: String },
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { table, key } => write!(f, "`{table}` does not have `{key}`"),
-            Self::Surplus { table, key } => {
-                write!(f, "`{table}` has `{key}`, which is not in the journal")
-            }
-            Self::Value { table, key, column, kept, rebuilt } => {
-                write!(f, "`{table}` `{key}` has `{column}` {kept}, and the journal says {rebuilt}")
-            }
-        }
-    }
-}
+use crate::journal::chain::{COLUMNS, Chain, Stored};
+use crate::{Error, Level, Store, projections, ready_index};
 
 /// The tables that are folds of the journal.
 #[derive(Clone, Copy)]
@@ -52,7 +19,7 @@ pub struct Projections<'a> {
 
 impl Projections<'_> {
     /// Empties the projections and replays the whole journal into them, in one transaction. Returns
-    /// how many events that were.
+    /// how many events that were. A damaged event stops it, and nothing is changed.
     pub async fn rebuild(self) -> Result<u64, Error> {
         self.store
             .write(Level::Synced, |tx| {
@@ -62,7 +29,7 @@ impl Projections<'_> {
                 for table in projections::TABLES.iter().rev() {
                     tx.execute(&format!("DELETE FROM {table}"), [])?;
                 }
-                let events = replay(tx, tx)?;
+                let events = replay(tx, tx, |_, fault| Err(fault))?;
                 let mut restore = tx.prepare("UPDATE tasks SET epoch = ?2 WHERE id = ?1")?;
                 for (task, epoch) in epochs {
                     restore.execute((task, epoch))?;
@@ -72,22 +39,6 @@ impl Projections<'_> {
             })
             .await
     }
-
-    /// Replays the whole journal into a scratch copy and compares; empty when they agree. Writes
-    /// nothing, and takes as long as a rebuild: call it through [`Store::blocking`].
-    pub fn verify(self) -> Result<Vec<Difference>, Error> {
-        self.store.read(|tx| {
-            let scratch = schema::open_scratch()?;
-            replay(tx, &scratch)?;
-            let mut differences = Vec::new();
-            for table in projections::TABLES {
-                compare(table, &rows(tx, table)?, &rows(&scratch, table)?, &mut differences);
-            }
-            differences.extend(ready_index::differences(tx)?);
-            differences.truncate(MAX_DIFFERENCES);
-            Ok(differences)
-        })
-    }
 }
 
 fn epochs(tx: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
@@ -96,85 +47,74 @@ fn epochs(tx: &Connection) -> rusqlite::Result<Vec<(String, i64)>> {
         .collect()
 }
 
-fn replay(from: &Connection, into: &Connection) -> Result<u64, Fault> {
-    let (mut pos, mut events) = (0, 0);
-    loop {
-        let page = journal::since(from, pos, PAGE)?;
-        let Some(last) = page.last() else { return Ok(events) };
-        pos = last.pos;
-        events += page.len() as u64;
-        for record in &page {
-            projections::apply(into, record)?;
-            projections::update_tail(into, record)?;
-        }
-    }
+/// One stream of a replay.
+#[derive(Default)]
+struct Replayed {
+    chain: Chain,
+    at: Vec<u8>,
+    /// Nothing of it is replayed after its first damaged event.
+    is_damaged: bool,
 }
 
-type Columns = BTreeMap<String, Value>;
-
-/// A projection by key, without what is not projected.
-fn rows(tx: &Connection, table: &str) -> rusqlite::Result<BTreeMap<String, Columns>> {
-    let mut statement = tx.prepare(&format!("SELECT * FROM {table}"))?;
-    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-    let keys = if matches!(table, "deliverables" | "task_blockers") { 2 } else { 1 };
-    let mut found = BTreeMap::new();
+/// Applies every event of `from` to the projections in `into`, in one pass over the journal; returns how many there
+/// were. `broken` decides what a damaged event means.
+pub(crate) fn replay(
+    from: &Connection,
+    into: &Connection,
+    mut broken: impl FnMut(&[u8], Fault) -> Result<(), Fault>,
+) -> Result<u64, Fault> {
+    let mut streams: HashMap<Vec<u8>, Replayed> = HashMap::new();
+    let mut events = 0;
+    let mut statement = from.prepare(&format!("SELECT {COLUMNS} FROM events ORDER BY pos"))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let mut columns = Columns::new();
-        let mut key = Vec::new();
-        for (index, name) in names.iter().enumerate() {
-            let value: Value = row.get(index)?;
-            if index < keys {
-                key.push(plain(&value));
-            }
-            if name != "epoch" {
-                columns.insert(name.clone(), value);
-            }
+        let stored = Stored::read(row)?;
+        events += 1;
+        if !streams.contains_key(&stored.stream) {
+            streams.insert(stored.stream.clone(), Replayed::default());
         }
-        found.insert(key.join(" "), columns);
-    }
-    Ok(found)
-}
-
-fn compare(
-    table: &'static str,
-    kept: &BTreeMap<String, Columns>,
-    rebuilt: &BTreeMap<String, Columns>,
-    differences: &mut Vec<Difference>,
-) {
-    for (key, implied) in rebuilt {
-        let key = key.clone();
-        let Some(held) = kept.get(&key) else {
-            differences.push(Difference::Missing { table, key });
+        let Some(stream) = streams.get_mut(&stored.stream) else { continue };
+        if stream.is_damaged {
             continue;
-        };
-        for (column, rebuilt) in implied {
-            let kept = held.get(column).unwrap_or(&Value::Null);
-            if kept != rebuilt {
-                let (kept, rebuilt) = (quoted(kept), quoted(rebuilt));
-                let (key, column) = (key.clone(), column.clone());
-                differences.push(Difference::Value { table, key, column, kept, rebuilt });
+        }
+        let name = stored.stream.clone();
+        if let Err(fault) = stream.apply(from, into, stored) {
+            if !is_damage(&fault) {
+                return Err(fault);
             }
+            stream.is_damaged = true;
+            broken(&name, fault)?;
         }
     }
-    for key in kept.keys().filter(|key| !rebuilt.contains_key(*key)) {
-        differences.push(Difference::Surplus { table, key: key.clone() });
+    for (name, stream) in streams.iter().filter(|(_, stream)| !stream.is_damaged) {
+        let (name, at) = (String::from_utf8_lossy(name), String::from_utf8_lossy(&stream.at));
+        projections::set_tail(into, &name, stream.chain, &at)?;
     }
+    Ok(events)
 }
 
-fn plain(value: &Value) -> String {
-    match value {
-        Value::Null => "nothing".to_owned(),
-        Value::Integer(number) => number.to_string(),
-        Value::Real(number) => number.to_string(),
-        Value::Text(text) => text.clone(),
-        Value::Blob(bytes) => format!("{} bytes", bytes.len()),
-    }
+/// Whether one event is to blame, and not the database.
+fn is_damage(fault: &Fault) -> bool {
+    matches!(
+        fault,
+        Fault::Store(
+            Error::DamagedEvent { .. } | Error::Unreadable { .. } | Error::Malformed { .. }
+        )
+    )
 }
 
-fn quoted(value: &Value) -> String {
-    match value {
-        Value::Null => plain(value),
-        _ => format!("`{}`", plain(value)),
+impl Replayed {
+    fn apply(&mut self, from: &Connection, into: &Connection, stored: Stored) -> Result<(), Fault> {
+        self.chain.follow(&stored)?;
+        self.at.clone_from(&stored.at);
+        // What no table is derived from is not parsed, if its checksum says that it is as we wrote it.
+        if stored.hash.is_some() && !projections::is_projected(&stored.kind) {
+            return Ok(());
+        }
+        // Other streams than those of tasks have no projections.
+        let Some(task) = stored.task() else { return Ok(()) };
+        // No table is derived from a prompt.
+        let record = Stored { content: None, ..stored }.record(from, task)?;
+        projections::apply(into, &record)
     }
 }

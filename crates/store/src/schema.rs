@@ -4,17 +4,18 @@
 //! - `user_version` is the number of the last migration, set in that migration's own transaction.
 //! - A database of a later program, or of another program, is refused before anything is changed.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::error::Fault;
-use crate::{Error, Options, ready_index};
+use crate::reader::Mode;
+use crate::{DataDir, Error, Options, ready_index};
 
 /// Migrations in order; the first is number 1. The statements of a published one are never edited.
 const MIGRATIONS: &[&str] = &[
@@ -23,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_bus.sql"),
     include_str!("migrations/0004_outputs.sql"),
     include_str!("migrations/0006_ready.sql"),
+    include_str!("migrations/0007_integrity.sql"),
 ];
 
 /// The newest database that this program reads.
@@ -42,13 +44,24 @@ const WAL_PAUSE: Duration = Duration::from_millis(10);
 const STATEMENTS: usize = 128;
 
 /// Opens the database for writing, making or migrating it first.
-pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, Error> {
+pub(crate) fn open_writer(dir: &DataDir, options: &Options) -> Result<Connection, Error> {
+    let path = &dir.database();
+    // Looked at in this order: another process may just be making a new one.
+    let was_made = dir.made_mark().exists();
+    if was_made && fs::metadata(path).is_ok_and(|found| found.len() == 0) {
+        return Err(Error::Emptied { path: path.to_owned() });
+    }
     make_private(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = open(path, flags, BUSY_WAIT)?;
     prepare(&mut connection, path).map_err(|fault| fault.at(path))?;
+    check_heads(&connection, path)?;
+    if !was_made {
+        // Only of use when the database is emptied one day.
+        let _ = fs::write(dir.made_mark(), MADE);
+    }
     let failed = |error| Error::sqlite(path, error);
     if let Some(pages) = options.max_pages {
         connection.pragma_update(None, "max_page_count", pages).map_err(failed)?;
@@ -57,12 +70,93 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, 
     Ok(connection)
 }
 
+/// What the mark says to whoever finds it.
+const MADE: &str = "windlass has made the database beside this file.\n";
+
 /// Opens the database, which exists and is migrated, for reading only.
-pub(crate) fn open_reader(path: &Path) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = open(path, flags, BUSY_WAIT)?;
+pub(crate) fn open_reader(path: &Path, mode: Mode) -> Result<Connection, Error> {
+    let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = match mode {
+        Mode::Shared => {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            open(path, flags, BUSY_WAIT)?
+        }
+        Mode::ReadOnly => open(path, read_only, BUSY_WAIT)?,
+        Mode::Immutable => {
+            let name = path.to_string_lossy();
+            let name = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+            let uri = format!("file:{name}?immutable=1");
+            open(Path::new(&uri), read_only | OpenFlags::SQLITE_OPEN_URI, BUSY_WAIT)?
+        }
+    };
     connection.pragma_update(None, "query_only", true).map_err(|e| Error::sqlite(path, e))?;
     Ok(connection)
+}
+
+/// Whether a database that cannot be migrated is one of ours, whole and of this version.
+pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let failed = |error| Error::sqlite(path, error);
+    let found = version(connection).map_err(failed)?;
+    let application: i32 =
+        connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
+    let path = path.to_owned();
+    if application != APPLICATION_ID {
+        return Err(Error::NotADatabase { path });
+    }
+    match found.cmp(&SCHEMA_VERSION) {
+        std::cmp::Ordering::Less => Err(Error::ReadOnly { path }),
+        std::cmp::Ordering::Equal => check_heads(connection, &path),
+        std::cmp::Ordering::Greater => Err(Error::Newer { path, found, known: SCHEMA_VERSION }),
+    }
+}
+
+/// Reads the beginning of every table and index: damage there would let nothing be done, and is cheap to find. The
+/// whole file is checked by `doctor`, and beside its work by a service.
+fn check_heads(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let failed = |error| Error::sqlite(path, error);
+    let mut statement = connection
+        .prepare(
+            "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema
+             WHERE rootpage > 0 AND type IN ('table', 'index') AND tbl_name NOT LIKE 'memories_fts%'",
+        )
+        .map_err(failed)?;
+    let heads = statement
+        .query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))
+        .and_then(|rows| rows.collect::<rusqlite::Result<Vec<[String; 4]>>>())
+        .map_err(failed)?;
+    for [kind, name, table, sql] in heads {
+        let sql = match kind.as_str() {
+            "table" => format!("SELECT 1 FROM \"{name}\" NOT INDEXED LIMIT 1"),
+            _ => {
+                let condition = sql.rfind(" WHERE ").or_else(|| sql.rfind("\n    WHERE "));
+                let condition = condition.map_or("", |at| &sql[at..]);
+                format!("SELECT 1 FROM \"{table}\" INDEXED BY \"{name}\" {condition} LIMIT 1")
+            }
+        };
+        match connection.prepare(&sql).and_then(|mut head| head.query([])?.next().map(drop)) {
+            Ok(()) => {}
+            Err(error) if Error::is_damage(&error) => {
+                return Err(corrupt(path.to_owned(), format!("{kind} `{name}`")));
+            }
+            // An index that cannot be used for this question.
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The error for a database of which this part is damaged.
+pub(crate) fn corrupt(path: PathBuf, part: String) -> Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+    let source = rusqlite::Error::SqliteFailure(code, Some(part));
+    Error::Corrupt { path, source: source.into() }
+}
+
+/// A file that SQLite keeps beside the database.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// An empty database with the same tables that is gone when dropped.
@@ -110,6 +204,10 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
     if found > SCHEMA_VERSION {
         let path = path.to_owned();
         return Err(Error::Newer { path, found, known: SCHEMA_VERSION }.into());
+    }
+    if tables == 0 {
+        // So that the space of removed tasks can be given back without writing the whole file again.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     }
     use_wal(connection)?;
     if found < SCHEMA_VERSION {

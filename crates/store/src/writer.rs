@@ -73,6 +73,8 @@ enum Message {
     Work(Box<dyn Work>),
     /// Somebody began to listen for changes.
     Listen,
+    /// Free pages are to be given back, which is no transaction.
+    Compact(oneshot::Sender<Result<(), Error>>),
 }
 
 trait Work: Send {
@@ -157,6 +159,13 @@ impl Writer {
         let (reply, outcome) = oneshot::channel();
         let pending = Pending { level, work: Some(work), result: None, reply, _room: room };
         self.send(Message::Work(Box::new(pending)))?;
+        outcome.await.map_err(|_| Error::Stopped)?
+    }
+
+    /// Gives free pages back to the disk.
+    pub(crate) async fn compact(&self) -> Result<(), Error> {
+        let (reply, outcome) = oneshot::channel();
+        self.send(Message::Compact(reply))?;
         outcome.await.map_err(|_| Error::Stopped)?
     }
 

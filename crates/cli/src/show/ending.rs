@@ -74,6 +74,7 @@ fn why(reason: StatusReason) -> Option<&'static str> {
         StatusReason::Deadline => Some("its deadline has passed"),
         StatusReason::Schedule => Some("it waits for its next check"),
         StatusReason::RateLimited => Some("its model's server asked it to wait"),
+        StatusReason::DiskFull => Some("no space is left on the disk of its journal"),
         StatusReason::User
         | StatusReason::Shutdown
         | StatusReason::Finished

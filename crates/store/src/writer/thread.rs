@@ -93,14 +93,22 @@ impl Thread {
     pub(super) fn serve(mut self) {
         while let Some(first) = self.next() {
             let mut batch = vec![first];
+            let mut compact = None;
             while batch.len() < BATCH {
                 match self.messages.try_recv() {
                     Ok(Message::Work(work)) => batch.push(work),
                     Ok(Message::Listen) => {}
+                    Ok(Message::Compact(reply)) => {
+                        compact = Some(reply);
+                        break;
+                    }
                     Err(_) => break,
                 }
             }
             self.commit(batch);
+            if let Some(reply) = compact {
+                let _ = reply.send(self.compact());
+            }
             self.checkpoint();
         }
     }
@@ -123,6 +131,9 @@ impl Thread {
             match message {
                 Ok(Message::Work(work)) => return Some(work),
                 Ok(Message::Listen) => self.poll(),
+                Ok(Message::Compact(reply)) => {
+                    let _ = reply.send(self.compact());
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
@@ -253,7 +264,8 @@ impl Thread {
 
     fn checkpoint(&mut self) {
         let frames = self.frames.load(Ordering::Relaxed);
-        if frames < CHECKPOINT_FRAMES {
+        // On a disk that is nearly full it would take the last space, and not come to its end.
+        if frames < CHECKPOINT_FRAMES || free_bytes(&self.path) < self.bytes(frames) {
             return;
         }
         // Passive: it copies what it can without waiting for readers. What it cannot, stays in the
@@ -262,6 +274,30 @@ impl Thread {
         if done.is_ok() {
             self.synced_frames = frames;
         }
+    }
+
+    /// Gives free pages back to the disk. A database from before that was possible is written anew, once.
+    fn compact(&mut self) -> Result<(), Error> {
+        let failed = |error| Error::sqlite(&self.path, error);
+        let mode: i64 = self
+            .connection
+            .query_row("PRAGMA auto_vacuum", [], |row| row.get(0))
+            .map_err(failed)?;
+        match mode {
+            0 => self.connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; VACUUM"),
+            // Each step frees a page.
+            _ => self.connection.prepare("PRAGMA incremental_vacuum").and_then(|mut vacuum| {
+                let mut steps = vacuum.query([])?;
+                while steps.next()?.is_some() {}
+                Ok(())
+            }),
+        }
+        .map_err(failed)?;
+        // Waits for readers; where one does not end, a later checkpoint does the rest.
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        self.frames.store(wal_frames(&self.connection).map_err(failed)?, Ordering::Relaxed);
+        self.synced_frames = 0;
+        Ok(())
     }
 
     /// Runs a transaction statement; it stays prepared.
@@ -277,6 +313,11 @@ fn wal_frames(connection: &Connection) -> rusqlite::Result<u64> {
     connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
         row.get::<_, i64>(1).map(|frames| u64::try_from(frames).unwrap_or(0))
     })
+}
+
+fn free_bytes(database: &Path) -> u64 {
+    let disk = database.parent().and_then(|dir| rustix::fs::statvfs(dir).ok());
+    disk.map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 fn sync_wal(database: &Path) -> std::io::Result<()> {

@@ -3,7 +3,9 @@
 
 mod world;
 mod process;
+mod integrity;
 mod journal;
+mod retention;
 mod writer;
 mod tasks;
 mod mailbox;

@@ -8,7 +8,7 @@ use std::path::Path;
 use windlass_store::outputs::Stream;
 use windlass_store::{Error, Level, Options, Store};
 
-use crate::process::{Other, command_of};
+use crate::process::{Other, command, command_of};
 use crate::world::{World, at, created, reply};
 
 fn error_of(dir: &Path) -> Error {
@@ -229,10 +229,13 @@ fn a_directory_that_is_not_writable_is_named() {
     assert_eq!(said, format!("data directory `{}` is not writable", dir.display()));
 }
 
-#[test]
-fn a_read_only_database_is_named() {
+/// What was stored can be looked at; nothing can be written.
+#[tokio::test]
+async fn a_read_only_database_can_be_looked_at() {
     let world = World::new();
-    drop(world.open());
+    let store = world.open();
+    store.tasks().create(at(0), created()).await.unwrap();
+    drop(store);
     let dir = fs::canonicalize(world.dir.path()).unwrap();
     let path = dir.join("windlass.db");
     for (dir_mode, file_mode) in [(0o555, 0o644), (0o777, 0o444)] {
@@ -242,6 +245,22 @@ fn a_read_only_database_is_named() {
         fs::set_permissions(&path, fs::Permissions::from_mode(file_mode)).unwrap();
         fs::set_permissions(&dir, fs::Permissions::from_mode(dir_mode)).unwrap();
         let said = open_as_ordinary_user(&dir);
-        assert_eq!(said, format!("database `{}` is read-only", path.display()));
+        assert_eq!(said, format!("1 task; database `{}` is read-only", path.display()));
     }
+}
+
+/// A task that fills the disk can be cancelled and parked: space is held back for that.
+#[test]
+fn a_full_disk_leaves_room_to_end_tasks() {
+    let world = World::new();
+    let dir = world.dir.path();
+    let play = command(dir, "fill");
+    let mut alone = std::process::Command::new("unshare");
+    alone.args(["--map-root-user", "--mount", "sh", "-c"]);
+    alone.arg("mount -t tmpfs -o size=12m none \"$0\" && exec \"$@\"").arg(dir);
+    alone.arg(play.get_program()).args(play.get_args());
+    for (name, value) in play.get_envs() {
+        alone.env(name, value.unwrap());
+    }
+    assert_eq!(Other::start(alone).hear().unwrap(), "Ok(New) Ok(1)");
 }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use windlass_core::id::TaskId;
-use windlass_core::injection::Injection;
+use windlass_core::injection::{Control, Injection};
+use windlass_core::status::TaskStatus;
 use windlass_store::{Error, Level, Options, Store};
 
 use crate::crash;
-use crate::world::{at, injection_id, request};
+use crate::world::{at, created, injection_id, moved, reply, request};
 
 const ROLE: &str = "WINDLASS_STORE_TEST_ROLE";
 const DIR: &str = "WINDLASS_STORE_TEST_DIR";
@@ -104,11 +105,37 @@ async fn a_process_started_by_another_test_plays_its_role() {
     match role.as_str() {
         "obey" => obey(dir).await,
         "open" => match Store::open(dir, Options::default()) {
-            Ok(_) => say("opened"),
+            Ok(store) => {
+                let tasks = store.tasks().list(&Default::default()).unwrap().len();
+                let refused = store.tasks().create(at(0), created()).await.unwrap_err();
+                say(format!("{tasks} task; {refused}"));
+            }
             Err(error) => say(error),
         },
+        "fill" => fill(dir).await,
         role => crash::play(dir, role).await,
     }
+}
+
+/// Fills a disk with a task's events, and says what can still be done.
+async fn fill(dir: &Path) {
+    let store = Store::open(dir, Options::default()).unwrap();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
+    let owner = store.own(task).await.unwrap();
+    let begun = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
+    owner.append(at(1), begun, Level::Synced).await.unwrap();
+    let refused = loop {
+        let long = vec![reply(&"x".repeat(100_000))];
+        if let Err(error) = owner.append(at(2), long, Level::Synced).await {
+            break error;
+        }
+    };
+    assert!(matches!(refused, Error::Full { .. }), "{refused:?}");
+    let cancel = Injection::control(injection_id(), Control::Cancel { reason: None });
+    let accepted = store.mailbox().inject(task, cancel, at(3)).await;
+    let parked = vec![moved(TaskStatus::Running, TaskStatus::Paused)];
+    let parked = owner.append(at(4), parked, Level::Synced).await.map(|records| records.len());
+    say(format!("{accepted:?} {parked:?}"));
 }
 
 async fn obey(dir: &Path) {

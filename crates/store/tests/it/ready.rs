@@ -183,6 +183,9 @@ async fn an_older_database_gets_its_ready_index() {
              ALTER TABLE task_scheduler DROP COLUMN session_id;
              ALTER TABLE task_scheduler DROP COLUMN ready_since;
              ALTER TABLE task_scheduler DROP COLUMN resume_at;
+             DROP INDEX events_contents; ALTER TABLE events DROP COLUMN hash;
+             ALTER TABLE events DROP COLUMN content; ALTER TABLE tasks DROP COLUMN last_hash;
+             DROP TABLE contents; DROP TABLE kept_deliverables; DROP TABLE sums;
              PRAGMA user_version = 4;",
         )
         .unwrap();

@@ -27,7 +27,7 @@ fn columns(database: &Connection, table: &str) -> Vec<String> {
 #[test]
 fn tasks_has_the_columns_of_the_ledger_and_ours() {
     let world = World::new();
-    insta::assert_snapshot!(columns(&database(&world), "tasks").join(" "), @"id work_mode run_control permission_profile model_mode status dependency_blockers retry_count max_retries checkpoint_ref cost_budget cost_spent created_at started_at completed_at next_action_at intent_claim session_id command_id parent_id root_id depth driver surface goal workspace status_reason status_detail error result usage plan model container_id paused_at deadline deadline_action turns last_seq updated_at epoch");
+    insta::assert_snapshot!(columns(&database(&world), "tasks").join(" "), @"id work_mode run_control permission_profile model_mode status dependency_blockers retry_count max_retries checkpoint_ref cost_budget cost_spent created_at started_at completed_at next_action_at intent_claim session_id command_id parent_id root_id depth driver surface goal workspace status_reason status_detail error result usage plan model container_id paused_at deadline deadline_action turns last_seq updated_at epoch last_hash");
 }
 
 /// MS-138, MS-140, MS-141, AX-088, AX-103

@@ -1,0 +1,126 @@
+//! The checksums of a stream: each covers its row and the one before it (§15.27), so that a changed, missing, added or
+//! moved row is noticed.
+//!
+//! Rows from before there were checksums have none; a stream's chain begins with its first row that has one.
+
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+use sha2::{Digest as _, Sha256};
+
+use crate::Error;
+use crate::error::Fault;
+
+/// Half of a SHA-256: enough to notice damage, and to name a content.
+pub(crate) type Hash = [u8; 16];
+
+/// The hash of some bytes.
+pub(crate) fn hash(bytes: &[u8]) -> Hash {
+    shortened(Sha256::new().chain_update(bytes))
+}
+
+fn shortened(digest: Sha256) -> Hash {
+    let mut hash = Hash::default();
+    hash.copy_from_slice(&digest.finalize()[..16]);
+    hash
+}
+
+/// A row of `events` as it is stored. Texts are bytes: damage may have made them something else.
+pub(crate) struct Stored {
+    pub(crate) pos: i64,
+    pub(crate) stream: Vec<u8>,
+    pub(crate) seq: u64,
+    pub(crate) at: Vec<u8>,
+    pub(crate) kind: Vec<u8>,
+    pub(crate) version: i64,
+    pub(crate) body: Vec<u8>,
+    pub(crate) content: Option<Hash>,
+    pub(crate) hash: Option<Hash>,
+}
+
+/// The columns that [`Stored::read`] expects, in its order.
+pub(crate) const COLUMNS: &str = "pos, stream, seq, at, kind, v, body, content, hash";
+
+impl Stored {
+    /// Reads a row; what is of another type than it should be is empty, and does not match the checksum.
+    pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let whole = |index| Ok::<_, rusqlite::Error>(row.get_ref(index)?.as_i64().unwrap_or(0));
+        Ok(Self {
+            pos: whole(0)?,
+            stream: bytes(row.get_ref(1)?).to_vec(),
+            seq: whole(2)?.unsigned_abs(),
+            at: bytes(row.get_ref(3)?).to_vec(),
+            kind: bytes(row.get_ref(4)?).to_vec(),
+            version: whole(5)?,
+            body: bytes(row.get_ref(6)?).to_vec(),
+            content: short(row.get_ref(7)?),
+            hash: short(row.get_ref(8)?),
+        })
+    }
+
+    /// The checksum that the row should have after `previous`.
+    pub(crate) fn checksum(&self, previous: Option<Hash>) -> Hash {
+        let mut digest = Sha256::new();
+        digest.update(previous.unwrap_or_default());
+        digest.update(self.pos.to_le_bytes());
+        digest.update(self.seq.to_le_bytes());
+        digest.update(self.version.to_le_bytes());
+        let content = self.content.as_ref().map_or(&[][..], |content| content);
+        for part in [&self.stream[..], &self.at, &self.kind, &self.body, content] {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        shortened(digest)
+    }
+
+    /// The error that names this event.
+    pub(crate) fn damaged(&self, problem: &'static str) -> Fault {
+        damaged(&self.stream, self.seq, self.pos, problem)
+    }
+}
+
+pub(crate) fn damaged(stream: &[u8], seq: u64, pos: i64, problem: &'static str) -> Fault {
+    let stream = String::from_utf8_lossy(stream).into_owned();
+    Error::DamagedEvent { stream, seq, pos, problem }.into()
+}
+
+fn bytes(value: ValueRef<'_>) -> &[u8] {
+    match value {
+        ValueRef::Text(bytes) => bytes,
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => &[],
+    }
+}
+
+/// A hash; one of another length or type matches nothing.
+fn short(value: ValueRef<'_>) -> Option<Hash> {
+    match value {
+        ValueRef::Null => None,
+        ValueRef::Blob(bytes) => Some(bytes.try_into().unwrap_or([0xFF; 16])),
+        ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Text(_) => Some([0xFF; 16]),
+    }
+}
+
+/// Where one stream has been read up to.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Chain {
+    pub(crate) seq: u64,
+    pub(crate) hash: Option<Hash>,
+}
+
+impl Chain {
+    /// Takes the next row of the stream, or says what is wrong with it.
+    pub(crate) fn follow(&mut self, stored: &Stored) -> Result<(), Fault> {
+        let expected = self.seq + 1;
+        if stored.seq != expected {
+            return Err(damaged(&stored.stream, expected, stored.pos, "it is missing"));
+        }
+        match (stored.hash, self.hash) {
+            (None, Some(_)) => return Err(stored.damaged("it has no checksum")),
+            (Some(hash), previous) if stored.checksum(previous) != hash => {
+                return Err(stored.damaged("it does not match its checksum"));
+            }
+            (None, None) | (Some(_), _) => {}
+        }
+        (self.seq, self.hash) = (stored.seq, stored.hash);
+        Ok(())
+    }
+}

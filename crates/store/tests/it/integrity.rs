@@ -1,0 +1,257 @@
+//! Damage is noticed and named, and everything else goes on.
+
+use std::fs;
+
+use rusqlite::Connection;
+use windlass_core::event::{AgentStart, Event};
+use windlass_core::id::TaskId;
+use windlass_core::message::{Prelude, ToolSpec};
+use windlass_store::{Difference, Error, Level, Options, Store};
+
+use crate::world::{World, at, created, reply, request};
+
+/// A task with five events, the second of them a beginning with a prompt.
+async fn task(store: &Store) -> TaskId {
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
+    let owner = store.own(task).await.unwrap();
+    let begun = vec![begin(task, "# You\nare an agent."), request(), reply("a"), request()];
+    owner.append(at(1), begun, Level::Written).await.unwrap();
+    task
+}
+
+fn begin(task: TaskId, system: &str) -> Event {
+    let tool = ToolSpec {
+        name: "read".to_owned(),
+        description: "Reads a file. ".repeat(50),
+        parameters: serde_json::json!({ "type": "object" }),
+    };
+    Event::AgentStart(Box::new(AgentStart {
+        task_id: task,
+        goal: "fix the build".to_owned(),
+        model: "test/model".to_owned(),
+        container: "local".to_owned(),
+        footing: String::new(),
+        tools: vec!["read".to_owned()],
+        risk_policy: "normal".to_owned(),
+        max_iterations: 200,
+        timeout_ms: None,
+        compaction_config: serde_json::Value::Null,
+        guard: None,
+        prelude: Some(Prelude { system: system.to_owned(), tools: vec![tool] }),
+        skills: Default::default(),
+        context: Vec::new(),
+    }))
+}
+
+fn database(world: &World) -> Connection {
+    Connection::open(world.dir.path().join("windlass.db")).unwrap()
+}
+
+fn seq_of(error: &Error) -> u64 {
+    let Error::DamagedEvent { seq, .. } = error else { panic!("{error:?}") };
+    *seq
+}
+
+#[tokio::test]
+async fn a_change_in_any_field_of_an_event_is_noticed() {
+    for change in [
+        "pos = pos + 1000",
+        "at = '2023-11-14T22:13:22.000000000Z'",
+        "kind = 'llm_requesu'",
+        "v = 0",
+        "body = replace(body, '10', '11')",
+        "body = CAST(body AS BLOB)",
+        "body = 7",
+        "hash = zeroblob(16)",
+        "hash = NULL",
+        "hash = 'text'",
+        "content = zeroblob(16)",
+        "seq = 1000",
+        "stream = 'task_' || substr(stream, 6, 25) || '0'",
+    ] {
+        let world = World::new();
+        let store = world.open();
+        let (broken, sound) = (task(&store).await, task(&store).await);
+        let changed = database(&world)
+            .execute(
+                &format!("UPDATE events SET {change} WHERE stream = ?1 AND seq = 3"),
+                [broken.to_string()],
+            )
+            .unwrap();
+        assert_eq!(changed, 1);
+        let error = store.journal().of(broken).unwrap_err();
+        assert_eq!(seq_of(&error), 3, "{change}: {error}");
+        assert!(error.to_string().contains(&broken.to_string()) || change.starts_with("stream"));
+        assert_eq!(store.journal().of(sound).unwrap().len(), 5, "{change}");
+        let found = store.projections().verify().unwrap();
+        let named = |difference: &Difference| match difference {
+            Difference::Event { stream, .. } => *stream == broken.to_string(),
+            Difference::Missing { .. } | Difference::Surplus { .. } => false,
+            Difference::Pages { .. } | Difference::Value { .. } => false,
+        };
+        let is_gone = change.starts_with("stream") || change.starts_with("seq");
+        assert!(found.iter().any(named) || is_gone && !found.is_empty(), "{change}: {found:?}");
+        assert!(store.journal().after(broken, 2, 10).is_err(), "{change}");
+    }
+}
+
+#[tokio::test]
+async fn missing_and_reordered_events_are_noticed() {
+    for (change, seq) in [
+        ("DELETE FROM events WHERE stream = ?1 AND seq = 1", 1),
+        ("DELETE FROM events WHERE stream = ?1 AND seq = 3", 3),
+        ("DELETE FROM events WHERE stream = ?1 AND seq >= 4", 4),
+        ("DELETE FROM events WHERE stream = ?1", 1),
+        (
+            "UPDATE events SET (at, kind, v, body, hash) =
+                 (SELECT at, kind, v, body, hash FROM events AS other
+                  WHERE other.stream = events.stream AND other.seq = 7 - events.seq)
+             WHERE stream = ?1 AND seq IN (3, 4)",
+            3,
+        ),
+    ] {
+        let world = World::new();
+        let store = world.open();
+        let (broken, sound) = (task(&store).await, task(&store).await);
+        database(&world).execute(change, [broken.to_string()]).unwrap();
+        assert_eq!(seq_of(&store.journal().of(broken).unwrap_err()), seq, "{change}");
+        assert_eq!(store.journal().of(sound).unwrap().len(), 5);
+        assert_ne!(store.projections().verify().unwrap(), [], "{change}");
+    }
+}
+
+#[tokio::test]
+async fn every_damaged_task_is_named() {
+    let world = World::new();
+    let store = world.open();
+    let (first, second, sound) = (task(&store).await, task(&store).await, task(&store).await);
+    let database = database(&world);
+    for task in [first, second] {
+        let sql = "UPDATE events SET body = '{}' WHERE stream = ?1 AND seq = 2";
+        database.execute(sql, [task.to_string()]).unwrap();
+    }
+    let found = store.projections().verify().unwrap();
+    let words: Vec<_> = found.iter().map(ToString::to_string).collect();
+    let expected = [first, second]
+        .map(|task| format!("event 2 of `{task}` is damaged: it does not match its checksum"));
+    assert_eq!(words, expected);
+    let owner = store.own(sound).await.unwrap();
+    owner.append(at(2), vec![reply("b")], Level::Written).await.unwrap();
+}
+
+#[tokio::test]
+async fn events_from_before_checksums_are_read_and_continued() {
+    let world = World::new();
+    let store = world.open();
+    let task = task(&store).await;
+    drop(store);
+    database(&world)
+        .execute_batch("UPDATE events SET hash = NULL; UPDATE tasks SET last_hash = NULL;")
+        .unwrap();
+    let store = world.open();
+    assert_eq!(store.journal().of(task).unwrap().len(), 5);
+    let owner = store.own(task).await.unwrap();
+    owner.append(at(2), vec![reply("b"), request()], Level::Written).await.unwrap();
+    assert_eq!(store.journal().of(task).unwrap().len(), 7);
+    assert_eq!(store.projections().verify().unwrap(), []);
+    database(&world).execute("UPDATE events SET hash = NULL WHERE seq = 7", []).unwrap();
+    assert_eq!(seq_of(&store.journal().of(task).unwrap_err()), 7);
+}
+
+#[tokio::test]
+async fn the_prompt_of_many_tasks_is_stored_once() {
+    let world = World::new();
+    let store = world.open();
+    let prompt =
+        format!("# You\n{}\n# Work\n{}", "are an agent. ".repeat(50), "in turns. ".repeat(50));
+    let mut tasks = Vec::new();
+    for number in 0..5 {
+        let task = store.tasks().create(at(0), created()).await.unwrap().task();
+        let own = format!("{prompt}\n# Here\ntask {number}");
+        let owner = store.own(task).await.unwrap();
+        let kept = owner.append(at(1), vec![begin(task, &own)], Level::Written).await.unwrap();
+        assert_eq!(store.journal().of(task).unwrap()[1..], kept, "readers see it whole");
+        tasks.push(task);
+    }
+    let bytes = |table: &str| -> i64 {
+        let sql = format!("SELECT sum(length(body)) FROM {table}");
+        database(&world).query_row(&sql, [], |row| row.get(0)).unwrap()
+    };
+    let once = i64::try_from(prompt.len()).unwrap();
+    assert!(bytes("contents") < 3 * once, "{}", bytes("contents"));
+    assert_eq!(store.projections().verify().unwrap(), []);
+    store.projections().rebuild().await.unwrap();
+    database(&world)
+        .execute("UPDATE contents SET body = replace(body, 'agent', 'Agent')", [])
+        .unwrap();
+    let error = store.journal().of(tasks[0]).unwrap_err();
+    assert_eq!(seq_of(&error), 2, "{error}");
+}
+
+#[tokio::test]
+async fn a_damaged_table_or_index_is_named_at_the_start() {
+    let world = World::new();
+    let store = world.open();
+    task(&store).await;
+    drop(store);
+    let path = world.dir.path().join("windlass.db");
+    let whole = fs::read(&path).unwrap();
+    let roots: Vec<(String, i64)> = {
+        let database = database(&world);
+        let sql = "SELECT name, rootpage FROM sqlite_schema WHERE name IN ('events', 'tasks', \
+                   'sqlite_autoindex_events_1', 'task_scheduler_ready', 'injections')";
+        let mut statement = database.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    assert_eq!(roots.len(), 5);
+    for (name, page) in roots {
+        let mut bytes = whole.clone();
+        let page = usize::try_from(page).unwrap();
+        bytes[(page - 1) * 4096..page * 4096].fill(0xAB);
+        fs::write(&path, bytes).unwrap();
+        let error = Store::open(world.dir.path(), Options::default()).err().unwrap();
+        assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
+        let words = windlass_core::text::with_causes(&error);
+        assert!(words.contains(&name), "{name}: {words}");
+    }
+}
+
+#[tokio::test]
+async fn an_emptied_database_is_refused() {
+    let world = World::new();
+    drop(world.open());
+    let path = world.dir.path().join("windlass.db");
+    for suffix in ["-wal", "-shm"] {
+        let _ = fs::remove_file(world.dir.path().join(format!("windlass.db{suffix}")));
+    }
+    fs::write(&path, "").unwrap();
+    let error = Store::open(world.dir.path(), Options::default()).err().unwrap();
+    assert!(matches!(error, Error::Emptied { .. }), "{error:?}");
+    fs::remove_file(&path).unwrap();
+    drop(world.open());
+}
+
+#[tokio::test]
+async fn a_page_in_the_middle_is_found_and_its_task_named() {
+    let world = World::new();
+    let store = world.open();
+    let tasks = [task(&store).await, task(&store).await];
+    for task in tasks {
+        let owner = store.own(task).await.unwrap();
+        let long = (0..20).map(|_| reply(&"x".repeat(3000))).collect();
+        owner.append(at(2), long, Level::Written).await.unwrap();
+    }
+    drop(store);
+    let path = world.dir.path().join("windlass.db");
+    let mut bytes = fs::read(&path).unwrap();
+    let page = bytes.chunks(4096).rposition(|page| page[0] == 13 && page.ends_with(b"x\"}"));
+    let last = page.unwrap_or(bytes.len() / 4096 - 1);
+    bytes[last * 4096..(last + 1) * 4096].fill(0xAB);
+    fs::write(&path, bytes).unwrap();
+    let store = world.open();
+    let found = store.projections().verify().unwrap();
+    assert!(!found.is_empty());
+    assert!(tasks.iter().any(|task| store.journal().of(*task).is_ok()), "{found:?}");
+    assert!(store.check_pages(std::time::Duration::from_secs(60)).is_err());
+}
