@@ -32,6 +32,7 @@ use crate::confine::Confinement;
 use crate::connection::Connection;
 use crate::output;
 use crate::process_tree::descendants;
+use crate::root::OwnerMap;
 use crate::sys::{self, Reaped, Signals};
 pub use file_changes::FileChanges;
 use prestart::IdleSupervisor;
@@ -47,8 +48,8 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Enters the sandbox, reports how that went, and serves until windlass hangs up. `bounds` is a pipe on which the
 /// watchdog reports that we are in the control group, and its limits.
-pub fn run(setup: &Setup, cgroup: Cgroup, bounds: OwnedFd) -> ! {
-    match Init::enter(setup, cgroup, bounds) {
+pub fn run(setup: &Setup, owners: Option<&OwnerMap>, cgroup: Cgroup, bounds: OwnedFd) -> ! {
+    match Init::enter(setup, owners, cgroup, bounds) {
         Ok((mut init, ready)) => {
             Report::Ready(ready).write(&mut init.out);
             init.serve();

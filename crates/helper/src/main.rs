@@ -45,7 +45,7 @@ fn main() {
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     sys::ignore_signal(libc::SIGPIPE);
     let setup = read_setup().map_err(|error| ("read the setup".to_owned(), error));
-    match setup.and_then(|setup| Watchdog::start(&setup)) {
+    match setup.and_then(|setup| Watchdog::start(setup)) {
         Ok(watchdog) => watchdog.run(),
         Err(failure) => report(failure),
     }

@@ -119,6 +119,8 @@ pub struct Start {
     pub timeout_ms: u64,
     /// Milliseconds between SIGTERM and SIGKILL.
     pub grace_ms: u64,
+    /// Sockets that are covered before it starts.
+    pub hidden: Vec<String>,
 }
 
 /// From windlass to the helper.
@@ -183,6 +185,8 @@ pub struct Ready {
     pub processes_bounded: bool,
     /// Whether the system-call filter is in force.
     pub filtered: bool,
+    /// Whether commands run as root, without rights but as the owner of root's files.
+    pub runs_as_root: bool,
     /// The shell scripts are run by.
     pub shell: String,
 }
@@ -282,6 +286,7 @@ impl Order {
                 w.u8(start.background.into());
                 w.u64(start.timeout_ms);
                 w.u64(start.grace_ms);
+                w.texts(&start.hidden);
             }),
             Self::Kill { id, grace_ms } => frame(out, 3, |w| {
                 w.u32(*id);
@@ -347,6 +352,7 @@ impl Order {
                 background: r.u8()? != 0,
                 timeout_ms: r.u64()?,
                 grace_ms: r.u64()?,
+                hidden: r.list(Reader::text)?,
             }),
             3 => Self::Kill { id: r.u32()?, grace_ms: r.u64()? },
             4 => Self::Input { id: r.u32()?, bytes: r.remaining() },
@@ -371,6 +377,7 @@ impl Report {
                 w.u8(ready.memory_bounded.into());
                 w.u8(ready.processes_bounded.into());
                 w.u8(ready.filtered.into());
+                w.u8(ready.runs_as_root.into());
                 w.text(&ready.shell);
             }),
             Self::Failed { stage, errno } => frame(out, 2, |w| {
@@ -418,6 +425,7 @@ impl Report {
                     memory_bounded: r.u8()? != 0,
                     processes_bounded: r.u8()? != 0,
                     filtered: r.u8()? != 0,
+                    runs_as_root: r.u8()? != 0,
                     shell: r.text()?,
                 })
             }

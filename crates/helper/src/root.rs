@@ -6,28 +6,35 @@
 //! - Scratch (`/tmp`, `/var/tmp`, `/run`, `/home`, `/root`) is one file system with one bound. `/dev/shm` is each
 //!   command's own.
 
+mod owner_map;
+
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{
-    DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink,
+    DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink,
 };
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use windlass_helper::protocol::{NetworkMode, Setup};
 
 use crate::confine::SYSTEM_DIRECTORIES;
 use crate::{Failure, sys};
+pub use owner_map::OwnerMap;
 
 /// What every mount has: no program in it gains rights, no file in it is a device.
 const GUARDED: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
 const WRITABLE: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 const READ_ONLY: u64 = WRITABLE | libc::MOUNT_ATTR_RDONLY;
+
+/// Where the system keeps files that only root may read, where nothing else hides them.
+const MAY_HOLD_PRIVATE_FILES: [&str; 3] = ["/etc", "/opt", "/usr/local"];
 
 trait Doing<T> {
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
@@ -48,7 +55,7 @@ pub fn map_user(uid: u32, gid: u32) -> Result<(), Failure> {
 }
 
 /// Builds the new root and makes it the only one.
-pub fn enter(setup: &Setup) -> Result<(), Failure> {
+pub fn enter(setup: &Setup, owners: Option<&OwnerMap>) -> Result<(), Failure> {
     let base = Path::new("/tmp");
     // What the host mounts from now on is seen; what we mount is not seen by the host.
     rustix::mount::mount_change(
@@ -65,7 +72,7 @@ pub fn enter(setup: &Setup) -> Result<(), Failure> {
     rustix::process::pivot_root(base, base.join("old")).doing(|| "pivot".into())?;
     std::env::set_current_dir("/").doing(|| "pivot".into())?;
 
-    let root = Root { setup, new: PathBuf::from("/new"), old: PathBuf::from("/old") };
+    let root = Root { setup, owners, new: PathBuf::from("/new"), old: PathBuf::from("/old") };
     root.scratch()?;
     root.system()?;
     root.devices()?;
@@ -91,6 +98,7 @@ pub fn enter(setup: &Setup) -> Result<(), Failure> {
 
 struct Root<'a> {
     setup: &'a Setup,
+    owners: Option<&'a OwnerMap>,
     new: PathBuf,
     old: PathBuf,
 }
@@ -155,9 +163,11 @@ impl Root<'_> {
         if self.setup.network == NetworkMode::Everything {
             self.name_servers();
         }
-        if rustix::process::geteuid().is_root() {
-            // Commands may run as root without capabilities, who still owns root's files.
-            self.hide_private(Path::new("/etc"))?;
+        if rustix::process::geteuid().is_root() && self.setup.uid == 0 {
+            // Commands run as root without capabilities, who still owns root's files.
+            for directory in MAY_HOLD_PRIVATE_FILES {
+                self.hide_private(Path::new(directory))?;
+            }
         }
         Ok(())
     }
@@ -178,7 +188,7 @@ impl Root<'_> {
         }
     }
 
-    /// Covers files of the system's configuration that only root may read.
+    /// Covers files that only root may read.
     fn hide_private(&self, directory: &Path) -> Result<(), Failure> {
         let Ok(entries) = fs::read_dir(self.inside(directory)) else { return Ok(()) };
         for entry in entries.flatten() {
@@ -238,18 +248,27 @@ impl Root<'_> {
             }
         }
         let place = self.exact_place(target).doing(what)?;
-        rustix::mount::mount_bind_recursive(&there, &place.path).doing(what)?;
+        match self.owners.filter(|_| attributes == WRITABLE) {
+            Some(owners) => owners.mount(&there, &place.path).doing(what)?,
+            None => rustix::mount::mount_bind_recursive(&there, &place.path).doing(what)?,
+        }
         sys::restrict_mounts(&self.inside(target), attributes).doing(what)
     }
 
     /// Shows a directory with a layer over it that takes all writes, in the scratch that bounds them.
     fn layer(&self, number: usize, source: &Path, target: &Path) -> io::Result<()> {
-        let lower = self.outside(source);
-        let found = fs::metadata(&lower)?;
+        let mut lower = self.outside(source);
         let layers = self.new.join(format!(".layers/{number}"));
         let (upper, work) = (layers.join("upper"), layers.join("work"));
         fs::create_dir_all(&upper)?;
         fs::create_dir(&work)?;
+        if let Some(owners) = self.owners {
+            let mapped = layers.join("lower");
+            fs::create_dir(&mapped)?;
+            owners.mount(&lower, &mapped)?;
+            lower = mapped;
+        }
+        let found = fs::metadata(&lower)?;
         // The merged directory is its owner's as before.
         fs::set_permissions(&upper, fs::Permissions::from_mode(found.mode() & 0o777))?;
         chown(&upper, Some(found.uid()), Some(found.gid()))?;
@@ -335,6 +354,22 @@ impl Root<'_> {
 struct ExactPlace {
     path: PathBuf,
     _file: File,
+}
+
+/// Covers a socket of the host in the root that is entered already, for commands that start from now on. One that is gone
+/// or is something else by now needs no cover.
+pub fn cover_socket(path: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let no_links = ResolveFlags::NO_SYMLINKS;
+    let file = match rustix::fs::openat2(CWD, path, flags, Mode::empty(), no_links) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+        file => File::from(file?),
+    };
+    if !file.metadata()?.file_type().is_socket() {
+        return Ok(());
+    }
+    let place = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::mount::mount_bind("/dev/null", place)?)
 }
 
 /// A `/proc` of the calling process's own process namespace. Read-only as a whole: nothing a command

@@ -192,16 +192,31 @@ fn for_range(first: RawFd, last: RawFd, flags: c_uint) {
 
 /// Sets attributes (`MOUNT_ATTR_…`) on a mount and on everything mounted below it.
 pub fn restrict_mounts(target: &Path, attributes: u64) -> io::Result<()> {
-    let request =
-        libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    set_mount_attributes(rustix::fs::CWD, target, 0, attributes, 0)
+}
+
+/// Maps the owners of a mount that is not attached yet by the mapping of a user namespace.
+pub fn map_owners(mount: BorrowedFd<'_>, namespace: RawFd) -> io::Result<()> {
+    let (flags, attributes) = (libc::AT_EMPTY_PATH, libc::MOUNT_ATTR_IDMAP);
+    set_mount_attributes(mount, Path::new(""), flags, attributes, namespace as u64)
+}
+
+fn set_mount_attributes(
+    directory: BorrowedFd<'_>,
+    target: &Path,
+    flags: c_int,
+    attributes: u64,
+    userns_fd: u64,
+) -> io::Result<()> {
+    let request = libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd };
     let done = target.into_with_c_str(|target| {
         // SAFETY: path and request live through the call, and the size is the request's.
         Ok(unsafe {
             libc::syscall(
                 libc::SYS_mount_setattr,
-                libc::AT_FDCWD,
+                directory.as_raw_fd(),
                 target.as_ptr(),
-                libc::AT_RECURSIVE,
+                flags | libc::AT_RECURSIVE,
                 &raw const request,
                 size_of_val(&request),
             )

@@ -16,6 +16,7 @@ use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
 
 use crate::Failure;
 use crate::cgroup::Cgroup;
+use crate::root::OwnerMap;
 use crate::sys::{self, Reaped, Signals};
 use crate::{confine, init, process_tree};
 
@@ -34,7 +35,7 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// Makes the sandbox's namespaces with the init in them.
-    pub fn start(setup: &Setup) -> Result<Self, Failure> {
+    pub fn start(mut setup: Setup) -> Result<Self, Failure> {
         let fail = |error: io::Error| ("prepare".to_owned(), error);
         let signals = Signals::open(&[libc::SIGCHLD]).map_err(fail)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
@@ -49,6 +50,8 @@ impl Watchdog {
                 Cgroup::create(&setup.control_group, setup.memory_bytes, setup.processes)
             }
         };
+        let owners = OwnerMap::apply(&mut setup);
+        let setup = &setup;
         let (bounds_reader, bounds_writer) =
             rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| fail(error.into()))?;
         match sys::fork(namespaces(setup)) {
@@ -59,7 +62,7 @@ impl Watchdog {
             Ok(None) => {
                 drop(bounds_writer);
                 let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-                init::run(setup, cgroup, bounds_reader)
+                init::run(setup, owners.as_ref(), cgroup, bounds_reader)
             }
             Ok(Some(init)) => {
                 // The init is on its own by now, and has to own its files in `/proc` to map its user.

@@ -160,6 +160,8 @@ pub struct Ended {
     pub exit: Exit,
     /// The last working directory of its main process, as the agent names it; `None` when it no longer exists.
     pub cwd: Option<PathBuf>,
+    /// Connections that windlass refused while it ran, a sentence each.
+    pub refused: Vec<String>,
 }
 
 /// Which kind of sandbox.

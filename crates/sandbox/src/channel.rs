@@ -38,12 +38,16 @@ const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 /// A command's whole frame; arguments and environment together stay under a quarter of the stack limit.
 const MAX_COMMAND_BYTES: usize = 768 * 1024;
 
+/// Refused connections that are noted for one command; more would say the same.
+const MAX_REFUSALS: usize = 5;
+
 /// What callers ask of the job that owns the channel.
 #[derive(Debug)]
 pub(crate) enum Request {
     Start {
         command: Box<Command>,
         env: Vec<String>,
+        hidden: Vec<String>,
         answer: oneshot::Sender<Result<Running, Error>>,
     },
     Kill {
@@ -68,6 +72,10 @@ pub(crate) enum Request {
     },
     Hangup {
         connection: u32,
+    },
+    /// A connection was refused; the commands that run now may have asked for it.
+    NoteRefusal {
+        text: String,
     },
 }
 
@@ -149,12 +157,19 @@ pub(crate) struct Starter {
 }
 
 impl Starter {
-    /// Starts a command with this environment.
-    pub(crate) async fn start(&self, command: Command, env: Vec<String>) -> Result<Running, Error> {
+    /// Starts a command with this environment, after these sockets were covered.
+    pub(crate) async fn start(
+        &self,
+        command: Command,
+        env: Vec<String>,
+        hidden: Vec<String>,
+    ) -> Result<Running, Error> {
         check_size(&command, &env)?;
         let (answer, running) = oneshot::channel();
         let command = Box::new(command);
-        self.requests.send(Request::Start { command, env, answer }).map_err(|_| Error::Lost)?;
+        self.requests
+            .send(Request::Start { command, env, hidden, answer })
+            .map_err(|_| Error::Lost)?;
         running.await.map_err(|_| Error::Lost)?
     }
 }
@@ -182,9 +197,16 @@ struct CommandState {
     ended: oneshot::Sender<Ended>,
     input: Arc<Semaphore>,
     under_way: i64,
+    refused: Vec<String>,
 }
 
 impl CommandState {
+    fn note_refusal(&mut self, text: &str) {
+        if self.refused.len() < MAX_REFUSALS && !self.refused.iter().any(|known| known == text) {
+            self.refused.push(text.to_owned());
+        }
+    }
+
     /// Tells the caller that the command runs.
     fn report_start(&mut self) {
         // A caller that no longer waits cannot kill it, background or not.
@@ -292,7 +314,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
 
     fn obey(&mut self, request: Request) {
         match request {
-            Request::Start { command, env, answer } => self.start(*command, env, answer),
+            Request::Start { command, env, hidden, answer } => {
+                self.start(*command, (env, hidden), answer);
+            }
             Request::Kill { id, grace } => {
                 if self.commands.contains_key(&id) {
                     self.order(&Order::Kill { id, grace_ms: grace.as_millis() as u64 });
@@ -317,6 +341,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                     self.order(&Order::ConnectionCredit { connection, credit });
                 }
             }
+            Request::NoteRefusal { text } => {
+                self.commands.values_mut().for_each(|command| command.note_refusal(&text));
+            }
             Request::Hangup { connection } => {
                 if self.connections.remove(&connection).is_some_and(|tunnel| tunnel.is_open()) {
                     self.order(&Order::Hangup { connection });
@@ -332,7 +359,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
     fn start(
         &mut self,
         command: Command,
-        env: Vec<String>,
+        (env, hidden): (Vec<String>, Vec<String>),
         answer: oneshot::Sender<Result<Running, Error>>,
     ) {
         if self.commands.len() >= MAX_COMMANDS {
@@ -366,10 +393,19 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
             background: command.background,
             timeout_ms: command.timeout.map_or(0, |timeout| timeout.as_millis().max(1) as u64),
             grace_ms: command.grace.as_millis() as u64,
+            hidden,
         }));
         let starting = Some((answer, running));
         let name = command.id;
-        let command = CommandState { name, starting, output, ended, input: credit, under_way: 0 };
+        let command = CommandState {
+            name,
+            starting,
+            output,
+            ended,
+            input: credit,
+            under_way: 0,
+            refused: Vec::new(),
+        };
         self.commands.insert(id, command);
     }
 
@@ -423,7 +459,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                     command.report_start();
                     command.input.close();
                     let cwd = (!cwd.is_empty()).then(|| PathBuf::from(cwd));
-                    let _ = command.ended.send(Ended { exit: exit(cause, value), cwd });
+                    let refused = command.refused;
+                    let exit = exit(cause, value);
+                    let _ = command.ended.send(Ended { exit, cwd, refused });
                 }
             }
             Report::Connected { connection } => self.connect(connection)?,

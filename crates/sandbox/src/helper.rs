@@ -139,17 +139,19 @@ pub(crate) struct LazyHelper {
 }
 
 impl LazyHelper {
-    /// Starts a command, after `make` if no helper is alive. `env` is built from what the helper arranged.
+    /// Starts a command, after `make` if no helper is alive. `env` is built from what the helper arranged; `hidden` are
+    /// sockets to cover first.
     pub(crate) async fn start<F>(
         &self,
         command: Command,
         make: impl FnOnce() -> F,
         env: impl FnOnce(&Ready, &Command) -> Vec<String>,
+        hidden: impl FnOnce() -> Vec<String>,
     ) -> Result<Running, Error>
     where
         F: Future<Output = Result<Helper, Error>>,
     {
-        let (starter, env) = {
+        let (starter, env, hidden) = {
             let mut slot = self.helper.lock().await;
             if let Some(lost) = slot.take_if(|helper| !helper.is_alive()) {
                 lost.stop().await;
@@ -158,9 +160,9 @@ impl LazyHelper {
                 Some(helper) => slot.insert(helper),
                 None => slot.insert(make().await?),
             };
-            (helper.starter(), env(helper.ready(), &command))
+            (helper.starter(), env(helper.ready(), &command), hidden())
         };
-        starter.start(command, env).await
+        starter.start(command, env, hidden).await
     }
 
     pub(crate) async fn stop(&self) {

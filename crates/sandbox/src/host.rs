@@ -68,6 +68,7 @@ impl Sandbox for Host {
             command,
             || self.helper(),
             |_, command| environment::join(&self.environment, &[], &command.env),
+            Vec::new,
         ))
     }
 

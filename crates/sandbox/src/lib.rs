@@ -15,6 +15,7 @@ pub mod local;
 mod host;
 mod unavailable;
 mod environment;
+mod host_sockets;
 mod limits;
 mod workspace;
 mod helper;

@@ -85,6 +85,42 @@ pub struct Connection {
     pub verdict: Verdict,
 }
 
+impl Connection {
+    /// What went wrong with it, in a sentence that names windlass and, for a refusal, the setting that lifts it.
+    pub(crate) fn problem(&self) -> String {
+        match (self.refusal(), &self.verdict) {
+            (Some(text), _) => text,
+            (None, Verdict::Failed(why)) => format!("windlass: {why}"),
+            (None, _) => String::new(),
+        }
+    }
+
+    /// Why windlass refused it; `None` when it did not.
+    pub fn refusal(&self) -> Option<String> {
+        let Self { host, port, verdict } = self;
+        let why = match verdict {
+            Verdict::Connected(_) | Verdict::Failed(_) => return None,
+            Verdict::HostRefused => {
+                "it is not on the list of allowed hosts; allow it with `sandbox.allow_hosts`"
+                    .to_owned()
+            }
+            Verdict::AddressRefused(address, why) => {
+                format!("{address} is {why}; allow it with `sandbox.allow_addresses`")
+            }
+            Verdict::OtherName(name) => format!(
+                "its TLS hello asks for `{name}`; connect to that host by its own name, and where hosts are \
+                 listed allow it with `sandbox.allow_hosts`"
+            ),
+            Verdict::NoName => {
+                "hosts are listed in `sandbox.allow_hosts`, and it names none in a TLS hello, so \
+                                it could be for any host"
+                    .to_owned()
+            }
+        };
+        Some(format!("windlass refused a connection to {host}:{port}: {why}"))
+    }
+}
+
 /// What became of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -94,6 +130,10 @@ pub enum Verdict {
     HostRefused,
     /// Every address it resolves to is refused; the first, with its reason.
     AddressRefused(IpAddr, Refusal),
+    /// The TLS hello in it names this other host.
+    OtherName(String),
+    /// Hosts are listed, and nothing in it names one.
+    NoName,
     /// It could not be resolved or reached.
     Failed(String),
 }
@@ -289,6 +329,11 @@ impl HostRules {
                 }
         })
     }
+}
+
+/// Whether two names mean the same host.
+pub(crate) fn is_same_host(one: &str, other: &str) -> bool {
+    plain_host(one) == plain_host(other)
 }
 
 /// A host as names compare: lower case, without the root's dot or an address's brackets.

@@ -2,8 +2,13 @@
 //!
 //! Invariants:
 //! - Names are resolved here, and only an address the rules allow is connected to.
+//! - A tunnel is for the host that it was asked for: a TLS hello that names another ends it. Where hosts are listed, a
+//!   tunnel without such a name ends too, because nothing says which host is meant by its bytes.
 //! - One plain HTTP request per connection, with the host it was judged by, so none rides on another's.
-//! - The observer is called once for every connection that was asked for.
+//! - The observer is called for every connection that was asked for, and again for a tunnel that is ended.
+
+mod http_request;
+mod tls_hello;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +23,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 
 use crate::channel::Request;
-use crate::network::{Connection, Egress, Verdict};
+use crate::network::{Connection, Egress, HostRules, Verdict, is_same_host};
+use http_request::HttpRequest;
+use tls_hello::Hello;
 use windlass_helper::protocol::{MAX_CHUNK_BYTES, cost};
 
 /// The longest request head taken; servers commonly take half of it.
@@ -50,6 +57,7 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
     let (mut from, mut to) = tokio::io::split(near);
     let End { connection, mut inbox, credit, requests } = end;
     let _hangup = HangupOnDrop { connection, requests: requests.clone() };
+    let notes = requests.clone();
     let inward = async {
         while let Some(bytes) = inbox.recv().await {
             // Empty bytes: nothing more will come.
@@ -80,7 +88,7 @@ pub(crate) async fn serve(end: End, egress: Arc<Egress>) {
     };
     let speak = async move {
         // The client got an answer about what went wrong, or is gone.
-        let _ = converse(far, &egress).await;
+        let _ = converse(far, &Gate { egress: &egress, requests: &notes }).await;
     };
     // The conversation ends the connection; what the client still sends is dropped.
     tokio::select! {
@@ -101,36 +109,104 @@ impl Drop for HangupOnDrop {
     }
 }
 
-async fn converse(mut client: DuplexStream, egress: &Egress) -> io::Result<()> {
+async fn converse(mut client: DuplexStream, gate: &Gate<'_>) -> io::Result<()> {
     let first = timeout(REQUEST_TIMEOUT, client.read_u8()).await??;
     match first {
-        5 => socks(client, egress).await,
-        first => http(client, first, egress).await,
+        5 => socks(client, gate).await,
+        first => http(client, first, gate).await,
     }
 }
 
-/// Why there is no connection, as both protocols distinguish it.
-enum ConnectError {
-    Refused(String),
-    Unreachable(String),
+/// What commands may reach, and where a refusal is noted beside the observer.
+struct Gate<'a> {
+    egress: &'a Egress,
+    requests: &'a mpsc::UnboundedSender<Request>,
 }
 
-async fn connect(host: &str, port: u16, egress: &Egress) -> Result<TcpStream, ConnectError> {
-    let (verdict, outcome) = judge_and_connect(host, port, egress).await;
-    (egress.observer)(&Connection { host: host.to_owned(), port, verdict });
-    outcome
+impl Gate<'_> {
+    /// Connects, or says what became of it.
+    async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Connection> {
+        let (verdict, stream) = judge_and_connect(host, port, self.egress).await;
+        let connection = Connection { host: host.to_owned(), port, verdict };
+        self.observe(&connection);
+        stream.ok_or(connection)
+    }
+
+    fn observe(&self, connection: &Connection) {
+        (self.egress.observer)(connection);
+        if let Some(text) = connection.refusal() {
+            let _ = self.requests.send(Request::NoteRefusal { text });
+        }
+    }
+
+    /// Carries a tunnel's bytes both ways, once its first ones are for the host that was asked for.
+    async fn tunnel(
+        &self,
+        mut client: DuplexStream,
+        mut server: TcpStream,
+        (host, port): (&str, u16),
+        mut sent: Vec<u8>,
+    ) -> io::Result<()> {
+        // An address names no host, so nothing can be another's. It was judged as it is.
+        let by_name = address(host).is_none();
+        let needs_name = by_name && matches!(self.egress.hosts, HostRules::Only(_));
+        let first = first_bytes(&mut client, &mut server, &mut sent, !needs_name);
+        let hello = match needs_name {
+            true => timeout(REQUEST_TIMEOUT, first).await.unwrap_or(Ok(Hello::Other))?,
+            false => first.await?,
+        };
+        let verdict = match hello {
+            Hello::Tls(Some(name)) if by_name && !is_same_host(&name, host) => {
+                Verdict::OtherName(name)
+            }
+            Hello::Tls(None) | Hello::Other | Hello::Incomplete if needs_name => Verdict::NoName,
+            Hello::Tls(_) | Hello::Other | Hello::Incomplete => {
+                server.write_all(&sent).await?;
+                return copy_bidirectional(&mut client, &mut server).await.map(drop);
+            }
+        };
+        if sent.is_empty() {
+            return Ok(());
+        }
+        self.observe(&Connection { host: host.to_owned(), port, verdict });
+        client.write_all(&UNRECOGNIZED_NAME).await
+    }
 }
 
-async fn judge_and_connect(
-    host: &str,
-    port: u16,
-    egress: &Egress,
-) -> (Verdict, Result<TcpStream, ConnectError>) {
+/// The TLS alert for a name that is not served.
+const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+/// Reads what a client sends first, up to the end of a TLS hello if it is one. Meanwhile the server may speak, where
+/// that is no matter of names.
+async fn first_bytes(
+    client: &mut DuplexStream,
+    server: &mut TcpStream,
+    sent: &mut Vec<u8>,
+    server_may_speak: bool,
+) -> io::Result<Hello> {
+    let mut answer = vec![0; MAX_CHUNK_BYTES];
+    loop {
+        match tls_hello::read(sent) {
+            Hello::Incomplete => {}
+            hello => return Ok(hello),
+        }
+        tokio::select! {
+            count = client.read_buf(sent) => if count? == 0 {
+                return Ok(Hello::Incomplete);
+            },
+            count = server.read(&mut answer), if server_may_speak => match count? {
+                0 => return Ok(Hello::Incomplete),
+                count => client.write_all(&answer[..count]).await?,
+            },
+        }
+    }
+}
+
+async fn judge_and_connect(host: &str, port: u16, egress: &Egress) -> (Verdict, Option<TcpStream>) {
     if !egress.hosts.allow(host, port) {
-        let why = format!("`{host}:{port}` is not on the list of allowed hosts");
-        return (Verdict::HostRefused, Err(ConnectError::Refused(why)));
+        return (Verdict::HostRefused, None);
     }
-    let failed = |why: String| (Verdict::Failed(why.clone()), Err(ConnectError::Unreachable(why)));
+    let failed = |why: String| (Verdict::Failed(why), None);
     let addresses = match timeout(CONNECT_TIMEOUT, resolve(host, port)).await {
         Ok(Ok(addresses)) => addresses,
         Ok(Err(error)) => return failed(format!("cannot resolve `{host}`: {error}")),
@@ -144,49 +220,62 @@ async fn judge_and_connect(
             continue;
         }
         match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return (Verdict::Connected(address), Ok(stream)),
+            Ok(Ok(stream)) => return (Verdict::Connected(address), Some(stream)),
             Ok(Err(error)) => last = format!("cannot reach `{host}:{port}`: {error}"),
             Err(_) => last = format!("reaching `{host}:{port}` took too long"),
         }
         refused = None;
     }
     match refused {
-        Some((address, refusal)) => {
-            let why = format!("`{host}` is {address}, which is {refusal}");
-            (Verdict::AddressRefused(address, refusal), Err(ConnectError::Refused(why)))
-        }
+        Some((address, refusal)) => (Verdict::AddressRefused(address, refusal), None),
         None => failed(last),
     }
 }
 
 async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    let plain = host.trim_start_matches('[').trim_end_matches(']');
-    match plain.parse::<IpAddr>() {
-        Ok(address) => Ok(vec![SocketAddr::new(address, port)]),
-        Err(_) => Ok(lookup_host((plain, port)).await?.collect()),
+    match address(host) {
+        Some(address) => Ok(vec![SocketAddr::new(address, port)]),
+        None => Ok(lookup_host((host, port)).await?.collect()),
     }
 }
 
-async fn http(mut client: DuplexStream, first: u8, egress: &Egress) -> io::Result<()> {
+/// The address that a host is given by, if it is not a name.
+fn address(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+async fn http(mut client: DuplexStream, first: u8, gate: &Gate<'_>) -> io::Result<()> {
     let Some((head, rest)) = timeout(REQUEST_TIMEOUT, read_head(&mut client, first)).await?? else {
-        return say(&mut client, "431 Request Header Fields Too Large", "the head is too long")
-            .await;
+        return say(
+            &mut client,
+            "431 Request Header Fields Too Large",
+            "windlass: the head is too long",
+        )
+        .await;
     };
     let Some(request) = HttpRequest::parse(&head) else {
-        return say(&mut client, "400 Bad Request", "this is a proxy; ask it for a whole URL")
-            .await;
+        return say(
+            &mut client,
+            "400 Bad Request",
+            "windlass: this is a proxy; ask it for a whole URL",
+        )
+        .await;
     };
-    let mut server = match connect(&request.host, request.port, egress).await {
+    let mut server = match gate.connect(&request.host, request.port).await {
         Ok(server) => server,
-        Err(ConnectError::Refused(why)) => return say(&mut client, "403 Forbidden", &why).await,
-        Err(ConnectError::Unreachable(why)) => {
-            return say(&mut client, "502 Bad Gateway", &why).await;
+        Err(connection) => {
+            let status = match connection.verdict {
+                Verdict::Failed(_) => "502 Bad Gateway",
+                _ => "403 Forbidden",
+            };
+            return say(&mut client, status, &connection.problem()).await;
         }
     };
-    match &request.forward {
-        None => client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?,
-        Some(head) => server.write_all(head.as_bytes()).await?,
-    }
+    let Some(head) = &request.forward else {
+        client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+        return gate.tunnel(client, server, (&request.host, request.port), rest).await;
+    };
+    server.write_all(head.as_bytes()).await?;
     server.write_all(&rest).await?;
     copy_bidirectional(&mut client, &mut server).await.map(drop)
 }
@@ -212,7 +301,7 @@ async fn read_head(
 }
 
 async fn say(client: &mut (impl AsyncWrite + Unpin), status: &str, why: &str) -> io::Result<()> {
-    let body = format!("windlass: {why}\n");
+    let body = format!("{why}\n");
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\
          \r\n{body}",
@@ -221,62 +310,7 @@ async fn say(client: &mut (impl AsyncWrite + Unpin), status: &str, why: &str) ->
     client.write_all(answer.as_bytes()).await
 }
 
-/// What a client asked of the proxy.
-#[derive(Debug, PartialEq, Eq)]
-struct HttpRequest {
-    host: String,
-    port: u16,
-    /// The head to send on; `None` for a tunnel.
-    forward: Option<String>,
-}
-
-impl HttpRequest {
-    fn parse(head: &str) -> Option<Self> {
-        let (line, headers) = head.split_once("\r\n")?;
-        let mut words = line.split(' ');
-        let (method, target, version) = (words.next()?, words.next()?, words.next()?);
-        if words.next().is_some() || !version.starts_with("HTTP/1.") {
-            return None;
-        }
-        if method == "CONNECT" {
-            let (host, port) = host_and_port(target, None)?;
-            return Some(Self { host, port, forward: None });
-        }
-        let scheme_end = "http://".len();
-        if !target.get(..scheme_end)?.eq_ignore_ascii_case("http://") {
-            return None;
-        }
-        let target = &target[scheme_end..];
-        let path = target.find(['/', '?']).unwrap_or(target.len());
-        let (authority, path) = target.split_at(path);
-        let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        let (host, port) = host_and_port(authority, Some(80))?;
-        let slash = if path.starts_with('/') { "" } else { "/" };
-        let mut forward = format!("{method} {slash}{path} {version}\r\nHost: {authority}\r\n");
-        for header in headers.split("\r\n").filter(|header| !header.is_empty()) {
-            let name = header.split(':').next().unwrap_or_default().to_ascii_lowercase();
-            let ours = ["host", "connection", "keep-alive"].contains(&name.as_str());
-            if !ours && !name.starts_with("proxy-") {
-                forward.push_str(header);
-                forward.push_str("\r\n");
-            }
-        }
-        forward.push_str("Connection: close\r\n\r\n");
-        Some(Self { host, port, forward: Some(forward) })
-    }
-}
-
-fn host_and_port(authority: &str, default: Option<u16>) -> Option<(String, u16)> {
-    let colon = authority.rfind(':').filter(|&colon| !authority[colon..].contains(']'));
-    let (host, port) = match colon {
-        Some(colon) => (&authority[..colon], authority[colon + 1..].parse().ok()?),
-        None => (authority, default?),
-    };
-    let plain = !host.is_empty() && host.chars().all(|c| c.is_ascii_graphic() && c != '/');
-    plain.then(|| (host.to_owned(), port))
-}
-
-async fn socks(mut client: DuplexStream, egress: &Egress) -> io::Result<()> {
+async fn socks(mut client: DuplexStream, gate: &Gate<'_>) -> io::Result<()> {
     const NO_AUTHENTICATION: u8 = 0;
     const CONNECT: u8 = 1;
     let (host, port, command) = timeout(REQUEST_TIMEOUT, async {
@@ -307,13 +341,13 @@ async fn socks(mut client: DuplexStream, egress: &Egress) -> io::Result<()> {
     if command != CONNECT {
         return client.write_all(&reply(7)).await;
     }
-    match connect(&host, port, egress).await {
-        Ok(mut server) => {
+    match gate.connect(&host, port).await {
+        Ok(server) => {
             client.write_all(&reply(0)).await?;
-            copy_bidirectional(&mut client, &mut server).await.map(drop)
+            gate.tunnel(client, server, (&host, port), Vec::new()).await
         }
-        Err(ConnectError::Refused(_)) => client.write_all(&reply(2)).await,
-        Err(ConnectError::Unreachable(_)) => client.write_all(&reply(4)).await,
+        Err(Connection { verdict: Verdict::Failed(_), .. }) => client.write_all(&reply(4)).await,
+        Err(_) => client.write_all(&reply(2)).await,
     }
 }
 
@@ -321,44 +355,4 @@ async fn read_array<const N: usize>(client: &mut (impl AsyncRead + Unpin)) -> io
     let mut array = [0; N];
     client.read_exact(&mut array).await?;
     Ok(array)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_whole_url_becomes_a_request_without_headers_for_the_proxy() {
-        let head = "GET http://user@Example.org:8080/a?b HTTP/1.1\r\nHost: other\r\nAccept: */*\r\n\
-                    Proxy-Connection: keep-alive\r\nConnection: keep-alive\r\n\r\n";
-        let forward = "GET /a?b HTTP/1.1\r\nHost: Example.org:8080\r\nAccept: */*\r\n\
-                       Connection: close\r\n\r\n";
-        let expected = HttpRequest {
-            host: "Example.org".to_owned(),
-            port: 8080,
-            forward: Some(forward.to_owned()),
-        };
-        assert_eq!(HttpRequest::parse(head), Some(expected));
-    }
-
-    #[test]
-    fn a_tunnel_names_its_port_and_addresses_keep_their_brackets() {
-        let parse = |line: &str| HttpRequest::parse(&format!("{line} HTTP/1.1\r\n\r\n"));
-        let asked = parse("CONNECT [2606:4700::1]:443").unwrap();
-        assert_eq!((asked.host.as_str(), asked.port, asked.forward), ("[2606:4700::1]", 443, None));
-        for line in ["CONNECT example.org", "GET /path", "GET https://a/", "CONNECT :80", "GET"] {
-            assert_eq!(parse(line), None, "{line}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn reading_a_head_never_panics(head in ".{0,200}") {
-            let _ = HttpRequest::parse(&head);
-            let _ = HttpRequest::parse(&format!("{head}\r\n\r\n"));
-            let _ = HttpRequest::parse(&format!("GET http://{head} HTTP/1.1\r\n\r\n"));
-        }
-    }
 }

@@ -43,7 +43,11 @@ impl Running {
     pub async fn wait(mut self) -> Ended {
         while self.next().await.is_some() {}
         self.on_drop = OnDrop::LetRun;
-        (&mut self.ended).await.unwrap_or(Ended { exit: Exit::Lost, cwd: None })
+        (&mut self.ended).await.unwrap_or(Ended {
+            exit: Exit::Lost,
+            cwd: None,
+            refused: Vec::new(),
+        })
     }
 
     /// A way to end the command, to be kept elsewhere.

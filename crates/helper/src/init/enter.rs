@@ -14,6 +14,7 @@ use super::Init;
 use crate::cgroup::Cgroup;
 use crate::confine::{self, Bounded, Confinement};
 use crate::output::{self, WRITE_SIGNAL};
+use crate::root::OwnerMap;
 use crate::sys::{self, Signals};
 use crate::{Failure, root};
 
@@ -26,12 +27,13 @@ const SHELLS: [&str; 4] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", 
 impl<'a> Init<'a> {
     pub(super) fn enter(
         setup: &'a Setup,
+        owners: Option<&OwnerMap>,
         mut cgroup: Cgroup,
         bounds: OwnedFd,
     ) -> Result<(Self, Ready), Failure> {
         let fail = |stage: &'static str| move |error: io::Error| (stage.to_owned(), error);
         if setup.isolation == Isolation::Namespaces {
-            enter_namespaces(setup)?;
+            enter_namespaces(setup, owners)?;
         }
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
         confine::hide_memory(setup);
@@ -57,6 +59,7 @@ impl<'a> Init<'a> {
             memory_bounded: cgroup.bounded.memory,
             processes_bounded: cgroup.bounded.processes,
             filtered: confinement.is_some(),
+            runs_as_root: confinement.is_some() && setup.uid == 0,
             shell: shell.to_owned(),
         };
         let init = Self {
@@ -83,11 +86,11 @@ impl<'a> Init<'a> {
     }
 }
 
-fn enter_namespaces(setup: &Setup) -> Result<(), Failure> {
+fn enter_namespaces(setup: &Setup, owners: Option<&OwnerMap>) -> Result<(), Failure> {
     if !rustix::process::geteuid().is_root() {
         root::map_user(setup.uid, setup.gid)?;
     }
-    root::enter(setup)?;
+    root::enter(setup, owners)?;
     // A host without a name of its own works as well.
     let _ = rustix::system::sethostname(b"windlass");
     if setup.network != NetworkMode::Everything {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use rustix::fs::{Gid, Uid};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -14,10 +15,15 @@ use super::prestart::IdleSupervisor;
 use crate::command::{Command, Parts};
 use crate::output::{Output, Owner};
 use crate::supervisor::{self, SpawnContext};
-use crate::sys;
+use crate::{root, sys};
 
 impl Init<'_> {
     pub(super) fn start(&mut self, start: &Start) -> io::Result<()> {
+        if !start.hidden.is_empty() && self.setup.isolation == Isolation::Namespaces {
+            start.hidden.iter().try_for_each(|path| root::cover_socket(Path::new(path)))?;
+            // Its mounts are as they were before.
+            self.idle = None;
+        }
         if let Some(IdleSupervisor { pid, control, output }) = self.take_idle(start) {
             self.watch(start, (pid, control), output, None);
             return Ok(());

@@ -10,8 +10,18 @@ fn orders() -> impl Strategy<Value = Order> {
     prop_oneof![
         start.prop_map(
             |((id, stdin, background, timeout_ms, grace_ms), argv, env, script, cwd)| {
-                let start =
-                    Start { id, argv, script, cwd, env, stdin, background, timeout_ms, grace_ms };
+                let start = Start {
+                    id,
+                    hidden: argv.clone(),
+                    argv,
+                    script,
+                    cwd,
+                    env,
+                    stdin,
+                    background,
+                    timeout_ms,
+                    grace_ms,
+                };
                 Order::Start(start)
             }
         ),
@@ -59,6 +69,7 @@ fn reports() -> impl Strategy<Value = Report> {
                 processes_bounded,
                 filtered,
                 shell,
+                runs_as_root: true,
             })
         }),
         (".{0,20}", any::<i32>()).prop_map(|(stage, errno)| Report::Failed { stage, errno }),

@@ -30,6 +30,7 @@ fn ready() -> Ready {
         memory_bounded: false,
         processes_bounded: false,
         filtered: false,
+        runs_as_root: false,
         shell: "/bin/sh".to_owned(),
     }
 }
@@ -80,7 +81,7 @@ async fn a_helper_that_exceeds_its_window_is_disconnected() {
         }
         far.write_all(&bytes_of(&[Report::Started { id: 1 }])).await.unwrap();
     };
-    let (running, ()) = tokio::join!(starter.start(command, Vec::new()), talk);
+    let (running, ()) = tokio::join!(starter.start(command, Vec::new(), Vec::new()), talk);
     let running = running.unwrap();
     let chunk = Report::Output { id: 1, stream: 1, bytes: vec![b'x'; MAX_CHUNK_BYTES] };
     far.write_all(&bytes_of(&vec![chunk; 12])).await.unwrap();

@@ -92,7 +92,7 @@ impl ExecFallback {
         jobs.spawn(async move {
             let cwd = command.cwd.clone();
             let exit = job.run(command, env).await.unwrap_or(Exit::Lost);
-            let _ = ended.send(Ended { exit, cwd: Some(cwd) });
+            let _ = ended.send(Ended { exit, cwd: Some(cwd), refused: Vec::new() });
         });
         running
     }
@@ -208,7 +208,8 @@ impl Job {
                 Request::Start { .. }
                 | Request::Reply { .. }
                 | Request::ConnectionCredit { .. }
-                | Request::Hangup { .. },
+                | Request::Hangup { .. }
+                | Request::NoteRefusal { .. },
             ) => {}
             None => tokio::time::sleep(POLL_INTERVAL).await,
         }

@@ -194,7 +194,7 @@ impl Docker {
                 }
             }
         };
-        starter.start(command, env).await
+        starter.start(command, env, Vec::new()).await
     }
 
     fn own_environment(&self, shell: &str) -> Vec<(String, String)> {
@@ -255,6 +255,8 @@ fn isolation_report(engine: &Engine, config: &Config, owner: (u32, u32)) -> Isol
             engine.name()
         ),
         "its root is read-only, all capabilities are dropped, privileges cannot be gained".into(),
+        "sockets of other processes in the workspace are hidden if they are there when it starts"
+            .into(),
     ];
     let mut warnings = Vec::new();
     facts.push(match &config.network {

@@ -6,7 +6,7 @@
 //! - The root is read-only; what programs need to write to is in memory, bounded, and gone with the container.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bollard::models::{
     ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountType,
@@ -15,6 +15,7 @@ use bollard::models::{
 use super::Config;
 use super::engine::{About, Image, text};
 use crate::Error;
+use crate::host_sockets::{HostSockets, Shown};
 use crate::network::Network;
 use crate::workspace::WORKSPACE;
 
@@ -179,7 +180,16 @@ fn mounts(wanted: &Wanted<'_>) -> Result<Vec<Mount>, Error> {
     if let Some(trace) = &config.trace {
         mounts.push(bind(trace, "/workspace/.trace", true)?);
     }
+    for socket in host_sockets(config) {
+        mounts.push(bind(Path::new("/dev/null"), &text(&socket)?, true)?);
+    }
     Ok(mounts)
+}
+
+/// Sockets of other processes in the workspace, as commands would name them.
+fn host_sockets(config: &Config) -> Vec<PathBuf> {
+    let shown = Shown { source: config.workspace.clone(), target: WORKSPACE.into() };
+    HostSockets::new(vec![shown], &[]).find_new()
 }
 
 /// The engine counts in signed numbers; what does not fit is no bound at all.

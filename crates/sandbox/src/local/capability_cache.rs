@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::helper;
@@ -36,9 +37,11 @@ pub(super) struct CapabilityCache {
 }
 
 impl CapabilityCache {
-    pub(super) fn open(data: &Path, network: NetworkMode) -> Self {
+    pub(super) fn open(data: &Path, workspace: &Path, network: NetworkMode) -> Self {
         let mut hash = DefaultHasher::new();
         helper::HASH.hash(&mut hash);
+        // Whether owners can be exchanged depends on the file system and on whose it is.
+        fs::metadata(workspace).map(|found| (found.dev(), found.uid() == 0)).ok().hash(&mut hash);
         rustix::process::geteuid().as_raw().hash(&mut hash);
         rustix::process::getegid().as_raw().hash(&mut hash);
         for path in CIRCUMSTANCES {

@@ -6,16 +6,19 @@
 //! - The weaker isolation is only used when the kernel refuses the stronger, and the report says so.
 
 mod capability_cache;
+mod credentials;
 mod read_only_mounts;
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::api::{BoxFuture, Command, IsolationReport, Kind, Sandbox};
 use crate::channel::Refused;
 use crate::helper::{self, Helper, LazyHelper};
+use crate::host_sockets::{HostSockets, Shown};
 use crate::limits::Limits;
 use crate::network::Network;
 use crate::workspace::{self, WORKSPACE, canonical};
@@ -77,6 +80,7 @@ pub struct Local {
     scratch: Option<PathBuf>,
     capabilities: CapabilityCache,
     helper: LazyHelper,
+    host_sockets: Mutex<Option<HostSockets>>,
 }
 
 impl Local {
@@ -89,7 +93,8 @@ impl Local {
         config.home = fs::canonicalize(&config.home).unwrap_or(config.home);
         let program = helper::install(&config.data)?;
         let environment = environment::allowed(&config.environment, &config.environment_names);
-        let capabilities = CapabilityCache::open(&config.data, config.network.mode());
+        let capabilities =
+            CapabilityCache::open(&config.data, &config.workspace, config.network.mode());
         let mut local = Self {
             report: IsolationReport {
                 kind: Kind::Local,
@@ -105,6 +110,7 @@ impl Local {
             scratch: None,
             capabilities,
             helper: LazyHelper::default(),
+            host_sockets: Mutex::new(None),
         };
         local.find_isolation().await?;
         Ok(local)
@@ -176,7 +182,7 @@ impl Local {
         let mut binds = Vec::new();
         let mut hidden = vec![config.data.clone()];
         hidden.extend(config.hidden.iter().cloned());
-        for shown in read_only_mounts::find(&config.home, &config.read_only) {
+        for shown in read_only_mounts::find(&config.home, &config.read_only, &config.data) {
             if self.isolation == Isolation::Landlock {
                 // Landlock allows and cannot take back: what is hidden is left out of what is allowed.
                 let parts = shown.without_hidden();
@@ -200,6 +206,7 @@ impl Local {
                 binds.push(bind(&found, Path::new(target)));
             }
         }
+        let sockets = self.all_host_sockets(&binds);
         let home = match &self.scratch {
             Some(scratch) => scratch,
             None => &config.home,
@@ -212,7 +219,11 @@ impl Local {
             workspace: text(&config.workspace),
             home: text(home),
             binds,
-            hidden: hidden.iter().map(|path| text(&self.as_seen(path))).collect(),
+            hidden: hidden
+                .iter()
+                .map(|path| text(&self.as_seen(path)))
+                .chain(sockets.iter().map(|path| text(path)))
+                .collect(),
             memory_bytes: config.limits.memory_bytes,
             processes: config.limits.processes,
             open_files: config.limits.open_files,
@@ -234,6 +245,37 @@ impl Local {
             }),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Sockets of the host's processes where commands see them. With the host's network, those that commands make cannot
+    /// be told from others, so only what is there before the first command is covered.
+    fn new_host_sockets(&self) -> Vec<String> {
+        if self.isolation != Isolation::Namespaces || matches!(self.config.network, Network::Open) {
+            return Vec::new();
+        }
+        let mut sockets = self.host_sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = sockets.as_mut().map(HostSockets::find_new).unwrap_or_default();
+        found.iter().map(|path| text(path)).collect()
+    }
+
+    /// All sockets of the host's processes in what this sandbox shows. Later looks find those that were added.
+    fn all_host_sockets(&self, binds: &[Bind]) -> Vec<PathBuf> {
+        if self.isolation != Isolation::Namespaces {
+            return Vec::new();
+        }
+        let config = &self.config;
+        let workspace =
+            Shown { source: config.workspace.clone(), target: self.as_seen(&config.workspace) };
+        let others = binds.iter().map(|bind| Shown {
+            source: PathBuf::from(&bind.source),
+            target: PathBuf::from(&bind.target),
+        });
+        let listed: Vec<PathBuf> =
+            config.read_only.iter().map(|path| config.home.join(path)).collect();
+        let mut sockets = HostSockets::new(others.chain([workspace]).collect(), &listed);
+        let found = sockets.find_new();
+        *self.host_sockets.lock().unwrap_or_else(PoisonError::into_inner) = Some(sockets);
+        found
     }
 
     /// A home for commands that see the real root, in the one place everyone can reach.
@@ -267,6 +309,14 @@ impl Local {
             None => {
                 fact("commands run in their own user, process, mount and ipc namespaces");
                 fact("the system is read-only, the home directory is empty except for toolchains");
+                fact(match self.config.network {
+                    Network::Open => {
+                        "sockets of other processes are hidden if they are there before the first command"
+                    }
+                    Network::Restricted(_) | Network::None => {
+                        "sockets of other processes are hidden; one that appears while a command runs is hidden from the next"
+                    }
+                });
             }
             Some(_) => {
                 fact("files are guarded by Landlock; commands see the real root and its processes");
@@ -297,6 +347,16 @@ impl Local {
         }
         if ready.processes_bounded {
             report.facts.push(format!("at most {} processes run at once", limits.processes));
+        }
+        if ready.runs_as_root {
+            let hidden = match namespaces_refused {
+                None => "are hidden in /etc, /opt and /usr/local only",
+                Some(_) => "can be read in the system's directories",
+            };
+            report.warnings.push(format!(
+                "the owner of the workspace is root, and here commands must run as root, without rights: files \
+                 that only root may read {hidden}"
+            ));
         }
         if let Some(reason) = namespaces_refused {
             report.warnings.push(format!(
@@ -364,6 +424,7 @@ impl Sandbox for Local {
                 let own = self.own_environment(ready);
                 environment::join(&self.environment, &own, &command.env)
             },
+            || self.new_host_sockets(),
         ))
     }
 

@@ -1,8 +1,9 @@
 //! What cannot be done from inside: one test per wall, for everyone who may run windlass.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
+use windlass_sandbox::local::Config;
 use windlass_sandbox::{Command, Sandbox};
 
 use crate::support::{Place, Tested, Who, finish, is_root, run, script};
@@ -193,11 +194,21 @@ fn commands_run_as_the_owner_of_the_workspace() {
         let place = Place::new(who);
         let local = place.sandbox().await;
         let expected = match who {
-            Who::Root => 0,
+            // Root's own files would be open to a command that is root, so it is nobody, and owner all the same.
+            Who::Root => 65534,
             Who::RootForStranger => crate::support::STRANGER,
             Who::User => return,
         };
-        assert_eq!(run(&local, "id -u; id -G").await.ok(), format!("{expected}\n{expected}\n"));
+        fs::write(place.workspace.join("mine"), "x").unwrap();
+        fs::set_permissions(place.workspace.join("mine"), fs::Permissions::from_mode(0o600))
+            .unwrap();
+        let owner = fs::metadata(&place.workspace).unwrap();
+        std::os::unix::fs::chown(place.workspace.join("mine"), Some(owner.uid()), None).unwrap();
+        let text = "id -u; id -G; stat -c %u .; cat mine; echo new > made; echo more >> mine";
+        let expected = format!("{expected}\n{expected}\n{expected}\nx");
+        assert_eq!(run(&local, text).await.ok(), expected);
+        let made = fs::metadata(place.workspace.join("made")).unwrap();
+        assert_eq!((made.uid(), made.gid()), (owner.uid(), owner.gid()));
     });
 }
 
@@ -205,7 +216,18 @@ fn commands_run_as_the_owner_of_the_workspace() {
 fn what_only_root_may_read_stays_unread_even_by_root() {
     everyone!(|who| async move {
         let place = Place::new(who);
-        let local = place.sandbox().await;
+        let tools = place.home.join("tools/deep");
+        fs::create_dir_all(&tools).unwrap();
+        for (name, mode) in [("private", 0o600), ("public", 0o644)] {
+            fs::write(tools.join(name), "text").unwrap();
+            fs::set_permissions(tools.join(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let config = Config { read_only: vec!["tools".into()], ..place.config() };
+        let local = place.open(config).await.unwrap();
+        if is_root() && SANDBOX == Tested::Local {
+            assert_eq!(run(&local, "cat ~/tools/deep/public").await.ok(), "text");
+            run(&local, "cat ~/tools/deep/private").await.fails();
+        }
         for path in ["/etc/shadow", "/etc/gshadow"] {
             if is_root() && fs::metadata(path).is_ok_and(|found| found.len() > 0) {
                 assert_eq!(run(&local, &format!("cat {path} 2>/dev/null")).await.out, "");

@@ -209,11 +209,16 @@ fn credentials_in_a_toolchain_stay_hidden() {
         fs::create_dir_all(cargo.join("bin")).unwrap();
         fs::write(cargo.join("bin/tool"), "a tool").unwrap();
         fs::write(cargo.join("credentials.toml"), "token = 'sk'").unwrap();
+        fs::create_dir_all(cargo.join("a/b")).unwrap();
+        fs::write(cargo.join("a/b/.netrc"), "sk").unwrap();
+        fs::write(cargo.join("a/b/tool"), "another tool").unwrap();
         let read_only = vec![".cargo".into()];
         let namespaces = Namespaces::Off;
         let local = Local::open(Config { read_only, namespaces, ..place.config() }).await.unwrap();
         assert_eq!(run(&local, "cat $CARGO_HOME/bin/tool").await.ok(), "a tool");
         run(&local, "cat $CARGO_HOME/credentials.toml").await.fails();
+        assert_eq!(run(&local, "cat $CARGO_HOME/a/b/tool").await.ok(), "another tool");
+        run(&local, "cat $CARGO_HOME/a/b/.netrc").await.fails();
         run(&local, "echo x > $CARGO_HOME/bin/tool").await.fails();
     });
 }

@@ -1,15 +1,18 @@
 //! What commands reach: nothing of the host, and the world through the proxy.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::thread;
 
 use windlass_sandbox::local::Config;
 use windlass_sandbox::network::{HostRules, Refusal, Verdict};
-use windlass_sandbox::{Egress, Network};
+use windlass_sandbox::{Command, Egress, Network, Sandbox};
 
-use crate::support::{Any, Place, Tested, run};
+use crate::support::{Any, Place, Tested, finish, run, script};
 use crate::{SANDBOX, everyone};
 
 /// Sends one request to the proxy and prints the whole answer.
@@ -66,6 +69,60 @@ fn ports_and_sockets_of_the_host_are_out_of_reach() {
             let interfaces = run(&local, "tail -n +3 /proc/net/dev | cut -d: -f1").await.ok();
             assert_eq!(interfaces.trim(), "lo");
         }
+    });
+}
+
+/// What a program says that connects to a socket file: `reached`, or nothing.
+fn connect_to(path: &str) -> String {
+    format!(
+        "perl -e 'use Socket; socket(my $s, AF_UNIX, SOCK_STREAM, 0) or exit 2; \
+         connect($s, pack_sockaddr_un(\"{path}\")) or exit 3; print \"reached\"'"
+    )
+}
+
+#[test]
+fn sockets_of_other_processes_in_shown_directories_are_out_of_reach() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let shared = |path: &Path| {
+            let listener = UnixListener::bind(path).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+            listener
+        };
+        fs::create_dir_all(place.home.join("tools/deep")).unwrap();
+        fs::create_dir(place.workspace.join("sub")).unwrap();
+        let _before = [
+            shared(&place.workspace.join("x.sock")),
+            shared(&place.workspace.join("sub/y.sock")),
+            shared(&place.home.join("tools/deep/z.sock")),
+            shared(&place.home.join("listed.sock")),
+        ];
+        let read_only = vec!["tools".into(), "listed.sock".into()];
+        let local = place.open(Config { read_only, ..place.config() }).await.unwrap();
+        let home = place.home.display();
+        run(&local, &connect_to("x.sock")).await.fails();
+        run(&local, &connect_to("sub/y.sock")).await.fails();
+        if SANDBOX == Tested::Docker {
+            return;
+        }
+        run(&local, &connect_to(&format!("{home}/tools/deep/z.sock"))).await.fails();
+        assert_eq!(run(&local, &connect_to(&format!("{home}/listed.sock"))).await.ok(), "reached");
+        // One that another process makes later is out of reach for the next command.
+        let _later = shared(&place.workspace.join("sub/later.sock"));
+        run(&local, &connect_to("sub/later.sock")).await.fails();
+        run(&local, &connect_to("sub/later.sock")).await.fails();
+        // What commands make themselves works, also for the next one, and with an old socket in the way.
+        drop(UnixListener::bind(place.workspace.join("own.sock")).unwrap());
+        let listen = "use Socket; unlink \"own.sock\"; socket(my $s, AF_UNIX, SOCK_STREAM, 0) or die; \
+                      bind($s, pack_sockaddr_un(\"own.sock\")) or die; listen($s, 5) or die; \
+                      open(F, \">ready\"); accept(my $c, $s) for 1 .. 2";
+        let server = Command { background: true, ..script(&local, &format!("perl -e '{listen}'")) };
+        let server = local.start(server).await.unwrap();
+        run(&local, "until [ -e ready ]; do sleep 0.01; done").await.ok();
+        for _ in 0..2 {
+            assert_eq!(run(&local, &connect_to("own.sock")).await.ok(), "reached");
+        }
+        finish(server).await.ok();
     });
 }
 
@@ -164,6 +221,66 @@ fn a_host_outside_the_list_is_refused_before_resolution() {
         let said = run(&local, &ask("CONNECT 127.0.0.1:80 HTTP/1.1\\r\\n\\r\\n")).await.ok();
         assert!(said.contains("not on the list"), "{said}");
         assert_eq!(place.connections.lock().unwrap()[0].verdict, Verdict::HostRefused);
+    });
+}
+
+/// The first message of a TLS connection to this host, as `printf` takes it.
+fn hello(host: &str) -> String {
+    let vector = |size: usize, bytes: &[u8]| -> Vec<u8> {
+        [&bytes.len().to_be_bytes()[8 - size..], bytes].concat()
+    };
+    let entry = [vec![0], vector(2, host.as_bytes())].concat();
+    let extension = [vec![0, 0], vector(2, &vector(2, &entry))].concat();
+    let body =
+        [vec![3; 34], vec![0], vector(2, &[0x13, 1]), vec![1, 0], vector(2, &extension)].concat();
+    let message = [vec![1], vector(3, &body)].concat();
+    let record = [vec![22, 3, 1], vector(2, &message)].concat();
+    record.iter().map(|byte| format!("\\x{byte:02x}")).collect()
+}
+
+#[test]
+fn a_tunnel_is_for_the_host_that_it_was_asked_for() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let port = server(|text| format!("got {} bytes", text.len()));
+        let any = || place.egress(&["127.0.0.0/8", "::1"]);
+        let only = || Egress { hosts: HostRules::Only(vec!["localhost".to_owned()]), ..any() };
+        let tunnel = |host: &str, first: &str| {
+            ask(&format!("CONNECT {host}:{port} HTTP/1.1\\r\\n\\r\\n{first}"))
+        };
+        for (egress, host, first, passes) in [
+            (any(), "localhost", hello("LocalHost."), true),
+            (any(), "localhost", hello("evil.example"), false),
+            (any(), "localhost", "SSH-2.0-x".to_owned(), true),
+            (any(), "127.0.0.1", hello("evil.example"), true),
+            (only(), "localhost", hello("localhost"), true),
+            (only(), "localhost", hello("evil.example"), false),
+            (only(), "localhost", "SSH-2.0-x".to_owned(), false),
+        ] {
+            let local = open(&place, Network::Restricted(egress)).await;
+            let outcome = run(&local, &tunnel(host, &first)).await;
+            assert_eq!(outcome.out.contains("got "), passes, "{host} {first}: {outcome:?}");
+            let refused = outcome.ended.refused;
+            assert_eq!(refused.is_empty(), passes, "{refused:?}");
+            let start = format!("windlass refused a connection to localhost:{port}: ");
+            assert!(refused.iter().all(|text| text.starts_with(&start)), "{refused:?}");
+            local.stop().await;
+        }
+    });
+}
+
+#[test]
+fn a_refusal_names_windlass_and_the_setting() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let local = place.sandbox().await;
+        let outcome = run(&local, &ask("GET http://10.0.0.1/ HTTP/1.1\\r\\n\\r\\n")).await;
+        let text = "windlass refused a connection to 10.0.0.1:80: 10.0.0.1 is a private network; allow it \
+                    with `sandbox.allow_addresses`";
+        assert!(outcome.out.ends_with(&format!("\r\n\r\n{text}\n")), "{outcome:?}");
+        assert_eq!(outcome.ended.refused, [text]);
+        // The next command has nothing to do with it.
+        assert_eq!(run(&local, "true").await.ended.refused, [""; 0]);
     });
 }
 

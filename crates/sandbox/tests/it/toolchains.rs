@@ -148,11 +148,18 @@ fn credentials_in_a_toolchain_stay_hidden() {
         std::fs::write(cargo.join("bin/tool"), "a tool").unwrap();
         std::fs::write(cargo.join("credentials.toml"), "token = 'sk'").unwrap();
         std::fs::write(place.home.join(".npmrc"), "_authToken=sk").unwrap();
+        for deep in [".nvm/a/.npmrc", "go/x/y/z/.netrc", ".local/bin/.env.local"] {
+            let path = place.home.join(deep);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "sk").unwrap();
+        }
         let read_only = TOOLCHAINS.iter().map(PathBuf::from).chain([".npmrc".into()]).collect();
         let local = Local::open(Config { read_only, ..place.config() }).await.unwrap();
         assert_eq!(run(&local, "cat ~/.cargo/bin/tool").await.ok(), "a tool");
         run(&local, "echo x > ~/.cargo/bin/tool").await.fails();
         assert_eq!(run(&local, "cat ~/.cargo/credentials.toml").await.ok(), "");
+        let deep = "cat ~/.nvm/a/.npmrc ~/go/x/y/z/.netrc ~/.local/bin/.env.local";
+        assert_eq!(run(&local, deep).await.ok(), "");
         run(&local, "cat ~/.npmrc").await.fails();
         run(&local, "echo mine > ~/.npmrc && cat ~/.npmrc").await.ok();
     });

@@ -220,7 +220,11 @@ async fn follow(
             entry.unread.drain(..over);
         });
     }
-    let exit = running.wait().await.exit;
+    let ended = running.wait().await;
     let _ = collector.keep(at).await;
-    with(&mut |entry| entry.state = State::Ended { exit, reported: false });
+    let refusals: String = ended.refused.iter().map(|text| format!("[{text}]\n")).collect();
+    with(&mut |entry| {
+        entry.unread.extend_from_slice(refusals.as_bytes());
+        entry.state = State::Ended { exit: ended.exit, reported: false };
+    });
 }

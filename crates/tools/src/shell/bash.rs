@@ -227,8 +227,8 @@ async fn follow(mut running: Running, mut collector: Collector, call: &Call) -> 
 
 fn outcome(ended: Ended, printed: Printed, words: Option<String>) -> Outcome {
     let Printed { mut text, mut display, has_controls, truncated } = printed;
-    let differs = has_controls || words.is_some();
-    if text.is_empty() && words.is_none() {
+    let differs = has_controls || words.is_some() || !ended.refused.is_empty();
+    if text.is_empty() && words.is_none() && ended.refused.is_empty() {
         text.push_str("(no output)");
     }
     if let Some(words) = words {
@@ -237,6 +237,10 @@ fn outcome(ended: Ended, printed: Printed, words: Option<String>) -> Outcome {
         if !matches!(ended.exit, Exit::Code(_)) {
             add_line(&mut display, &words);
         }
+    }
+    for refusal in &ended.refused {
+        add_line(&mut text, &format!("[{refusal}]"));
+        add_line(&mut display, refusal);
     }
     let (ending, exit_code, aborted_by) = match ended.exit {
         Exit::Code(0) => (CallEnding::Ok, Some(0), None),

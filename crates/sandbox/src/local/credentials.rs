@@ -1,0 +1,276 @@
+//! Credential files in directories that are shown to commands, at any depth.
+//!
+//! Such a directory may hold hundreds of thousands of files, so the search is bounded, and what it found deep down is
+//! remembered until the machine is started again or something changes near the top.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::helper;
+
+/// The most entries that are looked at below one shown directory, those near the top first.
+const MAX_ENTRIES: usize = 200_000;
+
+/// Directories down to this depth are looked at every time, and a change in them has all the rest searched again.
+const FRESH_DEPTH: usize = 2;
+
+/// The largest file that is searched for tokens. A megabyte of configuration does not hold one.
+const MAX_LOOKED_INTO: u64 = 256 * 1024;
+
+/// Names that hold credentials wherever they stand, as far as they are known.
+const NAMES: &[&str] = &[
+    ".npmrc",
+    "npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    ".my.cnf",
+    ".s3cfg",
+    ".boto",
+    ".authinfo",
+    ".dockercfg",
+    ".vault-token",
+    ".terraformrc",
+    ".htpasswd",
+    ".envrc",
+    ".git-credentials",
+    "application_default_credentials.json",
+    "auth.json",
+    "hosts.yml",
+    "token",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "id_ecdsa_sk",
+    "id_ed25519_sk",
+];
+
+/// Names of configuration that may hold tokens, and mostly does not.
+const CONFIGURATION: &[&str] = &[
+    ".gitconfig",
+    "config",
+    "config.toml",
+    "config.json",
+    "pip.conf",
+    "gradle.properties",
+    "settings.xml",
+];
+
+/// Endings of examples, which hold no value.
+const EXAMPLES: &[&str] = &[".example", ".sample", ".template", ".dist", ".defaults"];
+
+/// Endings of program text: a package about credentials has such files, and is public.
+const PROGRAM_TEXT: &[&str] = &[
+    "rs", "go", "py", "js", "ts", "mjs", "cjs", "h", "c", "cc", "java", "rb", "html", "md", "pyc",
+    "map",
+];
+
+/// Directories that hold what was downloaded, and is public. Below them a name alone hides nothing.
+const PACKAGES: &[&str] = &[
+    "node_modules",
+    "site-packages",
+    "dist-packages",
+    "registry",
+    "_cacache",
+    "mod",
+    "gems",
+    "toolchains",
+];
+
+/// Everything below a shown directory that looks like a credential, relative to it. What lies deep is kept in `data`.
+pub(super) fn below(directory: &Path, data: &Path) -> Vec<PathBuf> {
+    let (mut found, stamp) = search(directory, FRESH_DEPTH);
+    let kept = Kept { path: data.join("helper").join(file_name(directory)), stamp };
+    let deep = kept.recall().unwrap_or_else(|| {
+        let (deep, _) = search(directory, usize::MAX);
+        kept.remember(&deep);
+        deep
+    });
+    found.extend(deep);
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Whether this file, by its name or content, holds a credential.
+pub(super) fn is_credential(path: &Path) -> bool {
+    is_secret(path, false)
+}
+
+/// Searches down to a depth; returns what it found, and a value for the directories it saw.
+fn search(top: &Path, max_depth: usize) -> (Vec<PathBuf>, u64) {
+    let mut hash = DefaultHasher::new();
+    fs::read("/proc/sys/kernel/random/boot_id").ok().hash(&mut hash);
+    let mut found = Vec::new();
+    let mut left = MAX_ENTRIES;
+    let mut waiting = VecDeque::from([(top.to_owned(), 0, false)]);
+    while let Some((directory, depth, of_package)) = waiting.pop_front() {
+        let Ok(entries) = fs::read_dir(&directory) else { continue };
+        if max_depth == FRESH_DEPTH {
+            let changed = fs::metadata(&directory).map(|found| (found.mtime(), found.mtime_nsec()));
+            (&directory, changed.ok()).hash(&mut hash);
+        }
+        for entry in entries.flatten() {
+            if left == 0 {
+                return (found, hash.finish());
+            }
+            left -= 1;
+            let Ok(kind) = entry.file_type() else { continue };
+            let name = entry.file_name();
+            if kind.is_dir() {
+                if depth < max_depth {
+                    let of_package = of_package || is_one_of(&name, PACKAGES);
+                    waiting.push_back((entry.path(), depth + 1, of_package));
+                }
+            } else if kind.is_file() && is_secret(&entry.path(), of_package) {
+                found.extend(entry.path().strip_prefix(top).map(Path::to_owned));
+            }
+        }
+    }
+    (found, hash.finish())
+}
+
+fn is_one_of(name: &OsStr, list: &[&str]) -> bool {
+    list.iter().any(|one| name.as_bytes() == one.as_bytes())
+}
+
+fn is_secret(path: &Path, of_package: bool) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let is_key_file = ["pem", "key", "p12", "pfx", "jks", "keystore"].contains(&ending);
+    let is_named = NAMES.contains(&name)
+        || name.starts_with("credentials") && !PROGRAM_TEXT.contains(&ending)
+        || name == ".env"
+        || name.starts_with(".env.") && !EXAMPLES.iter().any(|end| name.ends_with(end));
+    if is_named && !of_package {
+        return true;
+    }
+    let may_hold = is_named || CONFIGURATION.contains(&name) || is_key_file && !of_package;
+    let small =
+        || fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= MAX_LOOKED_INTO);
+    may_hold && small() && fs::read_to_string(path).is_ok_and(|text| holds_secret(&text))
+}
+
+/// Whether a configuration text seems to hold a secret: a word for one before `=` or `:`, a URL with a password, or
+/// a private key.
+fn holds_secret(text: &str) -> bool {
+    const WORDS: [&str; 5] = ["token", "password", "secret", "extraheader", "_auth"];
+    text.contains("PRIVATE KEY-----")
+        || text.lines().any(|line| {
+            let line = line.trim().to_ascii_lowercase();
+            let key = line.split(['=', ':']).next().unwrap_or_default();
+            let password = line.split("://").nth(1).is_some_and(|rest| {
+                rest.split('/').next().is_some_and(|authority| authority.contains('@'))
+            });
+            let has_value = line.contains('=') || line.contains("\":");
+            has_value && WORDS.iter().any(|word| key.contains(word)) || password
+        })
+}
+
+/// What was found deep in a directory, for as long as the stamp is the same.
+struct Kept {
+    path: PathBuf,
+    stamp: u64,
+}
+
+impl Kept {
+    fn recall(&self) -> Option<Vec<PathBuf>> {
+        let kept = fs::read(&self.path).ok()?;
+        let (stamp, paths) = kept.split_first_chunk()?;
+        let is_same = u64::from_le_bytes(*stamp) == self.stamp;
+        let paths = paths.split(|&byte| byte == 0).filter(|path| !path.is_empty());
+        is_same.then(|| paths.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect())
+    }
+
+    /// What cannot be written is searched for again.
+    fn remember(&self, found: &[PathBuf]) {
+        let mut kept = self.stamp.to_le_bytes().to_vec();
+        for path in found {
+            kept.extend_from_slice(path.as_os_str().as_bytes());
+            kept.push(0);
+        }
+        let new = self.path.with_file_name(helper::unique_name("credentials"));
+        let _ = fs::write(&new, kept).and_then(|()| fs::rename(&new, &self.path));
+    }
+}
+
+fn file_name(directory: &Path) -> String {
+    let mut hash = DefaultHasher::new();
+    directory.hash(&mut hash);
+    format!("credentials-{:016x}", hash.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configuration_with_a_token_is_a_secret_and_without_is_not() {
+        for (text, secret) in [
+            ("[user]\n  name = A\n  email = a@b.c\n", false),
+            ("[registry]\ntoken = \"x\"", true),
+            ("[url \"https://x:y@host/\"]\n insteadOf = https://host/", true),
+            ("[http]\n extraheader = AUTHORIZATION: basic x", true),
+            ("[url \"ssh://git@host/\"]\n", true),
+            ("[credential]\n helper = store", false),
+            ("[source.crates-io]\nreplace-with = \"mirror\"", false),
+            ("-----BEGIN OPENSSH PRIVATE KEY-----\nx", true),
+            ("{\"auth_token\": \"x\"}", true),
+        ] {
+            assert_eq!(holds_secret(text), secret, "{text}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_found_at_any_depth_and_public_packages_left_alone() {
+        let top = tempfile::tempdir().unwrap();
+        let data = tempfile::tempdir().unwrap();
+        fs::create_dir(data.path().join("helper")).unwrap();
+        let write = |path: &str, text: &str| {
+            let path = top.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for secret in
+            ["credentials.toml", "a/.npmrc", "a/b/c/d/.netrc", "bin/.env.local", "x/id_rsa"]
+        {
+            write(secret, "sk");
+        }
+        write("v/node_modules/p/.npmrc", "_authToken = sk");
+        write("keys/server.pem", "-----BEGIN PRIVATE KEY-----");
+        for public in [
+            "v/node_modules/q/.npmrc",
+            "src/credentials.rs",
+            "src/token/token.go",
+            "a/.env.example",
+            "keys/ca.pem",
+            "env",
+        ] {
+            write(public, "x = 1");
+        }
+        let expected = [
+            "a/.npmrc",
+            "a/b/c/d/.netrc",
+            "bin/.env.local",
+            "credentials.toml",
+            "keys/server.pem",
+            "v/node_modules/p/.npmrc",
+            "x/id_rsa",
+        ]
+        .map(PathBuf::from);
+        for _ in 0..2 {
+            assert_eq!(below(top.path(), data.path()), expected);
+        }
+        write("a/b/.pgpass", "sk");
+        assert!(below(top.path(), data.path()).contains(&PathBuf::from("a/b/.pgpass")));
+    }
+}
