@@ -1,9 +1,10 @@
 //! What the shell does itself: builtins that change what the shell knows, or hide text that runs.
 
+use super::environment::{self, Scope};
 use super::paths::Resolver;
 use super::state::Arg;
 use super::walk::Walk;
-use super::{Via, environment};
+use super::{Via, output};
 use windlass_core::policy::class::{Assessment, Class};
 
 /// Judges a builtin; `None` when `name` is none, or the table says what it does.
@@ -27,9 +28,7 @@ fn setting(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Option<Assessment> 
             harmless("changes the directory of this shell")
         }
         "export" | "declare" | "typeset" | "local" | "readonly" => {
-            for arg in args {
-                declare(walk, arg);
-            }
+            declare(walk, name, args);
             harmless("sets variables of this shell")
         }
         "unset" => {
@@ -72,21 +71,30 @@ fn reader(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Option<Assessment> {
     let harmless = |reason: &str| Some(Assessment::of(Class::Read, reason));
     match name {
         "read" | "mapfile" | "readarray" | "getopts" => {
-            for arg in args.iter().filter(|arg| !arg.text.starts_with('-')) {
-                walk.expander().evaluate_index(arg);
-                walk.state.set_unknown(&arg.text);
-            }
+            read_variables(walk, name, args);
             option_script(walk, name, args, &["-C"]);
             harmless("reads input into variables")
         }
         "printf" => {
-            if let Some(at) = args.iter().position(|arg| arg.text == "-v")
-                && let Some(variable) = args.get(at + 1)
+            if let [option, variable, rest @ ..] = args
+                && option.text == "-v"
             {
                 walk.expander().evaluate_index(variable);
-                walk.state.set_unknown(&variable.text);
+                let words: Option<Vec<&str>> = rest.iter().map(Arg::known).collect();
+                let text = words.and_then(|words| match &words[..] {
+                    ["--", format, rest @ ..] | [format, rest @ ..] => output::printf(format, rest),
+                    [] => None,
+                });
+                let value = text.map_or_else(Arg::unknown, Arg::literal);
+                walk.state.set(&variable.text, vec![vec![value]]);
             }
             harmless("prints text")
+        }
+        "wait" => {
+            for arg in args {
+                walk.expander().evaluate_index(arg);
+            }
+            harmless("waits")
         }
         "test" | "[" => {
             for arg in args {
@@ -96,7 +104,7 @@ fn reader(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Option<Assessment> {
         }
         "let" => {
             for arg in args {
-                walk.expander().document(&arg.without_unknown());
+                walk.expander().arithmetic(&arg.without_unknown());
             }
             harmless("computes")
         }
@@ -110,11 +118,65 @@ fn reader(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Option<Assessment> {
             }
             harmless("judged by the text it runs later")
         }
-        "complete" | "bind" => {
+        "complete" | "bind" | "compgen" => {
             option_script(walk, name, args, &["-C", "-x", "-F"]);
+            for pair in args.windows(2).filter(|pair| pair[0].text == "-W") {
+                walk.expander().document(&pair[1].without_unknown());
+            }
             harmless("sets up the line editor")
         }
         _ => None,
+    }
+}
+
+/// `read`, `mapfile` and `getopts`: the input in variables, where the text says what it is.
+fn read_variables(walk: &mut Walk<'_>, builtin: &str, args: &[Arg]) {
+    let with_value: &[&str] = match builtin {
+        "read" => &["-d", "-n", "-N", "-p", "-t", "-u", "-i"],
+        _ => &["-d", "-n", "-O", "-s", "-u", "-C", "-c"],
+    };
+    let (mut names, mut array, mut rest) = (Vec::new(), builtin != "read", args.iter());
+    while let Some(arg) = rest.next() {
+        match &*arg.text {
+            "-a" if builtin == "read" => array = true,
+            option if with_value.contains(&option) => drop(rest.next()),
+            option if option.starts_with('-') => {
+                array |= builtin == "read" && option.ends_with('a')
+            }
+            _ => names.push(arg.clone()),
+        }
+    }
+    for name in &names {
+        walk.expander().evaluate_index(name);
+    }
+    let lines: Option<Vec<String>> =
+        walk.input_text().map(|text| text.lines().map(str::to_owned).collect());
+    let Some(lines) = lines.filter(|lines| builtin != "getopts" && !lines.is_empty()) else {
+        return names.iter().for_each(|name| walk.state.set_unknown(&name.text));
+    };
+    if builtin != "read" {
+        let name = names.first().map_or("MAPFILE", |name| &name.text).to_owned();
+        walk.state.set(&name, vec![lines.into_iter().map(Arg::literal).collect()]);
+        return;
+    }
+    // Which line a loop is at is not followed: it may be any.
+    let fields: Vec<Vec<String>> = lines.iter().map(|line| walk.expander().fields(line)).collect();
+    if array {
+        let values = fields.into_iter().map(|line| line.into_iter().map(Arg::literal).collect());
+        let name = names.first().map_or("REPLY", |name| &name.text).to_owned();
+        return walk.state.set(&name, values.collect());
+    }
+    if names.is_empty() {
+        return walk.state.set("REPLY", lines.into_iter().map(|l| vec![Arg::literal(l)]).collect());
+    }
+    for (index, name) in names.iter().enumerate() {
+        let last = index + 1 == names.len();
+        let value = |line: &Vec<String>| {
+            let taken = line.get(index..).unwrap_or_default();
+            let taken = if last { taken } else { &taken[..taken.len().min(1)] };
+            vec![Arg::literal(taken.join(" "))]
+        };
+        walk.state.set(&name.text, fields.iter().map(value).collect());
     }
 }
 
@@ -142,14 +204,49 @@ fn directory_after(paths: &Resolver<'_>, name: &str, args: &[Arg]) -> Option<Str
     }
 }
 
-fn declare(walk: &mut Walk<'_>, arg: &Arg) {
-    walk.expander().evaluate_index(arg);
-    if let Some((name, value)) = arg.text.split_once('=') {
-        let name = name.trim_end_matches('+').to_owned();
+/// `declare`, `export` and their like: values are set, evaluated, or made names of other variables.
+fn declare(walk: &mut Walk<'_>, builtin: &str, args: &[Arg]) {
+    let (options, words): (Vec<&Arg>, Vec<&Arg>) =
+        args.iter().partition(|arg| arg.text.starts_with(['-', '+']));
+    let has = |letter: char| {
+        options.iter().any(|option| option.text.starts_with('-') && option.text.contains(letter))
+    };
+    let scope = match builtin == "export" || has('x') {
+        true => Scope::Exported,
+        false => Scope::Shell,
+    };
+    for arg in words {
+        walk.expander().evaluate_index(arg);
+        let (name, value) = match arg.text.split_once('=') {
+            Some((name, value)) => (name.trim_end_matches('+'), Some(value)),
+            None => (&*arg.text, None),
+        };
+        if has('i') {
+            walk.state.integers.insert(name.to_owned());
+        }
+        let Some(value) = value else {
+            // What was only a variable of this shell is now seen by programs.
+            if scope == Scope::Exported
+                && !has('f')
+                && let Some(values) = walk.state.value(name)
+            {
+                environment::judge_assignment(walk, name, &values, scope);
+            }
+            continue;
+        };
+        if has('n') {
+            walk.expander().evaluate_index(&Arg::literal(value));
+            walk.state.references.insert(name.to_owned(), value.to_owned());
+            walk.state.changes += 1;
+            continue;
+        }
+        if has('i') {
+            walk.expander().arithmetic(value);
+        }
         let values = vec![vec![Arg::literal(value)]];
-        environment::judge_assignment(walk, &name, &values);
-        if !walk.state.variables.contains_key(&name) || !value.starts_with('(') {
-            walk.state.set(&name, values);
+        environment::judge_assignment(walk, name, &values, scope);
+        if !walk.state.variables.contains_key(name) || !value.starts_with('(') {
+            walk.state.set(name, values);
         }
     }
 }

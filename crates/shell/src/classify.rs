@@ -7,7 +7,7 @@ use super::shell::SHELLS;
 use super::state::{Arg, UNKNOWN};
 use super::table::{self, Files, Program};
 use super::walk::Walk;
-use super::{Context, builtin, code, shell, special, wrapper};
+use super::{Context, Via, builtin, code, options, sending, shell, special, wrapper, written};
 use windlass_core::policy::class::{Assessment, Class};
 use windlass_core::policy::pattern::glob;
 
@@ -57,7 +57,8 @@ pub(super) fn judge(walk: &mut Walk<'_>, argv: &[Arg]) -> Assessment {
 
 /// A command whose name is only known when it runs: opaque, and as bad as what it may be.
 fn judge_computed_name(walk: &mut Walk<'_>, name: &Arg, args: &[Arg]) -> Assessment {
-    let mut judged = Assessment::of(Class::Opaque, "the command's name is only known when it runs");
+    let mut judged =
+        Assessment::of(Class::Opaque, "runs a command whose name is only known when it runs");
     if name.glob {
         // `!(rm x)` is a glob or a negated subshell, as the shell is set.
         if name.text.contains('(') {
@@ -91,7 +92,7 @@ fn judge_named(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Assessment {
         return Assessment::of(Class::Read, "an empty command name runs nothing");
     }
     if !walk.budget.spend_arguments(args.len()) {
-        return opaque("there is too much in it to analyze");
+        return opaque("holds too much to analyze");
     }
     if name.starts_with('-') {
         // The keyword `time` took no options: in another shell these are the program's.
@@ -105,8 +106,17 @@ fn judge_named(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Assessment {
         if place.class > Class::Read {
             walk.mark_run(name);
         }
-        judged = worse(judged, place);
-        judged = shell::written_file(walk, name, "").into_iter().fold(judged, worse);
+        // A test runs the project's code as well, and stays a test.
+        if judged.class != Class::Test || place.class > Class::Build {
+            judged = worse(judged, place);
+        }
+        judged = shell::written_file(walk, name, "", args).into_iter().fold(judged, worse);
+    }
+    if !name.contains('/') && !table::knows(name) {
+        for original in walk.written.copies_named(name) {
+            let argv = std::iter::once(Arg::literal(original)).chain(args.iter().cloned());
+            walk.follow_words(Via::Alias(name.to_owned()), &argv.collect::<Vec<_>>());
+        }
     }
     if let Some(bodies) = walk.state.functions.get(name).cloned() {
         if walk.active.iter().any(|active| active == name) && walk.forks > 0 {
@@ -117,7 +127,7 @@ fn judge_named(walk: &mut Walk<'_>, name: &str, args: &[Arg]) -> Assessment {
             walk.follow_function(name, &body, Some(args));
         }
         // The program of that name counts only where it is worse than an unknown one.
-        if judged.class == Class::LocalCommand {
+        if matches!(judged.class, Class::LocalCommand | Class::Build) && !table::knows(name) {
             judged = Assessment::of(Class::Read, format!("calls function `{name}`"));
         }
     }
@@ -151,7 +161,7 @@ fn program_at(paths: &Resolver<'_>, name: &str) -> (String, Assessment) {
         }
         _ => match paths.place(name) {
             Place::Workspace => {
-                Assessment::of(Class::LocalCommand, format!("runs `{name}` of the workspace"))
+                Assessment::of(Class::Build, format!("runs `{name}`, a program of the workspace"))
             }
             Place::Device | Place::Unknown | Place::Scratch | Place::Outside => Assessment::of(
                 Class::Opaque,
@@ -188,8 +198,10 @@ fn judge_program(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessment
 }
 
 fn judge_by_table(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessment {
+    let in_options = options::judge(walk, program, args);
     let Some(entry) = table::program(program) else {
-        return judge_unknown_program(&walk.paths(), program, args);
+        let judged = judge_unknown_program(&walk.paths(), program, args);
+        return in_options.into_iter().fold(judged, worse);
     };
     let invocation = Invocation::new(program, args, entry.values, entry.style);
     let mut judged = match table::row_of(entry, &invocation) {
@@ -199,25 +211,14 @@ fn judge_by_table(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessmen
         }
         None => Assessment::of(
             Class::Opaque,
-            format!("not a way to call `{program}` that is known here"),
+            format!("calls `{program}` in a way that is not known here"),
         ),
     };
     judged = judge_files(&walk.paths(), entry, &invocation, judged);
-    if matches!(program, "curl" | "wget" | "tee" | "sponge" | "dd") {
-        let names = entry.outputs.split_whitespace();
-        let files = names.flat_map(|name| invocation.values(name)).map(str::to_owned);
-        let operands = invocation
-            .operands
-            .iter()
-            .map(|arg| arg.text.strip_prefix("of=").unwrap_or(&arg.text).to_owned());
-        for file in files.chain(operands).collect::<Vec<_>>() {
-            walk.mark_written(&Arg::literal(file));
-        }
-    }
-    match special::check(walk, &invocation) {
-        Some(special) => worse(judged, special),
-        None => judged,
-    }
+    written::remember(walk, entry, &invocation);
+    let beyond = [in_options, sending::judge(&invocation), special::check(walk, &invocation)];
+    // What was found in the operands says more than the row.
+    beyond.into_iter().flatten().fold(judged, |judged, found| worse(found, judged))
 }
 
 /// Adds what the files mean that the command names.
@@ -228,8 +229,9 @@ fn judge_files(
     mut judged: Assessment,
 ) -> Assessment {
     let operands = &invocation.operands;
+    let usage = if entry.files == Files::None { Use::Mention } else { Use::Read };
     for operand in operands {
-        if let Some(secret) = paths.judge(operand, Use::Read) {
+        if let Some(secret) = paths.judge(operand, usage) {
             judged = worse(judged, secret);
         }
     }
@@ -265,7 +267,12 @@ fn judge_files(
 }
 
 fn judge_unknown_program(paths: &Resolver<'_>, program: &str, args: &[Arg]) -> Assessment {
-    let mut judged = Assessment::of(Class::LocalCommand, format!("runs `{program}`"));
+    // `uv run main.py` and its like run a file by its name.
+    let endings = [".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".sh", ".pl", ".php", ".lua"];
+    let mut judged = match endings.iter().any(|ending| program.ends_with(ending)) {
+        true => Assessment::of(Class::Build, format!("runs `{program}`, code of the workspace")),
+        false => Assessment::of(Class::LocalCommand, format!("runs `{program}`")),
+    };
     for arg in args {
         let value = arg.text.split_once('=').map_or(&*arg.text, |(_, value)| value);
         if let Some(secret) = paths.judge(&Arg::literal(value), Use::Read) {

@@ -8,7 +8,7 @@ use super::invocation::{Invocation, Style};
 use super::paths::{Resolver, Use};
 use super::state::{Arg, Input};
 use super::walk::Walk;
-use super::{Via, shell};
+use super::{Via, shell, table};
 use windlass_core::policy::class::{Assessment, Class};
 
 struct Interpreter {
@@ -264,14 +264,18 @@ fn python_module(walk: &mut Walk<'_>, program: &str, module: &str, args: &[Arg])
         | "sysconfig" => {
             return Assessment::of(Class::Read, "only prints");
         }
+        "http.server" => return Assessment::of(Class::LocalCommand, "serves files of a directory"),
         name if name.contains('.') => {
-            return Assessment::of(Class::LocalCommand, format!("runs the module `{module}`"));
+            return Assessment::of(Class::Build, format!("runs the module `{module}`"));
         }
         name => name,
     };
     let argv: Vec<Arg> = std::iter::once(Arg::literal(name)).chain(args.iter().cloned()).collect();
     walk.follow_words(Via::Wrapper(program.to_owned()), &argv);
-    Assessment::of(Class::Read, "judged by the module it runs")
+    match table::knows(name) {
+        true => Assessment::of(Class::Read, "judged by the module it runs"),
+        false => Assessment::of(Class::Build, format!("runs the module `{module}`")),
+    }
 }
 
 /// Code in another language.

@@ -1,9 +1,10 @@
 //! Variables that make a later command run something, or something else.
 
-use super::Via;
 use super::expand::join_fields;
+use super::paths::Place;
 use super::state::{Arg, Values};
 use super::walk::Walk;
+use super::{Via, options};
 use windlass_core::policy::class::{Assessment, Class, Risk};
 use windlass_core::policy::pattern::glob;
 
@@ -48,7 +49,52 @@ const COMMANDS: &[&str] = &[
     "TAR_READER_OPTIONS",
     "GREP_COMMAND",
     "PYTHONBREAKPOINT",
+    "RSYNC_CONNECT_PROG",
+    "CARGO_BUILD_RUSTC_WRAPPER",
+    "npm_config_script_shell",
+    "NPM_CONFIG_SCRIPT_SHELL",
 ];
+
+/// Endings of names whose value is most likely a command, where programs see it.
+const COMMAND_ENDINGS: &[&str] = &[
+    "*_COMMAND",
+    "*_CMD",
+    "*_SHELL",
+    "*_SSH",
+    "*_RSH",
+    "*_ASKPASS",
+    "*_BROWSER",
+    "*_WRAPPER",
+    "*_LAUNCHER",
+    "*_RUNNER",
+    "*_LINKER",
+    "*_HOOK",
+    "*_HOOKS",
+    "*_PROGRAM",
+    "*_PROG",
+    "*_EXEC",
+    "*_OPENER",
+    "*_HANDLER",
+    "*_PREPROCESSOR",
+];
+
+/// Where programs look for code of a language. A place in the workspace is the project's own.
+const CODE_PATHS: &[&str] = &[
+    "PYTHONPATH",
+    "PERL5LIB",
+    "PERLLIB",
+    "RUBYLIB",
+    "NODE_PATH",
+    "LUA_PATH",
+    "LUA_CPATH",
+    "CLASSPATH",
+    "PYTHONUSERBASE",
+    "GEM_PATH",
+    "FPATH",
+];
+
+/// Prompts, in which the shell runs substitutions.
+const PROMPTS: &[&str] = &["PS0", "PS1", "PS2", "PS3", "PS4", "PROMPT", "RPROMPT"];
 
 /// Variables that load code into programs.
 const LOADS: &[&str] = &[
@@ -79,24 +125,58 @@ const LOADS: &[&str] = &[
     "R_PROFILE*",
     "GIO_EXTRA_MODULES",
     "GTK_MODULES",
+    "BASH_LOADABLES_PATH",
+    "DOTNET_STARTUP_HOOKS",
+    "COR_PROFILER*",
+    "CORECLR_PROFILER*",
+    "OPENSSL_CONF",
+    "OPENSSL_ENGINES",
+    "RIPGREP_CONFIG_PATH",
+    "WGETRC",
+    "CURL_HOME",
+    "INPUTRC",
+    "PYTEST_PLUGINS",
+    "npm_config_userconfig",
+    "npm_config_globalconfig",
+    "npm_config_node_options",
+    "NPM_CONFIG_USERCONFIG",
+    "NPM_CONFIG_GLOBALCONFIG",
 ];
 
+/// Who sees a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// This shell only.
+    Shell,
+    /// Programs that it starts.
+    Exported,
+}
+
 /// Judges an assignment that a command or the shell's environment gets.
-pub(super) fn judge_assignment(walk: &mut Walk<'_>, name: &str, values: &Values) {
-    for fields in values {
-        let value = join_fields(fields);
-        if let Some(assessment) = judge(walk, name, &value) {
+pub(super) fn judge_assignment(walk: &mut Walk<'_>, name: &str, values: &Values, scope: Scope) {
+    // Each element of an array is one on its own, and so is the whole.
+    let parts = values.iter().filter(|fields| fields.len() > 1).flatten().cloned();
+    let wholes = values.iter().map(|fields| join_fields(fields));
+    for value in parts.chain(wholes).collect::<Vec<_>>() {
+        if let Some(assessment) = judge(walk, name, &value, scope) {
             walk.findings.note(assessment, &[Arg::literal(format!("{name}={}", value.text))]);
         }
     }
 }
 
-fn judge(walk: &mut Walk<'_>, name: &str, value: &Arg) -> Option<Assessment> {
+fn judge(walk: &mut Walk<'_>, name: &str, value: &Arg, scope: Scope) -> Option<Assessment> {
     let one_of = |names: &[&str]| names.iter().any(|pattern| glob(pattern, name));
     if value.text.is_empty() {
         return None;
     }
-    if one_of(COMMANDS) {
+    if PROMPTS.contains(&name) {
+        return prompt(walk, name, value);
+    }
+    // A name like any other counts only where programs see it and its value is a command.
+    let likely = scope == Scope::Exported
+        && one_of(COMMAND_ENDINGS)
+        && value.known().is_some_and(options::looks_like_command);
+    if one_of(COMMANDS) || (likely && !one_of(LOADS)) {
         let via = Via::Variable(name.to_owned());
         walk.in_subshell(via.clone(), |walk| match value.known() {
             Some(text) => walk.script(text, via),
@@ -114,6 +194,36 @@ fn judge(walk: &mut Walk<'_>, name: &str, value: &Arg) -> Option<Assessment> {
             )
         });
     }
+    if CODE_PATHS.contains(&name) {
+        let outside =
+            |entry: &str| !entry.is_empty() && walk.paths().place(entry) > Place::Workspace;
+        return value.text.split(':').any(outside).then(|| {
+            let reason = format!("`{name}` makes programs load code from outside the workspace");
+            Assessment::of(Class::Opaque, reason)
+        });
+    }
+    by_value(walk, name, value)
+}
+
+/// A prompt: the substitutions in it run whenever it is shown; `PS4` before every traced command.
+fn prompt(walk: &mut Walk<'_>, name: &str, value: &Arg) -> Option<Assessment> {
+    match value.known() {
+        Some(text) => {
+            walk.in_subshell(Via::Variable(name.to_owned()), |walk| {
+                walk.expander().document(text);
+            });
+            None
+        }
+        None => {
+            let reason =
+                format!("`{name}` is a prompt, and what it runs is only known when it runs");
+            Some(Assessment::of(Class::Opaque, reason))
+        }
+    }
+}
+
+/// Variables of which only some values make a program run something.
+fn by_value(walk: &mut Walk<'_>, name: &str, value: &Arg) -> Option<Assessment> {
     match name {
         "NODE_OPTIONS" => {
             let loads = ["-r", "--require", "--import", "--loader", "--experimental-loader"];
@@ -123,7 +233,8 @@ fn judge(walk: &mut Walk<'_>, name: &str, value: &Arg) -> Option<Assessment> {
             found
                 .then(|| Assessment::of(Class::Opaque, "`NODE_OPTIONS` makes node load other code"))
         }
-        "JAVA_TOOL_OPTIONS" | "_JAVA_OPTIONS" | "JDK_JAVA_OPTIONS" => {
+        "JAVA_TOOL_OPTIONS" | "_JAVA_OPTIONS" | "JDK_JAVA_OPTIONS" | "MAVEN_OPTS"
+        | "GRADLE_OPTS" | "SBT_OPTS" => {
             let agent = value.known().is_none_or(|text| text.contains("agent"));
             agent.then(|| {
                 Assessment::of(Class::Opaque, format!("`{name}` makes java load other code"))
@@ -132,11 +243,17 @@ fn judge(walk: &mut Walk<'_>, name: &str, value: &Arg) -> Option<Assessment> {
         // `sh` reads the file this names; as a word it is a name of an environment.
         "ENV" => value
             .text
-            .contains('/')
+            .contains(['/', '.'])
             .then(|| Assessment::of(Class::Opaque, "`ENV` names a file that shells run")),
         "RUSTFLAGS" | "CFLAGS" | "CXXFLAGS" | "LDFLAGS" => {
             let links = value.text.contains("linker=") || value.text.contains("-fplugin");
             links.then(|| Assessment::of(Class::Opaque, format!("`{name}` names a program to run")))
+        }
+        "MAKEFLAGS" | "GOFLAGS" | "PYTEST_ADDOPTS" | "LESS" | "MANOPT" | "GREP_OPTIONS" => {
+            let runs = ["--eval", "-toolexec", "-exec", "-p ", "+!", "+|", "-P", "SHELL="];
+            let found =
+                value.known().is_none_or(|text| runs.iter().any(|mark| text.contains(mark)));
+            found.then(|| Assessment::of(Class::Opaque, format!("`{name}` names something to run")))
         }
         "PATH" => path(&walk.context.workspace, value),
         "HISTFILE" | "HISTSIZE" | "HISTFILESIZE" | "HISTCONTROL" => {

@@ -3,7 +3,9 @@
 //! A word has several *variants* where a variable may hold several values, and each variant has
 //! several *fields* where it splits. Substitutions found on the way are walked like any command.
 
+mod arithmetic;
 mod braces;
+mod operators;
 
 use super::guard::LONGEST_TEXT as LONGEST_WORD;
 use super::state::{Arg, Fields, MOST_FIELDS, MOST_VALUES, UNKNOWN, Values};
@@ -63,14 +65,6 @@ impl Expander<'_, '_> {
         }
     }
 
-    /// A word used as a variable's name: an index in it is evaluated, even where it was quoted.
-    pub(super) fn evaluate_index(&mut self, name: &Arg) {
-        let executes = name.text.contains("[$(") || name.text.contains("[`");
-        if executes || (name.text.contains('[') && name.text.contains("$(")) {
-            self.document(&name.without_unknown());
-        }
-    }
-
     fn build(&mut self, pieces: &[Piece]) -> Values {
         let mut words = vec![Word::default()];
         for piece in pieces {
@@ -87,7 +81,7 @@ impl Expander<'_, '_> {
                     }
                 }
                 Piece::Arithmetic(text) => {
-                    let value = self.document(text);
+                    let value = self.arithmetic(text);
                     let number = value.known().filter(|t| t.trim().parse::<i64>().is_ok());
                     let number = number.map_or(UNKNOWN.to_string(), |t| t.trim().to_owned());
                     for word in &mut words {
@@ -112,11 +106,27 @@ impl Expander<'_, '_> {
     }
 
     fn splitting(&self, quoted: bool) -> Splitting {
-        match (quoted, self.walk.state.splits_elsewhere) {
-            (true, _) => Splitting::Never,
-            (false, true) => Splitting::Elsewhere,
-            (false, false) => Splitting::AtBlanks,
+        let state = &self.walk.state;
+        if quoted {
+            return Splitting::Never;
         }
+        if !state.splits_elsewhere {
+            return Splitting::AtBlanks;
+        }
+        // Where it may be several, each of them may split.
+        let values = state.value("IFS").unwrap_or_default();
+        let joined: Vec<Arg> = values.iter().map(|fields| join_fields(fields)).collect();
+        match joined.iter().map(Arg::known).collect::<Option<String>>() {
+            Some(separators) => Splitting::At(separators.into()),
+            None => Splitting::Elsewhere,
+        }
+    }
+
+    /// A line as `read` splits it.
+    pub(super) fn fields(&self, line: &str) -> Vec<String> {
+        let mut word = Word::default();
+        word.push_value(line, &self.splitting(false));
+        word.fields.into_iter().map(|arg| arg.text).collect()
     }
 
     fn tilde(&self, user: &str) -> String {
@@ -136,7 +146,7 @@ impl Expander<'_, '_> {
                 self.walk.state.value(name).unwrap_or_else(unknown)
             }
             Operation::Element(index) => {
-                let index = self.document(index);
+                let index = self.arithmetic(index);
                 let index = index.known().and_then(|text| text.trim().parse::<usize>().ok());
                 match (self.walk.state.value(name), index) {
                     (Some(values), Some(index)) => values
@@ -159,23 +169,52 @@ impl Expander<'_, '_> {
                 self.prompt(name);
                 unknown()
             }
-            Operation::Indirect(rest) => {
-                self.document(rest);
-                let target = self.walk.state.value(name).and_then(|values| match &values[..] {
-                    [fields] => join_fields(fields).known().map(str::to_owned),
-                    _ => None,
-                });
-                target.and_then(|target| self.walk.state.value(&target)).unwrap_or_else(unknown)
-            }
-            Operation::Computed(text) => {
-                self.document(text);
-                match (text.starts_with('%'), self.walk.state.value(name)) {
-                    // Cutting the end off leaves the directory a path is in.
-                    (true, Some(values)) => values.iter().map(|fields| vec![cut(fields)]).collect(),
-                    _ => unknown(),
-                }
-            }
+            Operation::Indirect(rest) => self.indirect(name, rest),
+            Operation::Computed(text) => self.computed(name, text),
         }
+    }
+
+    /// `${!name}`: the variable that the value names. Its index is evaluated.
+    fn indirect(&mut self, name: &str, rest: &str) -> Values {
+        self.document(rest);
+        let unknown = || vec![vec![Arg::unknown()]];
+        let target = self.walk.state.value(name).and_then(|values| match &values[..] {
+            [fields] => join_fields(fields).known().map(str::to_owned),
+            _ => None,
+        });
+        let Some(target) = target else { return unknown() };
+        self.evaluate_index(&Arg::literal(&*target));
+        self.walk.state.value(&target).unwrap_or_else(unknown)
+    }
+
+    /// `${name//a/b}` and its like: each value after the operator.
+    fn computed(&mut self, name: &str, operator: &str) -> Values {
+        // An offset is an expression; of the others, the words are expanded as between quotes.
+        let words = match operator.strip_prefix(':') {
+            Some(offset) => self.arithmetic(offset).text,
+            None => self.document(operator).text,
+        };
+        let operator = match operator.starts_with(':') {
+            true => format!(":{words}"),
+            false => words,
+        };
+        let Some(values) = self.walk.state.value(name) else {
+            return vec![vec![Arg::unknown()]];
+        };
+        let compute = |fields: &Fields| {
+            let whole = join_fields(fields);
+            let result = match (whole.known(), operator.contains(UNKNOWN)) {
+                (Some(value), false) => operators::apply(&operator, value),
+                _ => None,
+            };
+            match result {
+                Some(text) => Arg { text, ..whole },
+                // Cutting the end off leaves the directory a path is in.
+                None if operator.starts_with('%') => cut(fields),
+                None => Arg::unknown(),
+            }
+        };
+        values.iter().map(|fields| vec![compute(fields)]).collect()
     }
 
     /// `${name@P}`: what the value holds is executed.
@@ -228,12 +267,14 @@ fn cut(fields: &[Arg]) -> Arg {
 }
 
 /// Where a value splits into fields.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Splitting {
     /// Nowhere: it is quoted.
     Never,
     AtBlanks,
-    /// At characters that `IFS` names.
+    /// At the characters of an `IFS` that is known; nowhere when there are none.
+    At(std::rc::Rc<str>),
+    /// At characters that are not known.
     Elsewhere,
 }
 
@@ -249,7 +290,7 @@ fn append(words: Vec<Word>, values: &[Fields], splitting: Splitting) -> Vec<Word
                 if index > 0 {
                     word.open = false;
                 }
-                word.push_value(&field.text, splitting);
+                word.push_value(&field.text, &splitting);
             }
             result.push(word);
         }
@@ -287,9 +328,20 @@ impl Word {
         self.open = true;
     }
 
-    fn push_value(&mut self, text: &str, splitting: Splitting) {
+    fn push_value(&mut self, text: &str, splitting: &Splitting) {
         match splitting {
             Splitting::Never => self.push(text, true),
+            Splitting::At(separators) => {
+                let blanks = |c: char| if separators.contains(c) { ' ' } else { c };
+                let has_blanks = text.contains(char::is_whitespace)
+                    && !text.chars().filter(|c| c.is_whitespace()).all(|c| separators.contains(c));
+                match separators.is_empty() {
+                    true => self.push(text, false),
+                    // Blanks that stay and separators at once: words are not what they seem.
+                    false if has_blanks => self.push(&UNKNOWN.to_string(), false),
+                    false => self.push_split(&text.chars().map(blanks).collect::<String>()),
+                }
+            }
             Splitting::Elsewhere if !text.is_empty() => self.push(&UNKNOWN.to_string(), false),
             Splitting::Elsewhere | Splitting::AtBlanks => self.push_split(text),
         }

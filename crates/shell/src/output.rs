@@ -96,7 +96,7 @@ fn echo(words: &[&str]) -> String {
     if escapes { unescape(&text) } else { text }
 }
 
-fn printf(format: &str, words: &[&str]) -> Option<String> {
+pub(super) fn printf(format: &str, words: &[&str]) -> Option<String> {
     let format = unescape(format);
     if !format.contains('%') {
         return Some(format);

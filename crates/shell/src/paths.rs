@@ -3,6 +3,7 @@
 use super::Context;
 use super::state::{Arg, UNKNOWN};
 use windlass_core::policy::class::{Assessment, Class, Risk};
+use windlass_core::policy::files;
 use windlass_core::policy::pattern::glob;
 
 /// Where a path leads.
@@ -19,6 +20,8 @@ pub(super) enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Read,
+    /// It names the file, as `fdisk -l` names a device.
+    Mention,
     Write,
     Remove,
 }
@@ -26,8 +29,7 @@ pub(super) enum Use {
 /// Files in a workspace that other programs run, as globs on the path inside it.
 const RUN_BY_OTHERS: &[(&str, &str)] = &[
     (".git/hooks/*", "git runs"),
-    (".git/config", "git obeys"),
-    (".git/info/attributes", "git obeys"),
+    (".git/*", "git obeys"),
     (".gitmodules", "git obeys"),
     (".husky/*", "git runs"),
     (".githooks/*", "git runs"),
@@ -50,8 +52,6 @@ const RUN_BY_OTHERS: &[(&str, &str)] = &[
     (".vscode/tasks.json", "the editor runs"),
     (".vscode/settings.json", "the editor obeys"),
     (".cargo/config.toml", "cargo obeys"),
-    (".windlass/*", "windlass obeys"),
-    (".mcp.json", "windlass obeys"),
 ];
 
 /// Files with secrets, as globs on the absolute path; `~` is the home directory.
@@ -92,9 +92,74 @@ const SECRETS: &[&str] = &[
     "/var/run/secrets/*",
 ];
 
-/// Names of files that hold a private key or credentials wherever they are.
-const SECRET_NAMES: &[&str] =
-    &["id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".git-credentials", ".netrc", ".pgpass"];
+/// Files that run at every start of a shell, a session or the machine, or that decide what does; as globs on
+/// the absolute path. Writing one leaves something behind that runs when nobody looks.
+const RUN_AT_START: &[&str] = &[
+    "~/.bashrc",
+    "~/.bash_*",
+    "~/.profile",
+    "~/.zsh*",
+    "~/.zprofile",
+    "~/.zlogin",
+    "~/.zlogout",
+    "~/.kshrc",
+    "~/.mkshrc",
+    "~/.cshrc",
+    "~/.tcshrc",
+    "~/.login",
+    "~/.config/fish/*",
+    "~/.inputrc",
+    "~/.xinitrc",
+    "~/.xsession*",
+    "~/.xprofile",
+    "~/.config/autostart/*",
+    "~/.config/systemd/*",
+    "~/.local/share/systemd/*",
+    "~/.config/environment.d/*",
+    "~/.pam_environment",
+    "~/.ssh/*",
+    "~/.gitconfig",
+    "~/.config/git/*",
+    "~/.gitattributes",
+    "~/.npmrc",
+    "~/.yarnrc*",
+    "~/.config/pip/*",
+    "~/.pip/*",
+    "~/.cargo/config*",
+    "~/.vimrc",
+    "~/.vim/*",
+    "~/.config/nvim/*",
+    "~/.emacs*",
+    "~/.config/emacs/*",
+    "~/.tmux.conf",
+    "~/.config/tmux/*",
+    "~/.screenrc",
+    "~/.gdbinit",
+    "~/.lldbinit",
+    "~/.pythonrc*",
+    "~/.direnvrc",
+    "~/.config/direnv/*",
+    "~/.local/bin/*",
+    "~/bin/*",
+    "~/.cargo/bin/*",
+    "~/Library/LaunchAgents/*",
+    "/etc/profile*",
+    "/etc/bash*",
+    "/etc/zsh*",
+    "/etc/environment",
+    "/etc/cron*",
+    "/var/spool/cron*",
+    "/etc/systemd/*",
+    "/usr/lib/systemd/*",
+    "/lib/systemd/*",
+    "/etc/init.d/*",
+    "/etc/rc*",
+    "/etc/xdg/autostart/*",
+    "/etc/ld.so.*",
+    "/etc/ssh/*",
+    "/etc/pam.d/*",
+    "/Library/LaunchDaemons/*",
+];
 
 /// Paths as the shell sees them: from each directory it may be in.
 #[derive(Clone, Copy)]
@@ -179,7 +244,9 @@ impl Resolver<'_> {
         if absolute.iter().any(|path| secret(context, path)) {
             let reason = format!("`{shown}` holds secrets");
             return Some(match usage {
-                Use::Read => Assessment::of(Class::Read, reason).at_least(Risk::High),
+                Use::Read | Use::Mention => {
+                    Assessment::of(Class::Read, reason).at_least(Risk::High)
+                }
                 Use::Write | Use::Remove => Assessment::of(Class::Destructive, reason),
             });
         }
@@ -189,6 +256,9 @@ impl Resolver<'_> {
                 format!("`{shown}` is a network connection"),
             ));
         }
+        if usage == Use::Mention {
+            return None;
+        }
         if usage == Use::Read {
             let raw = absolute
                 .iter()
@@ -197,6 +267,19 @@ impl Resolver<'_> {
                 Assessment::of(Class::Read, format!("reads the raw device `{shown}`"))
                     .at_least(Risk::High)
             });
+        }
+        if absolute.iter().any(|path| changes_rules(context, path)) {
+            return Some(Assessment::of(
+                Class::Production,
+                format!("changes `{shown}`, which says what an agent may do"),
+            ));
+        }
+        if absolute.iter().any(|path| RUN_AT_START.iter().any(|file| in_home(context, file, path)))
+        {
+            return Some(Assessment::of(
+                Class::Destructive,
+                format!("changes `{shown}`, which decides what runs at a later start"),
+            ));
         }
         if let Some(who) = absolute.iter().find_map(|path| run_by_others(context, path)) {
             return Some(Assessment::of(
@@ -304,13 +387,28 @@ fn run_by_others(context: &Context, path: &str) -> Option<&'static str> {
     RUN_BY_OTHERS.iter().find(|(pattern, _)| at_any_depth(pattern)).map(|(_, who)| *who)
 }
 
+/// Whether an absolute path leads to a file of the workspace that changes an agent's own rules.
+fn changes_rules(context: &Context, path: &str) -> bool {
+    let inside = path.strip_prefix(context.workspace.trim_end_matches('/'));
+    let inside = inside.and_then(|inside| inside.strip_prefix('/'));
+    inside.is_some_and(files::changes_rules)
+}
+
+/// Whether an absolute path is matched by a glob in which `~` is the home directory.
+fn in_home(context: &Context, pattern: &str, path: &str) -> bool {
+    match pattern.strip_prefix('~') {
+        Some(rest) => glob(&format!("{}{rest}", context.home.trim_end_matches('/')), path),
+        None => glob(pattern, path),
+    }
+}
+
 /// Whether an absolute path, possibly with globs in it, may name a secret.
 fn secret(context: &Context, path: &str) -> bool {
     let path = path.replace(UNKNOWN, "");
-    let name = path.rsplit('/').next().unwrap_or_default();
-    if SECRET_NAMES.contains(&name) {
+    if files::is_secret(&path) {
         return true;
     }
+    let name = path.rsplit('/').next().unwrap_or_default();
     // A public key is meant to be read.
     if name.ends_with(".pub") || matches!(name, "known_hosts" | "authorized_keys.example") {
         return false;

@@ -96,10 +96,10 @@ pub(super) fn script_file(walk: &mut Walk<'_>, file: &Arg, program: &str) -> Ass
         return input_script(walk, program);
     }
     walk.mark_run(path);
-    let written = written_file(walk, path, program);
+    let written = written_file(walk, path, program, &[]);
     let judged = match walk.paths().place(path) {
         Place::Workspace => {
-            Assessment::of(Class::LocalCommand, format!("runs `{path}` of the workspace"))
+            Assessment::of(Class::Build, format!("runs `{path}`, code of the workspace"))
         }
         Place::Device | Place::Unknown | Place::Scratch | Place::Outside => {
             Assessment::of(Class::Opaque, format!("runs `{path}`, a script outside the workspace"))
@@ -112,9 +112,21 @@ pub(super) fn script_file(walk: &mut Walk<'_>, file: &Arg, program: &str) -> Ass
 }
 
 /// A file that this very text wrote before: judged by what it wrote, where that is known.
-pub(super) fn written_file(walk: &mut Walk<'_>, path: &str, program: &str) -> Option<Assessment> {
+pub(super) fn written_file(
+    walk: &mut Walk<'_>,
+    path: &str,
+    program: &str,
+    args: &[Arg],
+) -> Option<Assessment> {
     let text = match walk.written.find(&walk.paths().resolve(path))? {
         Contents::Known(text) => text.clone(),
+        // Another name does not make it another program.
+        Contents::CopyOf(original) => {
+            let (original, via) = (original.clone(), Via::Alias(path.to_owned()));
+            let argv = std::iter::once(Arg::literal(original)).chain(args.iter().cloned());
+            walk.follow_words(via, &argv.collect::<Vec<_>>());
+            return None;
+        }
         Contents::Unknown => {
             return Some(opaque(format!(
                 "runs `{path}`, which this command writes with text that is not known"

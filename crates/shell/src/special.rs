@@ -3,6 +3,7 @@
 use super::classify::{opaque, worse};
 use super::findings::display_text;
 use super::invocation::Invocation;
+use super::options;
 use super::paths::{Place, Resolver, Use};
 use super::state::{Arg, Input};
 use super::walk::Walk;
@@ -49,7 +50,13 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
             .then(|| opaque("runs a program named by an option")),
         "gzip" | "gunzip" | "bzip2" | "bunzip2" | "xz" | "unxz" | "zstd" | "unzstd" | "lz4"
         | "pigz" | "compress" | "uncompress" => compress(&paths, call),
-        "kill" => kill(call),
+        "kill" | "pkill" | "killall" | "skill" | "fuser" => kill(call),
+        "install" => set_id(call.values("-m|--mode").next().unwrap_or_default()),
+        "setcap" => Some(Assessment::of(
+            Class::Catastrophic,
+            "gives a program privileges that its user does not have",
+        )),
+        "fzf" | "sk" | "peco" => options::bindings(walk, call),
         "man" | "less" => pager(walk, call),
         "at" | "batch" => {
             if let Input::Text(text) = walk.state.input.clone() {
@@ -65,33 +72,52 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
 
 fn removal(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let recursive = call.has("-r|-R|--recursive|-d") || call.program == "rimraf";
-    let worst = call
-        .operands
-        .iter()
-        .find(|arg| paths.is_vital(&arg.without_unknown()) && !arg.without_unknown().is_empty());
-    if call.program == "rimraf" || call.has("--no-preserve-root") {
-        return Some(Assessment::of(
-            Class::Catastrophic,
-            "removes whole directories without asking",
-        ));
+    let forced = call.has("-f|--force") && call.has("-r|-R|--recursive");
+    let vital = |arg: &&&Arg| {
+        let known = arg.without_unknown();
+        paths.is_vital(&known) && !known.is_empty()
+    };
+    if let Some(worst) = call.operands.iter().find(vital).filter(|_| recursive) {
+        let reason = format!("removes `{}`", display_text(&worst.text));
+        return Some(Assessment::of(Class::Catastrophic, reason));
     }
-    worst.filter(|_| recursive).map(|arg| {
-        Assessment::of(Class::Catastrophic, format!("removes `{}`", display_text(&arg.text)))
-    })
+    if call.program == "rimraf" || call.has("--no-preserve-root") || forced {
+        let how = if forced { "rm -rf" } else { call.program };
+        let first = call.operands.iter().find_map(|arg| arg.known());
+        let instead = match first {
+            Some(path) => format!("rm -r {}", display_text(path)),
+            None => "rm -r".to_owned(),
+        };
+        let reason = format!(
+            "`{how}` deletes a directory tree without confirmation; `{instead}` can be approved"
+        );
+        return Some(Assessment::of(Class::Catastrophic, reason));
+    }
+    None
 }
 
 fn ownership(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     let recursive = call.has("-R|--recursive");
     let vital = call.operands.iter().skip(1).find(|arg| paths.is_vital(&arg.without_unknown()));
     if let Some(arg) = vital.filter(|_| recursive) {
-        let reason = format!("changes who may do what with all of `{}`", display_text(&arg.text));
+        let reason = format!("changes the permissions of all of `{}`", display_text(&arg.text));
         return Some(Assessment::of(Class::Catastrophic, reason));
     }
-    let mode = call.word(0).unwrap_or_default();
-    let gains = call.program == "chmod"
-        && (mode.contains("+s")
-            || mode.contains("=s")
-            || (mode.len() == 4 && mode.starts_with(['4', '2', '6'])));
+    match call.program {
+        "chmod" => set_id(call.word(0).unwrap_or_default()),
+        _ => None,
+    }
+}
+
+/// A mode that lets others run a file with its owner's or group's privileges.
+fn set_id(mode: &str) -> Option<Assessment> {
+    let symbolic = mode.split(',').any(|part| {
+        let change = part.trim_start_matches(|c: char| "ugoa".contains(c));
+        change.starts_with(['+', '=']) && change.contains('s')
+    });
+    let octal = mode.trim_start_matches(['=', '+']).trim_start_matches('0');
+    let numeric = octal.len() == 4 && octal.bytes().all(|b| (b'0'..=b'7').contains(&b));
+    let gains = symbolic || (numeric && octal.starts_with(['2', '3', '4', '5', '6', '7']));
     gains.then(|| {
         Assessment::of(Class::Catastrophic, "lets others run a file with its owner's privileges")
     })
@@ -182,10 +208,6 @@ fn download(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
                 Some(worse(found, Assessment::of(Class::Publish, "may send a secret elsewhere")));
         }
     }
-    let metadata = call.args.iter().any(|arg| arg.text.contains("169.254.169.254"));
-    if metadata {
-        return Some(opaque("asks the machine's metadata service, which holds credentials"));
-    }
     judged
 }
 
@@ -212,12 +234,34 @@ fn compress(paths: &Resolver<'_>, call: &Invocation) -> Option<Assessment> {
     call.operands.iter().filter_map(|file| paths.judge(file, Use::Write)).reduce(worse)
 }
 
-/// Process 1 is the machine, and -1 is every process.
+/// Process 1 is the machine, -1 is every process, and a user's processes are nearly every one.
 fn kill(call: &Invocation) -> Option<Assessment> {
-    let all = call.args.iter().skip(1).any(|arg| matches!(&*arg.text, "-1" | "1"))
-        || matches!(call.args, [only] if only.text == "1");
-    (all && !call.has("-0|-l|-L"))
-        .then(|| Assessment::of(Class::Catastrophic, "ends every process of the machine"))
+    let all = match call.program {
+        "kill" => {
+            let last = call.args.iter().skip(1).any(|arg| matches!(&*arg.text, "-1" | "1"));
+            let only = matches!(call.args, [only] if matches!(&*only.text, "1" | "-1"));
+            (last || only) && !call.has("-0|-l|-L")
+        }
+        "fuser" => {
+            let root = call.operands.iter().any(|arg| matches!(&*arg.text, "/" | "/home" | "/usr"));
+            call.has("-k|--kill") && (root || call.has("-m|--mount"))
+        }
+        _ => {
+            // Other capitals after one dash are the name of a signal: `-USR1`, `-HUP`.
+            let by_user = call.args.iter().any(|arg| {
+                let name = arg.text.split('=').next().unwrap_or_default();
+                let number =
+                    name.strip_prefix("-U").is_some_and(|user| user.parse::<u32>().is_ok());
+                number
+                    || name.starts_with("-u")
+                    || matches!(name, "-U" | "-G" | "-v" | "-t" | "--user" | "--uid" | "--euid")
+                    || matches!(name, "--group" | "--inverse" | "--terminal" | "--ns")
+            });
+            let any = |arg: &&Arg| matches!(&*arg.text, "." | ".*" | "" | "*" | "^" | "$" | ".+");
+            by_user || call.operands.iter().any(any)
+        }
+    };
+    all.then(|| Assessment::of(Class::Catastrophic, "ends every process of a user or the machine"))
 }
 
 /// `man -P command` and `less +!command` run a command.

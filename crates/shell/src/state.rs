@@ -4,7 +4,7 @@
 //! - A variable holds every value it may have at this point; more than a few are `UNKNOWN`.
 //! - Where paths through the text join, nothing that one of them knew is forgotten.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::syntax::{Assign, Node, Value};
@@ -89,6 +89,10 @@ pub(super) struct State {
     /// What `$1`, `$2` … may be, where the text sets them.
     pub positional: Option<Values>,
     pub input: Input,
+    /// Variables whose values are evaluated as arithmetic: `declare -i`.
+    pub integers: BTreeSet<String>,
+    /// Variables that are other names of variables: `declare -n`.
+    pub references: BTreeMap<String, String>,
     /// Whether `IFS` was changed, so that words split at other places than blanks.
     pub splits_elsewhere: bool,
     /// Grows with every change, so that a loop knows whether to look at its body again.
@@ -104,6 +108,8 @@ impl State {
             directories: vec![Some(directory.to_owned())],
             positional: None,
             input: Input::Inherited,
+            integers: BTreeSet::new(),
+            references: BTreeMap::new(),
             splits_elsewhere: false,
             changes: 0,
         };
@@ -113,7 +119,21 @@ impl State {
         state
     }
 
+    /// The variable that a name stands for.
+    fn target<'n>(&'n self, name: &'n str) -> &'n str {
+        let mut target = name;
+        // A reference to itself would go round for ever.
+        for _ in 0..MOST_VALUES {
+            match self.references.get(target) {
+                Some(next) => target = next,
+                None => break,
+            }
+        }
+        target
+    }
+
     pub(super) fn set(&mut self, name: &str, mut values: Values) {
+        let name = &self.target(name).to_owned();
         let too_much = |fields: &Vec<Arg>| {
             fields.len() > MOST_FIELDS
                 || fields.iter().map(|arg| arg.text.len()).sum::<usize>() > LONGEST_VALUE
@@ -134,7 +154,8 @@ impl State {
     }
 
     fn append(&mut self, name: &str, values: Values, array: bool) {
-        let old = self.variables.get(name).cloned().unwrap_or_else(|| vec![Vec::new()]);
+        let old =
+            self.variables.get(self.target(name)).cloned().unwrap_or_else(|| vec![Vec::new()]);
         let joined = old.iter().flat_map(|old| {
             values.iter().map(move |new| {
                 let mut fields = old.clone();
@@ -162,7 +183,7 @@ impl State {
                     let nth = |args: &Vec<Arg>| args.get(n - 1).cloned().into_iter().collect();
                     variants.iter().map(nth).collect()
                 }),
-                Err(_) => self.variables.get(name).cloned(),
+                Err(_) => self.variables.get(self.target(name)).cloned(),
             },
         }
     }
@@ -244,6 +265,8 @@ impl State {
             }
         };
         self.splits_elsewhere |= other.splits_elsewhere;
+        self.integers.extend(other.integers);
+        self.references.extend(other.references);
         self.changes = self.changes.max(other.changes);
     }
 }

@@ -15,7 +15,7 @@ use super::findings::Findings;
 use super::paths::Resolver;
 use super::state::{Arg, Input, State, UNKNOWN};
 use super::syntax::Node;
-use super::written::WrittenFiles;
+use super::written::{Contents, WrittenFiles};
 use super::{CommandAnalysis, Context, Via, output};
 
 pub(super) struct Walk<'c> {
@@ -60,6 +60,19 @@ impl<'c> Walk<'c> {
     pub(super) fn mark_written(&mut self, file: &Arg) {
         for path in self.paths().resolve(&file.text).into_iter().flatten() {
             self.written.mark(path);
+        }
+    }
+
+    /// What a command here would read, where the text says so.
+    pub(super) fn input_text(&self) -> Option<String> {
+        let known = |text: &str| (!text.contains(UNKNOWN)).then(|| text.to_owned());
+        match &self.state.input {
+            Input::Text(text) => known(text),
+            Input::File(file) => match self.written.find(&self.paths().resolve(file))? {
+                Contents::Known(text) => known(text),
+                Contents::CopyOf(_) | Contents::Unknown => None,
+            },
+            Input::Inherited | Input::Pipe => None,
         }
     }
 
@@ -111,10 +124,12 @@ impl<'c> Walk<'c> {
                 for word in words {
                     let text = walk.expander().text(word);
                     walk.expander().evaluate_index(&text);
+                    // `-eq` and its like evaluate both sides.
+                    walk.expander().evaluate_values(&text);
                 }
             }),
             Node::Arithmetic(text, redirects) => self.with_redirects(redirects, |walk| {
-                walk.expander().document(text);
+                walk.expander().arithmetic(text);
             }),
         }
     }

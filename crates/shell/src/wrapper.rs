@@ -7,10 +7,11 @@ mod special;
 mod table;
 
 use self::table::WRAPPERS;
+use super::Via;
+use super::environment::{self, Scope};
 use super::invocation::{Invocation, Style};
 use super::state::Arg;
 use super::walk::Walk;
-use super::{Via, environment};
 use windlass_core::policy::class::{Assessment, Class};
 
 /// How a wrapper names the command it runs.
@@ -36,6 +37,22 @@ struct Wrapper {
     reason: &'static str,
 }
 
+/// Whether a program is there to run other commands.
+pub(super) fn is_wrapper(program: &str) -> bool {
+    const SPECIAL: &[&str] = &["xargs", "gxargs", "parallel", "ssh", "npx", "bunx", "pnpx", "uvx"];
+    SPECIAL.contains(&program)
+        || is_loader(program)
+        || WRAPPERS.iter().any(|wrapper| {
+            wrapper.names.contains(&program) && !matches!(wrapper.runs, Runs::After(..))
+        })
+}
+
+/// The loader of the system, which runs the program it is given: `/lib64/ld-linux-x86-64.so.2 /bin/rm`.
+fn is_loader(program: &str) -> bool {
+    let loader = program.starts_with("ld-linux") || program.starts_with("ld-musl");
+    loader || matches!(program, "ld.so" | "ld64.so.1" | "ld64.so.2")
+}
+
 /// Judges a wrapper and what it runs; `None` when `program` is none, or runs nothing this time.
 pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<Assessment> {
     match program {
@@ -47,6 +64,12 @@ pub(super) fn judge(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Option<
         "command" if lookup(args) => {
             return Some(Assessment::of(Class::Read, "looks a name up"));
         }
+        loader if is_loader(loader) => {
+            let rest = skip_options(args, "--library-path --preload --argv0 --audit");
+            walk.follow_words(Via::Wrapper(program.to_owned()), rest);
+            return Some(Assessment::of(Class::Read, "runs another command, judged separately"));
+        }
+        "systemd-run" => return Some(special::systemd_run(walk, program, args)),
         "npx" | "bunx" | "pnpx" | "uvx" | "pipx" => return Some(special::npx(walk, program, args)),
         _ => {}
     }
@@ -80,11 +103,16 @@ fn judge_wrapped(
             }
         }
         Runs::Words(_) | Runs::After(..) => {
-            let assigns = rest.iter().take_while(|arg| is_assignment(&arg.text)).count();
+            // `env` takes any word with an equals sign for a variable, whatever its name.
+            let assigns = |arg: &&Arg| match program {
+                "env" | "genv" => arg.text.contains('='),
+                _ => is_assignment(&arg.text),
+            };
+            let assigns = rest.iter().take_while(assigns).count();
             for arg in &rest[..assigns] {
                 if let Some((name, value)) = arg.text.split_once('=') {
                     let values = vec![vec![Arg::literal(value)]];
-                    environment::judge_assignment(walk, name, &values);
+                    environment::judge_assignment(walk, name, &values, Scope::Exported);
                 }
             }
             let inner = &rest[assigns..];

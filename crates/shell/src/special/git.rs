@@ -68,7 +68,7 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
     };
     let subcommand = call.word(0).unwrap_or_default();
     if call.operands.first().is_some_and(|arg| arg.known().is_none()) {
-        add(Some(opaque("git's subcommand is only known when it runs")));
+        add(Some(opaque("runs a git subcommand that is only known when it runs")));
     }
     // Before the subcommand `-c` is a setting; after `commit`, `switch` and others it is not.
     let globals =
@@ -89,7 +89,7 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         add(Some(opaque("names the program that git runs")));
     }
     if call.args.iter().any(|arg| arg.text.starts_with("ext::")) {
-        add(Some(opaque("an `ext::` address runs a command")));
+        add(Some(opaque("runs a command by an `ext::` address")));
     }
     match subcommand {
         "push" => add(push(&walk.context.protected_branches, call)),
@@ -143,7 +143,9 @@ fn setting(walk: &mut Walk<'_>, key: &str, value: &str) -> Option<Assessment> {
             };
             walk.follow_argument(&text, "git");
         }
-        let harmless = matches!(value, "" | "true" | "false" | "cat" | "less");
+        // An alias of subcommands runs nothing but git; what they do was found above.
+        let subcommands = key.starts_with("alias.") && !value.starts_with('!');
+        let harmless = subcommands || matches!(value, "" | "true" | "false" | "cat" | "less");
         return (!harmless).then(|| opaque(format!("`{key}` makes git run a command")));
     }
     one_of(OBEYED_BY_GIT)
@@ -203,10 +205,10 @@ fn refspec_class(protected: &[String], refspec: &str) -> Option<Assessment> {
     let forced = refspec.starts_with('+');
     let target = refspec.trim_start_matches('+').rsplit(':').next().unwrap_or_default();
     let branch = target.trim_start_matches("refs/heads/");
-    if let Some(pattern) = protected.iter().find(|p| glob(p, branch)) {
+    if protected.iter().any(|pattern| glob(pattern, branch)) {
         return Some(Assessment::of(
             Class::Production,
-            format!("pushes to `{branch}`, which is protected (`{pattern}`)"),
+            format!("pushes to `{branch}`, a protected branch"),
         ));
     }
     forced.then(|| Assessment::of(Class::Production, "replaces history elsewhere"))

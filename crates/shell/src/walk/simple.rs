@@ -1,11 +1,12 @@
 //! One simple command: its words and assignments, each way they may read, and what it comes to.
 
 use super::Walk;
+use crate::environment::{self, Scope};
 use crate::expand::{self, combine};
 use crate::findings::{display_text, known_words};
 use crate::state::{Arg, UNKNOWN, Values};
 use crate::syntax::{Assign, Part, Value};
-use crate::{ShellCommand, Via, classify, environment, output};
+use crate::{ShellCommand, Via, classify, output};
 use windlass_core::policy::class::{Assessment, Class};
 
 impl Walk<'_> {
@@ -47,18 +48,33 @@ impl Walk<'_> {
                 }
             }
         }
+        let scope = if named { Scope::Exported } else { Scope::Shell };
         for (assign, values) in &assigned {
-            environment::judge_assignment(self, &assign.name, values);
+            environment::judge_assignment(self, &assign.name, values, scope);
+            self.evaluate_integer(assign, values);
         }
         if !named {
-            for (assign, values) in assigned {
+            for (assign, values) in assigned.iter().cloned() {
                 self.state.assign(assign, values);
             }
         }
+        let separators = assigned.iter().find(|(assign, _)| named && assign.name == "IFS").cloned();
+        let usual = separators.is_some().then(|| self.state.value("IFS").unwrap_or_default());
+        if let Some((assign, values)) = separators {
+            // `IFS=_ read a b`: for this command only.
+            self.state.assign(assign, values);
+        }
         let inner = self.findings.close_level(outer);
         self.record_variants(variants, parts, inner);
+        if let Some(usual) = usual {
+            self.state.set("IFS", usual);
+        }
         for (assign, values) in declared {
-            self.state.assign(assign, values);
+            self.evaluate_integer(assign, &values);
+            // A reference was set to the name of another variable, which keeps its value.
+            if !self.state.references.contains_key(&assign.name) {
+                self.state.assign(assign, values);
+            }
         }
         output::remember(self, parts);
         // `exec < file` changes the input of everything after it.
@@ -126,12 +142,24 @@ impl Walk<'_> {
         self.budget.leave();
     }
 
+    /// What is assigned to an integer is an expression.
+    fn evaluate_integer(&mut self, assign: &Assign, values: &Values) {
+        if self.state.integers.contains(&assign.name) {
+            for fields in values {
+                self.expander().arithmetic(&expand::join_fields(fields).text);
+            }
+        }
+    }
+
     fn assignment_values(&mut self, assign: &Assign) -> Values {
         if let Some(index) = &assign.index {
-            self.expander().document(index);
+            self.expander().arithmetic(index);
         }
         match &assign.value {
-            Value::One(word) => vec![vec![self.expander().text(word)]],
+            Value::One(word) => {
+                let variants = self.expander().word(word).into_iter();
+                variants.map(|fields| vec![expand::join_fields(&fields)]).collect()
+            }
             Value::Many(words) => {
                 let mut all = vec![Vec::new()];
                 for word in words {

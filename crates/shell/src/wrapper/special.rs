@@ -166,3 +166,17 @@ pub(super) fn npx(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessmen
     }
     Assessment::of(Class::Build, "runs a package's program, fetching it when missing")
 }
+
+/// `systemd-run`: the system's manager runs the command, outside of everything that holds an agent.
+pub(super) fn systemd_run(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessment {
+    const VALUES: &str = "-u --unit -p --property -M --machine -H --host --uid --gid --nice -E --setenv \
+        --working-directory --slice --description --service-type --on-calendar --on-active --timer-property";
+    let rest = skip_options(args, VALUES);
+    walk.follow_words(Via::Wrapper(program.to_owned()), rest);
+    let options =
+        Invocation::new(program, &args[..args.len() - rest.len()], VALUES, Style::Bundled);
+    match options.has("--user") && !options.has("--uid|--gid") {
+        true => Assessment::of(Class::Opaque, "`systemd-run` runs it outside the sandbox"),
+        false => Assessment::of(Class::Catastrophic, "`systemd-run` asks for more privileges"),
+    }
+}

@@ -21,7 +21,7 @@ fn a_denial_has_the_fixed_line_the_reason_and_suggestions() {
     let denial = denial("rm -rf build", PermissionProfile::Trusted, &Rules::default());
     insta::assert_snapshot!(denial.render(), @r#"
     DENIED: This action is not permitted.
-    {"tool":"bash","reason":"denied under every profile: removes whole directories without asking","suggestions":["remove the files you mean by name, without `-r` and `-f`","move them aside instead, such as `mv build build.old`","use the project's own clean command","ask the user with `ask_user`, saying what you need and why"],"can_retry":true}
+    {"tool":"bash","reason":"denied under every profile: `rm -rf` deletes a directory tree without confirmation; `rm -r build` can be approved","suggestions":["remove the files you mean by name, or a directory of the workspace with `rm -r`, which asks the user","move them aside instead, such as `mv build build.old`","use the project's own clean command","ask the user with `ask_user`, saying what you need and why"],"can_retry":true}
     "#);
 }
 
