@@ -9,6 +9,7 @@ use windlass_core::ending::Ending;
 use windlass_core::event::{Event, LlmRequest, LlmResponse};
 use windlass_core::id::CallId;
 use windlass_core::message::ToolRequest;
+use windlass_core::secrets::{RedactedStream, Secrets};
 use windlass_model::{Fault, Options, Reply, StreamEvent};
 use windlass_store::Level;
 
@@ -59,7 +60,10 @@ impl Agent {
             return Err(Error::Empty { task: flushed.task() });
         };
         let (id, previews) = (flushed.task(), &self.parts.previews);
+        let secrets = flushed.store().secrets();
+        let mut shown = secrets.stream();
         let mut live = |live: StreamEvent| {
+            let live = without_keys(live, &secrets, &mut shown);
             // Nobody listening is fine: previews are for surfaces that happen to be there.
             let _ = previews.send(Preview { task: id, live });
         };
@@ -98,6 +102,24 @@ impl Agent {
         }
         let wait = rate_limited(task.now(), task.state().attempts.rate_limit_streak, error);
         Ok(Some(wait.unwrap_or(Ending::Failed(report::model_error(error)))))
+    }
+}
+
+/// A preview as it may be shown. The end of a text waits while it may be the beginning of a key.
+fn without_keys(live: StreamEvent, secrets: &Secrets, shown: &mut RedactedStream) -> StreamEvent {
+    match live {
+        StreamEvent::Text(text) => {
+            StreamEvent::Text(String::from_utf8_lossy(&shown.push(text.as_bytes())).into_owned())
+        }
+        StreamEvent::CallArguments { index, delta } => {
+            StreamEvent::CallArguments { index, delta: secrets.redact(&delta).into_owned() }
+        }
+        retrying @ StreamEvent::Retrying { .. } => {
+            // The reply starts again.
+            *shown = secrets.stream();
+            retrying
+        }
+        other => other,
     }
 }
 

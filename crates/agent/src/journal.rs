@@ -4,6 +4,7 @@
 //! - One writer: a `Journal` is not `Clone` and is moved to the agent that drives the task.
 //! - State and context change by events alone, in the order and at the times they are committed with, so
 //!   recovery is the same code as running.
+//! - No event holds a key of ours; it is taken out before the event is applied, so requests have none either.
 //! - A buffered event is committed with the next one, in one transaction. A crash in between is a crash
 //!   before the event. Whatever acts outside (asks a model, starts a call, waits) needs a [`Flushed`], and
 //!   that exists only while nothing is buffered.
@@ -121,8 +122,9 @@ impl Journal {
 
     /// Applies events that are committed together with the next ones.
     pub fn buffer(&mut self, events: Vec<Event>) -> Result<(), Error> {
-        let now = self.now();
+        let (now, secrets) = (self.now(), self.store().secrets());
         for event in events {
+            let event = secrets.redact_event(event);
             self.apply(now, &event)?;
             self.buffered.push((now, event));
         }
@@ -137,8 +139,9 @@ impl Journal {
     /// Commits what was buffered and these events, then applies them.
     pub async fn commit(&mut self, events: Vec<Event>, level: Level) -> Result<Flushed<'_>, Error> {
         let (now, applied) = (self.now(), self.buffered.len());
+        let secrets = self.store().secrets();
         let mut all = std::mem::take(&mut self.buffered);
-        all.extend(events.into_iter().map(|event| (now, event)));
+        all.extend(events.into_iter().map(|event| (now, secrets.redact_event(event))));
         if !all.is_empty() {
             let records = self.stream.append_dated(all, level).await?;
             self.committed(&records, applied)?;

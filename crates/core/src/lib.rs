@@ -24,3 +24,4 @@ pub mod guard;
 pub mod policy;
 pub mod text;
 pub mod shown;
+pub mod secrets;

@@ -8,7 +8,7 @@ use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
 use crate::journal::{self, Tail};
-use crate::{Error, Level, Tasks, projections, ready_index, row};
+use crate::{Error, Level, Store, Tasks, projections, ready_index, row};
 
 /// What became of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,16 @@ impl Tasks<'_> {
         if created.parent.is_some() || created.root != task {
             return Err(Error::WrongTree { task, root: created.root });
         }
+        let created = without_keys(self.store, created);
         self.store.write(Level::Synced, move |tx| create(tx, at, created)).await
+    }
+}
+
+/// A goal may quote a key; what is journaled must not.
+fn without_keys(store: &Store, created: TaskCreated) -> TaskCreated {
+    match store.secrets().redact_event(Event::TaskCreated(Box::new(created.clone()))) {
+        Event::TaskCreated(clean) => *clean,
+        _ => created,
     }
 }
 

@@ -42,6 +42,7 @@ mod reserve;
 mod memories;
 pub mod outputs;
 pub mod search;
+mod secrets;
 
 use std::fmt;
 use std::path::Path;
@@ -84,6 +85,7 @@ use error::Fault;
 use outputs::FinishedOutputs;
 use reader::Readers;
 use reserve::Reserve;
+use secrets::SecretList;
 use writer::Writer;
 
 /// How a store is opened.
@@ -129,6 +131,7 @@ struct Inner {
     keep_outputs: SignedDuration,
     keep_tasks: Option<SignedDuration>,
     reserve: Reserve,
+    secrets: SecretList,
 }
 
 impl Store {
@@ -179,6 +182,7 @@ impl Store {
                 keep_outputs: options.keep_outputs,
                 keep_tasks: options.keep_tasks,
                 reserve,
+                secrets: SecretList::default(),
             }),
         }
     }

@@ -47,7 +47,7 @@ impl Mailbox<'_> {
         injection: Injection,
         at: Timestamp,
     ) -> Result<Accepted, Error> {
-        let body = row::json(&injection);
+        let body = self.store.secrets().redact(&row::json(&injection)).into_owned();
         let attached = injection.metadata.as_ref().map_or(0, |value| value.to_string().len());
         let bytes = injection.content.len() + attached;
         if bytes > MAX_INJECTION_BYTES {

@@ -31,6 +31,7 @@ mod tests_layers;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use secrecy::ExposeSecret as _;
 use windlass_core::axes::PermissionProfile;
 use windlass_core::command::{CompactionOverrides, ExecutionConfig};
 use windlass_model::KnownModel;
@@ -242,6 +243,11 @@ impl Config {
     pub fn context_window(&self, model: &ModelChoice) -> u64 {
         let known = self.agent.context_window.or(self.facts(model).context_window);
         known.unwrap_or(DEFAULT_CONTEXT_WINDOW)
+    }
+
+    /// The keys in force, by name; nothing that is kept or shown may hold one.
+    pub fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.values.secrets().map(|(name, key)| (name, key.expose_secret()))
     }
 
     /// Whether a session may have this profile; `unrestricted` needs the user's opt-in (MS-065).

@@ -62,6 +62,17 @@ impl Values {
         held.and_then(|held| held.sources.last()).cloned().unwrap_or(Source::Default)
     }
 
+    /// The keys in force, each with the name of the variable that sets it.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = (&'static str, &SecretString)> {
+        let keys = settings::all().filter(|setting| matches!(setting.kind, Kind::Secret));
+        keys.filter_map(|setting| match self.held.get(setting.key).map(|held| &held.value) {
+            Some(Value::Secret(key)) => {
+                Some((setting.explicit_env.first().copied().unwrap_or(setting.key), key))
+            }
+            _ => None,
+        })
+    }
+
     /// A value as the type of its field.
     pub(super) fn typed<T: FromValue>(&self, key: &str) -> T {
         T::from_value(self.held.get(key).map(|held| &held.value))

@@ -20,7 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::runtime::Runtime;
 use windlass_coordinator::{Coordinator, Limits};
 use windlass_core::axes::Axes;
-use windlass_model::LONGEST_RETRY_AFTER;
+use windlass_model::{LONGEST_RETRY_AFTER, PROVIDERS};
 use windlass_store::Store;
 
 use crate::config::{self, Config, Flag};
@@ -134,8 +134,18 @@ fn coordinator_at(
     let keep_outputs = environment.keep_outputs.unwrap_or(options.keep_outputs);
     let options = windlass_store::Options { keep_outputs, ..options };
     let store = Store::open(&environment.data, options)?;
+    store.hide_secrets(keys_in(&environment.variables));
+    if let Some(project) = &project {
+        store.hide_secrets(project.config().secrets());
+    }
     let wired_agents = WiredAgents::new(environment.clone(), store.clone(), project);
     Ok(Coordinator::new(store, Arc::new(wired_agents), Arc::new(Timestamp::now)))
+}
+
+/// The keys in the environment, which are known before any configuration is read.
+fn keys_in(variables: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, &str)> {
+    let names = PROVIDERS.iter().map(|provider| provider.key_env);
+    names.filter_map(|name| Some((name, variables.get(name)?.as_str())))
 }
 
 /// The limits that the configuration sets for a service.

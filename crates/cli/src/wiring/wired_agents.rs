@@ -65,6 +65,7 @@ impl WiredAgents {
             .config()
             .for_task(&task.command().execution_config)
             .map_err(|errors| misconfigured(errors.into()))?;
+        self.store.hide_secrets(config.secrets());
         let choice = config.models.for_mode(task.axes.model_mode).cloned();
         let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
         let model = self.recorded(project.model(&choice)?, task.attempts.started)?;

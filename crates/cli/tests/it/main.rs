@@ -32,6 +32,7 @@ mod setup;
 mod demo;
 mod instructions;
 mod log_lines;
+mod secrets;
 mod clock;
 
 /// Where the tests that other binaries share run their tasks.

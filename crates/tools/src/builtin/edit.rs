@@ -6,7 +6,7 @@ use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::tool_name;
 
-use super::rewrite::Rewrite;
+use super::rewrite::{Rewrite, refuse_marks};
 use super::{Builtin, counted, diff, path_error};
 use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{Current, Purpose, content_hash};
@@ -38,6 +38,7 @@ impl Builtin for Edit {
     const MIN_CLASS: (Class, Risk) = (Class::Edit, Risk::Low);
 
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
+        refuse_marks(&given.new_string)?;
         let workspace = context.workspace;
         let path = workspace.write_target(&given.path, Purpose::Agent).map_err(path_error)?.path;
         let bytes = workspace.read_all(&given.path, MAX_EDITED_BYTES).map_err(path_error)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use windlass_core::id::CallId;
 use windlass_core::outcome::{Fact, FileChange, Outcome, Recovery};
 use windlass_core::policy::Assessment;
+use windlass_core::secrets;
 
 use super::{act, diff, path_error};
 use crate::tool::Prepared;
@@ -46,5 +47,17 @@ impl Rewrite {
             workspace.replace(new).map_or_else(path_error, |()| outcome)
         });
         Prepared { diff, ..Prepared::new(assessment, recovery, act) }
+    }
+}
+
+/// A mark stands where a key was. Written into a file, it would destroy the key there.
+pub(super) fn refuse_marks(text: &str) -> Result<(), Outcome> {
+    match secrets::holds_mark(text) {
+        true => Err(Outcome::failure(
+            "The new text holds a mark such as `[redacted: NAME]`. It stands for a key that you are not \
+             shown, so nothing was written. Change only the text around it, with `edit`, or let a command \
+             copy the key.",
+        )),
+        false => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::tool_name;
 
 use super::edit::MAX_EDITED_BYTES;
-use super::rewrite::Rewrite;
+use super::rewrite::{Rewrite, refuse_marks};
 use super::{Builtin, counted, diff, path_error};
 use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{Purpose, Workspace, content_hash};
@@ -32,6 +32,7 @@ impl Builtin for Write {
 
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let Arguments { path: asked, content } = given;
+        refuse_marks(&content)?;
         let current = context.workspace.write_target(&asked, Purpose::Agent).map_err(path_error)?;
         let (path, known) = (&current.path, call.facts.known_files.get(&current.path));
         let assessment = match &current.hash {
