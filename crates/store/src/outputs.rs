@@ -119,13 +119,19 @@ impl Outputs {
     /// Opens the whole of an output, by the id of its command (AX-086).
     pub fn open(&self, command_id: &str, stream: Stream) -> Result<OutputReader, Error> {
         let path = self.path(command_id, stream)?;
-        if let Some(kept) = self.get(command_id, stream)?.filter(|kept| !kept.truncated) {
-            return Ok(OutputReader(Source::Row(Cursor::new(kept.content.into_bytes()))));
-        }
+        let kept = self.get(command_id, stream)?.filter(|kept| !kept.truncated);
+        let row = |kept: TruncatedOutput| {
+            OutputReader(Source::Row(Cursor::new(kept.content.into_bytes())))
+        };
+        let kept = match kept {
+            Some(kept) if kept.full_output_path.is_none() => return Ok(row(kept)),
+            kept => kept,
+        };
         match OpenOptions::new().read(true).custom_flags(NO_FOLLOW).open(&path) {
             Ok(file) => Ok(OutputReader(Source::File(file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(Error::UnknownOutput(command_id.to_owned()))
+                // A file is removed before its row; the row is the next best.
+                kept.map(row).ok_or_else(|| Error::UnknownOutput(command_id.to_owned()))
             }
             Err(error) => Err(Error::file(&path, error)),
         }
@@ -306,13 +312,19 @@ impl OutputWriter {
             self.spill()?;
         }
         let truncated = self.file.is_some();
-        if truncated {
+        if !truncated && std::str::from_utf8(&self.head).is_err() {
+            // The row is text; what is not stays as it was beside it.
+            self.spill()?;
+        }
+        if self.file.is_some() {
             self.end_file()?;
+        }
+        if truncated {
             content.truncate(text::prefix(&content, MAX_OUTPUT_SIZE).len());
             content.push_str(&self.notice());
         }
         let original_size = self.size;
-        let full_output_path = truncated.then(|| self.path.clone());
+        let full_output_path = self.file.is_some().then(|| self.path.clone());
         let output = TruncatedOutput { content, truncated, full_output_path, original_size };
         Ok((OutputRow::new(self.origin, &output, at), output))
     }

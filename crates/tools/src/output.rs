@@ -29,8 +29,8 @@ pub fn fit(
         return (text, None);
     }
     let kept = save(&text, call, workspace).map_err(|error| error.to_string());
-    let size = text.len() as u64;
-    cut_pieces(&Pieces { head: &text, tail: &text, size, limit_tokens, kept, capped: false })
+    let (size, lines) = (text.len() as u64, line_ends(text.as_bytes()));
+    cut_pieces(&Pieces { head: &text, tail: &text, size, lines, limit_tokens, kept, capped: false })
 }
 
 /// An output that is too long, as far as it is at hand.
@@ -41,6 +41,8 @@ pub(crate) struct Pieces<'a> {
     pub tail: &'a str,
     /// How long the whole is.
     pub size: u64,
+    /// How many lines end in it.
+    pub lines: u64,
     /// How long it may be.
     pub limit_tokens: u64,
     /// Where the whole was saved, as the agent reads it, or why it could not be.
@@ -50,16 +52,16 @@ pub(crate) struct Pieces<'a> {
 }
 
 /// An output as people see it beside the call: head and tail of it, the cut marked.
-pub(crate) fn preview(head: &str, tail: &str, size: u64) -> String {
+pub(crate) fn preview(head: &str, tail: &str, size: u64, lines: u64) -> String {
     if estimate_tokens(size) <= PREVIEW_TOKENS {
         return head.to_owned();
     }
-    cut(head, tail, size, PREVIEW_TOKENS, "").trim_end().to_owned()
+    cut(head, tail, (size, lines), PREVIEW_TOKENS, "").trim_end().to_owned()
 }
 
 /// Head and tail, the cut marked, and where the whole is (ES-229, ES-230).
 pub(crate) fn cut_pieces(pieces: &Pieces<'_>) -> (String, Option<Truncated>) {
-    let Pieces { head, tail, size, limit_tokens, kept, capped } = pieces;
+    let Pieces { head, tail, size, lines, limit_tokens, kept, capped } = pieces;
     let notice = match kept {
         Ok(path) => {
             format!("[OUTPUT TRUNCATED — full output saved to {path}. Use read tool to access.]")
@@ -76,7 +78,7 @@ pub(crate) fn cut_pieces(pieces: &Pieces<'_>) -> (String, Option<Truncated>) {
         .as_ref()
         .ok()
         .map(|path| Truncated { full_output_path: path.clone(), original_size: *size });
-    (cut(head, tail, *size, *limit_tokens, &notice), truncated)
+    (cut(head, tail, (*size, *lines), *limit_tokens, &notice), truncated)
 }
 
 /// Saves the whole text and gives its path as the agent reads it.
@@ -95,15 +97,32 @@ fn save(text: &str, call: CallId, workspace: &Workspace) -> Result<String, Error
 }
 
 /// Head and tail with the cut marked between them, at line ends where there are any near.
-fn cut(head: &str, tail: &str, size: u64, limit_tokens: u64, notice: &str) -> String {
+fn cut(
+    head: &str,
+    tail: &str,
+    (size, lines): (u64, u64),
+    limit_tokens: u64,
+    notice: &str,
+) -> String {
     /// Room for the mark between the pieces.
-    const MARK_BYTES: usize = 48;
+    const MARK_BYTES: usize = 80;
     let limit = usize::try_from(limit_tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
     let room = limit.saturating_sub(notice.len() + 2 + MARK_BYTES);
-    let head = whole_lines_of_head(prefix(head, room / 100 * HEAD_PERCENT));
+    let begins = prefix(head, room / 100 * HEAD_PERCENT);
+    let head = whole_lines_of_head(begins);
     let tail = whole_lines_of_tail(suffix(tail, room - room / 100 * HEAD_PERCENT));
     let left_out = size.saturating_sub((head.len() + tail.len()) as u64);
-    format!("{head}\n[… {left_out} bytes left out …]\n{}\n\n{notice}", tail.trim_end_matches('\n'))
+    // A head that was cut at a line end shows its last line whole, without the end.
+    let last_line = u64::from(head.len() < begins.len());
+    let shown_lines = line_ends(head.as_bytes()) + last_line + line_ends(tail.as_bytes());
+    let lines_left_out = lines.saturating_sub(shown_lines);
+    let tail = tail.trim_end_matches('\n');
+    format!("{head}\n[… {lines_left_out} lines, {left_out} bytes left out …]\n{tail}\n\n{notice}")
+}
+
+/// How many lines end in a text.
+pub(crate) fn line_ends(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 fn whole_lines_of_head(head: &str) -> &str {
@@ -140,16 +159,76 @@ pub fn neutralize(text: &str) -> String {
             }
             '\u{7f}' => clean.push('␡'),
             '\u{80}'..='\u{9f}' => clean.push(char::REPLACEMENT_CHARACTER),
+            // Part of a picture or of a word in scripts that need it; hidden anywhere else.
+            '\u{200c}' | '\u{200d}' if joins(clean.chars().next_back(), letters.peek()) => {
+                clean.push(letter);
+            }
+            hidden if is_invisible(hidden) => {
+                clean.push_str(&format!("\\u{{{:X}}}", u32::from(hidden)));
+            }
             _ => clean.push(letter),
         }
     }
     clean
 }
 
+/// A file's name on one line: what a name can hold and a line cannot is made visible.
+pub(crate) fn shown_name(path: &str) -> String {
+    neutralize(path).replace('\n', "␊").replace('\t', "␉")
+}
+
+/// Whether a joiner between these two letters is part of how they are written.
+fn joins(before: Option<char>, after: Option<&char>) -> bool {
+    before.is_some_and(|letter| !letter.is_ascii())
+        && after.is_some_and(|letter| !letter.is_ascii())
+}
+
+/// Characters that have no picture and that can carry text a person does not see: zero-width, bidirectional
+/// and tag characters, fillers.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter,
+        '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether an output is data and not text, by its beginning.
+pub(crate) fn is_binary(head: &[u8]) -> bool {
+    /// How much is looked at, as git does.
+    const SNIFFED_BYTES: usize = 8_000;
+    /// Text may hold a few controls, such as the NUL between names; data is full of them.
+    const MAX_STRANGE_PERCENT: usize = 10;
+    let head = &head[..head.len().min(SNIFFED_BYTES)];
+    if !head.contains(&0) {
+        return false;
+    }
+    let strange = |byte: &&u8| matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127);
+    let magic: [&[u8]; 3] = [b"\x7fELF", b"\x89PNG", b"SQLite format 3\0"];
+    magic.iter().any(|magic| head.starts_with(magic))
+        || head.iter().filter(strange).count() * 100 > head.len() * MAX_STRANGE_PERCENT
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn hidden_characters_are_marked_and_joined_pictures_are_not() {
+        assert_eq!(neutralize("a\u{200b}b\u{202e}c\u{e0041}"), "a\\u{200B}b\\u{202E}c\\u{E0041}");
+        let family = "👨\u{200d}👩\u{200d}👧 می\u{200c}خواهم";
+        assert_eq!(neutralize(family), family);
+        assert_eq!(neutralize("rm\u{200d} -rf"), "rm\\u{200D} -rf");
+        assert_eq!(shown_name("a\nb\u{1b}[31m\tc"), "a␊b␛[31m␉c");
+    }
+
+    #[test]
+    fn data_is_told_from_text_with_a_few_nuls() {
+        let utf16: Vec<u8> = "hello, world".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert!(is_binary(&utf16) && is_binary(b"\x7fELF\x02\x01\x01\0\0"));
+        assert!(!is_binary(b"src/main.rs\0src/lib.rs\0tests/it/main.rs\0"));
+        assert!(!is_binary("caf\u{e9} \u{1b}[31mred\n".as_bytes()));
+    }
 
     proptest! {
         /// ES-228, ES-230
@@ -158,11 +237,14 @@ mod tests {
             text in "[a-zé\n]{1000,3000}", limit in 60u64..240,
         ) {
             let notice = "[OUTPUT TRUNCATED — somewhere]";
-            let cut = cut(&text, &text, text.len() as u64, limit, notice);
+            let lines = line_ends(text.as_bytes());
+            let cut = cut(&text, &text, (text.len() as u64, lines), limit, notice);
             prop_assert!(cut.len() as u64 <= limit * BYTES_PER_TOKEN);
             let kept = cut.strip_suffix(&format!("\n\n{notice}")).unwrap();
             let (head, rest) = kept.split_once("\n[… ").unwrap();
+            let (lines_left_out, rest) = rest.split_once(" lines, ").unwrap();
             let (left_out, tail) = rest.split_once(" bytes left out …]\n").unwrap();
+            prop_assert!(lines_left_out.parse::<u64>().unwrap() <= lines);
             let left_out: usize = left_out.parse().unwrap();
             prop_assert!(text.starts_with(head) && text.trim_end_matches('\n').ends_with(tail));
             prop_assert!(head.len() + left_out + tail.len() <= text.len());

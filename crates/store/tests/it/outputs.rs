@@ -217,3 +217,13 @@ proptest! {
         });
     }
 }
+
+/// A short output that is not text is kept byte for byte; the row shows what can be shown of it.
+#[tokio::test]
+async fn bytes_that_are_not_text_are_kept_as_they_are() {
+    let world = World::new();
+    let store = world.open();
+    let output = keep(&store, b"a\xff\xfeb").await;
+    assert_eq!((output.content.as_str(), output.truncated), ("a\u{fffd}\u{fffd}b", false));
+    assert_eq!(whole(&store.outputs()), b"a\xff\xfeb");
+}

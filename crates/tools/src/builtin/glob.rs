@@ -10,6 +10,7 @@ use windlass_core::policy::{Class, Risk};
 use windlass_core::tool_name;
 
 use super::{Builtin, counted, path_error, read_only, scanning, unseen};
+use crate::output::shown_name;
 use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{Shown, Stop, Workspace};
 
@@ -80,7 +81,7 @@ fn list(workspace: &Workspace, given: &Arguments, matcher: &GlobMatcher, stop: &
         if matcher.is_match(entry.below) {
             total += 1;
             if paths.len() < MAX_PATHS {
-                paths.push(entry.path.to_owned());
+                paths.push(shown_name(entry.path));
             }
         }
         ControlFlow::Continue(())

@@ -1,7 +1,7 @@
 //! `grep`: lines in files that match a regular expression, by ripgrep's own libraries.
 
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 
 use globset::GlobMatcher;
@@ -19,7 +19,7 @@ use windlass_core::tool_name;
 
 use super::glob::matcher;
 use super::{Builtin, counted, path_error, read_only, scanning, unseen};
-use crate::output::readable;
+use crate::output::{readable, shown_name};
 use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{Entry, Shown, Stop, Workspace};
 
@@ -161,7 +161,7 @@ impl Search {
             ignored: given.ignored.unwrap_or(false),
         };
         let start = given.path.as_deref().unwrap_or(".");
-        let scanned = workspace.scan(start, shown, stop, &mut |entry| self.file(entry));
+        let scanned = workspace.scan(start, shown, stop, &mut |entry| self.file(entry, stop));
         let scanned = match scanned {
             Ok(scanned) => scanned,
             Err(error) => return path_error(error),
@@ -186,7 +186,7 @@ impl Search {
         Outcome::ok(text)
     }
 
-    fn file(&mut self, entry: &Entry<'_>) -> ControlFlow<()> {
+    fn file(&mut self, entry: &Entry<'_>, stop: &Stop) -> ControlFlow<()> {
         let wanted = self.files.as_ref().is_none_or(|files| files.is_match(entry.below));
         if !wanted || !entry.is_file() {
             return ControlFlow::Continue(());
@@ -206,12 +206,14 @@ impl Search {
             },
             keep: self.output == Output::Content,
         };
-        let searched = self.searcher.search_file(&self.regex, &opened.file, &mut found);
+        // A file that grows while it is searched would have no end.
+        let content = Stoppable { inner: opened.file.take(opened.size), stop };
+        let searched = self.searcher.search_reader(&self.regex, content, &mut found);
         self.skipped += usize::from(searched.is_err());
         if searched.is_err() || found.binary || found.count == 0 {
             return ControlFlow::Continue(());
         }
-        self.report(entry.path, &found);
+        self.report(&shown_name(entry.path), &found);
         if self.shown >= self.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -238,6 +240,18 @@ impl Search {
                 self.shown += 1;
             }
         }
+    }
+}
+
+/// A file's content that ends when nobody waits for it any more.
+struct Stoppable<'a, R> {
+    inner: R,
+    stop: &'a Stop,
+}
+
+impl<R: Read> Read for Stoppable<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_stopped() { Ok(0) } else { self.inner.read(buffer) }
     }
 }
 

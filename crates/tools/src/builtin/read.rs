@@ -1,6 +1,6 @@
 //! `read`: a file's lines, numbered.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,10 +9,10 @@ use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::policy::{Class, Risk};
 use windlass_core::tool_name;
 
-use super::{Builtin, act, path_error, read_only};
+use super::{Builtin, path_error, read_only, scanning};
 use crate::output::readable;
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Place, Workspace, hex};
+use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Place, Stop, Workspace, hex};
 
 /// Lines shown where no limit is asked for.
 const DEFAULT_LINES: usize = 2_000;
@@ -47,11 +47,11 @@ impl Builtin for Read {
 
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let reason = format!("reads `{}`", given.path);
-        Ok(read_only(reason, act(move || read(&context.workspace, &given))))
+        Ok(read_only(reason, scanning(move |stop| read(&context.workspace, &given, stop))))
     }
 }
 
-fn read(workspace: &Workspace, given: &Arguments) -> Outcome {
+fn read(workspace: &Workspace, given: &Arguments, stop: &Stop) -> Outcome {
     let opened = match workspace.read(&given.path) {
         Ok(opened) => opened,
         Err(error) => return path_error(error),
@@ -67,7 +67,7 @@ fn read(workspace: &Workspace, given: &Arguments) -> Outcome {
     let first = given.offset.unwrap_or(1);
     let limit =
         given.limit.map_or(DEFAULT_LINES, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    match Seen::of(opened, first, limit) {
+    match Seen::of(opened, first, limit, stop) {
         Ok(seen) => {
             let outcome = seen.outcome(&path, first);
             // A file that was named but not shown has not been seen.
@@ -94,8 +94,9 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(opened: Opened, first: u64, limit: usize) -> std::io::Result<Self> {
-        let mut reader = BufReader::with_capacity(64 << 10, opened.file);
+    fn of(opened: Opened, first: u64, limit: usize, stop: &Stop) -> std::io::Result<Self> {
+        // A file that grows while it is read would have no end.
+        let mut reader = BufReader::with_capacity(64 << 10, opened.file.take(opened.size));
         let mut seen = Self {
             hash: String::new(),
             size: 0,
@@ -110,7 +111,7 @@ impl Seen {
         let mut at_line_start = true;
         loop {
             let chunk = reader.fill_buf()?;
-            if chunk.is_empty() {
+            if chunk.is_empty() || stop.is_stopped() {
                 break;
             }
             let end = chunk.iter().position(|&byte| byte == b'\n');

@@ -22,8 +22,8 @@ pub(super) const MAX_TIME: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long a server may send nothing.
 const READ: Duration = Duration::from_secs(20);
-/// The most redirects that are followed, as in browsers; no honest site needs more.
-const MAX_REDIRECTS: usize = 10;
+/// The most redirects that are followed; no honest site needs more.
+const MAX_REDIRECTS: usize = 5;
 /// The pause between a temporary error and the second try.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The longest wait a server may ask for before the second try.

@@ -17,6 +17,9 @@ const MAX_DEPTH: usize = 512;
 const MAX_READER_BYTES: usize = 2 << 20;
 /// Elements a reader view looks at; larger pages are given whole.
 const MAX_ELEMENTS: usize = 50_000;
+/// Elements of a page that is made into a tree, which takes a hundred times the memory of a short tag. A page
+/// with more is given as bare text.
+const MAX_TREE_ELEMENTS: usize = 100_000;
 /// The stack of the thread that reads pages: their nesting is walked recursively.
 const STACK_BYTES: usize = 64 << 20;
 /// How far into a page its encoding may be declared.
@@ -107,7 +110,7 @@ fn decoded(fetched: &Fetched) -> String {
 /// Runs on a thread of its own, so that deep nesting cannot overflow the stack of this process.
 fn html_apart(fetched: &Fetched, part: Part) -> Result<String, String> {
     let text = decoded(fetched);
-    if depth(&text) > MAX_DEPTH {
+    if text.matches('<').nth(MAX_TREE_ELEMENTS).is_some() || depth(&text) > MAX_DEPTH {
         return Ok(without_tags(&text));
     }
     let url = fetched.url.clone();
@@ -183,10 +186,14 @@ fn without_tags(html: &str) -> String {
     for (index, piece) in html.split('<').enumerate() {
         let shown =
             if index == 0 { piece } else { piece.split_once('>').map_or("", |(_, rest)| rest) };
-        text.push_str(shown);
-        text.push(' ');
+        for word in shown.split_whitespace() {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            text.push_str(word);
+        }
     }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text
 }
 
 #[cfg(test)]
@@ -208,6 +215,13 @@ mod tests {
                 assert!(text.ends_with("deep"), "{depth}");
             }
         }
+    }
+
+    #[test]
+    fn a_page_of_a_million_elements_is_given_as_bare_text() {
+        let html = "<p>x</p>".repeat(1_000_000);
+        let text = text(fetched("text/html", html.as_bytes()), Part::Full).unwrap();
+        assert!(text.ends_with("x x x") && !text.contains("\n\nx\n"), "{}", &text[..200]);
     }
 
     #[test]

@@ -192,8 +192,10 @@ impl Workspace {
         }
         let mut hash = Sha256::new();
         let mut chunk = vec![0; 64 << 10];
+        // A file that grows while it is read would have no end.
+        let mut content = opened.file.by_ref().take(opened.size);
         loop {
-            match opened.file.read(&mut chunk) {
+            match content.read(&mut chunk) {
                 Ok(0) => return Ok(Some(hex(hash))),
                 Ok(bytes) => hash.update(&chunk[..bytes]),
                 Err(source) => return Err(Error::Io { path: opened.path, source }),

@@ -171,3 +171,13 @@ fn a_scan_that_nobody_waits_for_ends() {
     });
     assert_eq!((seen, scanned.unwrap().gave_up), (1, true));
 }
+
+#[tokio::test]
+async fn a_strange_name_stays_on_its_line() {
+    let mut bench = Bench::new();
+    let directory = bench.outside.path().join("ws");
+    std::fs::write(directory.join("a\nb\u{1b}[31m.txt"), "needle\n").unwrap();
+    assert_eq!(bench.ok("glob", json!({ "pattern": "*.txt" })).await, "a␊b␛[31m.txt");
+    let files = json!({ "pattern": "needle", "output": "files" });
+    assert_eq!(bench.ok("grep", files).await, "a␊b␛[31m.txt");
+}

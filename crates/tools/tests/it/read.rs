@@ -130,3 +130,32 @@ async fn skills_and_traces_are_read_where_the_agent_sees_them() {
         assert!(text.contains("read-only"), "{path}: {text}");
     }
 }
+
+/// A writer that never stops must not keep a reader for ever.
+#[tokio::test]
+async fn a_file_that_grows_is_read_to_the_size_it_had() {
+    use std::io::Write as _;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let mut bench = Bench::new();
+    let path = bench.outside.path().join("ws/grow");
+    std::fs::write(&path, "start\n".repeat(1000)).unwrap();
+    let running = Arc::new(AtomicBool::new(true));
+    let writer = std::thread::spawn({
+        let running = running.clone();
+        move || {
+            let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+            // Bounded, so that a failing test does not fill the disk.
+            for _ in 0..400_000 {
+                if !running.load(Ordering::Relaxed) {
+                    return true;
+                }
+                file.write_all(&[b'x'; 1024]).unwrap();
+            }
+            false
+        }
+    });
+    bench.ok("read", json!({ "path": "grow", "limit": 2 })).await;
+    running.store(false, Ordering::Relaxed);
+    assert!(writer.join().unwrap(), "the call ends before the writer does");
+}

@@ -251,3 +251,40 @@ async fn commands_are_read_before_they_run() {
     assert_eq!(of("rm -rf build").await, (Class::Catastrophic, Risk::Critical));
     assert_eq!(of("cat notes.txt").await.0, Class::Read);
 }
+
+#[tokio::test]
+async fn data_is_named_and_kept_and_not_pasted() {
+    let mut bench = Bench::new();
+    let command = json!({ "command": "printf 'hello' | iconv -t utf-16; cat /bin/true" });
+    let text = bench.ok("bash", command).await;
+    assert!(
+        text.starts_with("[binary output of ") && text.contains(" bytes is not shown"),
+        "{text}"
+    );
+    let names = json!({ "command": "printf 'src/main.rs\\0src/lib.rs\\0README.md\\0'" });
+    assert!(bench.ok("bash", names).await.contains("src/lib.rs"));
+}
+
+#[tokio::test]
+async fn a_cut_tears_no_character_and_counts_lines() {
+    let mut bench = Bench::new();
+    let letters = json!({ "command": "printf a; for i in $(seq 20000); do printf é; done" });
+    let text = bench.ok("bash", letters).await;
+    assert!(text.contains("left out …]") && !text.contains('\u{fffd}'), "{text}");
+    let lines = json!({ "command": "seq 100000" });
+    let text = bench.ok("bash", lines).await;
+    let mark = text.lines().find(|line| line.contains("left out …]")).unwrap();
+    let left_out: usize = mark.split(' ').nth(1).unwrap().parse().unwrap();
+    let shown = text.lines().filter(|line| line.parse::<u32>().is_ok()).count();
+    assert_eq!(shown + left_out, 100_000, "{mark}");
+}
+
+#[tokio::test]
+async fn a_key_is_not_in_what_a_command_printed() {
+    let mut bench = Bench::new();
+    bench.store.hide_secrets([("OPENAI_API_KEY", "sk-live-0123456789")]);
+    let slowly =
+        json!({ "command": "printf sk-live-; printf 0123456789; echo sk-live-0123456789 >&2" });
+    let text = bench.ok("bash", slowly).await;
+    assert_eq!(text.matches("[redacted: OPENAI_API_KEY]").count(), 2, "{text}");
+}

@@ -110,7 +110,7 @@ async fn a_page_is_given_as_markdown_and_other_text_as_it_is() {
     assert!(bench.ok("web_fetch", url("/moved")).await.contains("/plain — "));
     let huge = bench.ok("web_fetch", url("/huge")).await;
     assert!(huge.ends_with("[the page is longer; only its first 10485760 bytes were read]"));
-    assert_eq!(bench.error("web_fetch", url("/loop")).await, "Error: more than 10 redirects.");
+    assert_eq!(bench.error("web_fetch", url("/loop")).await, "Error: more than 5 redirects.");
     assert_eq!(
         bench.error("web_fetch", url("/nowhere")).await,
         "Error: the server answered 404 Not Found."
