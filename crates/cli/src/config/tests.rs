@@ -56,7 +56,7 @@ pub(super) fn rows(config: &Config, which: impl Fn(&Row) -> bool) -> String {
     config.report().into_iter().filter(which).map(line).collect()
 }
 
-/// ES-104, ES-151 to ES-157, ES-293, ES-294, ES-355 to ES-368, ES-374 to ES-377, MS-044, MS-207
+/// ES-104, ES-151 to ES-157, ES-293, ES-294, ES-355 to ES-368, ES-374 to ES-377, MS-207
 #[test]
 fn every_setting_has_the_designed_default() {
     let config = Config::load(&nothing()).unwrap();

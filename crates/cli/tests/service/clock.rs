@@ -36,7 +36,7 @@ fn parked(records: &[Record]) -> bool {
     })
 }
 
-/// ES-056, ES-282, ES-284, ES-287, MS-123: from one command line to a finished monitor.
+/// ES-056, ES-284, ES-287, MS-123: from one command line to a finished monitor.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_parks_a_monitor_checks_on_it_and_lets_it_end() {
     let world = World::new(On::Embedded, ModelServer::start(MONITOR));

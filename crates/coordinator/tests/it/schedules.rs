@@ -3,6 +3,7 @@
 use jiff::SignedDuration;
 use windlass_coordinator::{Handled, Limits};
 use windlass_core::command::ResultStatus;
+use windlass_core::event::Event;
 use windlass_core::id::{ScheduleId, TaskId};
 use windlass_core::schedule::{
     Missed, Rhythm, Schedule, ScheduleAction, ScheduleState, SchedulerStatus, TimeoutAction,
@@ -75,6 +76,13 @@ replies:
     assert_eq!(world.drive(task).await.status, ResultStatus::Paused);
     let parked = row(&world, task);
     assert_eq!((parked.status, parked.reason), (TaskStatus::Paused, StatusReason::Schedule));
+    // What it watches for is its plan; the status is one that other tasks have too.
+    let plans = world.journal(task).into_iter().filter_map(|record| match record.event {
+        Event::PlanUpdated(plan) => Some(plan.steps[0].description.clone()),
+        _ => None,
+    });
+    assert_eq!(plans.collect::<Vec<_>>(), ["wait for the build"]);
+    assert!(world.sent()[1].contains("wait for the build"), "the agent sees its plan again");
     let next = parked.next_action_at.unwrap();
     assert_eq!(next.to_string(), "2026-11-15T08:01:00+00:00[UTC]");
     let queued = world.store().scheduler().get(task).unwrap().unwrap();

@@ -159,7 +159,7 @@ fn a_timeout_ends_the_whole_tree_and_says_so() {
     });
 }
 
-/// WF-019, WF-020, WF-022: asked first, given its grace, and what was written stays.
+/// WF-019, WF-022: asked first, given its grace, and what was written stays.
 #[test]
 fn a_killed_command_is_asked_first_and_its_work_stays() {
     everyone!(|who| async move {

@@ -23,7 +23,7 @@ fn columns(database: &Connection, table: &str) -> Vec<String> {
     names.map(Result::unwrap).collect()
 }
 
-/// MS-129, MS-131, MS-132, MS-133, MS-134, MS-135, MS-136, MS-137
+/// MS-129, MS-131, MS-132, MS-134, MS-135, MS-136
 #[test]
 fn tasks_has_the_columns_of_the_ledger_and_ours() {
     let world = World::new();

@@ -93,7 +93,7 @@ async fn a_list_has_the_tasks_that_match_the_newest_first() {
     assert_eq!(list(Filter { workspace, live: true, ..Filter::default() }), [ids[1]]);
 }
 
-/// MS-133, MS-136, MS-137: nothing writes these columns yet; what they hold is read.
+/// MS-136: nothing writes the checkpoint and the claim yet; what they hold is read.
 #[tokio::test]
 async fn a_row_has_checkpoint_claim_and_next_time_with_zone() {
     let world = World::new();
