@@ -41,7 +41,7 @@ pub const PROVIDERS: [KnownProvider; 3] = [
         base: Some("https://api.openai.com/v1"),
         base_env: "OPENAI_BASE_URL",
         key_env: "OPENAI_API_KEY",
-        default_model: "gpt-4o",
+        default_model: "gpt-5.5",
     },
     KnownProvider {
         name: "anthropic",
@@ -50,7 +50,7 @@ pub const PROVIDERS: [KnownProvider; 3] = [
         base: Some("https://api.anthropic.com"),
         base_env: "ANTHROPIC_BASE_URL",
         key_env: "ANTHROPIC_API_KEY",
-        default_model: "claude-sonnet-4-5",
+        default_model: "claude-sonnet-5",
     },
 ];
 

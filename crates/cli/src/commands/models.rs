@@ -8,7 +8,7 @@ use serde_json::json;
 use windlass_core::axes::ModelMode;
 use windlass_core::message::{Message, Prelude};
 use windlass_core::shown::shown;
-use windlass_model::Options;
+use windlass_model::{KnownModel, Options};
 use windlass_term::{Table, TerminalStyle, numbers};
 
 use super::{Execute, Start};
@@ -64,7 +64,7 @@ pub(super) fn models(environment: &Environment, args: &ListModels) -> Result<u8,
     };
     let flags = args.model.iter().map(flag).collect();
     let config = Environment { flags, ..environment.clone() }.config(&args.workspace)?;
-    let mut table = Table::new(&["MODE", "MODEL", "WHERE"], &[]);
+    let mut table = Table::new(&["MODE", "MODEL", "WINDOW", "PRICE IN/OUT", "WHERE"], &[]);
     let mut chosen: BTreeMap<String, ModelChoice> = BTreeMap::new();
     // With one model for every mode, one line says it.
     let modes = if args.model.is_some() { &[ModelMode::Smart][..] } else { ModelMode::ALL };
@@ -72,20 +72,28 @@ pub(super) fn models(environment: &Environment, args: &ListModels) -> Result<u8,
         let choice = config.models.for_mode(mode)?;
         let place = place(&config, choice);
         if args.json && !args.test {
-            let window = config.context_window(choice);
+            let (window, price) = (config.context_window(choice), config.facts(choice).price);
+            let price = price.map(|price| json!({ "input": price.input, "output": price.output }));
             out_json(
                 &json!({ "mode": mode, "model": choice.to_string(), "where": place.clone().ok(),
-                "problem": place.as_ref().err(), "context_window": window })
+                "problem": place.as_ref().err(), "context_window": window,
+                "usd_per_million_tokens": price })
                 .to_string(),
             );
         }
         let place = place.unwrap_or_else(|problem| format!("not usable: {problem}"));
         let mode = if args.model.is_some() { "any".to_owned() } else { mode.to_string() };
-        table.row(vec![mode, choice.to_string(), place]);
+        let (window, price) = (window(&config, choice), price(&config, choice));
+        table.row(vec![mode, choice.to_string(), window, price, place]);
         chosen.insert(choice.to_string(), choice.clone());
     }
     if !args.json {
         show::print_table(&table);
+        show::note(&format!(
+            "Prices are US dollars per million tokens. The built-in ones are of {}; [models.\"NAME\"] in the \
+             configuration changes them.",
+            KnownModel::renewed()
+        ));
         show::print_config_notices(&config);
         if args.test {
             out("");
@@ -112,6 +120,19 @@ pub(super) fn models(environment: &Environment, args: &ListModels) -> Result<u8,
         }
     }
     Ok(code)
+}
+
+/// How much a model can read at once; a question mark where that is assumed.
+fn window(config: &Config, choice: &ModelChoice) -> String {
+    let known = config.agent.context_window.or(config.facts(choice).context_window);
+    let mark = if known.is_some() { "" } else { "?" };
+    format!("{}{mark}", numbers::count(config.context_window(choice)))
+}
+
+/// What a model costs, input before output.
+fn price(config: &Config, choice: &ModelChoice) -> String {
+    let price = config.facts(choice).price;
+    price.map_or("unknown".to_owned(), |price| format!("${}/${}", price.input, price.output))
 }
 
 /// Where a model is, or what is missing before it can be asked.

@@ -191,7 +191,7 @@ macro_rules! section {
 section! {
     /// Which models answer, where they are, and how patiently they are asked.
     "models" Models {
-        /// The everyday model. Where nothing is said: `gpt-4o` with LiteLLM or OpenAI, `claude-sonnet-4-5` with only Anthropic.
+        /// The everyday model. Where nothing is said: `gpt-4o` with LiteLLM, `gpt-5.5` with OpenAI, `claude-sonnet-5` with only Anthropic.
         smart: Option<ModelChoice> = Kind::Model, "", Approved, "LITELLM_MODEL";
         /// The quick and cheap model, for small bounded work; as `smart` where unset.
         fast: Option<ModelChoice> = Kind::Model, "", Approved;

@@ -343,12 +343,12 @@ fn models_resolve_at_load_and_visibly() {
     litellm only: litellm/gpt-4o | litellm/gpt-4o | litellm/gpt-4o
     no model is named, so `litellm/gpt-4o` is used; choose with `--model`, or for good with `windlass config set models.smart litellm/gpt-4o`
     `models.fast` and `models.deep` are not set and are `litellm/gpt-4o`, as `smart`
-    openai only: openai/gpt-4o | openai/gpt-4o | openai/gpt-4o
-    no model is named, so `openai/gpt-4o` is used; choose with `--model`, or for good with `windlass config set models.smart openai/gpt-4o`
-    `models.fast` and `models.deep` are not set and are `openai/gpt-4o`, as `smart`
-    anthropic only: anthropic/claude-sonnet-4-5 | anthropic/claude-sonnet-4-5 | anthropic/claude-sonnet-4-5
-    no model is named, so `anthropic/claude-sonnet-4-5` is used; choose with `--model`, or for good with `windlass config set models.smart anthropic/claude-sonnet-4-5`
-    `models.fast` and `models.deep` are not set and are `anthropic/claude-sonnet-4-5`, as `smart`
+    openai only: openai/gpt-5.5 | openai/gpt-5.5 | openai/gpt-5.5
+    no model is named, so `openai/gpt-5.5` is used; choose with `--model`, or for good with `windlass config set models.smart openai/gpt-5.5`
+    `models.fast` and `models.deep` are not set and are `openai/gpt-5.5`, as `smart`
+    anthropic only: anthropic/claude-sonnet-5 | anthropic/claude-sonnet-5 | anthropic/claude-sonnet-5
+    no model is named, so `anthropic/claude-sonnet-5` is used; choose with `--model`, or for good with `windlass config set models.smart anthropic/claude-sonnet-5`
+    `models.fast` and `models.deep` are not set and are `anthropic/claude-sonnet-5`, as `smart`
     bare name: litellm/my-model | litellm/my-model | litellm/my-model
     `models.fast` and `models.deep` are not set and are `litellm/my-model`, as `smart`
     all three: litellm/a | litellm/b | openai/c

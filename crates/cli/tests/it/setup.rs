@@ -38,6 +38,7 @@ fn models_lists_the_modes_and_tests_a_connection() {
     let page = program.windlass(&["models", "--test"]).expect(0).stdout;
     let base = program.server.base();
     assert!(page.contains("smart  litellm/gpt-4o") && page.contains(&base), "{page}");
+    assert!(page.contains("128.0k  $2.5/$10"), "{page}");
     let last = page.lines().last().unwrap();
     assert!(last.starts_with("works  litellm/gpt-4o: it answered `pong` in "), "{page}");
     assert_eq!(program.server.request_count(), 1, "one model, one request");
@@ -149,7 +150,7 @@ fn old_outputs_are_removed_and_the_store_is_where_the_file_says() {
 #[test]
 fn one_key_is_all_it_needs() {
     for (key, model) in
-        [("OPENAI_API_KEY", "openai/gpt-4o"), ("ANTHROPIC_API_KEY", "anthropic/claude-sonnet-4-5")]
+        [("OPENAI_API_KEY", "openai/gpt-5.5"), ("ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5")]
     {
         let program = program();
         let mut command = program.command(&["models", "--test"]);
