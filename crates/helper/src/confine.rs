@@ -47,7 +47,7 @@ impl Confinement {
             owner: (Uid::from_raw(setup.uid), Gid::from_raw(setup.gid)),
             dumpable: setup.dumpable,
             file_rules,
-            filter: SyscallFilter::new(setup, landlock, bounded).map_err(io::Error::other)?,
+            filter: SyscallFilter::new(setup, landlock, bounded),
             limits: [
                 (Resource::Core, Some(0)),
                 (Resource::Fsize, Some(setup.file_bytes)),

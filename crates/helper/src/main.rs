@@ -43,6 +43,8 @@ fn main() {
     sys::close_range(3, i32::MAX);
     let _ = rustix::process::setsid();
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
+    // What windlass was started with is not for commands. Of what we set they inherit only what is ignored.
+    sys::reset_signals(1..32);
     sys::ignore_signal(libc::SIGPIPE);
     let setup = read_setup().map_err(|error| ("read the setup".to_owned(), error));
     match setup.and_then(|setup| Watchdog::start(setup)) {

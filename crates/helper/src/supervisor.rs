@@ -96,7 +96,7 @@ pub fn supervise(context: SpawnContext<'_>) -> ! {
 
 struct Supervisor {
     control: OwnedFd,
-    /// The command's output, closed when all is over: its end and the report of it reach the init together.
+    /// The command's output, open until its end is reported: the init wakes up once, for both.
     output: Option<[OwnedFd; 2]>,
     signals: Signals,
     /// The command's main process, until it has ended.
@@ -273,10 +273,10 @@ impl Supervisor {
     }
 
     fn report_end(&mut self) {
-        self.output = None;
         let status = self.status.unwrap_or(libc::SIGKILL);
         let (out_of_memory, cwd) = (self.out_of_memory, current_directory());
         SupervisorEvent::Ended { status, out_of_memory, cwd }.send(&self.control);
+        self.output = None;
     }
 }
 

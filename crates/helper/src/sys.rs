@@ -6,12 +6,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
-use libc::{c_int, c_uint, signalfd_siginfo};
+use libc::{c_int, c_uint, signalfd_siginfo, sock_filter};
 use rustix::event::{PollFd, Timespec};
 use rustix::fs::OFlags;
 use rustix::path::Arg;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
-use seccompiler::sock_filter;
 
 /// `fork` into new namespaces (`CLONE_NEW…`). `None` in the child.
 pub fn fork(namespaces: c_int) -> io::Result<Option<Pid>> {
@@ -225,18 +224,18 @@ fn set_mount_attributes(
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Installs a filter program that hands calls over; returns what they are read from.
-pub fn listen_to_calls(program: &[sock_filter]) -> io::Result<OwnedFd> {
+/// Installs a filter program, for good. If it hands calls over, returns what they are read from.
+pub fn install_filter(program: &[sock_filter], hands_over: bool) -> io::Result<Option<OwnedFd>> {
     let program = libc::sock_fprog {
         len: program.len() as libc::c_ushort,
-        filter: program.as_ptr().cast_mut().cast(),
+        filter: program.as_ptr().cast_mut(),
     };
+    let flags = if hands_over { libc::SECCOMP_FILTER_FLAG_NEW_LISTENER } else { 0 };
     // SAFETY: the program lives through the call, which only reads it; a new descriptor belongs to nobody else.
     unsafe {
-        let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
         match libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &program) {
             -1 => Err(io::Error::last_os_error()),
-            fd => Ok(OwnedFd::from_raw_fd(fd as RawFd)),
+            fd => Ok(hands_over.then(|| OwnedFd::from_raw_fd(fd as RawFd))),
         }
     }
 }

@@ -3,24 +3,19 @@
 //! A list of what is refused, not of what is allowed: agents run compilers, browsers and databases. Refused is
 //! what changes the machine (mounts, time, modules), makes namespaces, looks into other processes, or is known
 //! for ways around the other walls (io_uring, user faults, bpf).
-//!
-//! A seccompiler filter has one answer, so there is one filter for each; the kernel asks all of them, and the
-//! strictest answer counts. A program for another architecture (32 bit on a 64 bit kernel) is killed by the first.
 
+mod program;
 mod tables;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use seccompiler::{
-    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition,
-    SeccompFilter, SeccompRule, TargetArch, sock_filter,
-};
+use libc::{c_int, sock_filter};
 use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
 
 use super::Bounded;
 use crate::sys;
+use program::{Rule, Rules, Test, assemble};
 use tables::{
     ANSWERED_HERE, ANSWERED_ON_THE_HOST, ATTRIBUTE_REQUESTS, CREATING_FLAGS, Call, KIND_MASK,
     MODE_CALLS, NAMED_PAIRS, NAMESPACE_FLAGS, OLDER_FORMS, OPEN_CALLS, OWNER_CALLS_HERE, REFUSED,
@@ -28,201 +23,118 @@ use tables::{
     UNKNOWN_UNCOUNTED, UNSUPPORTED_ON_THE_HOST,
 };
 
-/// The programs that together make up the filter.
+/// The filter as the kernel takes it.
 pub struct SyscallFilter {
-    programs: Vec<BpfProgram>,
-    /// Hands some calls to the init instead of refusing them.
-    answered: Option<BpfProgram>,
+    program: Vec<sock_filter>,
+    /// Whether some calls are handed over to the init instead of being refused.
+    asks_the_init: bool,
 }
-
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 impl SyscallFilter {
     /// `landlock` is its version: from 4 on it guards ports.
-    pub fn new(setup: &Setup, landlock: u32, bounded: Bounded) -> Result<Self, BackendError> {
+    pub fn new(setup: &Setup, landlock: u32, bounded: Bounded) -> Self {
         let on_the_host = setup.isolation == Isolation::Landlock;
-        let (sockets, kinds) = socket_rules(setup, landlock)?;
-        let mut not_permitted = always(REFUSED.iter().chain(REFUSED_HERE));
-        let mut unknown = always(UNKNOWN);
-        let mut unsupported = Rules::new();
-        let mut requests = each(&TYPING_REQUESTS, |&request| when(1, SeccompCmpOp::Eq, request))?;
+        let mut rules = Rules::new();
+        always(&mut rules, REFUSED.iter().chain(REFUSED_HERE), refusal(libc::EPERM));
+        always(&mut rules, UNKNOWN, refusal(libc::ENOSYS));
         if !bounded.memory {
-            unknown.extend(always(UNKNOWN_UNCOUNTED));
+            always(&mut rules, UNKNOWN_UNCOUNTED, refusal(libc::ENOSYS));
         }
+        let eperm = refusal(libc::EPERM);
+        for flag in NAMESPACE_FLAGS {
+            add(&mut rules, libc::SYS_clone, vec![Test::has(0, flag as u32)], eperm);
+        }
+        for request in TYPING_REQUESTS {
+            add(&mut rules, libc::SYS_ioctl, vec![Test::is(1, u32::MAX, request as u32)], eperm);
+        }
+        refuse_set_id_bits(&mut rules);
+        restrict_sockets(&mut rules, setup, landlock);
         if on_the_host {
-            not_permitted.extend(always(REFUSED_ON_THE_HOST.iter().chain(OWNER_CALLS_HERE)));
-            unknown.extend(always(UNKNOWN_ON_THE_HOST.iter().chain(OLDER_FORMS)));
-            unsupported.extend(always(UNSUPPORTED_ON_THE_HOST));
-            requests
-                .extend(each(&ATTRIBUTE_REQUESTS, |&request| when(1, SeccompCmpOp::Eq, request))?);
-            not_permitted.insert(
-                libc::SYS_socketpair,
-                each(&NAMED_PAIRS, |&kind| {
-                    when(1, SeccompCmpOp::MaskedEq(KIND_MASK), kind as u64)
-                })?,
-            );
-            if setup.network != NetworkMode::Everything {
-                // A socket that listens without a name gets a port on every interface.
-                not_permitted.insert(libc::SYS_listen, Vec::new());
-            }
+            guard_the_host(&mut rules, setup);
         }
-        not_permitted.extend(set_id_rules()?);
-        not_permitted.insert(libc::SYS_ioctl, requests);
-        not_permitted.insert(
-            libc::SYS_clone,
-            each(&NAMESPACE_FLAGS, |&flag| {
-                when(0, SeccompCmpOp::MaskedEq(flag as u64), flag as u64)
-            })?,
-        );
-        if !kinds.is_empty() {
-            not_permitted.insert(libc::SYS_socket, kinds);
-        }
-        let refusals = [
-            (not_permitted, libc::EPERM),
-            (unknown, libc::ENOSYS),
-            (unsupported, libc::EOPNOTSUPP),
-            (Rules::from([(libc::SYS_socket, sockets)]), libc::EAFNOSUPPORT),
-        ];
-        let mut programs = refusals
-            .into_iter()
-            .filter(|(rules, _)| !rules.is_empty())
-            .map(|(rules, errno)| compile(rules, SeccompAction::Errno(errno as u32)))
-            .collect::<Result<Vec<_>, _>>()?;
-        if cfg!(target_arch = "x86_64") {
-            programs.push(refuse_x32());
-        }
-        let answered = on_the_host.then(ask_the_init).transpose()?;
-        Ok(Self { programs, answered })
+        Self { program: assemble(&rules), asks_the_init: on_the_host }
     }
 
-    /// Installs it in this process, for good; returns what the calls to be answered are read from.
+    /// Installs it in this process, for good; returns what the calls for the init are read from, if there are such.
     pub fn install(&self) -> io::Result<Option<OwnedFd>> {
-        for program in &self.programs {
-            seccompiler::apply_filter(program).map_err(|error| match error {
-                seccompiler::Error::Prctl(error) | seccompiler::Error::Seccomp(error) => error,
-                other => io::Error::other(other),
-            })?;
-        }
-        self.answered.as_deref().map(sys::listen_to_calls).transpose()
+        sys::install_filter(&self.program, self.asks_the_init)
     }
+}
+
+/// What Landlock does not guard, where nothing else does.
+fn guard_the_host(rules: &mut Rules, setup: &Setup) {
+    let eperm = refusal(libc::EPERM);
+    always(rules, REFUSED_ON_THE_HOST.iter().chain(OWNER_CALLS_HERE), eperm);
+    always(rules, UNKNOWN_ON_THE_HOST.iter().chain(OLDER_FORMS), refusal(libc::ENOSYS));
+    always(rules, UNSUPPORTED_ON_THE_HOST, refusal(libc::EOPNOTSUPP));
+    for request in ATTRIBUTE_REQUESTS {
+        add(rules, libc::SYS_ioctl, vec![Test::is(1, u32::MAX, request as u32)], eperm);
+    }
+    for kind in NAMED_PAIRS {
+        add(rules, libc::SYS_socketpair, vec![Test::is(1, KIND_MASK, kind as u32)], eperm);
+    }
+    if setup.network != NetworkMode::Everything {
+        // A socket that listens without a name gets a port on every interface.
+        add(rules, libc::SYS_listen, Vec::new(), eperm);
+    }
+    // After the rules that refuse set-id bits in the same calls.
+    let answered = ANSWERED_ON_THE_HOST.iter().chain(ANSWERED_HERE);
+    always(rules, answered, libc::SECCOMP_RET_USER_NOTIF);
 }
 
 /// Refuses set-id bits in every call that gives a file its mode.
-fn set_id_rules() -> Result<Rules, BackendError> {
-    let has = |argument: u8, bits: u64| condition(argument, SeccompCmpOp::MaskedEq(bits), bits);
-    let mut rules = Rules::new();
-    for &(_, number, mode) in MODE_CALLS {
-        rules.insert(number, each(&SET_ID_BITS, |&bit| SeccompRule::new(vec![has(mode, bit)?]))?);
-    }
-    for &(_, number, flags, mode) in OPEN_CALLS {
-        let both = CREATING_FLAGS.iter().flat_map(|flag| SET_ID_BITS.map(|bit| (*flag, bit)));
-        let both: Vec<(u64, u64)> = both.collect();
-        rules.insert(
-            number,
-            each(&both, |&(flag, bit)| SeccompRule::new(vec![has(flags, flag)?, has(mode, bit)?]))?,
-        );
-    }
-    Ok(rules)
-}
-
-/// Has the kernel ask whoever reads the listener about these calls.
-fn ask_the_init() -> Result<BpfProgram, BackendError> {
-    // seccompiler does not know this answer, so another one stands for it.
-    let stand_in = SeccompAction::Trace(0);
-    let mut program =
-        compile(always(ANSWERED_ON_THE_HOST.iter().chain(ANSWERED_HERE)), stand_in.clone())?;
-    let stand_in = u32::from(stand_in);
-    for instruction in &mut program {
-        if instruction.code == RETURN && instruction.k == stand_in {
-            instruction.k = libc::SECCOMP_RET_USER_NOTIF;
+fn refuse_set_id_bits(rules: &mut Rules) {
+    for bit in SET_ID_BITS {
+        for &(_, number, mode) in MODE_CALLS {
+            add(rules, number, vec![Test::has(mode, bit)], refusal(libc::EPERM));
+        }
+        for &(_, number, flags, mode) in OPEN_CALLS {
+            for flag in CREATING_FLAGS {
+                let tests = vec![Test::has(flags, flag), Test::has(mode, bit)];
+                add(rules, number, tests, refusal(libc::EPERM));
+            }
         }
     }
-    Ok(program)
 }
 
-/// These calls, whatever their arguments.
-fn always<'a>(calls: impl IntoIterator<Item = &'a Call>) -> Rules {
-    calls.into_iter().map(|&(_, number)| (number, Vec::new())).collect()
-}
-
-fn each<T>(
-    items: &[T],
-    rule: impl Fn(&T) -> Result<SeccompRule, BackendError>,
-) -> Result<Vec<SeccompRule>, BackendError> {
-    items.iter().map(rule).collect()
-}
-
-/// Which sockets are refused: by their family, and by their kind.
+/// Refuses sockets by their family, and by their kind.
 ///
 /// Without a network namespace, whatever would reach out past the proxy is refused. Sockets to a hypervisor
 /// (vsock) know no namespaces at all, so families are listed everywhere.
-fn socket_rules(
-    setup: &Setup,
-    landlock: u32,
-) -> Result<(Vec<SeccompRule>, Vec<SeccompRule>), BackendError> {
+fn restrict_sockets(rules: &mut Rules, setup: &Setup, landlock: u32) {
     const FAMILY: u8 = 0;
     const KIND: u8 = 1;
     let on_the_host = setup.isolation == Isolation::Landlock;
     let ports_are_guarded = landlock >= 4;
-    let families: &[libc::c_int] = match (on_the_host, setup.network) {
+    let families: &[c_int] = match (on_the_host, setup.network) {
         (true, NetworkMode::Proxy) if ports_are_guarded => &[libc::AF_INET],
         (true, NetworkMode::Proxy | NetworkMode::Nothing) => &[],
         (true, NetworkMode::Everything) => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         (false, _) => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
     };
-    let none_of_them = families
-        .iter()
-        .map(|&family| condition(FAMILY, SeccompCmpOp::Ne, family as u64))
-        .collect::<Result<Vec<_>, _>>()?;
-    // A call without rules is always refused.
-    let by_family = match none_of_them.as_slice() {
-        [] => Vec::new(),
-        _ => vec![SeccompRule::new(none_of_them)?],
-    };
-    let streams_only = on_the_host && setup.network == NetworkMode::Proxy && ports_are_guarded;
-    let by_kind = match streams_only {
-        false => Vec::new(),
-        true => (0..=KIND_MASK)
-            .filter(|&kind| kind != libc::SOCK_STREAM as u64)
-            .map(|kind| when(KIND, SeccompCmpOp::MaskedEq(KIND_MASK), kind))
-            .collect::<Result<_, _>>()?,
-    };
-    Ok((by_family, by_kind))
+    let none_of_them = families.iter().map(|&family| Test::is_not(FAMILY, family as u32)).collect();
+    add(rules, libc::SYS_socket, none_of_them, refusal(libc::EAFNOSUPPORT));
+    if on_the_host && setup.network == NetworkMode::Proxy && ports_are_guarded {
+        for kind in (0..=KIND_MASK).filter(|&kind| kind != libc::SOCK_STREAM as u32) {
+            let tests = vec![Test::is(KIND, KIND_MASK, kind)];
+            add(rules, libc::SYS_socket, tests, refusal(libc::EPERM));
+        }
+    }
 }
 
-/// A rule that matches when this argument compares so. The kernel reads the low half of each of them.
-fn when(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompRule, BackendError> {
-    SeccompRule::new(vec![condition(argument, operator, value)?])
+/// These calls, whatever their arguments, unless an earlier rule has answered.
+fn always<'a>(rules: &mut Rules, calls: impl IntoIterator<Item = &'a Call>, answer: u32) {
+    for &(_, number) in calls {
+        add(rules, number, Vec::new(), answer);
+    }
 }
 
-fn condition(
-    argument: u8,
-    operator: SeccompCmpOp,
-    value: u64,
-) -> Result<SeccompCondition, BackendError> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
+fn add(rules: &mut Rules, number: libc::c_long, tests: Vec<Test>, answer: u32) {
+    rules.entry(number).or_default().push(Rule { tests, answer });
 }
 
-/// Answers what the rules match so; everything else is allowed.
-fn compile(rules: Rules, answer: SeccompAction) -> Result<BpfProgram, BackendError> {
-    let architecture: TargetArch = std::env::consts::ARCH.try_into()?;
-    SeccompFilter::new(rules, SeccompAction::Allow, answer, architecture)?.try_into()
-}
-
-const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-
-/// Refuses the x32 numbers of all calls: they have the architecture of 64 bit, and no rule above names them.
-fn refuse_x32() -> BpfProgram {
-    const X32_BIT: u32 = 0x4000_0000;
-    const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-    const JUMP_IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
-    let refuse = u32::from(SeccompAction::Errno(libc::EPERM as u32));
-    vec![
-        sock_filter { code: LOAD_WORD, jt: 0, jf: 0, k: 0 },
-        sock_filter { code: JUMP_IF_AT_LEAST, jt: 0, jf: 1, k: X32_BIT },
-        sock_filter { code: RETURN, jt: 0, jf: 0, k: refuse },
-        sock_filter { code: RETURN, jt: 0, jf: 0, k: u32::from(SeccompAction::Allow) },
-    ]
+fn refusal(errno: c_int) -> u32 {
+    libc::SECCOMP_RET_ERRNO | errno as u32
 }
 
 #[cfg(test)]

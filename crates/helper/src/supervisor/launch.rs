@@ -71,8 +71,6 @@ fn confine(context: &SpawnContext<'_>) -> Result<Signals, Failure> {
     }
     let streams = context.streams.iter().map(AsRawFd::as_raw_fd);
     close_all_but(streams.chain([context.control.as_raw_fd(), signals.as_fd().as_raw_fd()]));
-    // All but the one that would end us when the init is gone.
-    sys::reset_signals((1..32).filter(|&signal| signal != libc::SIGPIPE));
     Ok(signals)
 }
 

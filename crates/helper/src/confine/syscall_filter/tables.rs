@@ -115,11 +115,11 @@ pub const OPEN_CALLS: &[(&str, c_long, u8, u8)] = &[
 ];
 
 /// Set-user and set-group.
-pub const SET_ID_BITS: [u64; 2] = [0o4000, 0o2000];
+pub const SET_ID_BITS: [u32; 2] = [0o4000, 0o2000];
 
 /// Flags that make an open create a file. The second is the part of `O_TMPFILE` that `O_DIRECTORY` lacks.
-pub const CREATING_FLAGS: [u64; 2] =
-    [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64];
+pub const CREATING_FLAGS: [u32; 2] =
+    [libc::O_CREAT as u32, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32];
 
 const FCHMODAT2: c_long = 452;
 
@@ -189,7 +189,7 @@ pub const ANSWERED_HERE: &[Call] = calls![chmod = libc::SYS_chmod];
 pub const ANSWERED_HERE: &[Call] = &[];
 
 /// Where a socket's kind stands beside its flags.
-pub const KIND_MASK: u64 = 0xf;
+pub const KIND_MASK: u32 = 0xf;
 
 /// Kinds of local sockets that can be given another name to send to, even when made in pairs.
 pub const NAMED_PAIRS: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
