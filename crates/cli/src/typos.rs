@@ -36,8 +36,18 @@ pub fn suggest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
             _ => ContextValue::Strings(vec![meant]),
         };
         error.insert(kind, meant);
+        // The parser's own usage line has its own guess in it.
+        let usage = usage(parser.clone(), words);
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
     }
     error
+}
+
+/// How the command is used that the words name.
+fn usage(mut parser: clap::Command, words: &[OsString]) -> clap::builder::StyledStr {
+    // Names a subcommand with what stands before it.
+    parser.build();
+    named(&parser, words).clone().render_usage()
 }
 
 /// The command that the words name, as far as they name one.

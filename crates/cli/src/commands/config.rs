@@ -130,9 +130,10 @@ fn set(key: &str, value: &str) -> Result<u8, Failure> {
     let effective = row.map(|row| row.effective).unwrap_or_else(|| value.to_owned());
     let place = shown_line(&path.display().to_string());
     note(&format!("{key} = {} in {place}", shown_line(&effective)));
-    // A variable wins over the file.
-    let environment = Environment::new(None)?;
-    let wins = environment.config(Path::new("."))?.report().into_iter().find(|row| row.key == key);
+    // A variable or the project's file wins over the user's. What is wrong with those is said elsewhere.
+    let here = Environment::new(None).and_then(|environment| environment.config(Path::new(".")));
+    let rows = here.map(|config| config.report()).unwrap_or_default();
+    let wins = rows.into_iter().find(|row| row.key == key);
     if let Some(row) = wins.filter(|row| row.effective != effective) {
         let source = shown_line(&row.source);
         note(&format!("notice: here {source} wins, with {}", shown_line(&row.effective)));
@@ -161,6 +162,10 @@ pub(super) fn change_user_file(
         project: None,
         env: Default::default(),
         flags: Vec::new(),
+    });
+    let config = config.map_err(|errors| Failure {
+        hint: Some("nothing was changed".to_owned()),
+        ..errors.into()
     })?;
     write(&path, &user.text).with_context(|| format!("`{shown}` cannot be written"))?;
     Ok((path, config))

@@ -41,9 +41,11 @@ impl Execute for Cost {
 }
 
 fn cells(sum: &CostSum, name: String) -> Vec<String> {
-    let numbers = [sum.replies, sum.input_tokens, sum.cached_tokens, sum.output_tokens];
-    let numbers = numbers.iter().map(u64::to_string);
-    [name].into_iter().chain(numbers).chain([words(sum)]).collect()
+    // A server that does not report tokens has used some all the same.
+    let is_reported = sum.replies == 0 || sum.input_tokens + sum.output_tokens > 0;
+    let tokens = [sum.input_tokens, sum.cached_tokens, sum.output_tokens];
+    let tokens = tokens.map(|count| if is_reported { count.to_string() } else { "-".to_owned() });
+    [name, sum.replies.to_string()].into_iter().chain(tokens).chain([words(sum)]).collect()
 }
 
 /// What was spent, and how much of that is not known.

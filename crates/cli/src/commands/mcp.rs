@@ -8,7 +8,7 @@ use serde_json::json;
 use windlass_core::id::TaskId;
 use windlass_core::shown::{shown, shown_line};
 use windlass_sandbox::Sandbox;
-use windlass_term::Table;
+use windlass_term::{Table, TerminalStyle};
 use windlass_tools::mcp::{
     Change, Listing, McpHost, McpTool, PRESETS, Server, Servers, Transport, shown_name,
 };
@@ -19,7 +19,7 @@ use crate::args::SandboxArgs;
 use crate::config::Config;
 use crate::config::edit::{self, NewServer};
 use crate::failure::Failure;
-use crate::show::{self, note, out_json};
+use crate::show::{self, note, out, out_json};
 use crate::wiring::{self, Environment, mcp, sandbox, skills};
 
 /// List, add and test MCP servers
@@ -115,12 +115,13 @@ fn mcp(start: Start, args: &Mcp) -> Result<u8, Failure> {
             Ok(0)
         }
         McpAction::Presets => {
-            let mut table = Table::new(&["PRESET", "GIVES", "RUNS"], &[]);
+            let style = TerminalStyle::detect();
             for preset in &PRESETS {
-                let cells = [preset.name, preset.about, &preset.command_line()];
-                table.row(cells.map(str::to_owned).into());
+                out(&style.results.bold(preset.name));
+                for line in [preset.about, &preset.command_line()] {
+                    out(&format!("  {line}"));
+                }
             }
-            show::print_table(&table);
             Ok(0)
         }
     }

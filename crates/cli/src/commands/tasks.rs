@@ -288,8 +288,9 @@ fn questions(app: &AppContext, tasks: &[Listed]) -> Result<Vec<String>, Failure>
     let open = app.coordinator.inbox().open()?.into_iter();
     let line = |asked: OpenQuestion| {
         let call = asked.call.map(|call| tool_lines::call(&call.tool, &call.arguments, CALL_WIDTH));
-        let about = call.map(|call| format!(" {call}")).unwrap_or_default();
-        format!("{}  {}{about}", id(app, &asked.row.task), shown_line(&asked.row.question.question))
+        // What is asked about comes first: the reason may be cut at the edge of the terminal.
+        let about = call.map(|call| format!("{call}  ")).unwrap_or_default();
+        format!("{}  {about}{}", id(app, &asked.row.task), shown_line(&asked.row.question.question))
     };
     Ok(open.filter(|asked| listed.contains(&asked.row.task)).map(line).collect())
 }
