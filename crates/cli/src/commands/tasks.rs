@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 use windlass_coordinator::views::{Filter, OpenQuestion, Overview, ScheduleRow, TaskView};
 use windlass_core::id::{CallId, TaskId};
+use windlass_core::question::QuestionKind;
 use windlass_core::shown::shown_line;
 use windlass_core::status::TaskStatus;
 use windlass_core::text::{one_line, suffix};
@@ -287,7 +288,9 @@ fn questions(app: &AppContext, tasks: &[Listed]) -> Result<Vec<String>, Failure>
     let listed: BTreeSet<_> = tasks.iter().map(|one| one.task.row.id).collect();
     let open = app.coordinator.inbox().open()?.into_iter();
     let line = |asked: OpenQuestion| {
-        let call = asked.call.map(|call| tool_lines::call(&call.tool, &call.arguments, CALL_WIDTH));
+        let is_permission = asked.row.question.kind == QuestionKind::Permission;
+        let call = asked.call.filter(|_| is_permission);
+        let call = call.map(|call| tool_lines::call(&call.tool, &call.arguments, CALL_WIDTH));
         // What is asked about comes first: the reason may be cut at the edge of the terminal.
         let about = call.map(|call| format!("{call}  ")).unwrap_or_default();
         format!("{}  {about}{}", id(app, &asked.row.task), shown_line(&asked.row.question.question))

@@ -61,7 +61,7 @@ pub fn spent(dollars: Option<f64>, tokens: u64) -> String {
 pub fn task_page(details: &TaskDetails, cost: &str, style: TerminalStyle) -> String {
     let TaskDetails { view, state, gauge, .. } = details;
     let mut page = Page { lines: vec![state.id().to_string()], width: style.line_width() };
-    page.add("goal", &one_line(&shown(&state.command().goal), WIDTH));
+    page.add("goal", &one_line(&shown(state.command().goal.trim()), WIDTH));
     page.add("status", &status_text(view, state));
     page.add("settings", &settings(&state.axes));
     page.add("directory", &shown_line(&state.created.workspace));

@@ -154,7 +154,7 @@ fn tasks_shows_all_activity() {
     for heading in ["STATUS", "COST", "LAST", "NEXT", "GOAL"] {
         assert!(lines[0].contains(heading), "{page}");
     }
-    assert!(page.contains(&format!("{task} asks: which colour?")), "{page}");
+    assert!(page.contains(&format!("\nQuestions\n  {task}  which colour?\n")), "{page}");
     assert!(page.contains("every 1h, next"), "{page}");
 }
 

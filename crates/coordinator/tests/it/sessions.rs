@@ -192,7 +192,7 @@ async fn a_task_too_many_for_the_service_to_start_is_refused() {
     assert!(!refused.is_transient(), "its sender is notified, and decides");
     assert!(!submit(again).await.unwrap().new, "what was taken is taken");
     world.say("four").await.unwrap_err();
-    assert!(world.replies()[0].contains("2 tasks already wait"), "{:?}", world.replies());
+    assert!(world.replies()[0].contains("2 tasks are already waiting"), "{:?}", world.replies());
     world.drive(first).await;
     submit(command(world.session, "three")).await.unwrap();
 }
