@@ -220,7 +220,7 @@ async fn a_raised_budget_lets_the_task_continue() {
         replies:
           - glob: '*.x'
           - say: nothing there
-        then: [{answer: '2'}]
+        then: [{answer: Raise by 2}]
     ";
     insta::assert_snapshot!(play(script).await, @r#"
      1 status_changed     todo → running (user)
@@ -233,7 +233,7 @@ async fn a_raised_budget_lets_the_task_continue() {
      8 question_asked     The turns budget is used up: 1 of 1 turns. Raise it, or stop?
      9 status_changed     running → blocked (budget)
     10 agent_end          BLOCKED_USER
-    11 question_answered  2
+    11 question_answered  Raise by 2
     12 status_changed     blocked → running (user)
     13 agent_start        look
     14 llm_response       say: nothing there

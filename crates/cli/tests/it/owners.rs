@@ -126,7 +126,7 @@ replies:
         }
     };
     let answered = program.windlass(&["answer", &question, "blue", "--resume"]).expect(0);
-    let notice = format!("process {} continues it", first.id());
+    let notice = format!("process {} continues the task", first.id());
     assert!(answered.stderr.contains(&notice), "{answered:?}");
     std::fs::write(program.workspace().join("go"), "").unwrap();
     let first: Ran = first.wait_with_output().unwrap().into();

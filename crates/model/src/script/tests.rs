@@ -123,15 +123,15 @@ match:
             answer(said(1, "summarize it", "x")),
         ]
         .join("\n"),
-        @"
+        @r"
     first
     second
-    reply 2 expects `exit 0` in what came since the last one, which is: exit 1
-    the script has 3 replies, and this asks for number 6
+    reply 2 of the script expects `exit 0`, which is not in what came since the last one: exit 1
+    the script has 3 replies, and reply 6 was asked for
     for counting
     cancel_task
     short
-    the matching rule has 1 reply, and this asks for number 2
+    the matching rule has 1 reply, and reply 2 was asked for
     "
     );
 }
