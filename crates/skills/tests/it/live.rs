@@ -286,3 +286,54 @@ fn walk(directory: &Path) -> Vec<String> {
     }
     names
 }
+
+/// How many watchers of the kernel this process has; a user has 128 of them in all.
+fn kernel_watchers() -> usize {
+    let links = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    links
+        .filter_map(|fd| fs::read_link(fd.path()).ok())
+        .filter(|to| to.to_string_lossy().contains("inotify"))
+        .count()
+}
+
+fn threads_named(name: &str) -> usize {
+    let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names = threads.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+    names.filter(|found| found.trim_end() == name).count()
+}
+
+#[test]
+fn many_registries_share_one_watcher() {
+    let desks: Vec<_> = (0..60).map(|_| Desk::new(|_| ())).collect();
+    assert_eq!((threads_named("skills"), kernel_watchers()), (1, 1));
+    for (number, desk) in desks.iter().enumerate() {
+        let body = number.to_string();
+        desk.put("project/.windlass/skills/deploy/SKILL.md", &skill("deploy", &body));
+    }
+    for (number, desk) in desks.iter().enumerate() {
+        desk.until_says("deploy", &number.to_string());
+    }
+}
+
+#[test]
+fn a_storm_of_renames_makes_no_second_watcher() {
+    let desk = Desk::new(|_| ());
+    desk.put("project/one", "");
+    let (one, two) = (desk.path("project/one"), desk.path("project/two"));
+    let over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let ends = Arc::clone(&over);
+    let storm = std::thread::spawn(move || {
+        while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+            fs::rename(&one, &two).unwrap();
+            fs::rename(&two, &one).unwrap();
+        }
+    });
+    for round in 0..3 {
+        let body = format!("round {round}");
+        desk.put("project/.windlass/skills/deploy/SKILL.md", &skill("deploy", &body));
+        desk.until_says("deploy", &body);
+        assert_eq!((threads_named("skills"), kernel_watchers()), (1, 1));
+    }
+    over.store(true, std::sync::atomic::Ordering::Relaxed);
+    storm.join().unwrap();
+}
