@@ -18,13 +18,15 @@ use tokio::task::JoinSet;
 use windlass_sandbox::{Chunk, Command, KILL_GRACE, Running, Sandbox, Stdin, Stream};
 
 use super::definition::{Definition, Transport};
+use super::http::WatchedClient;
+use super::trouble::{Trouble, Troubles};
 
 /// Bytes on their way between a server and the SDK; a slow side makes the other wait.
 const PIPE_BYTES: usize = 64 * 1024;
 /// How much of a server's standard error is kept, for the message that it died.
 const MAX_STDERR_BYTES: usize = 2 * 1024;
 /// The largest single message.
-const MAX_MESSAGE_BYTES: usize = 16 << 20;
+pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 /// How long a server may take to shut down.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -33,6 +35,8 @@ pub(super) struct Connection {
     pub service: RunningService<RoleClient, Client>,
     /// Raised when the server says that its tools have changed.
     pub relist: Arc<Notify>,
+    /// What goes wrong beneath the SDK.
+    pub troubles: Troubles,
     stderr: StderrTail,
     _pump: JoinSet<()>,
 }
@@ -100,26 +104,28 @@ impl Connection {
 async fn connect(definition: &Definition, sandbox: &dyn Sandbox) -> Result<Connection, String> {
     let relist = Arc::new(Notify::new());
     let client = Client { relist: Arc::clone(&relist) };
-    let stderr = StderrTail::default();
+    let (stderr, troubles) = (StderrTail::default(), Troubles::default());
     let mut pump = JoinSet::new();
     let service = match &definition.transport {
         Transport::Stdio { .. } => {
             let running = sandbox.start(command(definition, sandbox)).await;
             let running = running.map_err(|error| chain(&error))?;
             let (near, far) = tokio::io::duplex(PIPE_BYTES);
-            pump.spawn(carry(running, far, stderr.clone()));
+            pump.spawn(carry(running, far, stderr.clone(), troubles.clone()));
             let (read, write) = tokio::io::split(near);
             let transport =
                 AsyncRwTransport::new(read, write).with_max_line_length(MAX_MESSAGE_BYTES);
             client.serve(transport).await
         }
-        Transport::Http { url, headers } => client.serve(http(url, headers)?).await,
+        Transport::Http { url, headers } => {
+            client.serve(http(url, headers, troubles.clone())?).await
+        }
     };
     let service = service.map_err(|error| match stderr.words() {
         Some(words) => format!("{}; it said: {words}", chain(&error)),
         None => without_types(&chain(&error)).to_owned(),
     })?;
-    Ok(Connection { service, relist, stderr, _pump: pump })
+    Ok(Connection { service, relist, troubles, stderr, _pump: pump })
 }
 
 /// The SDK names the types of its transports before what went wrong, and its own step behind it.
@@ -143,7 +149,13 @@ fn command(definition: &Definition, sandbox: &dyn Sandbox) -> Command {
 }
 
 /// Carries bytes both ways until one side ends. Owns the process, which ends with this job.
-async fn carry(mut running: Running, far: tokio::io::DuplexStream, stderr: StderrTail) {
+async fn carry(
+    mut running: Running,
+    far: tokio::io::DuplexStream,
+    stderr: StderrTail,
+    troubles: Troubles,
+) {
+    let mut message = MessageLength::default();
     let mut input = running.take_input();
     let (mut from_sdk, mut to_sdk) = tokio::io::split(far);
     let mut buffer = vec![0; PIPE_BYTES];
@@ -151,6 +163,10 @@ async fn carry(mut running: Running, far: tokio::io::DuplexStream, stderr: Stder
         tokio::select! {
             chunk = running.next() => match chunk {
                 Some(Chunk { stream: Stream::Out, bytes }) => {
+                    // The SDK drops such a message, and its caller would wait for it.
+                    if message.passes_limit(&bytes) {
+                        troubles.report(Trouble::TooLarge);
+                    }
                     if to_sdk.write_all(&bytes).await.is_err() {
                         break;
                     }
@@ -172,10 +188,31 @@ async fn carry(mut running: Running, far: tokio::io::DuplexStream, stderr: Stder
     }
 }
 
+/// How long the message is that a server is writing; messages are lines.
+#[derive(Default)]
+struct MessageLength(usize);
+
+impl MessageLength {
+    /// Counts what was written; whether one message passes the limit with it, once for each.
+    fn passes_limit(&mut self, bytes: &[u8]) -> bool {
+        let mut passes = false;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let before = self.0;
+            self.0 += line.len();
+            passes |= before <= MAX_MESSAGE_BYTES && self.0 > MAX_MESSAGE_BYTES;
+            if line.ends_with(b"\n") {
+                self.0 = 0;
+            }
+        }
+        passes
+    }
+}
+
 fn http(
     url: &str,
     headers: &[(String, String)],
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    troubles: Troubles,
+) -> Result<StreamableHttpClientTransport<WatchedClient>, String> {
     crate::web::install_tls();
     let client = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -191,6 +228,8 @@ fn http(
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.custom_headers = custom;
     config.reinit_on_expired_session = true;
+    config.max_sse_event_size = MAX_MESSAGE_BYTES;
+    let client = WatchedClient { client, troubles };
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 

@@ -11,6 +11,8 @@ mod definition;
 mod presets;
 mod name;
 mod pin;
+mod trouble;
+mod http;
 mod connection;
 mod server;
 mod tool;

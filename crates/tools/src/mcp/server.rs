@@ -7,8 +7,9 @@ use rmcp::service::ServiceError;
 use tokio::sync::Mutex;
 
 use super::connection::{Connection, chain};
-use super::definition::Definition;
+use super::definition::{Definition, Transport};
 use super::pin::{self, Change, Listing, ToolInfo};
+use super::trouble::Trouble;
 use super::{MAX_TOOLS, McpHost};
 
 /// Starts that may fail in a row, or end before a call does: the first, and one more.
@@ -41,6 +42,8 @@ pub enum CallError {
     Died(String),
     /// It did not answer in time; the call was cancelled.
     TooSlow,
+    /// It answered with more than one message may have.
+    TooLarge,
     /// It answered that the call is wrong, or with something that is not an answer.
     Refused(String),
 }
@@ -111,13 +114,21 @@ impl Server {
     ) -> Result<CallToolResult, CallError> {
         let connection = self.connected().await.map_err(CallError::NotStarted)?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let called =
-            tokio::time::timeout(self.definition.call, connection.service.call_tool(params)).await;
-        let answered = match called {
-            // Dropped unanswered, which tells the server to stop.
-            Err(_) => return Err(CallError::TooSlow),
-            Ok(answered) => answered,
+        let mut listener = connection.troubles.listen();
+        let calling = connection.service.call_tool(params);
+        // A call that is dropped unanswered tells the server to stop.
+        let answered = tokio::select! {
+            biased;
+            answered = calling => answered,
+            trouble = listener.trouble() => return Err(self.troubled(&connection, trouble).await),
+            () = tokio::time::sleep(self.definition.call) => return Err(CallError::TooSlow),
         };
+        // What went wrong beneath the SDK says more than that the SDK gave up.
+        if answered.is_err()
+            && let Some(trouble) = listener.reported()
+        {
+            return Err(self.troubled(&connection, trouble).await);
+        }
         match answered {
             Ok(result) => {
                 self.state.lock().await.failures = 0;
@@ -126,16 +137,43 @@ impl Server {
             Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
                 let words = connection.stderr();
                 let words = words.map_or_else(String::new, |said| format!("; it said: {said}"));
-                let error = format!("the server ended during the call{words}");
-                self.lost(&connection, &error).await;
-                let given_up = self.state.lock().await.failures >= MAX_FAILURES;
-                let next = match given_up {
-                    true => "it is not started again in this task",
-                    false => "it is started again with the next call",
-                };
-                Err(CallError::Died(format!("{error} ({next})")))
+                Err(self
+                    .died(&connection, format!("the server ended during the call{words}"))
+                    .await)
             }
             Err(error) => Err(CallError::Refused(chain(&error))),
+        }
+    }
+
+    /// Why a call gets no answer when something went wrong beneath it.
+    async fn troubled(&self, connection: &Arc<Connection>, trouble: Trouble) -> CallError {
+        match trouble {
+            Trouble::TooLarge => CallError::TooLarge,
+            Trouble::Unreachable(words) => {
+                self.lost(connection, &words).await;
+                CallError::NotStarted(words)
+            }
+            Trouble::Broken(words) => {
+                self.died(connection, format!("the connection broke during the call: {words}"))
+                    .await
+            }
+        }
+    }
+
+    async fn died(&self, connection: &Arc<Connection>, error: String) -> CallError {
+        self.lost(connection, &error).await;
+        let next = match self.is_given_up(&*self.state.lock().await) {
+            true => "it is not started again in this task",
+            false => "it is started again with the next call",
+        };
+        CallError::Died(format!("{error} ({next})"))
+    }
+
+    /// A program that keeps ending is not started for ever. A server elsewhere is asked again: it may be back.
+    fn is_given_up(&self, state: &State) -> bool {
+        match self.definition.transport {
+            Transport::Stdio { .. } => state.failures >= MAX_FAILURES,
+            Transport::Http { .. } => false,
         }
     }
 
@@ -148,7 +186,7 @@ impl Server {
             }
             state.connection = None;
         }
-        if state.failures >= MAX_FAILURES {
+        if self.is_given_up(&state) {
             return Err(format!("{} (it is not started again in this task)", state.last_error));
         }
         match Connection::open(&self.definition, self.host.sandbox.as_ref()).await {

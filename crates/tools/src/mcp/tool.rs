@@ -8,6 +8,7 @@ use serde_json::Value;
 use windlass_core::outcome::{CallEnding, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 
+use super::connection::MAX_MESSAGE_BYTES;
 use super::name::{shown_name, wire_name};
 use super::pin::ToolInfo;
 use super::server::{CallError, Effects, Server};
@@ -133,6 +134,13 @@ fn failed(server: &Server, effects: Effects, error: CallError) -> Outcome {
         CallError::TooSlow => {
             let seconds = server.definition().call.as_secs();
             Outcome::failure(format!("MCP server `{name}` did not answer within {seconds} s."))
+        }
+        CallError::TooLarge => {
+            let limit = MAX_MESSAGE_BYTES >> 20;
+            Outcome::failure(format!(
+                "MCP server `{name}` answered with more than {limit} MiB, which is too much to read. Ask for \
+                 less of it."
+            ))
         }
         CallError::Refused(why) => Outcome::failure(format!("MCP server `{name}`: {why}.")),
     }

@@ -14,6 +14,7 @@ mod read;
 mod registry;
 mod skills;
 mod mcp;
+mod mcp_trouble;
 mod web;
 mod workspace;
 mod write;

@@ -50,7 +50,7 @@ fn pins(bench: &Bench) -> PathBuf {
     bench.outside.path().join("pins")
 }
 
-async fn with_server(bench: &mut Bench, value: Value) -> Servers {
+pub async fn with_server(bench: &mut Bench, value: Value) -> Servers {
     let servers = Servers::new(vec![definition(value)], &host(bench));
     let (tools, missing) = servers.tools().await;
     assert!(missing.is_empty(), "{missing:?}");
