@@ -80,6 +80,8 @@ struct Init<'a> {
     idle: Option<IdleSupervisor>,
     connections: BTreeMap<u32, Connection>,
     next_connection: u32,
+    /// When everything ends unless windlass says before that it lives; `None` where it never says so.
+    lease_end: Option<Instant>,
     is_over: bool,
 }
 
@@ -103,6 +105,10 @@ impl Init<'_> {
         self.flush();
         while !self.is_over {
             let ready = self.wait();
+            // Before anything is read: after a freeze, a sign of life that was sent before it is old.
+            if self.lease_end.is_some_and(|end| end <= Instant::now()) {
+                return;
+            }
             self.take_signals();
             for (source, events) in ready {
                 self.serve_one(source, events);
@@ -182,7 +188,8 @@ impl Init<'_> {
         if soon {
             return Some(Duration::from_millis(1));
         }
-        let next = self.commands.values().filter_map(Command::next_deadline).min()?;
+        let deadlines = self.commands.values().filter_map(Command::next_deadline);
+        let next = deadlines.chain(self.lease_end).min()?;
         let wait = next.saturating_duration_since(Instant::now()).min(MAX_WAIT);
         Some(wait + Duration::from_millis(1))
     }

@@ -11,7 +11,7 @@ use std::io;
 use crate::wire::{Frame, Reader, bad, frame};
 
 /// Changes whenever a message changes its bytes or meaning.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Unacknowledged bytes one flow (a command's output, its input, one direction of a connection) may
 /// have under way: enough to keep a pipe busy, small enough for hundreds of flows.
@@ -154,6 +154,9 @@ pub enum Order {
     },
     /// Ends a connection once the replies sent so far are written.
     Hangup { connection: u32 },
+    /// Windlass lives. Unless it says so again within this time, the helper ends everything: a windlass that is
+    /// stopped keeps its end of the channel open, and another one takes its task over.
+    Lease { milliseconds: u64 },
 }
 
 /// How a command's main process ended.
@@ -299,6 +302,7 @@ impl Order {
                 frame(out, 7, |w| w.credit(*connection, *credit));
             }
             Self::Hangup { connection } => frame(out, 8, |w| w.u32(*connection)),
+            Self::Lease { milliseconds } => frame(out, 9, |w| w.u64(*milliseconds)),
         }
     }
 
@@ -360,6 +364,7 @@ impl Order {
             6 => Self::Reply { connection: r.u32()?, bytes: r.remaining() },
             7 => Self::ConnectionCredit { connection: r.u32()?, credit: r.u64()? as i64 },
             8 => Self::Hangup { connection: r.u32()? },
+            9 => Self::Lease { milliseconds: r.u64()? },
             _ => return Err(bad("kind of order")),
         };
         r.end(order)

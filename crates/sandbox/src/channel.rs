@@ -17,6 +17,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
 
 use windlass_helper::wire;
 
@@ -40,6 +41,12 @@ const MAX_COMMAND_BYTES: usize = 768 * 1024;
 
 /// Refused connections that are noted for one command; more would say the same.
 const MAX_REFUSALS: usize = 5;
+
+/// Signs of life within one lease.
+const BEATS_PER_LEASE: u32 = 6;
+
+/// The timer's period where there is no lease to renew.
+const NO_LEASE: Duration = Duration::from_secs(3600);
 
 /// What callers ask of the job that owns the channel.
 #[derive(Debug)]
@@ -112,6 +119,7 @@ impl Channel {
         to: impl AsyncWrite + Send + Unpin + 'static,
         setup: Setup,
         egress: Option<Egress>,
+        lease: Option<Duration>,
     ) -> Result<Self, Refused> {
         let (requests, inbox) = mpsc::unbounded_channel();
         let mut owner = Owner {
@@ -127,6 +135,7 @@ impl Channel {
             connections: HashMap::new(),
             jobs: JoinSet::new(),
             next_id: 1,
+            lease,
         };
         let ready = owner.handshake(setup).await?;
         let mut jobs = JoinSet::new();
@@ -250,6 +259,8 @@ struct Owner<R, W> {
     connections: HashMap<u32, Tunnel>,
     jobs: JoinSet<()>,
     next_id: u32,
+    /// How long the helper waits for a sign of life.
+    lease: Option<Duration>,
 }
 
 impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
@@ -283,6 +294,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
 
     /// Runs until the streams end. Callers then see that their commands are lost.
     async fn run(mut self) {
+        let mut beat = interval(self.lease.map_or(NO_LEASE, |lease| lease / BEATS_PER_LEASE));
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let unsent = self.sent < self.out.len();
             self.received.reserve(MAX_CHUNK_BYTES);
@@ -296,11 +309,19 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
                     Ok(count) if count > 0 => self.wrote(count),
                     _ => break,
                 },
+                _ = beat.tick(), if self.lease.is_some() => self.renew_lease(),
                 // What a connection had to report came as a request.
                 Some(_) = self.jobs.join_next() => {}
             }
         }
         self.jobs.shutdown().await;
+    }
+
+    /// Says that we live, and for how long that is to count.
+    fn renew_lease(&mut self) {
+        if let Some(lease) = self.lease {
+            self.order(&Order::Lease { milliseconds: lease.as_millis() as u64 });
+        }
     }
 
     fn wrote(&mut self, count: usize) {

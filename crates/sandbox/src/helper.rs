@@ -72,6 +72,7 @@ impl Helper {
         program: &Path,
         setup: Setup,
         egress: Option<Egress>,
+        lease: Option<Duration>,
     ) -> Result<Self, Refused> {
         let failed = |source| Refused::Broken(Error::Spawn { path: program.to_owned(), source });
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
@@ -89,7 +90,7 @@ impl Helper {
         // The command keeps its copies of the helper's end until it is dropped.
         drop(command);
         let (from, to) = ours.into_split();
-        match Channel::open(from, to, setup, egress).await {
+        match Channel::open(from, to, setup, egress, lease).await {
             Ok(channel) => Ok(Self { channel, child }),
             Err(refused) => {
                 let _ = timeout(SHUTDOWN_TIMEOUT, child.wait()).await;

@@ -4,6 +4,7 @@
 //! keys still stay out of the environment.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::api::{BoxFuture, Command, IsolationReport, Kind, Sandbox};
 use crate::helper::{self, Helper, LazyHelper};
@@ -17,6 +18,7 @@ pub struct Host {
     environment: Vec<(String, String)>,
     dumpable: bool,
     program: PathBuf,
+    lease: Option<Duration>,
     helper: LazyHelper,
 }
 
@@ -36,8 +38,14 @@ impl Host {
             environment: environment::allowed(environment, names),
             dumpable: environment::is_dumpable(environment),
             program: helper::install(&data)?,
+            lease: None,
             helper: LazyHelper::default(),
         })
+    }
+
+    /// The same, with commands that end when windlass gives no sign of life for so long.
+    pub fn with_lease(self, lease: Option<Duration>) -> Self {
+        Self { lease, ..self }
     }
 
     async fn helper(&self) -> Result<Helper, Error> {
@@ -58,7 +66,7 @@ impl Host {
             control_group: String::new(),
             dumpable: self.dumpable,
         };
-        Ok(Helper::start(&self.program, setup, None).await?)
+        Ok(Helper::start(&self.program, setup, None, self.lease).await?)
     }
 }
 

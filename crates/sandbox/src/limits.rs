@@ -1,5 +1,7 @@
 //! What commands may use of the machine.
 
+use std::time::Duration;
+
 /// What commands may use, all together where the kernel lets us count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -13,6 +15,9 @@ pub struct Limits {
     pub file_bytes: u64,
     /// All temporary directories together; they live in memory.
     pub scratch_bytes: u64,
+    /// How long commands run on when windlass gives no sign of life; `None` where they wait for it, as long as
+    /// its end of the channel is open.
+    pub lease: Option<Duration>,
 }
 
 impl Limits {
@@ -23,5 +28,6 @@ impl Limits {
         open_files: 65_536,
         file_bytes: 16 << 30,
         scratch_bytes: 1 << 30,
+        lease: None,
     };
 }

@@ -80,6 +80,7 @@ impl<'a> Init<'a> {
             idle: None,
             connections: BTreeMap::new(),
             next_connection: 1,
+            lease_end: None,
             is_over: false,
         };
         Ok((init, ready))

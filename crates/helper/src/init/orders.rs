@@ -1,6 +1,7 @@
 //! Orders from windlass, read and carried out.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::stdio::stdin;
@@ -43,6 +44,9 @@ impl Init<'_> {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Setup(_) => self.is_over = true,
+            Order::Lease { milliseconds } => {
+                self.lease_end = Instant::now().checked_add(Duration::from_millis(milliseconds));
+            }
             Order::Start(start) => {
                 let id = start.id;
                 if let Err(error) = self.start(&start) {

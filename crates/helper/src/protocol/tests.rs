@@ -55,6 +55,7 @@ fn orders() -> impl Strategy<Value = Order> {
         any::<(u32, i64)>()
             .prop_map(|(connection, credit)| Order::ConnectionCredit { connection, credit }),
         any::<u32>().prop_map(|connection| Order::Hangup { connection }),
+        any::<u64>().prop_map(|milliseconds| Order::Lease { milliseconds }),
     ]
 }
 

@@ -40,7 +40,7 @@ async fn open_to(said: &[u8]) -> (Result<Channel, Refused>, DuplexStream) {
     let (near, mut far) = duplex(4 << 20);
     far.write_all(said).await.unwrap();
     let (from, to) = split(near);
-    (Channel::open(from, to, setup(), None).await, far)
+    (Channel::open(from, to, setup(), None, None).await, far)
 }
 
 fn bytes_of(reports: &[Report]) -> Vec<u8> {

@@ -171,7 +171,9 @@ impl Docker {
         }
         let (from, to, _) = self.engine.attach(id, vec![HELPER.to_owned()]).await?;
         let egress = self.config.network.egress();
-        Ok(Link::Helper(Channel::open(from, to, self.setup(), egress).await?))
+        Ok(Link::Helper(
+            Channel::open(from, to, self.setup(), egress, self.config.limits.lease).await?,
+        ))
     }
 
     fn setup(&self) -> Setup {

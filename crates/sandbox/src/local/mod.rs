@@ -171,7 +171,8 @@ impl Local {
 
     async fn make(&self) -> Result<Helper, Refused> {
         let setup = self.setup().map_err(Refused::Broken)?;
-        Helper::start(&self.program, setup, self.config.network.egress()).await
+        let (egress, lease) = (self.config.network.egress(), self.config.limits.lease);
+        Helper::start(&self.program, setup, egress, lease).await
     }
 
     fn setup(&self) -> Result<Setup, Error> {
