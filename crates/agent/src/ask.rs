@@ -1,8 +1,6 @@
 //! One reply of the model: paid for, asked for, journaled; and what a failure of the model means.
 
-use std::time::Duration;
-
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_core::ending::Ending;
@@ -15,18 +13,8 @@ use windlass_store::Level;
 
 use crate::billing::Credit;
 use crate::journal::Journal;
+use crate::model_wait::wait_for_model;
 use crate::{Agent, Error, Preview, report, spans};
-
-/// The longest wait that a model's server may ask for; a longer one fails the task.
-const MAX_WAIT: Duration = Duration::from_secs(7 * 24 * 3600);
-
-/// The shortest time that a task is parked: ending and starting a segment should be worth it. It is doubled
-/// each time in a row, this many times.
-const MIN_WAIT: Duration = Duration::from_secs(60);
-const MAX_DOUBLINGS: u32 = 6;
-
-/// Waits in a row, about a day with the shortest ones; then the task fails.
-const MAX_WAITS: u32 = 24;
 
 impl Agent {
     /// One reply of the model, journaled.
@@ -50,6 +38,7 @@ impl Agent {
             hash,
             context: Some(gauge),
             reserved_usd: reserved.known_usd(),
+            segment_ms: None,
         };
         task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
         task.show_usage(gauge.percent).await?;
@@ -68,7 +57,7 @@ impl Agent {
             let _ = previews.send(Preview { task: id, live });
         };
         let options = Options::default();
-        let span = spans::chat(id, &self.parts.model.name().to_string());
+        let span = spans::chat(id, self.parts.model.name());
         let asked = self.parts.model.reply(transcript, &options, &mut live);
         let reply = tokio::select! {
             reply = asked.instrument(span.clone()) => reply,
@@ -78,14 +67,16 @@ impl Agent {
             Ok(reply) => {
                 let response = response(task.now(), reply);
                 let usage = response.usage;
-                span.record("gen_ai.usage.input_tokens", usage.input_tokens);
-                span.record("gen_ai.usage.output_tokens", usage.output_tokens);
+                spans::replied(&span, &response);
                 let warning = self.billing.settle(reserved, &usage, 1);
                 let events = std::iter::once(Event::LlmResponse(response)).chain(warning);
                 task.buffer(events.collect())?;
                 Ok(None)
             }
-            Err(error) => self.model_failed(task, &error).await,
+            Err(error) => {
+                spans::failed(&span, report::model_error(&error).error_type, &error.to_string());
+                self.model_failed(task, &error).await
+            }
         }
     }
 
@@ -100,7 +91,7 @@ impl Agent {
             tracing::warn!(task_id = %task.task(), %error, "Context refused as too long");
             return self.compactor.force(task).await;
         }
-        let wait = rate_limited(task.now(), task.state().attempts.rate_limit_streak, error);
+        let wait = wait_for_model(self.parts.settings.outage, task.state(), task.now(), error);
         Ok(Some(wait.unwrap_or(Ending::Failed(report::model_error(error)))))
     }
 }
@@ -137,16 +128,6 @@ fn response(now: Timestamp, reply: Reply) -> LlmResponse {
         usage: reply.usage,
         model: reply.model,
         latency_ms: reply.latency.as_millis() as u64,
+        segment_ms: None,
     }
-}
-
-/// A rate-limited task is parked until the server's retry time. It holds nothing while it waits (ES-378).
-fn rate_limited(now: Timestamp, before: u32, error: &windlass_model::Error) -> Option<Ending> {
-    let asked = error.retry_delay().filter(|wait| *wait <= MAX_WAIT && before < MAX_WAITS)?;
-    let wait = asked.max(MIN_WAIT * 2_u32.pow(before.min(MAX_DOUBLINGS)));
-    // Whole seconds, and never too early.
-    let seconds = i64::try_from(wait.as_secs()).ok()?.checked_add(1)?;
-    let until = now.checked_add(SignedDuration::from_secs(seconds)).ok()?;
-    let until = until.round(jiff::Unit::Second).ok()?;
-    Some(Ending::RateLimited { until, detail: error.to_string() })
 }

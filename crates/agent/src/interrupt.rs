@@ -12,7 +12,7 @@ use windlass_core::schedule::Expiry;
 use windlass_store::{Changes, Store};
 
 use crate::Error;
-use crate::journal::{Flushed, Journal};
+use crate::journal::{Flushed, Journal, Stopwatch};
 
 /// Why a wait was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct TimeLimit(pub Option<Duration>);
 impl TimeLimit {
     /// Whether nothing is left of it.
     pub fn is_used_up(self, task: &Journal) -> bool {
-        self.0.is_some_and(|limit| used(task) >= limit)
+        self.0.is_some_and(|limit| task.attempt_time() >= limit)
     }
 
     /// What fails a task that has used it up.
@@ -56,14 +56,10 @@ impl TimeLimit {
             store: task.store().clone(),
             mail: task.mail(),
             task: task.task(),
-            left: self.0.map(|limit| limit.saturating_sub(used(task))),
+            limit: self.0.map(|limit| (limit, task.stopwatch())),
             stop: stop.clone(),
         }
     }
-}
-
-fn used(task: &Journal) -> Duration {
-    Duration::from_millis(task.state().attempt_ms(task.now()))
 }
 
 /// Everything needed to notice an interrupt without holding the journal.
@@ -72,7 +68,7 @@ pub struct Watch {
     /// Reports mail that came after the journal last read its mailbox.
     mail: Changes,
     task: TaskId,
-    left: Option<Duration>,
+    limit: Option<(Duration, Stopwatch)>,
     stop: CancellationToken,
 }
 
@@ -88,15 +84,22 @@ impl Watch {
     /// The same for calls that run: a pause and a shutdown let them finish, only a cancel and the time
     /// limit end them.
     pub async fn ended(&self) -> Result<Interrupt, Error> {
-        let timeout = async {
-            match self.left {
-                Some(left) => tokio::time::sleep(left).await,
-                None => pending().await,
-            }
-        };
         tokio::select! {
             cancelled = self.cancelled() => cancelled.map(|()| Interrupt::Cancel),
-            () = timeout => Ok(Interrupt::Timeout),
+            () = self.used_up() => Ok(Interrupt::Timeout),
+        }
+    }
+
+    /// Resolves when active time is used up. A timer also runs while the process is stopped, so what is left
+    /// is reckoned again when it fires.
+    async fn used_up(&self) {
+        let Some((limit, stopwatch)) = &self.limit else { return pending().await };
+        loop {
+            let left = limit.saturating_sub(stopwatch.attempt_time());
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left).await;
         }
     }
 

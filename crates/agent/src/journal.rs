@@ -11,6 +11,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use windlass_core::event::{Event, Record, StatusChanged};
@@ -21,6 +22,7 @@ use windlass_model::{Model, Transcript};
 use windlass_store::{Changes, Level, Store, Stream};
 
 use crate::Error;
+use crate::clock::Clock;
 use crate::context::Context;
 use crate::history::History;
 use crate::log;
@@ -29,22 +31,34 @@ use crate::trace::Trace;
 /// Surfaces are notified when the context's usage changes by this many percent; each notice is a write.
 const USAGE_STEP_PERCENT: f64 = 5.0;
 
-/// Where the time comes from, so that tests own it.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
 /// A task's journal, its state and its context.
 pub struct Journal {
     stream: Stream,
     state: TaskState,
     context: Context,
     trace: Trace,
-    clock: Clock,
+    clock: Arc<dyn Clock>,
+    /// The running time at which the segment began.
+    began: Duration,
     /// Reports mail that came after the mailbox was last read.
     mail: Changes,
     /// Applied to state and context, and not yet committed.
     buffered: Vec<(Timestamp, Event)>,
     /// The usage that surfaces were last notified of, in steps.
     shown_usage: Option<u64>,
+}
+
+/// Tells the active time of an attempt, while its journal is elsewhere.
+pub struct Stopwatch {
+    clock: Arc<dyn Clock>,
+    began: Duration,
+    before: Duration,
+}
+
+impl Stopwatch {
+    pub fn attempt_time(&self) -> Duration {
+        self.before + self.clock.running_time().saturating_sub(self.began)
+    }
 }
 
 /// Proof that every event applied so far is committed. It borrows the journal, so nothing can be buffered
@@ -75,7 +89,7 @@ impl Journal {
         stream: Stream,
         history: History,
         model: Arc<dyn Model>,
-        clock: Clock,
+        clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         let mut context = Context::new(model);
         history.replay(|event, state| context.apply(event, state))?;
@@ -83,7 +97,8 @@ impl Journal {
         let traces = stream.store().dir().traces().join(stream.root().to_string());
         let trace = Trace::catch_up(&traces.join(format!("{}.jsonl", stream.task())), &records)?;
         let (buffered, mail) = (Vec::new(), stream.store().mailbox().changes());
-        Ok(Self { stream, state, context, trace, clock, mail, buffered, shown_usage: None })
+        let began = clock.running_time();
+        Ok(Self { stream, state, context, trace, clock, began, mail, buffered, shown_usage: None })
     }
 
     /// What is known of the task.
@@ -107,7 +122,35 @@ impl Journal {
     }
 
     pub fn now(&self) -> Timestamp {
-        (self.clock)()
+        self.clock.now()
+    }
+
+    /// Active time of this attempt so far.
+    pub fn attempt_time(&self) -> Duration {
+        Duration::from_millis(self.state.attempt_ms(self.active_ms()))
+    }
+
+    /// Active time so far: what earlier segments took, and how long this one has been worked on.
+    pub fn active_ms(&self) -> u64 {
+        self.state.active_ms_with(self.segment_ms())
+    }
+
+    /// How long the running segment has been worked on.
+    fn segment_ms(&self) -> u64 {
+        u64::try_from(self.segment_time().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn segment_time(&self) -> Duration {
+        self.clock.running_time().saturating_sub(self.began)
+    }
+
+    /// Tells active time without holding the journal.
+    pub fn stopwatch(&self) -> Stopwatch {
+        Stopwatch {
+            clock: self.clock.clone(),
+            began: self.began,
+            before: self.attempt_time().saturating_sub(self.segment_time()),
+        }
     }
 
     /// The store, for reading.
@@ -124,7 +167,8 @@ impl Journal {
     pub fn buffer(&mut self, events: Vec<Event>) -> Result<(), Error> {
         let (now, secrets) = (self.now(), self.store().secrets());
         for event in events {
-            let event = secrets.redact_event(event);
+            let mut event = secrets.redact_event(event);
+            event.set_segment_ms(self.segment_ms());
             self.apply(now, &event)?;
             self.buffered.push((now, event));
         }
@@ -139,9 +183,16 @@ impl Journal {
     /// Commits what was buffered and these events, then applies them.
     pub async fn commit(&mut self, events: Vec<Event>, level: Level) -> Result<Flushed<'_>, Error> {
         let (now, applied) = (self.now(), self.buffered.len());
-        let secrets = self.store().secrets();
+        if events.iter().any(|event| matches!(event, Event::AgentStart(_))) {
+            self.began = self.clock.running_time();
+        }
+        let (segment_ms, secrets) = (self.segment_ms(), self.store().secrets());
         let mut all = std::mem::take(&mut self.buffered);
-        all.extend(events.into_iter().map(|event| (now, secrets.redact_event(event))));
+        all.extend(events.into_iter().map(|event| {
+            let mut event = secrets.redact_event(event);
+            event.set_segment_ms(segment_ms);
+            (now, event)
+        }));
         if !all.is_empty() {
             let records = self.stream.append_dated(all, level).await?;
             self.committed(&records, applied)?;

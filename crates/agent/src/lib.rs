@@ -3,6 +3,7 @@
 mod run;
 mod start;
 mod ask;
+mod model_wait;
 mod calls;
 mod gate;
 mod billing;
@@ -12,6 +13,7 @@ mod segment_end;
 mod conclude;
 mod parts;
 mod error;
+pub mod clock;
 pub mod journal;
 mod history;
 mod context;
@@ -28,6 +30,7 @@ pub mod spans;
 mod testing;
 
 pub use billing::budget;
+pub use clock::{Clock, SystemClock};
 pub use compaction::Summarizer;
 pub use conclude::conclude;
 pub use delegation::tree;

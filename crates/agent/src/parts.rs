@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::broadcast;
-use windlass_core::command::CompactionOverrides;
+use windlass_core::command::{CompactionOverrides, Outage};
 use windlass_core::compaction;
 use windlass_core::event::SubAgentSpawn;
 use windlass_core::guard::Thresholds;
@@ -69,6 +69,8 @@ pub struct Settings {
     pub max_iterations: u32,
     /// Limit of active time.
     pub timeout: Option<Duration>,
+    /// What happens when the model server stays away.
+    pub outage: Outage,
     /// Largest tool result in the context, in tokens.
     pub tool_output_max_tokens: u64,
     /// What people decided beforehand about calls.

@@ -1,6 +1,5 @@
 //! What a segment hands back: the `TaskResult`, its evidence, and errors that a person can act on.
 
-use jiff::Timestamp;
 use windlass_core::command::{
     DeliverableType, EvidenceRef, EvidenceType, ResultStatus, TaskResult, UsageMetrics,
 };
@@ -15,7 +14,7 @@ use windlass_model::Fault;
 const MAX_CUT_REPLIES: u32 = 3;
 
 /// What a task that ends like this hands back.
-pub(crate) fn result_of(state: &TaskState, now: Timestamp, ending: &Ending) -> TaskResult {
+pub(crate) fn result_of(state: &TaskState, active_ms: u64, ending: &Ending) -> TaskResult {
     let StatusChanged { to, reason, error, .. } = ending.status_change(state);
     let status = ResultStatus::of(to, reason).unwrap_or(ResultStatus::Failed);
     let blocked = status == ResultStatus::BlockedUser;
@@ -31,7 +30,7 @@ pub(crate) fn result_of(state: &TaskState, now: Timestamp, ending: &Ending) -> T
             Next::AskModel | Next::Compact | Next::RunCalls | Next::Wait(_) => None,
         },
         evidence_refs: evidence(state),
-        usage: UsageMetrics { duration_ms: state.active_ms(now), ..state.spending.usage },
+        usage: UsageMetrics { duration_ms: active_ms, ..state.spending.usage },
         error_details: error,
         hitl_request: blocked.then(|| state.hitl_request()).flatten(),
     }

@@ -63,7 +63,7 @@ impl Agent {
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<TaskResult, Error> {
-        let span = spans::agent(task.task(), &self.parts.model.name().to_string());
+        let span = spans::agent(task.task(), self.parts.model.name());
         let result = self.segment(task, stop).instrument(span.clone()).await?;
         span.record("windlass.status", result.status.to_string());
         Ok(result)

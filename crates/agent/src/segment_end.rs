@@ -77,7 +77,7 @@ impl Agent {
         ending: Ending,
     ) -> Result<TaskResult, Error> {
         let mut events = transition(task.state(), &ending);
-        let mut result = report::result_of(task.state(), task.now(), &ending);
+        let mut result = report::result_of(task.state(), task.active_ms(), &ending);
         let to = ending.status_change(task.state()).to;
         self.delegation.end_dependents(task.task(), to).await?;
         if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {

@@ -35,6 +35,7 @@ pub fn state(goal: &str) -> TaskState {
         cost_budget: None,
         user_id: None,
         deadline: None,
+        outage: None,
     };
     TaskState::begin(now, &Event::TaskCreated(Box::new(created))).unwrap()
 }

@@ -30,6 +30,7 @@ pub struct Hooks {
 
 /// Runs one command line to its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> ExitCode {
+    windlass_coordinator::open_files::raise_limit();
     let words = with_command(args);
     let args = match Args::parse_words(&words) {
         Ok(args) => args,

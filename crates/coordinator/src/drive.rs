@@ -14,8 +14,9 @@ use windlass_core::id::TaskId;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::Model;
-use windlass_store::RuntimeRow;
+use windlass_store::{Owner, RuntimeRow};
 
+use crate::task_leases::Stopped;
 use crate::{Coordinator, Error, Tasks};
 
 /// A future behind the object-safe seam.
@@ -47,11 +48,36 @@ impl Tasks<'_> {
     /// else drives it.
     pub async fn drive(self, task: TaskId, stop: &CancellationToken) -> Result<TaskResult, Error> {
         let owner = self.coordinator.store.own(task).await?;
+        self.drive_owned(owner, stop).await
+    }
+
+    /// Runs a task whose owner of this epoch has stopped. That one cannot append any more, and its commands have
+    /// ended: it has given no sign of life for longer than a lease.
+    pub(crate) async fn drive_stopped(
+        self,
+        stopped: Stopped,
+        stop: &CancellationToken,
+    ) -> Result<TaskResult, Error> {
+        let Stopped { task, epoch } = stopped;
+        tracing::warn!(task_id = %task, "its process gives no sign of life; taking it over");
+        let owner = self.coordinator.store.take_over_from(task, epoch).await?;
+        self.drive_owned(owner, stop).await
+    }
+
+    async fn drive_owned(
+        self,
+        owner: Owner,
+        stop: &CancellationToken,
+    ) -> Result<TaskResult, Error> {
         let task = owner.root();
         let history = History::read(&self.coordinator.store, task)?;
         let state = history.state().clone();
         self.check_startable(&state)?;
         self.coordinator.queue().mark_claimed(&state).await?;
+        if state.created.driver == Driver::Service {
+            // Before the agent is made, which may take long: from here on this process gives signs of life.
+            self.show_runtime(task, None).await?;
+        }
         let Coordinator { store, clock, agents, previews, .. } = self.coordinator;
         let parts = agents
             .make(&state, previews.clone())
@@ -64,14 +90,7 @@ impl Tasks<'_> {
         let current_model = Some(model.name().to_string());
         let mut journal = Journal::open(stream, history, model, clock.clone())?;
         let agent = Agent::new(parts, Arc::new(tree));
-        let runtime = RuntimeRow {
-            process_pid: std::process::id(),
-            worktree_path: None,
-            current_model,
-            context_usage_percent: None,
-            last_heartbeat_at: self.coordinator.now(),
-        };
-        self.coordinator.store.runtime().set(task, runtime).await?;
+        self.show_runtime(task, current_model).await?;
         self.coordinator.queue().mark_dispatched(&state).await?;
         let evicted = self.coordinator.stalls.register(task);
         // A loop that was failed from outside is left where it stalled.
@@ -84,7 +103,7 @@ impl Tasks<'_> {
         let Some(result) = result else {
             return Err(windlass_store::Error::Superseded { task }.into());
         };
-        self.coordinator.store.runtime().clear(task).await?;
+        self.coordinator.store.runtime().clear(task, std::process::id()).await?;
         let result = match result {
             Err(error) if is_full(&error) => {
                 // Its lock is free then.
@@ -97,6 +116,18 @@ impl Tasks<'_> {
         self.coordinator.queue().finish_segment(&state, &result).await?;
         self.clean_outputs().await;
         Ok(result)
+    }
+
+    /// Shows how a task runs here.
+    async fn show_runtime(self, task: TaskId, current_model: Option<String>) -> Result<(), Error> {
+        let runtime = RuntimeRow {
+            process_pid: std::process::id(),
+            worktree_path: None,
+            current_model,
+            context_usage_percent: None,
+            last_heartbeat_at: self.coordinator.now(),
+        };
+        Ok(self.coordinator.store.runtime().set(task, runtime).await?)
     }
 
     /// Says why a task does not run. One that a person has just handed in, and that has not begun, is taken back: the

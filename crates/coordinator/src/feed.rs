@@ -9,7 +9,7 @@ use tokio::sync::broadcast;
 use windlass_agent::Preview;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
-use windlass_store::{Changes, Store};
+use windlass_store::{Changes, Filter, Store};
 
 use crate::{Coordinator, Error};
 
@@ -70,23 +70,22 @@ impl Feed<'_> {
         }
     }
 
-    /// Follows a task from the event after `seq` and, from now on, every sub-agent below it. While they are followed
-    /// live, what a sub-agent did comes before the event about its end.
+    /// Follows a task from the event after `seq` and, from now on, every sub-agent below it. Events of one journal come
+    /// in their order. Between journals one thing is sure: what a sub-agent did comes before the event about its end,
+    /// unless more than a page of it was written since the last look.
     pub fn follow_all(self, task: TaskId, seq: u64) -> Result<TaskFeed, Error> {
         let mut feed = self.follow(task, seq);
         feed.includes_sub_agents = true;
-        let mut at = 0;
-        while let Some(above) = feed.journals.get(at) {
-            for spawn in self.coordinator.tasks().state(above.task)?.sub_agents.into_values() {
-                let seen = self
-                    .coordinator
-                    .store
-                    .tasks()
-                    .get(spawn.task_id)?
-                    .map_or(0, |row| row.last_seq);
-                feed.journals.push(Followed::new(spawn.task_id, seen));
+        let root = self.coordinator.tasks().root(task)?;
+        let live = Filter { root: Some(root), live: true, ..Filter::default() };
+        let mut rows = self.coordinator.store.tasks().list(&live)?;
+        // Those above come before those below them.
+        rows.sort_by_key(|row| row.depth);
+        for row in rows.iter().filter(|row| row.id != task) {
+            let is_below = |one: &Followed| Some(one.task) == row.parent_id;
+            if feed.journals.iter().any(is_below) {
+                feed.journals.push(Followed::new(row.id, row.last_seq));
             }
-            at += 1;
         }
         Ok(feed)
     }
@@ -125,8 +124,8 @@ impl TaskFeed {
         Ok(next)
     }
 
-    /// Reads the parent's journal first and returns the sub-agents' events first. So the event about a sub-agent's end
-    /// never comes before the events that the sub-agent wrote before it, up to a page of them.
+    /// Reads those above first and returns the events of those below first: what a sub-agent wrote before its end is
+    /// there when the event about its end is read.
     fn read(&mut self) -> Result<(), Error> {
         let mut pages = Vec::new();
         for journal in &self.journals {

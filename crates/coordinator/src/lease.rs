@@ -5,11 +5,12 @@
 //!   token, and only its holder gives it back (compare and delete).
 //! - A lease expires: a holder that died delays a session by one lease, and no longer (ES-092).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use windlass_agent::journal::Clock;
+use windlass_agent::Clock;
 use windlass_core::id::SessionId;
 use windlass_store::Store;
 
@@ -44,7 +45,7 @@ pub trait Lease: Send + Sync {
 /// Leases as rows, for processes that share a data directory.
 pub(crate) struct Rows {
     pub(crate) store: Store,
-    pub(crate) clock: Clock,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Lease for Rows {
@@ -55,7 +56,7 @@ impl Lease for Rows {
         ttl: Duration,
     ) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let now = (self.clock)();
+            let now = self.clock.now();
             let ttl = SignedDuration::try_from(ttl).unwrap_or(SignedDuration::MAX);
             let until = now.checked_add(ttl).unwrap_or(jiff::Timestamp::MAX);
             Ok(self.store.leases().take(session, owner, now, until).await?)

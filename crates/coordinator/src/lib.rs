@@ -25,6 +25,8 @@ mod router;
 mod decision;
 mod slash_commands;
 mod lease;
+mod task_leases;
+pub mod open_files;
 mod limits;
 mod memories;
 pub mod outputs;
@@ -42,11 +44,10 @@ mod error;
 use std::sync::Arc;
 
 use tokio::sync::{Notify, broadcast};
-use windlass_agent::journal::Clock;
 use windlass_store::Store;
 
 // What surfaces show of an agent's work, so that they need not know the agent.
-pub use windlass_agent::{Preview, trace};
+pub use windlass_agent::{Clock, Preview, SystemClock, trace};
 pub use windlass_model::StreamEvent;
 
 pub use control::{Controls, Steered};
@@ -67,7 +68,7 @@ pub use service::Service;
 pub use sessions::Sessions;
 pub use storage::Storage;
 pub use submit::{Draft, Share, SubmitOptions, Submitted};
-pub use tasks::{RateLimitWait, Tasks};
+pub use tasks::{ParkedWait, Tasks};
 pub use timer::{Ticked, Timer};
 pub use triggers::{Handled, Triggers};
 
@@ -83,7 +84,7 @@ const PREVIEW_BACKLOG: usize = 1024;
 pub struct Coordinator {
     store: Store,
     agents: Arc<dyn AgentFactory>,
-    clock: Clock,
+    clock: Arc<dyn Clock>,
     previews: broadcast::Sender<Preview>,
     leases: Arc<dyn Lease>,
     limits: Limits,
@@ -93,7 +94,7 @@ pub struct Coordinator {
 
 impl Coordinator {
     /// A coordinator on a store; `agents` makes an agent for each task that is driven.
-    pub fn new(store: Store, agents: Arc<dyn AgentFactory>, clock: Clock) -> Self {
+    pub fn new(store: Store, agents: Arc<dyn AgentFactory>, clock: Arc<dyn Clock>) -> Self {
         let leases = lease::Rows { store: store.clone(), clock: clock.clone() };
         Self {
             store,
@@ -125,7 +126,7 @@ impl Coordinator {
     }
 
     pub fn now(&self) -> jiff::Timestamp {
-        (self.clock)()
+        self.clock.now()
     }
 
     /// Says that something may be ready to be driven now.

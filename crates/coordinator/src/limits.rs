@@ -18,6 +18,8 @@ pub struct Limits {
     pub waiting_tasks: usize,
     /// How long a session is served before another process may.
     pub session_lease: Duration,
+    /// How long a process that drives a service's task may give no sign of life before another takes it over.
+    pub task_lease: Duration,
     /// How long the router's model may take; then the fallback decides. Shorter than a lease.
     pub router: Duration,
     /// How long a driven task may give no sign of life before it is failed from outside (ES-033). Longer
@@ -40,6 +42,7 @@ impl Default for Limits {
             sessions_per_user: 5,
             waiting_tasks: 10_000,
             session_lease: Duration::from_secs(30),
+            task_lease: Duration::from_secs(30),
             router: Duration::from_secs(20),
             hang: Duration::from_secs(1200),
             autonomous_tasks: 25,

@@ -103,10 +103,10 @@ impl Queue<'_> {
             self.coordinator.store.scheduler().mark_consumed(task, self.coordinator.now()).await?;
         }
         let row = self.coordinator.store.tasks().get(task)?;
-        // Parked until its next check, or until its model's server may be asked again.
-        let by_time = [StatusReason::Schedule, StatusReason::RateLimited];
-        let parked =
-            row.filter(|row| row.status == TaskStatus::Paused && by_time.contains(&row.reason));
+        // Parked until its next check, or until what it waits for is tried again.
+        let has_time =
+            |reason: StatusReason| reason == StatusReason::Schedule || reason.waits_for_its_time();
+        let parked = row.filter(|row| row.status == TaskStatus::Paused && has_time(row.reason));
         if let Some(row) = parked {
             self.requeue_at(task, row.next_action_at.as_ref()).await?;
         }

@@ -4,7 +4,7 @@
 //! Invariant: what was decided is written down under the sender's id before anything is done, and every
 //! id in what is done is derived from it; so a message that is delivered again does nothing again.
 
-use windlass_core::command::TaskCommand;
+use windlass_core::command::{Outage, TaskCommand};
 use windlass_core::event::Deadline;
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
@@ -136,6 +136,7 @@ impl Router<'_> {
         let options = SubmitOptions {
             user_id: Some(message.user_id.clone()),
             deadline: message.deadline.map(|at| Deadline { at, action }),
+            outage: Outage::Park,
             ..self.coordinator.tasks().default_options()
         };
         let submitted = self.coordinator.tasks().submit_command(command, options).await?;

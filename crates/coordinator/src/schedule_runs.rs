@@ -2,7 +2,7 @@
 //! model for any of it (ES-057).
 
 use jiff::{SignedDuration, Timestamp, Zoned};
-use windlass_core::command::TaskCommand;
+use windlass_core::command::{Outage, TaskCommand};
 use windlass_core::id::{CommandId, InjectionId, ScheduleId, SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::schedule::{Schedule, ScheduleAction, ScheduleState, TimeoutAction};
@@ -191,6 +191,7 @@ impl Timer<'_> {
         let options = SubmitOptions {
             user_id: schedule.user_id.clone(),
             workspace: schedule.workspace.as_ref().map(Into::into),
+            outage: Outage::Park,
             ..self.coordinator.tasks().default_options()
         };
         let submitted = self.coordinator.tasks().submit_command(command, options).await?;

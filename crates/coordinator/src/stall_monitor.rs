@@ -3,13 +3,13 @@
 //!
 //! Invariants:
 //! - Every event is a sign of life; that the driving process lives is not.
-//! - Silence is what was observed, not what the clock says: a machine that slept for a night has observed
-//!   nothing, and fails no task when it wakes.
+//! - Silence is what was observed while this process ran, not what the calendar says: a machine that slept for
+//!   a night has observed nothing, and fails no task when it wakes.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
@@ -18,7 +18,7 @@ use windlass_core::id::TaskId;
 use crate::{Coordinator, Error};
 
 /// The most that the time between two observations counts; they are closer together than that.
-const LONGEST_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What this process drives and has observed.
 #[derive(Clone, Default)]
@@ -29,8 +29,9 @@ struct Observed {
     /// The loops of this process that can be evicted.
     loops: HashMap<TaskId, CancellationToken>,
     /// How many events each driven tree had, and for how long it has had no more.
-    silent: HashMap<TaskId, (u64, SignedDuration)>,
-    last: Option<Timestamp>,
+    silent: HashMap<TaskId, (u64, Duration)>,
+    /// The running time of the last observation.
+    last: Option<Duration>,
 }
 
 /// A loop that can be evicted while this lives.
@@ -55,33 +56,28 @@ impl StallMonitor {
     }
 
     /// Leaves a loop of this process where it stalled.
-    fn evict(&self, task: TaskId) {
+    pub(crate) fn evict(&self, task: TaskId) {
         if let Some(ours) = self.lock().loops.get(&task) {
             ours.cancel();
         }
     }
 
     /// Counts events; returns the trees that have been silent for the limit.
-    fn observe(
-        &self,
-        now: Timestamp,
-        pulses: &[(TaskId, u64)],
-        limit: SignedDuration,
-    ) -> Vec<TaskId> {
+    fn observe(&self, now: Duration, pulses: &[(TaskId, u64)], limit: Duration) -> Vec<TaskId> {
         let mut observed = self.lock();
         let last = observed.last.replace(now);
-        let passed = last.map_or(SignedDuration::ZERO, |last| now.duration_since(last));
-        let passed = passed.clamp(SignedDuration::ZERO, LONGEST_INTERVAL);
+        let passed = last.map_or(Duration::ZERO, |last| now.saturating_sub(last));
+        let passed = passed.min(LONGEST_INTERVAL);
         let driven: HashSet<_> = pulses.iter().map(|(task, _)| *task).collect();
         observed.silent.retain(|task, _| driven.contains(task));
         let mut stalled = Vec::new();
         for (task, pulse) in pulses {
             let entry = observed.silent.entry(*task);
-            let (known, silence) = entry.or_insert((*pulse, SignedDuration::ZERO));
+            let (known, silence) = entry.or_insert((*pulse, Duration::ZERO));
             if *known == *pulse {
                 *silence = silence.saturating_add(passed);
             } else {
-                (*known, *silence) = (*pulse, SignedDuration::ZERO);
+                (*known, *silence) = (*pulse, Duration::ZERO);
             }
             if *silence >= limit {
                 stalled.push(*task);
@@ -98,10 +94,9 @@ impl StallMonitor {
 impl Coordinator {
     /// Fails what is driven and has journaled nothing for too long (ES-033).
     pub(crate) async fn fail_stalled(&self) -> Result<Vec<TaskId>, Error> {
-        let limit = SignedDuration::try_from(self.limits.hang).unwrap_or(SignedDuration::MAX);
         let pulses = self.store.scheduler().progress()?;
         let mut stalled = Vec::new();
-        for task in self.stalls.observe(self.now(), &pulses, limit) {
+        for task in self.stalls.observe(self.clock.running_time(), &pulses, self.limits.hang) {
             // A task that nobody drives is resumed, not failed.
             if self.tasks().driving_process(task)?.is_some() {
                 self.fail_stalled_task(task).await?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use windlass_core::axes::Axes;
-use windlass_core::command::{ExecutionConfig, ResumeContext, TaskCommand};
+use windlass_core::command::{ExecutionConfig, Outage, ResumeContext, TaskCommand};
 use windlass_core::event::{Deadline, Driver, TaskCreated};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_store::{Created, Filter};
@@ -61,6 +61,8 @@ pub struct SubmitOptions {
     pub cost_budget: Option<f64>,
     /// When it must be finished.
     pub deadline: Option<Deadline>,
+    /// What happens when its model server stays away, where neither the command nor the configuration says.
+    pub outage: Outage,
 }
 
 impl Default for SubmitOptions {
@@ -72,6 +74,7 @@ impl Default for SubmitOptions {
             workspace: None,
             cost_budget: None,
             deadline: None,
+            outage: Outage::Fail,
         }
     }
 }
@@ -130,6 +133,7 @@ impl Tasks<'_> {
             cost_budget: options.cost_budget,
             user_id: options.user_id,
             deadline: options.deadline,
+            outage: Some(options.outage),
         };
         let created = self.coordinator.store.tasks().create(now, created).await?;
         let task = created.task();
@@ -191,6 +195,7 @@ impl Tasks<'_> {
             cost_budget: draft.cost_budget,
             user_id: draft.user_id,
             deadline: draft.deadline,
+            outage: None,
         };
         Ok(self.coordinator.store.tasks().create(now, created).await?.task())
     }

@@ -24,9 +24,9 @@ pub struct Tasks<'a> {
     pub(crate) coordinator: &'a Coordinator,
 }
 
-/// How the wait for a rate-limited task ended.
+/// How the wait for a parked task ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateLimitWait {
+pub enum ParkedWait {
     /// Its time has come.
     Due,
     /// Another process drives it.
@@ -139,33 +139,33 @@ impl Tasks<'_> {
         Ok(())
     }
 
-    /// When a task that its model's server has asked to wait may run again.
-    pub fn rate_limited_until(self, task: TaskId) -> Result<Option<Timestamp>, Error> {
-        let limited = self.get(task)?.filter(is_rate_limited);
-        Ok(limited.and_then(|row| row.next_action_at).map(|at| at.timestamp()))
+    /// When a task that waits for its time is tried again.
+    pub fn parked_until(self, task: TaskId) -> Result<Option<Timestamp>, Error> {
+        let parked = self.get(task)?.filter(is_parked);
+        Ok(parked.and_then(|row| row.next_action_at).map(|at| at.timestamp()))
     }
 
-    /// Waits while a task is rate-limited, until `until` at most. Nothing is held meanwhile: others may
+    /// Waits while a task is parked, until `until` at most. Nothing is held meanwhile: others may
     /// resume, pause or cancel it.
-    pub async fn wait_while_rate_limited(
+    pub async fn wait_while_parked(
         self,
         task: TaskId,
         until: Timestamp,
-    ) -> Result<RateLimitWait, Error> {
+    ) -> Result<ParkedWait, Error> {
         let mut changes = self.coordinator.store.changes();
         loop {
             changes.mark_seen();
             let row = self.get(task)?;
             let Some(row) = row.filter(|_| self.driving_process(task).is_ok_and(|by| by.is_none()))
             else {
-                return Ok(RateLimitWait::Driven);
+                return Ok(ParkedWait::Driven);
             };
-            if !is_rate_limited(&row) {
-                return Ok(RateLimitWait::Moved(row.status));
+            if !is_parked(&row) {
+                return Ok(ParkedWait::Moved(row.status));
             }
             let left = until.duration_since(self.coordinator.now());
             let Some(left) = Duration::try_from(left).ok().filter(|left| !left.is_zero()) else {
-                return Ok(RateLimitWait::Due);
+                return Ok(ParkedWait::Due);
             };
             tokio::select! {
                 () = tokio::time::sleep(left.min(LONGEST_SLEEP)) => {}
@@ -175,8 +175,8 @@ impl Tasks<'_> {
     }
 }
 
-fn is_rate_limited(row: &TaskRow) -> bool {
-    row.status == TaskStatus::Paused && row.reason == StatusReason::RateLimited
+fn is_parked(row: &TaskRow) -> bool {
+    row.status == TaskStatus::Paused && row.reason.waits_for_its_time()
 }
 
 /// Who started whom, read once for each task.

@@ -1,7 +1,8 @@
 //! The pool that drives ready tasks, as many as it may, and parks them when the service stops.
 //!
 //! Invariants:
-//! - Which task is whose is decided by its kernel lock alone; a list of ready tasks is only a hint.
+//! - Which task is whose is decided by its kernel lock, and by its lease where the lock's holder has stopped; a
+//!   list of ready tasks is only a hint.
 //! - A task that cannot be driven is failed with the reason, or tried again later: never in a tight loop.
 
 use std::collections::{HashMap, HashSet};
@@ -15,7 +16,8 @@ use windlass_core::error::ErrorDetails;
 use windlass_core::id::TaskId;
 
 use crate::service::{Backoff, chain};
-use crate::{Coordinator, Error};
+use crate::task_leases::{self, TaskLeases};
+use crate::{Coordinator, Error, open_files};
 
 /// Commits come by the thousand; looking for work after each would cost more than the wait.
 const LOOK: Duration = Duration::from_millis(20);
@@ -25,9 +27,6 @@ const MARGIN: usize = 16;
 
 /// How often the worker looks for tasks that have lost their process.
 const ADOPTION_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How often each driven task gives a sign of life.
-const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// A task that could not be driven is tried again after this time, doubled each time up to a minute.
 const FIRST_COOLDOWN: Duration = Duration::from_millis(250);
@@ -45,6 +44,10 @@ pub(crate) struct Pool {
     driven: HashMap<Id, TaskId>,
     tasks: HashSet<TaskId>,
     cooling: HashMap<TaskId, Cooldown>,
+    /// What was seen of tasks that others drive.
+    leases: TaskLeases,
+    /// The running time at which this process last gave a sign of life.
+    last_beat: Duration,
 }
 
 /// A task that is not tried again for a while.
@@ -57,6 +60,8 @@ struct Cooldown {
 impl Pool {
     pub(crate) fn new(coordinator: Coordinator, limit: usize, drain: Duration) -> Self {
         Self {
+            last_beat: coordinator.clock.running_time(),
+            leases: TaskLeases::default(),
             coordinator,
             limit,
             drain,
@@ -72,7 +77,8 @@ impl Pool {
         let mut changes = self.coordinator.store.changes();
         let coordinator = self.coordinator.clone();
         coordinator.queue().apply_limits().await?;
-        let (mut sweep, mut beat) = (every(ADOPTION_INTERVAL), every(HEARTBEAT));
+        let beat_interval = task_leases::beat_interval(self.coordinator.limits.task_lease);
+        let (mut sweep, mut beat) = (every(ADOPTION_INTERVAL), every(beat_interval));
         let mut backoff = Backoff::new();
         let mut may_find = true;
         while !stop.is_cancelled() {
@@ -98,7 +104,12 @@ impl Pool {
                     may_find = false;
                 }
                 _ = sweep.tick(), if has_room => {
-                    self.adopt_interrupted(&stop)?;
+                    match self.adopt_interrupted(&stop) {
+                        Err(error) if error.is_transient() => {
+                            backoff.wait("looking for interrupted tasks", &error).await;
+                        }
+                        adopted => adopted?,
+                    }
                     may_find = true;
                 }
                 () = coordinator.wait_for_work(), if has_room => may_find = true,
@@ -141,23 +152,45 @@ impl Pool {
         self.cooling.retain(|_, cooldown| cooldown.until + LONGEST_COOLDOWN > now);
         let lost = self.coordinator.queue().interrupted(&self.tasks)?;
         self.start(lost, stop);
+        self.take_over_stopped(stop)
+    }
+
+    /// Takes over what a process drives that has stopped.
+    fn take_over_stopped(&mut self, stop: &CancellationToken) -> Result<(), Error> {
+        let mut pulses = self.coordinator.store.runtime().pulses()?;
+        pulses.retain(|pulse| !self.tasks.contains(&pulse.task));
+        let (now, lease) =
+            (self.coordinator.clock.running_time(), self.coordinator.limits.task_lease);
+        for stopped in self.leases.observe(now, &pulses, lease) {
+            let (coordinator, stop) = (self.coordinator.clone(), stop.clone());
+            self.spawn(stopped.task, async move {
+                coordinator.tasks().drive_stopped(stopped, &stop).await
+            });
+        }
         Ok(())
     }
 
     fn start(&mut self, tasks: Vec<TaskId>, stop: &CancellationToken) {
-        let now = Instant::now();
         for task in tasks {
-            if self.running.len() >= self.limit {
-                return;
-            }
-            let is_cooling = self.cooling.get(&task).is_some_and(|cooldown| cooldown.until > now);
-            if is_cooling || !self.tasks.insert(task) {
-                continue;
-            }
             let (coordinator, stop) = (self.coordinator.clone(), stop.clone());
-            let drive = async move { (task, coordinator.tasks().drive(task, &stop).await) };
-            self.driven.insert(self.running.spawn(drive).id(), task);
+            self.spawn(task, async move { coordinator.tasks().drive(task, &stop).await });
         }
+    }
+
+    /// Drives a task here, unless there is no room, or it is driven here or was tried just now.
+    fn spawn(
+        &mut self,
+        task: TaskId,
+        drive: impl Future<Output = Result<TaskResult, Error>> + Send + 'static,
+    ) {
+        let now = Instant::now();
+        let is_cooling = self.cooling.get(&task).is_some_and(|cooldown| cooldown.until > now);
+        let is_full = self.running.len() >= self.limit || !open_files::has_room();
+        if is_full || is_cooling || !self.tasks.insert(task) {
+            return;
+        }
+        let id = self.running.spawn(async move { (task, drive.await) }).id();
+        self.driven.insert(id, task);
     }
 
     async fn settle(&mut self, ended: Result<(Id, Driven), JoinError>) {
@@ -172,6 +205,12 @@ impl Pool {
             // Another was quicker, or it needs nobody any more.
             Err(Error::Store(windlass_store::Error::Driven { .. })) => self.cool_down(task),
             Err(Error::Ended { .. } | Error::Dependencies { .. }) => self.cool_down(task),
+            Err(Error::Store(windlass_store::Error::Superseded { .. })) => {
+                tracing::warn!(%task, "another process has taken the task over");
+                self.cool_down(task);
+            }
+            // It waits for files that others have open.
+            Err(Error::Equipment { .. }) if !open_files::has_room() => self.cool_down(task),
             Err(Error::Equipment { details, .. }) => {
                 self.cool_down(task);
                 let attempts = self.cooling.get(&task).map_or(0, |cooldown| cooldown.attempts);
@@ -205,16 +244,33 @@ impl Pool {
         }
     }
 
-    async fn beat(&self) -> Result<(), Error> {
+    /// Gives a sign of life for each task. What another process has taken over is left at once.
+    async fn beat(&mut self) -> Result<(), Error> {
+        let now = self.coordinator.clock.running_time();
         if self.tasks.is_empty() {
+            self.last_beat = now;
             return Ok(());
         }
-        let tasks = self.tasks.iter().copied().collect();
-        match self.coordinator.store.runtime().heartbeats(tasks, self.coordinator.now()).await {
-            Err(windlass_store::Error::Stopped) => Err(windlass_store::Error::Stopped.into()),
-            // The tasks themselves report a full disk.
-            Err(_) | Ok(()) => Ok(()),
-        }
+        let (tasks, pid) = (self.tasks.iter().copied().collect(), std::process::id());
+        let store = &self.coordinator.store;
+        let lost = match store.runtime().heartbeats(tasks, pid, self.coordinator.now()).await {
+            Err(windlass_store::Error::Stopped) => {
+                return Err(windlass_store::Error::Stopped.into());
+            }
+            Ok(lost) => {
+                self.last_beat = now;
+                lost
+            }
+            // The tasks themselves report a full disk. Before others take them over, they are left.
+            Err(_) => {
+                let lease = self.coordinator.limits.task_lease;
+                let silent = now.saturating_sub(self.last_beat);
+                let lets_go = silent > task_leases::own_patience(lease);
+                self.tasks.iter().copied().filter(|_| lets_go).collect()
+            }
+        };
+        lost.into_iter().for_each(|task| self.coordinator.stalls.evict(task));
+        Ok(())
     }
 
     /// Waits until everything has come to a boundary. What has not by then is ended with the process, and

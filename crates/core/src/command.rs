@@ -52,6 +52,19 @@ pub struct ExecutionConfig {
     /// Compaction settings that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionOverrides>,
+    /// What happens when the model server stays away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Outage>,
+}
+
+string_enum! {
+    /// What happens to a task whose model server is still gone after the quick retries.
+    Outage ("outage policy") {
+        /// It is parked with the reason and resumes automatically, with growing pauses, for at most a day.
+        Park = "park",
+        /// It fails (ES-374, ES-383).
+        Fail = "fail",
+    }
 }
 
 /// Compaction settings of one task (ES-151…157); what is absent comes from the configuration.

@@ -30,11 +30,13 @@ pub enum Ending {
         /// The same in words, where the reason does not say it all.
         detail: Option<String>,
     },
-    /// The model server refuses requests for a while.
-    RateLimited {
-        /// When the server accepts requests again.
+    /// It cannot continue for a while, and resumes automatically.
+    Waiting {
+        /// What it waits for; a reason that waits for its time.
+        reason: StatusReason,
+        /// When it is tried again.
         until: Timestamp,
-        /// What the server said.
+        /// The same in words.
         detail: String,
     },
     /// A person stopped it for good.
@@ -91,10 +93,10 @@ impl Ending {
             Self::Paused { reason, detail } => {
                 StatusChanged { detail: detail.clone(), ..to(TaskStatus::Paused, *reason) }
             }
-            Self::RateLimited { until, detail } => StatusChanged {
+            Self::Waiting { reason, until, detail } => StatusChanged {
                 detail: Some(detail.clone()),
                 until: Some(*until),
-                ..to(TaskStatus::Paused, StatusReason::RateLimited)
+                ..to(TaskStatus::Paused, *reason)
             },
             Self::Cancelled(why) => StatusChanged {
                 detail: why.clone(),

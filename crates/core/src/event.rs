@@ -170,6 +170,28 @@ pub struct UnreadableEvent {
 }
 
 impl Event {
+    /// How long the segment had been worked on when the event was journaled, where the event says so.
+    pub fn segment_ms(&self) -> Option<u64> {
+        match self {
+            Self::LlmRequest(request) => request.segment_ms,
+            Self::LlmResponse(response) => response.segment_ms,
+            Self::ToolResult(result) => result.segment_ms,
+            // The ends of a segment say it in their own way; the others come with one of these.
+            _ => None,
+        }
+    }
+
+    /// Makes an event that can say it say how long the segment has been worked on.
+    pub fn set_segment_ms(&mut self, segment_ms: u64) {
+        match self {
+            Self::LlmRequest(request) => request.segment_ms = Some(segment_ms),
+            Self::LlmResponse(response) => response.segment_ms = Some(segment_ms),
+            Self::ToolResult(result) => result.segment_ms = Some(segment_ms),
+            // As above.
+            _ => {}
+        }
+    }
+
     /// The event's name and its body as JSON.
     pub fn parts(&self) -> (&'static str, String) {
         let body = self.write_body().expect("events hold only JSON-representable data");

@@ -85,21 +85,10 @@ impl Facts<'_> {
         match self.reason {
             // A worker starts nothing while the disk is full.
             StatusReason::Shutdown | StatusReason::DiskFull => Readiness::Ready,
-            StatusReason::RateLimited => {
+            reason if reason.waits_for_its_time() => {
                 self.resume_at.map_or(Readiness::Waiting, Readiness::ReadyAt)
             }
-            StatusReason::User
-            | StatusReason::Finished
-            | StatusReason::Question
-            | StatusReason::Budget
-            | StatusReason::Timeout
-            | StatusReason::Deadline
-            | StatusReason::Error
-            | StatusReason::Dependency
-            | StatusReason::Schedule
-            | StatusReason::MergeConflict
-            | StatusReason::AwaitingMessage
-            | StatusReason::ContextFull => Readiness::Waiting,
+            _ => Readiness::Waiting,
         }
     }
 
@@ -244,15 +233,14 @@ mod tests {
 
     /// ES-378
     #[test]
-    fn a_rate_limited_task_runs_when_its_time_has_come() {
-        let limited = facts(TaskStatus::Paused, StatusReason::RateLimited, &[]);
-        let is_ready = |second| {
-            let resume_at = Timestamp::from_second(second).ok();
-            Facts { resume_at, ..limited }.readiness().is_ready(NOW)
-        };
-        assert_eq!(limited.readiness(), Readiness::Waiting);
-        assert!(is_ready(-1) && is_ready(0));
-        assert!(!is_ready(1));
+    fn a_task_that_waits_for_its_time_runs_when_that_has_come() {
+        for reason in [StatusReason::RateLimited, StatusReason::ModelOutage] {
+            let waiting = facts(TaskStatus::Paused, reason, &[]);
+            let at = |second| Facts { resume_at: Timestamp::from_second(second).ok(), ..waiting };
+            let is_ready = |second| at(second).readiness().is_ready(NOW);
+            assert_eq!(waiting.readiness(), Readiness::Waiting, "{reason}");
+            assert!(is_ready(-1) && is_ready(0) && !is_ready(1), "{reason}");
+        }
     }
 
     #[test]

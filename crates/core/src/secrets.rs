@@ -191,6 +191,7 @@ mod tests {
             usage: Usage::default(),
             model: "m".to_owned(),
             latency_ms: 0,
+            segment_ms: None,
         });
         let (_, clean) = secrets().redact_event(event).parts();
         assert!(!clean.contains(KEY) && clean.contains("[redacted: OPENAI_API_KEY]"), "{clean}");

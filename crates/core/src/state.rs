@@ -165,14 +165,14 @@ impl TaskState {
 
     /// Changes the state by one event.
     pub fn apply(&mut self, at: Timestamp, event: &Event) -> Result<(), FoldError> {
-        if let Some((_, last_event)) = &mut self.attempts.segment {
-            *last_event = at;
+        if let Some(segment) = &mut self.attempts.segment {
+            segment.on_event(at, event.segment_ms());
         }
         match event {
             Event::TaskCreated(_) => return Err(FoldError::DuplicateCreation),
             Event::StatusChanged(change) => self.on_status_change(change)?,
             Event::AgentStart(start) => self.on_segment_start(at, start),
-            Event::AgentEnd(_) => self.end_segment(),
+            Event::AgentEnd(result) => self.end_segment(Some(result.usage.duration_ms)),
             Event::LlmRequest(request) => self.spending.on_request(request.reserved_usd),
             Event::LlmResponse(response) => self.on_reply(response),
             Event::RiskCheck(check) => {
@@ -208,6 +208,7 @@ impl TaskState {
             Event::CompactionStart(start) => self.compaction.on_start(start),
             Event::CompactionProgress(progress) => {
                 self.spending.on_usage(&progress.usage);
+                self.attempts.on_reply();
                 self.compaction.on_progress(progress);
             }
             Event::CompactionEnd(end) => self.on_compaction_end(end),
@@ -268,10 +269,22 @@ impl TaskState {
         &self.created.command
     }
 
-    /// Active time up to `now`: segments only, so that blocked and paused time does not count.
-    pub fn active_ms(&self, now: Timestamp) -> u64 {
-        let running = self.attempts.segment.map_or(0, |(from, _)| millis(from, now));
-        self.spending.usage.duration_ms + running
+    /// Active time up to the last event that says it: segments only, so that blocked, paused and down time do
+    /// not count.
+    pub fn active_ms(&self) -> u64 {
+        self.active_ms_with(self.attempts.segment.map_or(0, |segment| segment.worked_ms))
+    }
+
+    /// Active time, when the running segment has been worked on for so long.
+    pub fn active_ms_with(&self, segment_ms: u64) -> u64 {
+        self.spending.usage.duration_ms + segment_ms
+    }
+
+    /// Active time by estimate, for a task that another process drives: since its last event the calendar
+    /// counts.
+    pub fn active_ms_at(&self, now: Timestamp) -> u64 {
+        let since = self.attempts.segment.map_or(0, |segment| millis(segment.last_event, now));
+        self.active_ms() + since
     }
 
     /// What it has cost; `None` where it has spent and nobody knows what.
@@ -284,9 +297,9 @@ impl TaskState {
         self.spending.usage.iterations.saturating_sub(self.attempts.rounds_before)
     }
 
-    /// Active time of this attempt up to `now`.
-    pub fn attempt_ms(&self, now: Timestamp) -> u64 {
-        self.active_ms(now).saturating_sub(self.attempts.active_ms_before)
+    /// The part of the task's active time that this attempt took.
+    pub fn attempt_ms(&self, active_ms: u64) -> u64 {
+        active_ms.saturating_sub(self.attempts.active_ms_before)
     }
 
     /// A question that is open, or that was answered while its call waits.

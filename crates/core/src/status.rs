@@ -54,6 +54,8 @@ string_enum! {
         ContextFull = "context_full",
         /// The model server refuses requests for a while (ES-378).
         RateLimited = "rate_limited",
+        /// The model server is gone: it refuses connections, breaks them off, or answers with errors of its own.
+        ModelOutage = "model_outage",
         /// There is no space left to journal what it does.
         DiskFull = "disk_full",
         /// The process is shutting down.
@@ -69,6 +71,29 @@ pub struct IllegalMove {
     pub from: TaskStatus,
     /// The status that was wanted.
     pub to: TaskStatus,
+}
+
+impl StatusReason {
+    /// Whether a task that is paused for this reason resumes automatically at a time of its own.
+    pub const fn waits_for_its_time(self) -> bool {
+        match self {
+            Self::RateLimited | Self::ModelOutage => true,
+            Self::User
+            | Self::Finished
+            | Self::Question
+            | Self::Budget
+            | Self::Timeout
+            | Self::Deadline
+            | Self::Error
+            | Self::Dependency
+            | Self::Schedule
+            | Self::MergeConflict
+            | Self::AwaitingMessage
+            | Self::ContextFull
+            | Self::DiskFull
+            | Self::Shutdown => false,
+        }
+    }
 }
 
 impl TaskStatus {

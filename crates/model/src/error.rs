@@ -163,6 +163,34 @@ impl Fault {
         }
     }
 
+    /// Whether the server is gone or broken: it refuses connections, breaks them off, sends nothing, or fails.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Refused
+            | Self::Unreachable { .. }
+            | Self::Dropped { .. }
+            | Self::Overloaded { .. }
+            | Self::Server { .. }
+            | Self::Stalled { .. }
+            | Self::Truncated { .. } => true,
+            Self::Tls { .. }
+            | Self::Unauthorized { .. }
+            | Self::Forbidden { .. }
+            | Self::ModelUnavailable { .. }
+            | Self::RateLimited { .. }
+            | Self::OutOfCredit { .. }
+            | Self::BadRequest { .. }
+            | Self::ContextLength { .. }
+            | Self::ContentFilter { .. }
+            | Self::Garbled { .. }
+            | Self::NotAModelServer { .. }
+            | Self::EmptyReply
+            | Self::TooLarge { .. }
+            | Self::Script { .. }
+            | Self::Recording { .. } => false,
+        }
+    }
+
     /// How long the server wants us to wait, when it says so.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

@@ -106,6 +106,7 @@ async fn owner(store: &Store) -> Owner {
         cost_budget: None,
         user_id: None,
         deadline: None,
+        outage: None,
     };
     store.tasks().create(at, created).await.unwrap();
     store.own(task_id).await.unwrap()
@@ -121,5 +122,6 @@ fn event() -> Event {
         hash,
         context: None,
         reserved_usd: None,
+        segment_ms: None,
     })
 }

@@ -68,7 +68,7 @@ pub use owner::{Owner, Singleton, Stream};
 pub use questions::{QuestionRow, QuestionState, Questions};
 pub use rebuild::Projections;
 pub use retention::{Kept, Plan, Pruned, Retention, Tree};
-pub use runtime::{Runtime, RuntimeRow};
+pub use runtime::{Pulse, Runtime, RuntimeRow};
 pub use scheduler::{Scheduler, SchedulerRow};
 pub use schedules::{Advance, MAX_SCHEDULES, ScheduleRow, Schedules};
 pub use schema::{BUSY_WAIT, SCHEMA_VERSION};

@@ -280,6 +280,7 @@ fn continues_later(reason: StatusReason) -> bool {
     match reason {
         StatusReason::Shutdown
         | StatusReason::DiskFull
+        | StatusReason::ModelOutage
         | StatusReason::AwaitingMessage
         | StatusReason::Schedule => true,
         StatusReason::User

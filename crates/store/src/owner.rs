@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 use windlass_core::command::ResultStatus;
 use windlass_core::event::{Event, Record, TaskCreated};
 use windlass_core::id::TaskId;
@@ -64,6 +64,31 @@ impl Store {
         Owner::raise(self, root, lock).await
     }
 
+    /// The same for an owner of this epoch that has given no sign of life for a whole lease. Fails when another
+    /// process was quicker.
+    pub async fn take_over_from(&self, task: TaskId, epoch: u64) -> Result<Owner, Error> {
+        let root = self.tasks().root_of(task)?;
+        let path = self.dir().lock_of(root);
+        // The number first: of several processes one gets it, and only that one replaces the lock.
+        let epoch = self
+            .write(Level::Written, move |tx| {
+                let raised = tx
+                    .prepare_cached(
+                        "UPDATE tasks SET epoch = epoch + 1 WHERE id = ?1 AND epoch = ?2
+                         RETURNING epoch",
+                    )?
+                    .query_row((root.to_string(), epoch as i64), |row| row.get::<_, i64>(0))
+                    .optional()?;
+                match raised {
+                    Some(epoch) => Ok(epoch.unsigned_abs()),
+                    None => Err(Error::Superseded { task: root }.into()),
+                }
+            })
+            .await?;
+        let lock = Lock::replace(&path).map_err(|source| Error::file(&path, source))?;
+        Ok(Owner::of(self, root, epoch, lock))
+    }
+
     /// The process that drives the tree `task` belongs to, if one does.
     pub fn driving_process(&self, task: TaskId) -> Result<Option<u32>, Error> {
         let path = self.dir().lock_of(self.tasks().root_of(task)?);
@@ -102,9 +127,13 @@ impl Owner {
                 Ok(epoch.unsigned_abs())
             })
             .await?;
+        Ok(Self::of(store, root, epoch, lock))
+    }
+
+    fn of(store: &Store, root: TaskId, epoch: u64, lock: Lock) -> Self {
         let in_use = Mutex::default();
         let lease = Lease { store: store.clone(), root, epoch, in_use, _lock: lock };
-        Ok(Self { lease: Arc::new(lease) })
+        Self { lease: Arc::new(lease) }
     }
 
     /// The root of the tree.

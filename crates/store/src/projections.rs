@@ -205,15 +205,22 @@ fn change_status(tx: &Connection, record: &Record, moved: &StatusChanged) -> Res
     Ok(())
 }
 
-/// When a rate-limited task continues automatically. Nothing else here changes a schedule's next run.
+/// When a task that waits for its time continues automatically. Nothing else here changes a schedule's next run.
 fn next_action(tx: &Connection, task: &str, moved: &StatusChanged) -> Result<(), Fault> {
     let next = moved.until.map(|until| until.to_zoned(TimeZone::UTC).to_string());
     tx.prepare_cached(
         "UPDATE tasks SET next_action_at = ?2
-         WHERE id = ?1 AND (?2 IS NOT NULL OR status_reason = ?3 AND next_action_at IS NOT NULL)",
+         WHERE id = ?1 AND (?2 IS NOT NULL OR next_action_at IS NOT NULL
+             AND status_reason IN (SELECT value FROM json_each(?3)))",
     )?
-    .execute((task, next, StatusReason::RateLimited.as_str()))?;
+    .execute((task, next, timed_reasons()))?;
     Ok(())
+}
+
+/// The reasons for which a task waits for its time, as a JSON list.
+fn timed_reasons() -> String {
+    let timed = StatusReason::ALL.iter().filter(|reason| reason.waits_for_its_time());
+    json(&timed.map(|reason| reason.as_str()).collect::<Vec<_>>())
 }
 
 /// A task that a person writes to becomes the active one; one that a schedule checks on says when.

@@ -24,6 +24,16 @@ pub struct RuntimeRow {
     pub last_heartbeat_at: Timestamp,
 }
 
+/// The last sign of life of the process that drives a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pulse {
+    pub task: TaskId,
+    /// How many owners the task has had.
+    pub epoch: u64,
+    pub process_pid: u32,
+    pub last_heartbeat_at: Timestamp,
+}
+
 /// How driven tasks run right now.
 #[derive(Clone, Copy)]
 pub struct Runtime<'a> {
@@ -54,19 +64,53 @@ impl Runtime<'_> {
             .await
     }
 
-    /// Reports that tasks still run, in one transaction; nothing happens for a task that does not.
-    pub async fn heartbeats(self, tasks: Vec<TaskId>, at: Timestamp) -> Result<(), Error> {
+    /// Reports that tasks still run in this process, in one transaction; returns those that do not, because
+    /// another process has them or none.
+    pub async fn heartbeats(
+        self,
+        tasks: Vec<TaskId>,
+        pid: u32,
+        at: Timestamp,
+    ) -> Result<Vec<TaskId>, Error> {
         self.store
             .write(Level::Written, move |tx| {
                 let mut beat = tx.prepare_cached(
-                    "UPDATE task_runtime SET last_heartbeat_at = ?2 WHERE task_id = ?1",
+                    "UPDATE task_runtime SET last_heartbeat_at = ?3
+                     WHERE task_id = ?1 AND process_pid = ?2",
                 )?;
+                let mut lost = Vec::new();
                 for task in tasks {
-                    beat.execute((task.to_string(), row::instant(at)))?;
+                    if beat.execute((task.to_string(), pid, row::instant(at)))? == 0 {
+                        lost.push(task);
+                    }
                 }
-                Ok(())
+                Ok(lost)
             })
             .await
+    }
+
+    /// The signs of life of every task that a service should be driving.
+    pub fn pulses(self) -> Result<Vec<Pulse>, Error> {
+        self.store.read(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT tasks.id AS id, tasks.epoch AS epoch, process_pid, last_heartbeat_at
+                 FROM task_runtime CROSS JOIN tasks ON tasks.id = task_runtime.task_id
+                 WHERE driver = 'service' AND parent_id IS NULL
+                     AND status NOT IN ('done', 'failed', 'cancelled')",
+            )?;
+            let mut rows = statement.query([])?;
+            let mut pulses = Vec::new();
+            while let Some(row) = rows.next()? {
+                let of = Columns { table: "task_runtime", row };
+                pulses.push(Pulse {
+                    task: of.text("id")?,
+                    epoch: of.raw::<i64>("epoch")?.unsigned_abs(),
+                    process_pid: of.raw("process_pid")?,
+                    last_heartbeat_at: of.text("last_heartbeat_at")?,
+                });
+            }
+            Ok(pulses)
+        })
     }
 
     /// Writes how full a task's context is; nothing happens for a task that does not run.
@@ -82,9 +126,17 @@ impl Runtime<'_> {
             .await
     }
 
-    /// Removes the row of a task that no longer runs; an append that ends the task does so too.
-    pub async fn clear(self, task: TaskId) -> Result<(), Error> {
-        self.store.write(Level::Written, move |tx| clear(tx, task)).await
+    /// Removes the row of a task that this process no longer runs; an append that ends the task does so too.
+    pub async fn clear(self, task: TaskId, pid: u32) -> Result<(), Error> {
+        self.store
+            .write(Level::Written, move |tx| {
+                tx.prepare_cached(
+                    "DELETE FROM task_runtime WHERE task_id = ?1 AND process_pid = ?2",
+                )?
+                .execute((task.to_string(), pid))?;
+                Ok(())
+            })
+            .await
     }
 
     /// How a task runs, if it does.

@@ -2,11 +2,12 @@
 //! see out. Only this module knows the API, so a refactoring touches it and not a hundred tests.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::{Coordinator, Draft, Share};
+use windlass_coordinator::{Clock, Coordinator, Draft, Share};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, TaskResult};
 use windlass_core::event::Driver;
@@ -60,12 +61,39 @@ pub struct Stage {
     pub store: Store,
     root: tempfile::TempDir,
     scene: Scene,
-    clock: Arc<Mutex<Option<Timestamp>>>,
-    meanwhile: Meanwhile,
+    clock: Arc<StageClock>,
 }
 
-/// What another process does whenever the clock is read.
-type Meanwhile = Arc<Mutex<Option<Box<dyn FnMut() + Send>>>>;
+/// The clock of a stage: the machine's own until a test sets it.
+#[derive(Default)]
+struct StageClock {
+    calendar: Mutex<Option<Timestamp>>,
+    advanced: Mutex<Duration>,
+    meanwhile: Mutex<Option<Happening>>,
+}
+
+/// What another process does whenever the calendar is read.
+type Happening = Box<dyn FnMut() + Send>;
+
+impl Clock for StageClock {
+    fn now(&self) -> Timestamp {
+        // Taken out while it happens: it may ask for the time itself.
+        let happening = lock(&self.meanwhile).take();
+        if let Some(mut happening) = happening {
+            happening();
+            *lock(&self.meanwhile) = Some(happening);
+        }
+        lock(&self.calendar).unwrap_or_else(Timestamp::now)
+    }
+
+    fn running_time(&self) -> Duration {
+        Clock::running_time(&Timestamp::now) + *lock(&self.advanced)
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl Stage {
     /// Prepares a machine for a script.
@@ -78,23 +106,9 @@ impl Stage {
         let store =
             Store::open(root.path().join("data"), Options::default()).expect("a fresh store");
         let equip = Props::new(server.base(), store.clone(), &scene, root.path());
-        let clock: Arc<Mutex<Option<Timestamp>>> = Arc::default();
-        let meanwhile = Meanwhile::default();
-        let (shown, happens) = (clock.clone(), meanwhile.clone());
-        let now = move || {
-            // Taken out while it happens: it may ask for the time itself.
-            let mut happening = happens.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(happening) = &mut happening {
-                happening();
-            }
-            if happening.is_some() {
-                *happens.lock().unwrap_or_else(PoisonError::into_inner) = happening;
-            }
-            let set = *shown.lock().unwrap_or_else(PoisonError::into_inner);
-            set.unwrap_or_else(Timestamp::now)
-        };
-        let coordinator = Coordinator::new(store.clone(), Arc::new(equip), Arc::new(now));
-        Self { server, coordinator, store, root, scene, clock, meanwhile }
+        let clock = Arc::new(StageClock::default());
+        let coordinator = Coordinator::new(store.clone(), Arc::new(equip), clock.clone());
+        Self { server, coordinator, store, root, scene, clock }
     }
 
     /// Answers, from elsewhere, what tasks of this status ask, whenever a task or the coordinator looks at
@@ -102,18 +116,19 @@ impl Stage {
     pub fn answer_meanwhile(&self, status: TaskStatus, text: &'static str) {
         let coordinator = self.coordinator.clone();
         let happens = move || answer_questions_of(&coordinator, status, text);
-        let mut meanwhile = self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner);
-        *meanwhile = Some(Box::new(happens));
+        *lock(&self.clock.meanwhile) = Some(Box::new(happens));
     }
 
-    /// Stops the coordinator's clock at an instant; it stands there until it is set again.
+    /// Stops the coordinator's calendar at an instant; it stands there until it is set again. Nothing runs any
+    /// longer by that: somebody has set the clock, or the machine has slept.
     pub fn set_clock(&self, at: Timestamp) {
-        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+        *lock(&self.clock.calendar) = Some(at);
     }
 
-    /// Moves a clock that was set forward.
+    /// Lets time pass: a calendar that was set moves forward, and everything runs so much longer.
     pub fn advance(&self, by: SignedDuration) {
         self.set_clock(self.coordinator.now() + by);
+        *lock(&self.clock.advanced) += by.unsigned_abs();
     }
 
     /// Where the agent works.

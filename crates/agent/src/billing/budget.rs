@@ -6,8 +6,8 @@
 //! - What was spent is a fold of the journals, so that it survives every crash.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use windlass_core::event::{BudgetHit, BudgetKind, BudgetLevel};
@@ -15,6 +15,8 @@ use windlass_core::id::TaskId;
 use windlass_core::message::Usage;
 use windlass_core::spending::{STOP, Spending};
 use windlass_core::state::TaskState;
+
+use crate::clock::Clock;
 
 /// People are warned when this much of a budget is used, in percent.
 const WARNING_PERCENT: f64 = 80.0;
@@ -34,7 +36,9 @@ pub struct Budget {
     limits: BTreeMap<BudgetKind, f64>,
     ledger: Mutex<Ledger>,
     settled: Notify,
-    opened: Instant,
+    clock: Arc<dyn Clock>,
+    /// The running time at which it was opened.
+    opened: Duration,
 }
 
 #[derive(Default)]
@@ -54,7 +58,12 @@ pub struct Reservation<'a> {
 
 impl Budget {
     /// The budget of a tree whose tasks have come this far.
-    pub(crate) fn new(limits: Limits, root: TaskId, tasks: &[TaskState]) -> Self {
+    pub(crate) fn new(
+        limits: Limits,
+        root: TaskId,
+        tasks: &[TaskState],
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         let given = [
             (BudgetKind::Cost, limits.cost_usd),
             (BudgetKind::Tokens, limits.tokens.map(|tokens| tokens as f64)),
@@ -68,7 +77,7 @@ impl Budget {
             ledger.add(BudgetKind::Tokens, spending.own_tokens as f64);
             ledger.add(BudgetKind::Turns, spending.own_turns as f64);
             if state.id() == root {
-                ledger.add(BudgetKind::Time, state.spending.usage.duration_ms as f64 / 1_000.0);
+                ledger.add(BudgetKind::Time, state.active_ms() as f64 / 1_000.0);
             }
             ledger.raised.insert(state.id(), spending.raised.clone());
             ledger.warned.extend(&spending.warned);
@@ -77,7 +86,8 @@ impl Budget {
             limits: given.into_iter().filter_map(|(kind, limit)| Some((kind, limit?))).collect(),
             ledger: Mutex::new(ledger),
             settled: Notify::new(),
-            opened: Instant::now(),
+            opened: clock.running_time(),
+            clock,
         }
     }
 
@@ -157,7 +167,7 @@ impl Budget {
 
     fn spent(&self, ledger: &Ledger, kind: BudgetKind) -> f64 {
         let now = match kind {
-            BudgetKind::Time => self.opened.elapsed().as_secs_f64(),
+            BudgetKind::Time => self.clock.running_time().saturating_sub(self.opened).as_secs_f64(),
             BudgetKind::Cost | BudgetKind::Tokens | BudgetKind::Turns => 0.0,
         };
         ledger.spent.get(&kind).copied().unwrap_or(0.0) + now

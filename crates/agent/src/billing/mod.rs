@@ -114,7 +114,12 @@ mod tests {
 
     fn billing(limits: budget::Limits) -> (Billing, TaskState) {
         let state = testing::state("goal");
-        let budget = Budget::new(limits, state.id(), std::slice::from_ref(&state));
+        let budget = Budget::new(
+            limits,
+            state.id(),
+            std::slice::from_ref(&state),
+            Arc::new(jiff::Timestamp::now),
+        );
         (Billing::new(Arc::new(budget), 1_000), state)
     }
 

@@ -220,6 +220,7 @@ pub(crate) fn result(open: &OpenCall, outcome: Outcome, duration_ms: u64) -> Vec
         })
         .collect();
     let (call, tool) = (open.request.id, open.request.name.clone());
-    let ended = Event::ToolResult(ToolResult { call, tool, outcome, duration_ms });
+    let ended =
+        Event::ToolResult(ToolResult { call, tool, outcome, duration_ms, segment_ms: None });
     std::iter::once(ended).chain(follows).collect()
 }

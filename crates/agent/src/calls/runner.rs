@@ -127,7 +127,9 @@ impl Runner {
     ) -> Performed {
         let begun = Instant::now();
         let span = spans::tool(&open.request.name, open.request.id);
-        let mut outcome = (prepared.act)().instrument(span).await;
+        let mut outcome = (prepared.act)().instrument(span.clone()).await;
+        spans::called(&span, &outcome);
+        drop(span);
         let remarks = tokio::select! {
             remarks = self.gate.run_after(hooks, task.task(), &open, &outcome) => remarks,
             () = end_calls.cancelled() => Vec::new(),

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
+use windlass_core::command::Outage;
 use windlass_core::compaction::{Limits, Trigger};
 use windlass_core::compaction_state::{Compacting, Flush};
 use windlass_core::ending::Ending;
@@ -57,6 +58,8 @@ pub(crate) struct Compactor {
     registry: Arc<Registry>,
     billing: Billing,
     time_limit: TimeLimit,
+    /// What happens when the summarizer's server stays away.
+    outage: Outage,
 }
 
 impl Compactor {
@@ -70,6 +73,7 @@ impl Compactor {
             registry: parts.registry.clone(),
             billing,
             time_limit: TimeLimit(parts.settings.timeout),
+            outage: parts.settings.outage,
         }
     }
 

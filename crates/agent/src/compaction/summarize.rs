@@ -15,8 +15,8 @@ use windlass_tools::Registry;
 use super::{Compactor, Summarizer, extract, record};
 use crate::billing::Credit;
 use crate::context::{Context, Turn};
-use crate::interrupt::Interrupt;
 use crate::journal::Journal;
+use crate::model_wait::wait_for_model;
 use crate::{Error, prompt};
 
 /// What every summary must have (ES-171).
@@ -113,7 +113,8 @@ fn checked(text: &str, limit_tokens: u64) -> Result<String, String> {
 enum Attempt {
     Answered(String),
     Failed(String),
-    Interrupted(Interrupt),
+    /// The segment ends, or the loop looks for a signal; answers so far are journaled.
+    Interrupted(Option<Ending>),
 }
 
 impl Compactor {
@@ -141,9 +142,7 @@ impl Compactor {
             match self.summary(task, stop, start, &mut answers, &record).await? {
                 Ok(Some(summary)) => summaries.push(summary),
                 Ok(None) => {}
-                Err(interrupt) => {
-                    return Ok(Summarized::Interrupted(self.time_limit.ending(interrupt)));
-                }
+                Err(ending) => return Ok(Summarized::Interrupted(ending)),
             }
         }
         if summaries.is_empty() {
@@ -165,7 +164,7 @@ impl Compactor {
                 let bytes = usize::try_from(limit * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
                 Summarized::Made(record::cut_to(&joined, bytes), Source::Mixed)
             }
-            Err(interrupt) => Summarized::Interrupted(self.time_limit.ending(interrupt)),
+            Err(ending) => Summarized::Interrupted(ending),
         })
     }
 
@@ -177,7 +176,7 @@ impl Compactor {
         start: &CompactionStart,
         answers: &mut VecDeque<String>,
         record: &str,
-    ) -> Result<Result<Option<String>, Interrupt>, Error> {
+    ) -> Result<Result<Option<String>, Option<Ending>>, Error> {
         let words = (start.summary_tokens as f64 * WORDS_PER_TOKEN) as u64;
         let mut asked = record.to_owned();
         for _ in 0..ATTEMPTS {
@@ -191,7 +190,7 @@ impl Compactor {
                     Err(problem) => problem,
                 },
                 Attempt::Failed(problem) => problem,
-                Attempt::Interrupted(interrupt) => return Ok(Err(interrupt)),
+                Attempt::Interrupted(ending) => return Ok(Err(ending)),
             };
             tracing::warn!(task_id = %task.task(), problem, "Summary not usable");
             asked = format!("{record}\n{}", prompt::summarize_again(&problem, words));
@@ -226,6 +225,7 @@ impl Compactor {
             hash: transcript.hash(),
             context: None,
             reserved_usd: reserved.known_usd(),
+            segment_ms: None,
         };
         let flushed = task.commit(vec![Event::LlmRequest(request)], Level::Written).await?;
         let watch = self.time_limit.watch(&flushed, stop);
@@ -233,11 +233,17 @@ impl Compactor {
         let mut ignore_preview = |_| {};
         let reply = tokio::select! {
             reply = model.reply(&transcript, &options, &mut ignore_preview) => reply,
-            interrupt = watch.interrupted() => return Ok(Attempt::Interrupted(interrupt?)),
+            interrupt = watch.interrupted() => {
+                return Ok(Attempt::Interrupted(self.time_limit.ending(interrupt?)));
+            }
         };
         let reply = match reply {
             Ok(reply) => reply,
-            Err(error) => return Ok(Attempt::Failed(format!("the model failed: {error}"))),
+            // A summary is worth waiting for: an extract keeps less.
+            Err(error) => match wait_for_model(self.outage, task.state(), task.now(), &error) {
+                Some(ending) => return Ok(Attempt::Interrupted(Some(ending))),
+                None => return Ok(Attempt::Failed(format!("the model failed: {error}"))),
+            },
         };
         let progress = CompactionProgress {
             number: start.number,

@@ -125,7 +125,7 @@ impl Delegation {
             ChildState::Ended(state) => Some(state),
             ChildState::Blocked { .. }
             | ChildState::OverBudget
-            | ChildState::RateLimited(_)
+            | ChildState::Waiting(..)
             | ChildState::Paused => None,
         });
         let mut events = Vec::new();
@@ -186,16 +186,20 @@ fn unfinished(states: &[ChildState]) -> Option<Ending> {
     if states.iter().any(|state| matches!(state, ChildState::Blocked { .. })) {
         return Some(Ending::Blocked);
     }
-    let until = states.iter().filter_map(|state| match state {
-        ChildState::RateLimited(until) => Some(*until),
+    let waits = states.iter().filter_map(|state| match state {
+        ChildState::Waiting(reason, until) => Some((*until, *reason)),
         ChildState::Ended(_)
         | ChildState::Blocked { .. }
         | ChildState::OverBudget
         | ChildState::Paused => None,
     });
-    let until = until.max()?;
-    let detail = "the model server of a sub-agent asked to wait".to_owned();
-    Some(Ending::RateLimited { until, detail })
+    let (until, reason) = waits.max_by_key(|(until, _)| *until)?;
+    let detail = match reason {
+        StatusReason::RateLimited => "the model server of a sub-agent asked to wait",
+        StatusReason::ModelOutage => "the model server of a sub-agent does not answer",
+        _ => "a sub-agent cannot continue",
+    };
+    Some(Ending::Waiting { reason, until, detail: detail.to_owned() })
 }
 
 fn created(parent: &TaskState, child: &Child) -> TaskCreated {
@@ -221,6 +225,7 @@ fn created(parent: &TaskState, child: &Child) -> TaskCreated {
         cost_budget: None,
         user_id: None,
         deadline: None,
+        outage: parent.created.outage,
     }
 }
 
@@ -236,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_budget_comes_before_a_question_and_a_question_before_a_wait() {
-        let wait = || ChildState::RateLimited(Timestamp::UNIX_EPOCH);
+        let wait = || ChildState::Waiting(StatusReason::RateLimited, Timestamp::UNIX_EPOCH);
         let ending = unfinished(&[wait(), blocked(), ChildState::OverBudget]);
         assert!(matches!(ending, Some(Ending::OverBudget)), "{ending:?}");
         assert!(matches!(unfinished(&[wait(), blocked()]), Some(Ending::Blocked)));
@@ -246,9 +251,14 @@ mod tests {
     #[test]
     fn of_several_waits_the_longest_counts() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        let states = [ChildState::RateLimited(at(20)), ChildState::RateLimited(at(10))];
+        let states = [
+            ChildState::Waiting(StatusReason::ModelOutage, at(20)),
+            ChildState::Waiting(StatusReason::RateLimited, at(10)),
+        ];
         match unfinished(&states) {
-            Some(Ending::RateLimited { until, .. }) => assert_eq!(until, at(20)),
+            Some(Ending::Waiting { reason: StatusReason::ModelOutage, until, .. }) => {
+                assert_eq!(until, at(20));
+            }
             other => panic!("{other:?}"),
         }
     }

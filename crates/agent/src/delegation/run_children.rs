@@ -29,8 +29,8 @@ pub(super) enum ChildState {
     },
     /// The tree's budget is used up.
     OverBudget,
-    /// Its model's server accepts no requests until then.
-    RateLimited(Timestamp),
+    /// Something keeps it from working until then.
+    Waiting(StatusReason, Timestamp),
     /// It was parked with the process.
     Paused,
 }
@@ -137,8 +137,8 @@ impl Delegation {
                 }
                 ChildState::Blocked { on }
             }
-            (TaskStatus::Paused, StatusReason::RateLimited) => {
-                ChildState::RateLimited(state.until.unwrap_or_else(|| journal.now()))
+            (TaskStatus::Paused, reason) if reason.waits_for_its_time() => {
+                ChildState::Waiting(reason, state.until.unwrap_or_else(|| journal.now()))
             }
             (status, _) if status.is_terminal() => ChildState::Ended(Box::new(state.clone())),
             _ => ChildState::Paused,

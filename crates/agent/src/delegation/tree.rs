@@ -13,9 +13,9 @@ use windlass_store::{Filter, Level, Owner, QuestionState, Store, Stream, TaskRow
 
 use crate::Error;
 use crate::billing::budget::{self, Budget};
+use crate::clock::Clock;
 use crate::conclude;
 use crate::history::History;
-use crate::journal::Clock;
 
 /// How many agents there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Limits {
 pub struct Tree {
     owner: Owner,
     store: Store,
-    clock: Clock,
+    clock: Arc<dyn Clock>,
     limits: Limits,
     budget: Arc<Budget>,
     started: AtomicU32,
@@ -41,7 +41,7 @@ impl Tree {
     pub fn open(
         owner: Owner,
         store: &Store,
-        clock: Clock,
+        clock: Arc<dyn Clock>,
         limits: Limits,
         budgets: budget::Limits,
         top: &TaskState,
@@ -53,7 +53,7 @@ impl Tree {
             states.push(History::read(store, row.id)?.into_state());
         }
         let started = u32::try_from(rows.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        let budget = Arc::new(Budget::new(budgets, root, &states));
+        let budget = Arc::new(Budget::new(budgets, root, &states, clock.clone()));
         let (store, started) = (store.clone(), AtomicU32::new(started));
         Ok(Self { owner, store, clock, limits, budget, started })
     }
@@ -74,11 +74,11 @@ impl Tree {
     }
 
     pub fn now(&self) -> Timestamp {
-        (self.clock)()
+        self.clock.now()
     }
 
     /// Where the time comes from.
-    pub(crate) fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         self.clock.clone()
     }
 

@@ -31,7 +31,7 @@ pub(super) async fn drive(
     loop {
         let segment = segment(app, task, &mut screen, &stop, &mut interrupts);
         let Some(result) = segment.await? else { return Ok(failure::INTERRUPTED) };
-        if let Some(until) = wait::rate_limited_until(app, &result, &stop)? {
+        if let Some(until) = wait::parked_until(app, &result, &stop)? {
             match wait::until(app, task, until, &mut screen, &mut interrupts).await? {
                 Waited::Due => continue,
                 Waited::Interrupted => return Ok(failure::INTERRUPTED),

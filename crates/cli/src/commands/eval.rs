@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::{Draft, Share};
 use windlass_core::axes::Axes;
-use windlass_core::command::{ExecutionConfig, ResultStatus, TaskResult};
+use windlass_core::command::{ExecutionConfig, Outage, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
 use windlass_core::shown::{shown, shown_line};
 use windlass_skills::eval::{Case, cases};
@@ -230,6 +230,7 @@ impl Examiner<'_> {
         let execution_config = ExecutionConfig {
             model: Some(self.model.clone()),
             timeout_seconds: Some(self.args.timeout),
+            outage: Some(Outage::Fail),
             ..ExecutionConfig::default()
         };
         let draft = Draft {

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 use windlass_coordinator::{Draft, Limits, Share, SubmitOptions, Submitted};
 use windlass_core::axes::Axes;
-use windlass_core::command::{CompactionOverrides, ExecutionConfig, TaskCommand};
+use windlass_core::command::{CompactionOverrides, ExecutionConfig, Outage, TaskCommand};
 use windlass_core::event::{Deadline, Driver};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::schedule::DeadlineAction;
@@ -123,6 +123,7 @@ fn detach(
         workspace: Some(draft.workspace),
         cost_budget: draft.cost_budget,
         deadline: draft.deadline,
+        outage: Outage::Park,
     };
     keep(app, command.task_id, servers)?;
     let coordinator = coordinator.clone().with_limits(limits);
@@ -159,6 +160,7 @@ fn draft(
             context_window_tokens: Some(tokens),
             ..CompactionOverrides::default()
         }),
+        outage: None,
     };
     // Refused here rather than after a task was made for it.
     let config = project.config().for_task(&wishes)?;

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{Zoned, civil};
 use windlass_coordinator::SubmitOptions;
 use windlass_coordinator::views::ScheduleRow;
-use windlass_core::command::{ExecutionConfig, TaskCommand};
+use windlass_core::command::{ExecutionConfig, Outage, TaskCommand};
 use windlass_core::event::Driver;
 use windlass_core::id::{CommandId, ScheduleId, SessionId, TaskId};
 use windlass_core::schedule::{Missed, Rhythm, Schedule, ScheduleAction, TimeoutAction, time_zone};
@@ -279,7 +279,12 @@ fn watched(
     };
     let user_id = Some(app.environment.user());
     let coordinator = app.service()?;
-    let options = SubmitOptions { user_id, workspace, ..coordinator.tasks().default_options() };
+    let options = SubmitOptions {
+        user_id,
+        workspace,
+        outage: Outage::Park,
+        ..coordinator.tasks().default_options()
+    };
     Ok(app.runtime.block_on(coordinator.tasks().submit_command(command, options))?.task)
 }
 

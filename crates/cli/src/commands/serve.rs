@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::bus::{Bus, Embedded, InStream, Redis};
-use windlass_coordinator::{Coordinator, Lease, Service};
+use windlass_coordinator::{Coordinator, Lease, Service, open_files};
 use windlass_core::id::CommandId;
 use windlass_core::shown::{shown, shown_line};
 
@@ -83,7 +83,14 @@ pub(super) fn run(app: &AppContext, args: &ServeArgs, part: Part) -> Result<u8, 
             .clone()
             .with_limits(wiring::limits(&config))
             .with_leases(bus.clone() as Arc<dyn Lease>);
-        let tasks = args.tasks.unwrap_or(config.coordinator.worker_tasks as usize).max(1);
+        let wanted = args.tasks.unwrap_or(config.coordinator.worker_tasks as usize).max(1);
+        let tasks = wanted.min(open_files::task_capacity());
+        if tasks < wanted {
+            note(&format!(
+                "notice: {tasks} tasks at once instead of {wanted}: the limit of open files allows no more \
+                 (`ulimit -n`)"
+            ));
+        }
         let service = Service {
             name: name(),
             streams: part.streams(),
@@ -137,6 +144,11 @@ async fn bus(config: &Config, coordinator: &Coordinator) -> Result<Arc<dyn Bus>,
         ..anyhow::Error::from(error).into()
     })?;
     if let Err(error) = redis.check().await {
+        if matches!(error, windlass_coordinator::bus::Error::WrongPassword { .. }) {
+            let hint =
+                "check the user name and password in REDIS_URL, as in `redis://USER:PASSWORD@HOST`";
+            return Err(Failure::usage(error, hint));
+        }
         note(&format!("notice: {}; it is tried again until it does", shown(&error.to_string())));
     }
     Ok(Arc::new(redis))

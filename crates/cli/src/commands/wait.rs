@@ -1,20 +1,21 @@
-//! Waits for a rate-limited task until its model's server can be asked again (ES-378).
+//! Waits for a parked task until what it waits for is tried again: its model's server (ES-378), or space.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
-use windlass_coordinator::RateLimitWait;
+use windlass_coordinator::ParkedWait;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::id::TaskId;
 use windlass_core::shown::shown;
+use windlass_core::status::StatusReason;
 
 use super::AppContext;
 use super::interrupts::Interrupts;
 use crate::failure::Failure;
 use crate::show::Screen;
 
-/// When a rate-limited task can continue.
-pub(super) fn rate_limited_until(
+/// When a parked task is tried again.
+pub(super) fn parked_until(
     app: &AppContext,
     result: &TaskResult,
     stop: &CancellationToken,
@@ -22,7 +23,7 @@ pub(super) fn rate_limited_until(
     if result.status != ResultStatus::Paused || stop.is_cancelled() {
         return Ok(None);
     }
-    Ok(app.coordinator.tasks().rate_limited_until(result.task_id)?)
+    Ok(app.coordinator.tasks().parked_until(result.task_id)?)
 }
 
 /// How a wait ended.
@@ -46,23 +47,28 @@ pub(super) async fn until(
 ) -> Result<Waited, Failure> {
     let tasks = app.coordinator.tasks();
     let clock = until.to_zoned(TimeZone::system()).strftime("%F %H:%M:%S").to_string();
-    let detail = tasks.get(task)?.and_then(|row| row.detail).unwrap_or_default();
+    let row = tasks.get(task)?;
+    let is_outage = row.as_ref().is_some_and(|row| row.reason == StatusReason::ModelOutage);
+    let detail = row.and_then(|row| row.detail).unwrap_or_default();
     screen.say(&app.style.wrap_note(&format!("waiting until {clock}: {}", shown(&detail))));
+    if is_outage {
+        screen.say("it is tried again by itself; `windlass models` shows where it looks");
+    }
     screen.say(&format!("Ctrl-C leaves it paused; resume earlier with: windlass resume {task}"));
     let waited = tokio::select! {
-        waited = tasks.wait_while_rate_limited(task, until) => waited?,
+        waited = tasks.wait_while_parked(task, until) => waited?,
         _ = interrupts.recv() => {
             screen.say(&format!("paused; resume with: windlass resume {task}"));
             return Ok(Waited::Interrupted);
         }
     };
     Ok(match waited {
-        RateLimitWait::Due => Waited::Due,
-        RateLimitWait::Driven => {
+        ParkedWait::Due => Waited::Due,
+        ParkedWait::Driven => {
             screen.say("another process continues it");
             Waited::Elsewhere
         }
-        RateLimitWait::Moved(status) => {
+        ParkedWait::Moved(status) => {
             screen.say(&format!("{task} is {status} now"));
             Waited::Elsewhere
         }

@@ -134,7 +134,7 @@ impl Config {
 
     /// The configuration of one task: its own wishes win (ES-369).
     pub fn for_task(&self, wishes: &ExecutionConfig) -> Result<Self, ConfigErrors> {
-        let ExecutionConfig { timeout_seconds, max_iterations, model, compaction } = wishes;
+        let ExecutionConfig { timeout_seconds, max_iterations, model, compaction, outage } = wishes;
         let CompactionOverrides {
             context_window_tokens,
             response_reserve_tokens,
@@ -149,6 +149,7 @@ impl Config {
             ("timeout_seconds", "agent.timeout_seconds", timeout_seconds.map(whole)),
             ("max_iterations", "agent.max_iterations", max_iterations.map(|n| whole(n.into()))),
             ("model", "models.model", model.clone().map(Raw::Text)),
+            ("outage", "models.outage", outage.map(|outage| Raw::Word(outage.to_string()))),
             (
                 "compaction.context_window_tokens",
                 "agent.context_window",

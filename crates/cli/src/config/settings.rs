@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use windlass_core::axes::PermissionProfile;
+use windlass_core::command::Outage;
 
 use super::kind::{Kind, Unit, YEAR};
 use super::types::{
@@ -227,6 +228,8 @@ section! {
         max_backoff_ms: Duration = milliseconds(1, 3_600_000), "30000", Project;
         /// How long a model or a CLI agent may send nothing before it counts as stalled.
         stall_seconds: Duration = seconds(1, 86_400), "300", Project;
+        /// When the model server is still gone after the retries: `park` pauses the task and resumes it automatically, with growing pauses, for at most a day; `fail` fails it. Where unset, a `TaskCommand` from a stream fails and everything else is parked.
+        outage: Option<Outage> = Kind::Word(&["park", "fail"]), "", Project;
     }
 }
 
@@ -365,6 +368,8 @@ section! {
         /// How long a task that a service drives may give no sign of life before it is failed; never less than
         /// its longest command and a stalled model together, nor than a model that stalls each time it is asked.
         hang_seconds: Duration = seconds(60, 604_800), "1200", User;
+        /// How long a service may give no sign of life before another one takes its tasks over, and before their commands are ended. Time in which the machine sleeps does not count.
+        task_lease_ms: Duration = milliseconds(500, 3_600_000), "30000", User;
         /// Tasks that one `serve` or `worker` runs at once.
         worker_tasks: u32 = Kind::Whole(1, 10_000), "50", User;
         /// How long tasks may take to come to a turn boundary when a service stops.

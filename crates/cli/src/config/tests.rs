@@ -79,6 +79,7 @@ fn every_setting_has_the_designed_default() {
     models.backoff_multiplier                  2                                default
     models.max_backoff_ms                      30000                            default
     models.stall_seconds                       300                              default
+    models.outage                              -                                default
     agent.max_iterations                       200                              default
     agent.timeout_seconds                      off for `run`, 600 for a task of another program default
     agent.tool_output_max_tokens               8000                             default
@@ -128,6 +129,7 @@ fn every_setting_has_the_designed_default() {
     coordinator.router_model                   as `models.fast`                 default
     coordinator.router_timeout_seconds         20                               default
     coordinator.hang_seconds                   1200                             default
+    coordinator.task_lease_ms                  30000                            default
     coordinator.worker_tasks                   50                               default
     coordinator.drain_seconds                  30                               default
     coordinator.claim_after_ms                 30000                            default

@@ -1,7 +1,7 @@
 //! Which layer wins, who may set what, and which notices people get.
 
 use windlass_core::axes::{ModelMode, PermissionProfile};
-use windlass_core::command::{CompactionOverrides, ExecutionConfig};
+use windlass_core::command::{CompactionOverrides, ExecutionConfig, Outage};
 
 use super::tests::{env, errors, file, flags, nothing, rows, user};
 use super::types::SandboxMode;
@@ -73,6 +73,7 @@ fn a_tasks_own_wishes_win_and_are_checked() {
         max_iterations: Some(7),
         model: Some("anthropic/claude".to_owned()),
         compaction: Some(compaction.clone()),
+        outage: Some(Outage::Park),
     };
     let task = config.for_task(&wishes).unwrap();
     insta::assert_snapshot!(rows(&task, |row| row.source != "default"), @r"
@@ -80,6 +81,7 @@ fn a_tasks_own_wishes_win_and_are_checked() {
     models.fast                                litellm/gpt-4o                   follows models.smart
     models.deep                                litellm/gpt-4o                   follows models.smart
     models.model                               anthropic/claude                 execution_config.model
+    models.outage                              park                             execution_config.outage
     agent.max_iterations                       7                                execution_config.max_iterations
     agent.timeout_seconds                      30                               execution_config.timeout_seconds
     agent.context_window                       32000                            execution_config.compaction.context_window_tokens
@@ -100,6 +102,7 @@ fn a_tasks_own_wishes_win_and_are_checked() {
             compaction_trigger_ratio: Some(f64::NAN),
             ..compaction
         }),
+        outage: None,
     };
     insta::assert_snapshot!(config.for_task(&wrong).unwrap_err(), @r"
     the configuration has 4 errors

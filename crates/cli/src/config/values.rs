@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use windlass_core::axes::PermissionProfile;
+use windlass_core::command::Outage;
 
 use super::error::Source;
 use super::kind::{Kind, Value};
@@ -143,6 +144,7 @@ from_value! {
     Network: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Placement: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     AutoRepair: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    Outage: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     SearchProvider: Some(Value::Text(word)) => FromStr::from_str(word).ok();
 }
 

@@ -75,6 +75,7 @@ fn why(reason: StatusReason) -> Option<&'static str> {
         StatusReason::Schedule => Some("it waits for its next check"),
         StatusReason::RateLimited => Some("its model's server asked it to wait"),
         StatusReason::DiskFull => Some("no space is left on the disk of its journal"),
+        StatusReason::ModelOutage => Some("its model's server does not answer"),
         StatusReason::User
         | StatusReason::Shutdown
         | StatusReason::Finished

@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tokio::runtime::Runtime;
-use windlass_coordinator::{Coordinator, Limits};
+use windlass_coordinator::{Coordinator, Limits, SystemClock};
 use windlass_core::axes::Axes;
 use windlass_model::{LONGEST_RETRY_AFTER, PROVIDERS};
 use windlass_store::Store;
@@ -139,7 +139,7 @@ fn coordinator_at(
         store.hide_secrets(project.config().secrets());
     }
     let wired_agents = WiredAgents::new(environment.clone(), store.clone(), project);
-    Ok(Coordinator::new(store, Arc::new(wired_agents), Arc::new(Timestamp::now)))
+    Ok(Coordinator::new(store, Arc::new(wired_agents), Arc::new(SystemClock::default())))
 }
 
 /// The keys in the environment, which are known before any configuration is read.
@@ -161,6 +161,7 @@ pub fn limits(config: &Config) -> Limits {
         sessions_per_user: set.max_sessions as usize,
         waiting_tasks: set.max_waiting_tasks as usize,
         session_lease: set.session_lease_ttl_ms,
+        task_lease: set.task_lease_ms,
         // A lease that ends while a message is being routed would let another in.
         router: set.router_timeout_seconds.min(set.session_lease_ttl_ms * 2 / 3),
         hang: set.hang_seconds.max(silent),

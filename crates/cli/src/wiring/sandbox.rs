@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::id::TaskId;
@@ -40,20 +41,10 @@ pub async fn open_with(
     root: TaskId,
     skills: Option<PathBuf>,
 ) -> Result<Opened, ErrorDetails> {
-    let place = Place { environment, config, workspace, root, skills };
-    let chosen = |sandbox| Opened { sandbox, why: None };
-    match environment.sandbox.or(config.sandbox.mode) {
-        Some(SandboxMode::Host) => place.host().map(chosen),
-        Some(SandboxMode::Local) => place.local().await.map(chosen).map_err(unavailable),
-        Some(SandboxMode::Docker) => {
-            let engine = engine(environment).await.map_err(unavailable)?;
-            place.docker(engine).await.map(chosen).map_err(unavailable)
-        }
-        None => place.best().await,
-    }
+    Place { environment, config, workspace, root, skills, lease: None }.open().await
 }
 
-/// Opens the sandbox of a task. If the container cannot be started, the task must begin and then fail (ES-380,
+/// Opens the sandbox of a task, whose commands run on for a `lease` without a sign of life from us. If the container cannot be started, the task must begin and then fail (ES-380,
 /// ES-385). So this returns a sandbox that reports the failure on first use.
 pub async fn open_for_task(
     environment: &Environment,
@@ -61,9 +52,10 @@ pub async fn open_for_task(
     workspace: &Path,
     root: TaskId,
     skills: Option<PathBuf>,
+    lease: Option<Duration>,
 ) -> Result<Opened, ErrorDetails> {
     let chosen = environment.sandbox.or(config.sandbox.mode);
-    match open_with(environment, config, workspace, root, skills).await {
+    match (Place { environment, config, workspace, root, skills, lease }).open().await {
         Err(details) if chosen == Some(SandboxMode::Docker) => {
             let sandbox = Unavailable::new(workspace.to_owned(), details.message);
             Ok(Opened { sandbox: Arc::new(sandbox), why: None })
@@ -83,9 +75,24 @@ struct Place<'a> {
     workspace: &'a Path,
     root: TaskId,
     skills: Option<PathBuf>,
+    lease: Option<Duration>,
 }
 
 impl Place<'_> {
+    /// The sandbox that flags and configuration choose.
+    async fn open(&self) -> Result<Opened, ErrorDetails> {
+        let chosen = |sandbox| Opened { sandbox, why: None };
+        match self.environment.sandbox.or(self.config.sandbox.mode) {
+            Some(SandboxMode::Host) => self.host().map(chosen),
+            Some(SandboxMode::Local) => self.local().await.map(chosen).map_err(unavailable),
+            Some(SandboxMode::Docker) => {
+                let engine = engine(self.environment).await.map_err(unavailable)?;
+                self.docker(engine).await.map(chosen).map_err(unavailable)
+            }
+            None => self.best().await,
+        }
+    }
+
     /// Containers where an engine has the image, else the local sandbox (`docs/design.md` §10).
     async fn best(&self) -> Result<Opened, ErrorDetails> {
         let image = &self.config.sandbox.image;
@@ -111,7 +118,7 @@ impl Place<'_> {
         let variables = variables(self.environment);
         let data = self.environment.data.clone();
         let host = Host::new(data, self.workspace.to_owned(), &variables, &[]);
-        Ok(Arc::new(host.map_err(unavailable)?))
+        Ok(Arc::new(host.map_err(unavailable)?.with_lease(self.lease)))
     }
 
     async fn local(&self) -> Result<Arc<dyn Sandbox>, Error> {
@@ -163,6 +170,7 @@ impl Place<'_> {
         Limits {
             memory_bytes: self.config.sandbox.memory.0,
             processes: self.config.sandbox.pids_limit,
+            lease: self.lease,
             ..Limits::DEFAULT
         }
     }

@@ -2,10 +2,14 @@
 //!
 //! Both are off unless the environment asks for them: `RUST_LOG`, `OTEL_EXPORTER_OTLP_ENDPOINT` (ES-323).
 
+use std::time::Duration;
+
 use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::{Array, Value};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::SdkTracerProvider;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData};
 use tracing::Metadata;
 use tracing_subscriber::filter::{self, FilterExt as _};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -30,6 +34,8 @@ impl Telemetry {
                 .with_tracer(provider.tracer("windlass"))
                 .with_location(false)
                 .with_threads(false)
+                .with_target(false)
+                .with_tracked_inactivity(false)
                 .with_filter(filter::filter_fn(is_span))
         });
         let lines = wanted_lines().map(|filter| {
@@ -90,6 +96,7 @@ fn provider() -> Option<SdkTracerProvider> {
             if !set("OTEL_SERVICE_NAME") {
                 about = about.with_service_name("windlass");
             }
+            let exporter = ByConvention(exporter);
             let provider = SdkTracerProvider::builder().with_batch_exporter(exporter);
             Some(provider.with_resource(about.build()).build())
         }
@@ -97,5 +104,33 @@ fn provider() -> Option<SdkTracerProvider> {
             show::note(&format!("warning: no spans are sent to the collector: {error}"));
             None
         }
+    }
+}
+
+/// Sends spans with attributes of the kinds that the conventions want: a field of a span is one text, and why a
+/// model stopped is a list.
+#[derive(Debug)]
+struct ByConvention(SpanExporter);
+
+impl opentelemetry_sdk::trace::SpanExporter for ByConvention {
+    async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
+        let attributes = batch.iter_mut().flat_map(|span| &mut span.attributes);
+        for attribute in attributes.filter(|one| one.key.as_str() == spans::FINISH_REASONS) {
+            let reason = attribute.value.as_str().into_owned();
+            attribute.value = Value::Array(Array::String(vec![reason.into()]));
+        }
+        self.0.export(batch).await
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.0.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.0.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.0.set_resource(resource);
     }
 }

@@ -74,8 +74,14 @@ impl WiredAgents {
         let workspace = self.workspace(directory, task, &skills)?;
         let shown = skills.shown().map(Path::to_owned);
         let root = task.created.root;
+        // What a person runs may be stopped and continued; what a service runs, another process takes over.
+        let lease = match task.created.driver {
+            Driver::Foreground => None,
+            Driver::Service => Some(config.coordinator.task_lease_ms),
+        };
+        let environment = &self.environment;
         let opened =
-            sandbox::open_for_task(&self.environment, &config, directory, root, shown).await?;
+            sandbox::open_for_task(environment, &config, directory, root, shown, lease).await?;
         let settings = settings(&config, &choice, task, &opened);
         let sandbox = opened.sandbox;
         let limits = Limits {
@@ -230,6 +236,7 @@ fn settings(
     Settings {
         max_iterations: config.agent.max_iterations,
         timeout: config.agent.timeout_seconds.limit(origin),
+        outage: config.models.outage.unwrap_or_else(|| task.created.outage_by_origin()),
         tool_output_max_tokens: config.agent.tool_output_max_tokens.min(window / MAX_WINDOW_SHARE),
         compaction: CompactionOverrides {
             context_window_tokens: Some(window),

@@ -5,6 +5,7 @@
 mod program;
 mod terminal;
 mod layers;
+mod spans;
 mod spine;
 mod bad_input;
 mod owners;

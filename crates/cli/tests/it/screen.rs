@@ -264,6 +264,41 @@ fn a_long_wait_for_the_model_can_be_ended_from_elsewhere() {
     assert!(endings.iter().any(|ending| written.contains(ending)), "{written}");
 }
 
+/// A program whose model server breaks this many connections first, with this in its `[models]`.
+fn with_broken_model(connections: usize, settings: &str) -> Program {
+    let program = Program::playing("replies: [{say: done}]");
+    let directory = program.data.path().join(".config/windlass");
+    std::fs::create_dir_all(&directory).unwrap();
+    let quick = format!("[models]\nbackoff_base_ms = 1\nmax_retries = 1\n{settings}");
+    std::fs::write(directory.join("config.toml"), quick).unwrap();
+    for _ in 0..connections {
+        program.server.next(windlass_testkit::Answer::close());
+    }
+    program
+}
+
+/// A model that is gone is waited for: the person sees until when, and the run continues by itself.
+#[test]
+fn a_run_waits_while_its_model_is_gone() {
+    let program = with_broken_model(2, "");
+    let mut terminal = on_terminal(&program, &["run", "work"]);
+    terminal.until("waiting until ");
+    terminal.until("Ctrl-C leaves it paused");
+    let row = program.windlass(&["tasks", "--json"]).expect(0).json_lines().remove(0);
+    assert_eq!((&row["status"], &row["status_reason"]), (&"paused".into(), &"model_outage".into()));
+    let (written, code) = terminal.end();
+    assert_eq!(code, 0, "{written}");
+}
+
+/// `models.outage` decides: with `fail` a run ends after the retries.
+#[test]
+fn an_outage_fails_a_run_where_that_is_chosen() {
+    let program = with_broken_model(2, "outage = \"fail\"\n");
+    let failed = program.windlass(&["run", "work"]).expect(1);
+    assert!(failed.stderr.contains("windlass retry"), "{}", failed.stderr);
+    assert_eq!(program.server.request_count(), 2);
+}
+
 /// `events --follow | head -1` ends with its reader, even if the task does nothing.
 #[test]
 fn following_ends_with_its_reader() {

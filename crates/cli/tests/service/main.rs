@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 mod world;
+mod limits;
 mod serve;
+mod stopped;
 mod worker;
 mod redis_cli;
 mod triggers;

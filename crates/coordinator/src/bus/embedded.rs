@@ -3,10 +3,11 @@
 //! An injection goes straight into the mailbox, which is the list; so there is never one to be taken over.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use windlass_agent::journal::Clock;
+use windlass_agent::Clock;
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_store::{BusEntry, BusRead, Outgoing, Store};
@@ -24,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The bus of one data directory.
 pub struct Embedded {
     store: Store,
-    clock: Clock,
+    clock: Arc<dyn Clock>,
     leases: Rows,
 }
 
@@ -35,13 +36,13 @@ impl Embedded {
     }
 
     /// The bus of a store.
-    pub fn new(store: Store, clock: Clock) -> Self {
+    pub fn new(store: Store, clock: Arc<dyn Clock>) -> Self {
         let leases = Rows { store: store.clone(), clock: clock.clone() };
         Self { store, clock, leases }
     }
 
     fn now(&self) -> Timestamp {
-        (self.clock)()
+        self.clock.now()
     }
 
     async fn wait_for_new(&self, streams: &[String]) -> Result<(), Error> {

@@ -124,6 +124,15 @@ pub enum Error {
         #[source]
         source: ::redis::RedisError,
     },
+    /// It does not let us in.
+    #[error("the bus at `{place}` does not accept the user name or password")]
+    WrongPassword {
+        /// Where it is.
+        place: String,
+        /// What it said.
+        #[source]
+        source: ::redis::RedisError,
+    },
     /// It answered that this cannot be done.
     #[error("the bus at `{place}` refused a command")]
     Refused {

@@ -123,6 +123,9 @@ impl Wire {
 
     fn classify(&self, source: RedisError) -> Error {
         let place = self.place.clone();
+        if is_locked_out(&source) {
+            return Error::WrongPassword { place, source };
+        }
         match is_lost(&source) || is_starting(&source) {
             true => Error::Unreachable { place, source },
             false => Error::Refused { place, source },
@@ -130,7 +133,16 @@ impl Wire {
     }
 }
 
+/// A wrong user name or password, or none where one is needed.
+fn is_locked_out(error: &RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::AuthenticationFailed)
+        || matches!(error.code(), Some("NOAUTH" | "WRONGPASS"))
+}
+
 fn is_lost(error: &RedisError) -> bool {
+    if is_locked_out(error) {
+        return false;
+    }
     error.is_io_error()
         || error.is_timeout()
         || error.is_connection_dropped()

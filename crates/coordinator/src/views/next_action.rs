@@ -88,7 +88,9 @@ impl NextAction {
     fn of_paused(row: &TaskRow) -> Self {
         match (row.reason, &row.next_action_at) {
             (StatusReason::Schedule, Some(at)) => Self::WaitForCheck { at: at.clone() },
-            (StatusReason::RateLimited, Some(at)) => Self::WaitForModel { at: at.clone() },
+            (StatusReason::RateLimited | StatusReason::ModelOutage, Some(at)) => {
+                Self::WaitForModel { at: at.clone() }
+            }
             (StatusReason::AwaitingMessage, _) => Self::SendMessage,
             _ => Self::Resume,
         }

@@ -213,8 +213,8 @@ fn view(
     let mut background = BTreeMap::new();
     if let Some(state) = state.filter(|_| row.status == TaskStatus::Running) {
         let duration_ms = match driven_by {
-            Some(_) => state.active_ms(coordinator.now()),
-            None => state.spending.usage.duration_ms,
+            Some(_) => state.active_ms_at(coordinator.now()),
+            None => state.active_ms(),
         };
         row.usage = UsageMetrics { duration_ms, ..state.spending.usage };
         // They end with the process that drives the task (MS-124).

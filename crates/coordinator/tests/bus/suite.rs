@@ -71,6 +71,7 @@ impl Place {
             cost_budget: None,
             user_id: None,
             deadline: None,
+            outage: None,
         };
         self.store.tasks().create(now, created).await.unwrap().task()
     }

@@ -146,7 +146,8 @@ async fn a_loop_that_stalls_is_failed_from_outside() {
     let late = async {
         world.stage.server.requests_reach(1).await;
         assert!(coordinator.timer().tick().await.unwrap().stalled.is_empty());
-        world.stage.advance(SignedDuration::from_hours(8));
+        let morning = coordinator.now() + SignedDuration::from_hours(8);
+        world.stage.set_clock(morning);
         assert!(coordinator.timer().tick().await.unwrap().stalled.is_empty(), "the machine slept");
         loop {
             world.stage.advance(SignedDuration::from_secs(30));

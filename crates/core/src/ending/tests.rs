@@ -30,6 +30,7 @@ fn state(status: TaskStatus, reason: StatusReason) -> TaskState {
         cost_budget: None,
         user_id: None,
         deadline: None,
+        outage: None,
     };
     let mut state = TaskState::begin(NOW, &Event::TaskCreated(Box::new(created))).unwrap();
     (state.status, state.reason) = (status, reason);
@@ -48,7 +49,11 @@ fn endings() -> Vec<Ending> {
         Ending::Blocked,
         Ending::OverBudget,
         Ending::Partial("out of time".to_owned()),
-        Ending::RateLimited { until: NOW, detail: "come back later".to_owned() },
+        Ending::Waiting {
+            reason: StatusReason::RateLimited,
+            until: NOW,
+            detail: "come back later".to_owned(),
+        },
         Ending::Cancelled(Some("not needed".to_owned())),
         Ending::paused(StatusReason::User),
         Ending::paused(StatusReason::Schedule),

@@ -42,6 +42,9 @@ pub struct ToolResult {
     pub outcome: Outcome,
     /// How long it took.
     pub duration_ms: u64,
+    /// How long the segment has been worked on, by the monotonic clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment_ms: Option<u64>,
 }
 
 /// The agent repeats itself (ES-264…269).

@@ -21,6 +21,9 @@ pub struct LlmRequest {
     /// What the call is expected to cost at most; it counts as spent if no reply is ever journaled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_usd: Option<f64>,
+    /// How long the segment has been worked on, by the monotonic clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment_ms: Option<u64>,
 }
 
 /// The model answered.
@@ -39,4 +42,7 @@ pub struct LlmResponse {
     pub model: String,
     /// How long it took.
     pub latency_ms: u64,
+    /// How long the segment has been worked on, by the monotonic clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment_ms: Option<u64>,
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::axes::Axes;
-use crate::command::TaskCommand;
+use crate::command::{Outage, TaskCommand};
 use crate::error::ErrorDetails;
 use crate::guard::Thresholds;
 use crate::id::TaskId;
@@ -58,6 +58,19 @@ pub struct TaskCreated {
     /// When it must be finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
+    /// What happens when the model server stays away, where neither the command nor the configuration says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Outage>,
+}
+
+impl TaskCreated {
+    /// What happens when the model server stays away, unless somebody has chosen otherwise.
+    pub fn outage_by_origin(&self) -> Outage {
+        self.outage.unwrap_or(match self.driver {
+            Driver::Foreground => Outage::Park,
+            Driver::Service => Outage::Fail,
+        })
+    }
 }
 
 /// When a task must be finished, and what happens if it is not (ES-078).

@@ -4,7 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
 
-use super::{FoldError, OpenCall, Signal, Stage, TaskState, Unfinished, millis};
+use super::parts::Segment;
+use super::{FoldError, OpenCall, Signal, Stage, TaskState, Unfinished};
 use crate::event::{
     AgentStart, CompactionEnd, LlmResponse, StatusChanged, SubAgentComplete, ToolResult,
 };
@@ -21,7 +22,7 @@ impl TaskState {
         self.status.check_move(change.to)?;
         if change.to == TaskStatus::Retrying {
             self.attempts.retries += 1;
-            self.attempts.rate_limit_streak = 0;
+            self.attempts.on_reply();
             self.attempts.rounds_before = self.spending.usage.iterations;
             self.attempts.active_ms_before = self.spending.usage.duration_ms;
             // A new attempt may do again what the last one did.
@@ -29,8 +30,7 @@ impl TaskState {
             self.spending.on_retry();
             self.last_reply.unfinished = None;
         }
-        let limited = change.reason == StatusReason::RateLimited;
-        self.attempts.rate_limit_streak += u32::from(limited);
+        self.attempts.on_pause(change.reason);
         self.compaction.yielded |= change.reason == StatusReason::ContextFull;
         self.status = change.to;
         self.reason = change.reason;
@@ -46,12 +46,12 @@ impl TaskState {
             self.skills.in_prompt = start.skills.clone();
         }
         self.guard.thresholds = start.guard.unwrap_or_default();
-        self.end_segment();
+        self.end_segment(None);
         // The sandbox of an earlier segment is gone with it.
         self.sandbox.kind = None;
         self.spending.on_segment_start();
         self.attempts.started = true;
-        self.attempts.segment = Some((at, at));
+        self.attempts.segment = Some(Segment { last_event: at, worked_ms: 0 });
     }
 
     pub(super) fn on_compaction_end(&mut self, end: &CompactionEnd) {
@@ -65,7 +65,7 @@ impl TaskState {
         let usage = &response.usage;
         self.spending.on_usage(usage);
         self.spending.own_turns += 1;
-        self.attempts.rate_limit_streak = 0;
+        self.attempts.on_reply();
         self.spending.last_tokens = usage.input_tokens + usage.output_tokens;
         // What an agent says when it has saved its notes is not its final reply.
         let flushing = self.compaction.on_reply(!response.calls.is_empty());
@@ -206,9 +206,12 @@ impl TaskState {
         }
     }
 
-    pub(super) fn end_segment(&mut self) {
-        if let Some((from, last_event)) = self.attempts.segment.take() {
-            self.spending.usage.duration_ms += millis(from, last_event);
+    /// Ends the segment; its end says the active time in all. After a crash the last event that says so
+    /// counts, and not what the process may have done after it.
+    pub(super) fn end_segment(&mut self, total_ms: Option<u64>) {
+        let known = self.active_ms();
+        if self.attempts.segment.take().is_some() {
+            self.spending.usage.duration_ms = total_ms.unwrap_or(known).max(known);
         }
     }
 

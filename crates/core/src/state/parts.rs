@@ -9,6 +9,7 @@ use crate::event::ToolCall;
 use crate::id::{CallId, QuestionId};
 use crate::message::ToolRequest;
 use crate::question::{Answer, Question};
+use crate::status::StatusReason;
 
 /// The last reply of the model, and what of it is still to be done.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -66,11 +67,41 @@ pub struct Attempts {
     pub retries: u32,
     /// Times in a row that the model server refused a request for a while instead of answering.
     pub rate_limit_streak: u32,
+    /// Times in a row that the task was parked because the model server was gone.
+    pub outage_streak: u32,
     /// Rounds and active time before the last retry: each attempt has limits of its own.
     pub(super) rounds_before: u32,
     pub(super) active_ms_before: u64,
-    /// When the running segment began, and when its last event was committed.
-    pub(super) segment: Option<(Timestamp, Timestamp)>,
+    pub(super) segment: Option<Segment>,
+}
+
+/// The segment that runs, or that a process left without ending it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Segment {
+    /// When its last event was committed.
+    pub(super) last_event: Timestamp,
+    /// How long it has been worked on, as its last event with a time says.
+    pub(super) worked_ms: u64,
+}
+
+impl Segment {
+    pub(super) fn on_event(&mut self, at: Timestamp, worked_ms: Option<u64>) {
+        self.last_event = at;
+        self.worked_ms = worked_ms.unwrap_or(self.worked_ms);
+    }
+}
+
+impl Attempts {
+    /// The model server works again.
+    pub(super) fn on_reply(&mut self) {
+        (self.rate_limit_streak, self.outage_streak) = (0, 0);
+    }
+
+    /// The task was parked.
+    pub(super) fn on_pause(&mut self, reason: StatusReason) {
+        self.rate_limit_streak += u32::from(reason == StatusReason::RateLimited);
+        self.outage_streak += u32::from(reason == StatusReason::ModelOutage);
+    }
 }
 
 impl Attempts {

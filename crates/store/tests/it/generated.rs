@@ -68,6 +68,7 @@ fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
             tool: "bash".to_owned(),
             outcome: if detail % 2 == 0 { Outcome::ok(text()) } else { Outcome::error(text()) },
             duration_ms: amount.into(),
+            segment_ms: None,
         }),
         9 => Event::QuestionAsked(Question {
             id: QuestionId::new(at),
@@ -112,7 +113,7 @@ fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
             reason: text(),
             scope: "now".to_owned(),
         }),
-        15 => Event::AgentEnd(Box::new(result(state, at))),
+        15 => Event::AgentEnd(Box::new(result(state))),
         16 => Event::InjectionReceived(Injection::message(injection_id(), text())),
         17 => aside(detail, amount, at),
         _ => Event::RiskCheck(RiskCheck {
@@ -177,6 +178,7 @@ fn response(detail: u8, amount: u16, at: Timestamp) -> LlmResponse {
         },
         model: "test/model".to_owned(),
         latency_ms: 5,
+        segment_ms: None,
     }
 }
 
@@ -188,8 +190,8 @@ fn pick_recovery(detail: u8) -> Recovery {
     }
 }
 
-fn result(state: &TaskState, at: Timestamp) -> TaskResult {
-    let usage = UsageMetrics { duration_ms: state.active_ms(at), ..state.spending.usage };
+fn result(state: &TaskState) -> TaskResult {
+    let usage = UsageMetrics { duration_ms: state.active_ms(), ..state.spending.usage };
     TaskResult {
         task_id: state.id(),
         session_id: state.command().session_id,

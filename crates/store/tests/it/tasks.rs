@@ -207,10 +207,16 @@ async fn a_runtime_row_exists_while_the_task_runs() {
         last_heartbeat_at: at(1),
     };
     store.runtime().set(task, runtime.clone()).await.unwrap();
-    store.runtime().heartbeats(vec![task], at(2)).await.unwrap();
+    let pid = runtime.process_pid;
+    let stranger = store.runtime().heartbeats(vec![task], pid + 1, at(3)).await.unwrap();
+    assert_eq!(stranger, [task], "another process says nothing about it");
+    let lost = store.runtime().heartbeats(vec![task], pid, at(2)).await.unwrap();
+    assert_eq!(lost, []);
     let beaten = RuntimeRow { last_heartbeat_at: at(2), ..runtime.clone() };
     assert_eq!(store.runtime().get(task).unwrap(), Some(beaten));
-    store.runtime().clear(task).await.unwrap();
+    store.runtime().clear(task, pid + 1).await.unwrap();
+    assert!(store.runtime().get(task).unwrap().is_some(), "nor does it remove it");
+    store.runtime().clear(task, pid).await.unwrap();
     assert_eq!(store.runtime().get(task).unwrap(), None);
     store.runtime().set(task, runtime.clone()).await.unwrap();
     move_to(&store, task, &[(Todo, TaskStatus::Cancelled)]).await;

@@ -58,6 +58,7 @@ pub fn created_at(at: Timestamp) -> TaskCreated {
         cost_budget: None,
         user_id: None,
         deadline: None,
+        outage: None,
     }
 }
 
@@ -79,6 +80,7 @@ pub fn request() -> Event {
         hash,
         context,
         reserved_usd,
+        segment_ms: None,
     })
 }
 
@@ -90,6 +92,7 @@ pub fn reply(text: &str) -> Event {
         usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 0, cost_usd: Some(0.25) },
         model: "test/model".to_owned(),
         latency_ms: 1,
+        segment_ms: None,
     })
 }
 

@@ -35,6 +35,7 @@ fn progress() -> Progress {
         cost_budget: None,
         user_id: None,
         deadline: None,
+        outage: None,
     };
     let state = TaskState::begin(NOW, &Event::TaskCreated(Box::new(created))).unwrap();
     Progress::new(task_id, &state, Paint::default())
@@ -68,6 +69,7 @@ fn reply(call: CallId) -> Event {
         usage: Usage::default(),
         model: "m".to_owned(),
         latency_ms: 1,
+        segment_ms: None,
     })
 }
 
@@ -79,7 +81,13 @@ fn denied(call: CallId) -> Event {
         can_retry: false,
     };
     let outcome = Outcome::denied(denial);
-    Event::ToolResult(ToolResult { call, tool: "bash".to_owned(), outcome, duration_ms: 0 })
+    Event::ToolResult(ToolResult {
+        call,
+        tool: "bash".to_owned(),
+        outcome,
+        duration_ms: 0,
+        segment_ms: None,
+    })
 }
 
 fn lines(progress: &mut Progress, task: TaskId, event: Event) -> Vec<String> {

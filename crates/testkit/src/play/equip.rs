@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::sync::broadcast;
 use windlass_agent::{Parts, Preview, Settings, Summarizer, budget, tree};
 use windlass_coordinator::{AgentFactory, BoxFuture};
-use windlass_core::command::CompactionOverrides;
+use windlass_core::command::{CompactionOverrides, Outage};
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::guard::Thresholds;
 use windlass_core::id::TaskId;
@@ -30,6 +30,8 @@ use super::scene::{self, Scene};
 const OUTPUT_TOKENS: u64 = 8_000;
 /// The context window, in tokens, unless a scene says otherwise.
 const WINDOW: u64 = 128_000;
+/// Tests do not wait for a model that fails on purpose.
+const FIRST_RETRY: Duration = Duration::from_millis(1);
 
 pub(super) struct Props {
     base: String,
@@ -58,7 +60,8 @@ impl Props {
         task: &TaskState,
         previews: broadcast::Sender<Preview>,
     ) -> Result<Parts, ErrorDetails> {
-        let model = self.model("openai/scripted", Retry::default())?;
+        let model =
+            self.model("openai/scripted", Retry { base: FIRST_RETRY, ..Retry::default() })?;
         let directory = Path::new(&task.created.workspace);
         let workspace = Workspace::open(directory, Places::default()).map_err(|e| internal(&e))?;
         let world = ToolContext {
@@ -70,7 +73,12 @@ impl Props {
         };
         let window = self.limits.window.unwrap_or(WINDOW);
         let summarizer = Summarizer { model: model.clone(), window, price: None };
-        let settings = self.settings(directory);
+        let wishes = &task.command().execution_config;
+        let settings = Settings {
+            timeout: wishes.timeout_seconds.map(Duration::from_secs),
+            outage: wishes.outage.unwrap_or_else(|| task.created.outage_by_origin()),
+            ..self.settings(directory)
+        };
         let registry = Arc::new(Registry::builtin());
         let memory = None;
         let trusted = Arc::new(|_: &Skill| true);
@@ -88,6 +96,7 @@ impl Props {
         Settings {
             max_iterations: self.limits.max_iterations.unwrap_or(200),
             timeout: None,
+            outage: Outage::Park,
             tool_output_max_tokens: self.limits.output_tokens.unwrap_or(OUTPUT_TOKENS),
             rules: self.rules.clone(),
             bound_by: Vec::new(),
