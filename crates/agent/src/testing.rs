@@ -29,6 +29,7 @@ pub fn state(goal: &str) -> TaskState {
         depth: 0,
         axes: Axes::headless(),
         workspace: "/workspace".to_owned(),
+        site: windlass_core::layout::Site::default(),
         driver: Driver::Foreground,
         dependency_blockers: Vec::new(),
         max_retries: 0,

@@ -14,6 +14,7 @@ pub mod injection;
 pub mod trigger;
 pub mod error;
 pub mod compaction;
+pub mod layout;
 pub mod event;
 pub mod compaction_state;
 pub mod spending;

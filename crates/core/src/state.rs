@@ -19,6 +19,7 @@ use crate::error::ErrorDetails;
 use crate::event::{Event, SubAgentSpawn, TaskCreated};
 use crate::guard::Guard;
 use crate::id::{CallId, QuestionId, ScheduleId, TaskId};
+use crate::layout::Own;
 use crate::plan::WorkingPlan;
 use crate::policy::allow::AllowRule;
 use crate::question::Question;
@@ -148,6 +149,12 @@ impl TaskState {
             sub_agents: BTreeMap::new(),
             schedules: BTreeSet::new(),
         })
+    }
+
+    /// The memos that the agent has written, by path.
+    pub fn memos(&self) -> impl Iterator<Item = &String> {
+        let memos = format!("{}/", self.created.layout().path(Own::Memo));
+        self.files.known.keys().filter(move |path| path.starts_with(&memos))
     }
 
     /// The state after a whole journal; `None` for an empty one.

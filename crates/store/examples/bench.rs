@@ -100,6 +100,7 @@ async fn owner(store: &Store) -> Owner {
         depth: 0,
         axes: Axes::headless(),
         workspace: "/".to_owned(),
+        site: windlass_core::layout::Site::default(),
         driver: Driver::Service,
         dependency_blockers: Vec::new(),
         max_retries: 3,

@@ -219,6 +219,7 @@ fn created(parent: &TaskState, child: &Child) -> TaskCreated {
         depth: spawn.depth,
         axes: spawn.axes,
         workspace: parent.created.workspace.clone(),
+        site: parent.created.site.clone(),
         driver: parent.created.driver,
         dependency_blockers: Vec::new(),
         max_retries: 0,

@@ -65,6 +65,7 @@ impl Place {
             depth: 0,
             axes: Axes::headless(),
             workspace: "/work".to_owned(),
+            site: windlass_core::layout::Site::default(),
             driver: Driver::Service,
             dependency_blockers: Vec::new(),
             max_retries: 3,

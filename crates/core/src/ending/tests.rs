@@ -24,6 +24,7 @@ fn state(status: TaskStatus, reason: StatusReason) -> TaskState {
         depth: 0,
         axes: Axes::headless(),
         workspace: "/w".to_owned(),
+        site: crate::layout::Site::default(),
         driver: Driver::Service,
         dependency_blockers: Vec::new(),
         max_retries: 3,

@@ -10,6 +10,7 @@ use crate::command::{Outage, TaskCommand};
 use crate::error::ErrorDetails;
 use crate::guard::Thresholds;
 use crate::id::TaskId;
+use crate::layout::{Layout, LayoutKind, Site};
 use crate::message::{Message, Prelude};
 use crate::schedule::DeadlineAction;
 use crate::status::{StatusReason, TaskStatus};
@@ -42,6 +43,9 @@ pub struct TaskCreated {
     pub axes: Axes,
     /// The directory it works in, on the host.
     pub workspace: String,
+    /// What belongs to the workspace, and where its own files are.
+    #[serde(default, skip_serializing_if = "Site::is_default")]
+    pub site: Site,
     /// Who drives it.
     pub driver: Driver,
     /// Tasks that must be done before it starts (MS-131).
@@ -70,6 +74,21 @@ impl TaskCreated {
             Driver::Foreground => Outage::Park,
             Driver::Service => Outage::Fail,
         })
+    }
+}
+
+impl TaskCreated {
+    /// The top of its workspace on the host.
+    pub fn boundary(&self) -> &str {
+        self.site.boundary.as_deref().unwrap_or(&self.workspace)
+    }
+
+    /// Where its files are: for a person on the host, in a service workspace as its agent sees them.
+    pub fn layout(&self) -> Layout {
+        match self.site.layout {
+            LayoutKind::Service => Layout::service(),
+            LayoutKind::Personal => Layout::personal(self.root, self.boundary(), &self.workspace),
+        }
     }
 }
 

@@ -3,9 +3,21 @@
 
 use super::pattern::glob;
 
-/// Directories whose files are secrets, wherever they are.
-const SECRET_DIRECTORIES: &[&str] =
-    &[".ssh", ".aws", ".azure", ".gnupg", ".password-store", ".config/gcloud", ".config/gh"];
+/// Directories whose files are secrets, and files that are known by the directory they are in, wherever they are.
+const SECRET_DIRECTORIES: &[&str] = &[
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".password-store",
+    ".config/gcloud",
+    ".config/gh",
+    ".kube/config",
+    ".docker/config.json",
+    ".local/share/keyrings",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+];
 
 /// Names of files that hold a private key or credentials, wherever they are.
 const SECRET_NAMES: &[&str] = &[

@@ -52,6 +52,7 @@ pub fn created_at(at: Timestamp) -> TaskCreated {
         depth: 0,
         axes: Axes::headless(),
         workspace: "/work".to_owned(),
+        site: windlass_core::layout::Site::default(),
         driver: Driver::Foreground,
         dependency_blockers: Vec::new(),
         max_retries: 3,

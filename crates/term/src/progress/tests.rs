@@ -29,6 +29,7 @@ fn progress() -> Progress {
         depth: 0,
         axes: Axes::headless(),
         workspace: "/w".to_owned(),
+        site: windlass_core::layout::Site::default(),
         driver: Driver::Foreground,
         dependency_blockers: Vec::new(),
         max_retries: 3,
