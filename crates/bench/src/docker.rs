@@ -4,8 +4,9 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use tokio::task::JoinSet;
+use windlass_core::layout::Layout;
 use windlass_sandbox::docker::{Config, ENGINE_PATIENCE, Engine};
-use windlass_sandbox::{Command, Docker, Egress, Exit, Limits, Network, Sandbox};
+use windlass_sandbox::{Command, Docker, Egress, Exit, HomeFiles, Limits, Network, Sandbox};
 
 use crate::Effort;
 use crate::figures::{Figure, Unit, median, ms};
@@ -92,6 +93,9 @@ fn config(place: &Place, at: usize) -> Result<Config> {
     Ok(Config {
         data: place.data(),
         workspace: place.workspace(),
+        layout: Layout::service(),
+        added: Vec::new(),
+        home_files: HomeFiles::default(),
         task: format!("bench-{at}"),
         image: std::env::var("WINDLASS_TEST_IMAGE")?,
         environment: Vec::new(),

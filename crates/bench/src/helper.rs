@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use tokio::io::AsyncReadExt as _;
+use windlass_core::layout::Layout;
 use windlass_sandbox::local::{Config, Namespaces};
-use windlass_sandbox::{Command, Egress, Exit, Limits, Local, Network, Sandbox};
+use windlass_sandbox::{Command, Egress, Exit, HomeFiles, Limits, Local, Network, Sandbox};
 
 use crate::Effort;
 use crate::figures::{Figure, Unit, median, ms};
@@ -82,6 +83,9 @@ fn config(place: &Place) -> Config {
     Config {
         data: place.data(),
         workspace: place.workspace(),
+        layout: Layout::service(),
+        added: Vec::new(),
+        home_files: HomeFiles::default(),
         home: place.path("home"),
         environment: std::env::vars().collect(),
         environment_names: Vec::new(),

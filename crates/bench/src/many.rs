@@ -81,6 +81,7 @@ fn draft(workspace: PathBuf) -> Draft {
         goal: "measure".to_owned(),
         constraints: Vec::new(),
         workspace,
+        added: Vec::new(),
         share: Share::Allowed,
         axes: Axes::headless(),
         execution_config: ExecutionConfig {

@@ -55,15 +55,33 @@ pub enum NetworkMode {
     Everything = 2,
 }
 
-/// A directory or file of the host shown inside, where nothing done to it reaches the host.
+/// What commands may do with something of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Access {
+    ReadOnly = 0,
+    /// They write to a layer of their own over it, gone with the sandbox.
+    Layered = 1,
+    /// What they write reaches the host.
+    Writable = 2,
+}
+
+/// A directory or file of the host shown inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bind {
     /// Where it is on the host.
     pub source: String,
     /// Where it is seen.
     pub target: String,
-    /// Whether commands may write to a layer of their own over it, gone with the sandbox.
-    pub layered: bool,
+    pub access: Access,
+}
+
+/// A file that is written when the sandbox starts, if there is none at its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewFile {
+    /// Where, as commands see it.
+    pub path: String,
+    pub content: String,
 }
 
 /// Everything the helper needs to know before the first command.
@@ -77,9 +95,15 @@ pub struct Setup {
     pub gid: u32,
     /// The workspace on the host.
     pub workspace: String,
+    /// Where commands see it.
+    pub workspace_at: String,
+    /// Another name of it inside, empty for none.
+    pub workspace_alias: String,
     /// The home directory as commands see it.
     pub home: String,
     pub binds: Vec<Bind>,
+    /// Files of the sandbox's own.
+    pub files: Vec<NewFile>,
     /// Covered by something empty, as commands would name it.
     pub hidden: Vec<String>,
     /// Bytes of memory for the whole task (per process without a control group).
@@ -263,12 +287,19 @@ impl Order {
                 w.u32(setup.uid);
                 w.u32(setup.gid);
                 w.text(&setup.workspace);
+                w.text(&setup.workspace_at);
+                w.text(&setup.workspace_alias);
                 w.text(&setup.home);
                 w.u32(setup.binds.len() as u32);
                 for bind in &setup.binds {
                     w.text(&bind.source);
                     w.text(&bind.target);
-                    w.u8(bind.layered.into());
+                    w.u8(bind.access as u8);
+                }
+                w.u32(setup.files.len() as u32);
+                for file in &setup.files {
+                    w.text(&file.path);
+                    w.text(&file.content);
                 }
                 w.texts(&setup.hidden);
                 w.u64(setup.memory_bytes);
@@ -332,10 +363,20 @@ impl Order {
                     uid: r.u32()?,
                     gid: r.u32()?,
                     workspace: r.text()?,
+                    workspace_at: r.text()?,
+                    workspace_alias: r.text()?,
                     home: r.text()?,
                     binds: r.list(|r| {
-                        Ok(Bind { source: r.text()?, target: r.text()?, layered: r.u8()? != 0 })
+                        let (source, target) = (r.text()?, r.text()?);
+                        let access = match r.u8()? {
+                            0 => Access::ReadOnly,
+                            1 => Access::Layered,
+                            2 => Access::Writable,
+                            _ => return Err(bad("access")),
+                        };
+                        Ok(Bind { source, target, access })
                     })?,
+                    files: r.list(|r| Ok(NewFile { path: r.text()?, content: r.text()? }))?,
                     hidden: r.list(Reader::text)?,
                     memory_bytes: r.u64()?,
                     processes: r.u64()?,

@@ -2,7 +2,9 @@
 //!
 //! Invariants:
 //! - What is not mounted here does not exist inside: the old root is detached before the first command.
-//! - Nothing but the workspace and the scratch directories is writable, and no mount honours set-user bits.
+//! - Nothing but the workspace, what was added to it and the scratch directories is writable, and no mount honours
+//!   set-user bits.
+//! - A directory is shown before what lies below it, so that nothing that is shown is covered by its parent.
 //! - Scratch (`/tmp`, `/var/tmp`, `/run`, `/home`, `/root`) is one file system with one bound. `/dev/shm` is each
 //!   command's own.
 
@@ -21,7 +23,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use windlass_helper::protocol::{NetworkMode, Setup};
+use windlass_helper::protocol::{Access, NetworkMode, Setup};
 
 use crate::confine::SYSTEM_DIRECTORIES;
 use crate::{Failure, sys};
@@ -76,16 +78,8 @@ pub fn enter(setup: &Setup, owners: Option<&OwnerMap>) -> Result<(), Failure> {
     root.scratch()?;
     root.system()?;
     root.devices()?;
-    root.workspace()?;
-    for (number, bind) in setup.binds.iter().enumerate() {
-        let (source, target) = (Path::new(&bind.source), Path::new(&bind.target));
-        // Where the kernel refuses layers, the directory stays read-only like what is around it.
-        if !bind.layered {
-            root.show(source, target, READ_ONLY)?;
-        } else if root.layer(number, source, target).is_err() {
-            continue;
-        }
-    }
+    root.shown()?;
+    root.alias()?;
     root.hide()?;
     rustix::mount::mount_remount(&root.new, MountFlags::BIND | MountFlags::RDONLY | GUARDED, "")
         .doing(|| "seal the root".into())?;
@@ -228,8 +222,33 @@ impl Root<'_> {
         Ok(())
     }
 
-    fn workspace(&self) -> Result<(), Failure> {
-        self.show(Path::new(&self.setup.workspace), Path::new("/workspace"), WRITABLE)
+    /// Shows the workspace and all that lies around it, parents first. The workspace wins over anything else
+    /// that would be at its place.
+    fn shown(&self) -> Result<(), Failure> {
+        let setup = self.setup;
+        let binds = setup.binds.iter().map(|bind| (&bind.target, false, &bind.source, bind.access));
+        let workspace = (&setup.workspace_at, true, &setup.workspace, Access::Writable);
+        let mut all: Vec<_> = binds.chain([workspace]).collect();
+        all.sort_by(|left, right| (Path::new(left.0), left.1).cmp(&(Path::new(right.0), right.1)));
+        for (number, (target, _, source, access)) in all.into_iter().enumerate() {
+            let (source, target) = (Path::new(source), Path::new(target));
+            match access {
+                Access::ReadOnly => self.show(source, target, READ_ONLY)?,
+                Access::Writable => self.show(source, target, WRITABLE)?,
+                // Where the kernel refuses layers, the directory stays read-only like what is around it.
+                Access::Layered => drop(self.layer(number, source, target)),
+            }
+        }
+        Ok(())
+    }
+
+    fn alias(&self) -> Result<(), Failure> {
+        let alias = &self.setup.workspace_alias;
+        if alias.is_empty() {
+            return Ok(());
+        }
+        symlink(&self.setup.workspace_at, self.inside(Path::new(alias)))
+            .doing(|| format!("link {alias}"))
     }
 
     /// Shows a host path inside, with everything mounted below it.
@@ -348,6 +367,48 @@ impl Root<'_> {
     fn outside(&self, path: &Path) -> PathBuf {
         self.old.join(path.strip_prefix("/").unwrap_or(path))
     }
+}
+
+/// Writes the files of the sandbox's own. What is there stays as it is, and so does a home that is the person's own.
+/// One that takes no files has no use for them.
+pub fn write_files(setup: &Setup) {
+    if Path::new(&setup.home).starts_with(&setup.workspace_at) {
+        return;
+    }
+    for file in &setup.files {
+        let write = || -> io::Result<()> {
+            make_parents(setup, Path::new(&file.path))?;
+            let mut made =
+                File::options().write(true).create_new(true).mode(0o644).open(&file.path)?;
+            io::Write::write_all(&mut made, file.content.as_bytes())?;
+            if rustix::process::geteuid().is_root() {
+                std::os::unix::fs::fchown(&made, Some(setup.uid), Some(setup.gid))?;
+            }
+            Ok(())
+        };
+        let _ = write();
+    }
+}
+
+/// Makes the directories above a file of the home directory.
+fn make_parents(setup: &Setup, path: &Path) -> io::Result<()> {
+    let home = Path::new(&setup.home);
+    let parents: Vec<&Path> = path
+        .ancestors()
+        .skip(1)
+        .take_while(|parent| *parent != home && parent.starts_with(home))
+        .collect();
+    for parent in parents.into_iter().rev() {
+        match fs::create_dir(parent) {
+            Ok(()) if rustix::process::geteuid().is_root() => {
+                chown(parent, Some(setup.uid), Some(setup.gid))?;
+            }
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// A place that is held open, and a path that leads to it and nowhere else.

@@ -1,4 +1,5 @@
-//! What of windlass's environment commands get: an allowlist, because secrets have any name.
+//! What of windlass's environment commands get. In a sandbox that is an allowlist, because secrets have any name;
+//! on the host it is everything but windlass's own keys.
 
 /// Names that pass as they are: locale, where tools live, which certificates to trust.
 const NAMES: &[&str] = &[
@@ -79,6 +80,20 @@ pub(crate) fn is_dumpable(environment: &[(String, String)]) -> bool {
     environment.iter().any(|(name, value)| name == DUMPABLE && !value.is_empty())
 }
 
+/// What commands on the host see: everything but windlass's own keys, by whatever name their values go.
+pub fn without_keys(environment: &[(String, String)], keys: &[String]) -> Vec<(String, String)> {
+    let values: Vec<&str> = environment
+        .iter()
+        .filter(|(name, value)| keys.contains(name) && !value.is_empty())
+        .map(|(_, value)| value.as_str())
+        .collect();
+    let is_key = |name: &String, value: &str| keys.contains(name) || values.contains(&value);
+    let kept: Vec<(String, String)> =
+        environment.iter().filter(|(name, value)| !is_key(name, value)).cloned().collect();
+    let names: Vec<String> = kept.iter().map(|(name, _)| name.clone()).collect();
+    allowed(&kept, &names)
+}
+
 /// What a container gets of windlass's own environment: the locale, and what was asked for by name. The image
 /// says where things are.
 pub(crate) fn for_container(
@@ -157,6 +172,23 @@ mod tests {
         let names: Vec<&str> = allowed.iter().map(|(name, _)| name.as_str()).collect();
         let expected = ["PATH", "LC_ALL", "MY_FLAG", "TERM", "GIT_TERMINAL_PROMPT", "PAGER"];
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn the_host_keeps_everything_but_our_keys() {
+        let own = [
+            ("HOME", "/home/u"),
+            ("SSH_AUTH_SOCK", "/run/agent"),
+            ("GITHUB_TOKEN", "t"),
+            ("OPENAI_API_KEY", "sk-1"),
+            ("MY_COPY", "sk-1"),
+            ("EMPTY", ""),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let kept = without_keys(&own, &["OPENAI_API_KEY".to_owned(), "REDIS_URL".to_owned()]);
+        let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).take(4).collect();
+        assert_eq!(names, ["HOME", "SSH_AUTH_SOCK", "GITHUB_TOKEN", "EMPTY"]);
+        assert!(kept.iter().all(|(_, value)| value != "sk-1"), "{kept:?}");
     }
 
     #[test]

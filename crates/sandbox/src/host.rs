@@ -23,19 +23,19 @@ pub struct Host {
 }
 
 impl Host {
-    /// Prepares to run commands in this workspace. `environment` is windlass's own; what commands get of
-    /// it is what the allowlist and `names` let through.
+    /// Prepares to run commands in this workspace. `environment` is windlass's own; commands get all of it but
+    /// `keys`: whoever chooses the host wants it as it is.
     pub fn new(
         data: PathBuf,
         workspace: PathBuf,
         environment: &[(String, String)],
-        names: &[String],
+        keys: &[String],
     ) -> Result<Self, Error> {
         let workspace = std::fs::canonicalize(&workspace)
             .map_err(|source| Error::Path { path: workspace, source })?;
         Ok(Self {
             workspace,
-            environment: environment::allowed(environment, names),
+            environment: environment::without_keys(environment, keys),
             dumpable: environment::is_dumpable(environment),
             program: helper::install(&data)?,
             lease: None,
@@ -55,8 +55,11 @@ impl Host {
             uid: 0,
             gid: 0,
             workspace: self.workspace.to_string_lossy().into_owned(),
+            workspace_at: String::new(),
+            workspace_alias: String::new(),
             home: String::new(),
             binds: Vec::new(),
+            files: Vec::new(),
             hidden: Vec::new(),
             memory_bytes: 0,
             processes: 0,

@@ -33,3 +33,4 @@ pub use local::Local;
 pub use network::{Connection, Egress, Network};
 pub use running::{Input, Killer, Running};
 pub use unavailable::Unavailable;
+pub use workspace::HomeFiles;

@@ -1,17 +1,40 @@
 //! The workspace on the host: who owns it, and what is in it from the start.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use windlass_core::layout::{Layout, LayoutKind, Own, TASKS_DIRECTORY, WORKSPACE};
+use windlass_helper::protocol::NewFile;
 
 use crate::Error;
 
-/// Where the agent finds its workspace in a sandbox with a root of its own.
-pub(crate) const WORKSPACE: &str = "/workspace";
+/// Files that the empty home directory of a sandbox has from the start, by their name there. They are asked for
+/// when the sandbox starts, because most tasks never start one.
+#[derive(Clone, Default)]
+pub struct HomeFiles(Option<Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>>);
 
-/// Directories that every workspace has from the first effect on (ES-038, ES-039).
-const DIRECTORIES: [&str; 2] = [".scratch", "output"];
+impl HomeFiles {
+    pub fn new(files: impl Fn() -> Vec<(String, String)> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(files)))
+    }
+
+    /// The files as the helper is told of them, with the home directory as commands see it.
+    pub(crate) fn below(&self, home: &str) -> Vec<NewFile> {
+        let files = self.0.as_ref().map(|files| files()).unwrap_or_default();
+        let new = |(name, content)| NewFile { path: format!("{home}/{name}"), content };
+        files.into_iter().map(new).collect()
+    }
+}
+
+impl fmt::Debug for HomeFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HomeFiles")
+    }
+}
 
 /// The user and group that commands run as: the workspace's owner when windlass is root, else windlass's own.
 pub(crate) fn owner(workspace: &Path) -> Result<(u32, u32), Error> {
@@ -24,14 +47,17 @@ pub(crate) fn owner(workspace: &Path) -> Result<(u32, u32), Error> {
     Ok((found.uid(), found.gid()))
 }
 
-/// Makes the directories that every workspace has; `.trace` as the place where the trace will be shown.
+/// Makes the directories that a workspace has from the start, and the place where the trace will be shown. A
+/// person's directory gets neither.
 pub(crate) fn prepare(
     workspace: &Path,
-    has_trace: bool,
+    layout: &Layout,
     (uid, gid): (u32, u32),
 ) -> Result<(), Error> {
-    for name in DIRECTORIES.into_iter().chain(has_trace.then_some(".trace")) {
-        let path = workspace.join(name);
+    let initial = layout.initial_directories();
+    let trace = (!initial.is_empty()).then_some(&Own::Trace);
+    for own in initial.iter().chain(trace) {
+        let path = workspace.join(layout.inner(*own));
         let made = match fs::create_dir(&path) {
             Ok(()) => lchown(&path, Some(uid), Some(gid)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -40,6 +66,62 @@ pub(crate) fn prepare(
         made.map_err(|source| Error::Path { path, source })?;
     }
     Ok(())
+}
+
+/// Where the trace is shown, if the workspace has a place for it: in a person's directory that is made with the
+/// first file of the task's own. A link on the way is refused, not followed.
+pub(crate) fn trace_place(workspace: &Path, layout: &Layout) -> Result<Option<PathBuf>, Error> {
+    let place = workspace.join(layout.inner(Own::Trace));
+    match fs::canonicalize(&place) {
+        Ok(found) if found == place && found.is_dir() => Ok(Some(place)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Ok(_) => {
+            let source = io::ErrorKind::InvalidFilename.into();
+            Err(Error::Path { path: place, source })
+        }
+        Err(source) => Err(Error::Path { path: place, source }),
+    }
+}
+
+/// Directories of other tasks that are shown read-only in a person's workspace, at most.
+const MAX_OTHER_TASKS: usize = 200;
+
+/// The directories of other tasks in a person's workspace. Commands may read them and not change them.
+pub(crate) fn other_tasks(workspace: &Path, layout: &Layout) -> Vec<PathBuf> {
+    let Some(own) = layout.task() else { return Vec::new() };
+    let tasks = workspace.join(TASKS_DIRECTORY);
+    if !fs::canonicalize(&tasks).is_ok_and(|found| found == tasks) {
+        return Vec::new();
+    }
+    let own = own.to_string();
+    let entries = fs::read_dir(&tasks).into_iter().flatten().flatten();
+    let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let others = entries.filter(is_directory).map(|entry| entry.path());
+    let others = others.filter(|path| path.file_name().is_some_and(|name| *name != *own));
+    let mut others: Vec<_> = others.filter(|path| path.to_str().is_some()).collect();
+    // The names begin with the time: the newest matter most.
+    others.sort();
+    others.reverse();
+    others.truncate(MAX_OTHER_TASKS);
+    others
+}
+
+/// Directories that a sandbox has for itself. A workspace that holds one of them cannot be shown at its own path.
+const RESERVED: [&str; 14] = [
+    "/proc", "/sys", "/dev", "/tmp", "/var/tmp", "/run", "/usr", "/bin", "/sbin", "/lib", "/etc",
+    "/home", "/root", "/skills",
+];
+
+/// Where commands of a sandbox with a root of its own see a workspace, and what else they may call it.
+pub(crate) fn place_inside(workspace: &Path, layout: &Layout) -> (PathBuf, Option<&'static str>) {
+    let holds_reserved = RESERVED.iter().any(|path| Path::new(path).starts_with(workspace));
+    match layout.kind() {
+        LayoutKind::Personal if !holds_reserved => {
+            let alias = (!workspace.starts_with(WORKSPACE)).then_some(WORKSPACE);
+            (workspace.to_owned(), alias)
+        }
+        LayoutKind::Personal | LayoutKind::Service => (WORKSPACE.into(), None),
+    }
 }
 
 /// A path without links and dots.

@@ -9,7 +9,7 @@ use landlock::{
     RestrictSelf, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError,
     Scope, make_bitflags,
 };
-use windlass_helper::protocol::{Isolation, NetworkMode, Setup};
+use windlass_helper::protocol::{Access, Isolation, NetworkMode, Setup};
 
 /// The version whose kinds of access we know and handle.
 const KNOWN: ABI = ABI::V6;
@@ -22,8 +22,8 @@ pub const SYSTEM_DIRECTORIES: [&str; 12] = [
     "/snap",
 ];
 
-/// Directories inside a root of our own that commands may write to, beside their home.
-const WRITABLE: [&str; 7] = ["/workspace", "/tmp", "/var/tmp", "/run", "/home", "/root", "/dev"];
+/// Directories inside a root of our own that commands may write to, beside their home and the workspace.
+const WRITABLE: [&str; 6] = ["/tmp", "/var/tmp", "/run", "/home", "/root", "/dev"];
 
 /// What commands on the real root may read beside the system's directories.
 const READABLE_ON_THE_HOST: [&str; 2] = ["/proc", "/sys/devices/system/cpu"];
@@ -70,12 +70,17 @@ pub fn create(setup: &Setup, proxy_port: u16) -> Result<RulesetCreated, RulesetE
         Isolation::Namespaces | Isolation::Container => {
             rules = allow(rules, ["/"], READ)?;
             rules = allow(rules, WRITABLE, AccessFs::from_all(KNOWN))?;
-            rules = allow(rules, [&setup.home], AccessFs::from_all(KNOWN))?;
+            rules = allow(rules, [&setup.home, &setup.workspace_at], AccessFs::from_all(KNOWN))?;
+            // A layer takes what is written to it.
+            let open = setup.binds.iter().filter(|bind| bind.access != Access::ReadOnly);
+            rules = allow(rules, open.map(|bind| &bind.target), AccessFs::from_all(KNOWN))?;
         }
         Isolation::Host | Isolation::Landlock => {
             rules = allow(rules, SYSTEM_DIRECTORIES, READ)?;
             rules = allow(rules, READABLE_ON_THE_HOST, READ)?;
             rules = allow(rules, setup.binds.iter().map(|bind| &bind.source), READ)?;
+            let open = setup.binds.iter().filter(|bind| bind.access == Access::Writable);
+            rules = allow(rules, open.map(|bind| &bind.source), AccessFs::from_all(KNOWN))?;
             rules = allow(rules, [&setup.workspace, &setup.home], AccessFs::from_all(KNOWN))?;
             rules = allow(rules, DEVICES_ON_THE_HOST, AccessFs::from_all(KNOWN))?;
         }

@@ -35,6 +35,7 @@ impl<'a> Init<'a> {
         if setup.isolation == Isolation::Namespaces {
             enter_namespaces(setup, owners)?;
         }
+        root::write_files(setup);
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
         confine::hide_memory(setup);
         let listener = listen(setup).map_err(fail("open the proxy"))?;

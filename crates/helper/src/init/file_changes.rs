@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
-use windlass_helper::protocol::Setup;
+use windlass_helper::protocol::{Access, Setup};
 
 use crate::sys;
 
@@ -50,8 +50,14 @@ impl FileChanges {
     /// Answers one call. A caller that is gone needs no answer.
     pub fn answer(&self, setup: &Setup) {
         let Ok(call) = sys::next_call(&self.listener) else { return };
+        let added = setup.binds.iter().filter(|bind| bind.access == Access::Writable);
+        let added = added.map(|bind| &bind.source);
         let scope = Scope {
-            directories: [&setup.workspace, &setup.home].map(PathBuf::from).to_vec(),
+            directories: [&setup.workspace, &setup.home]
+                .into_iter()
+                .chain(added)
+                .map(PathBuf::from)
+                .collect(),
             owner: setup.uid,
         };
         let changed = read_call(&call).and_then(|(target, change)| {

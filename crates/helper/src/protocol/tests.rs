@@ -34,8 +34,11 @@ fn orders() -> impl Strategy<Value = Order> {
                 binds: vec![Bind {
                     source: home.clone(),
                     target: workspace.clone(),
-                    layered: true
+                    access: Access::Writable
                 }],
+                files: vec![NewFile { path: home.clone(), content: workspace.clone() }],
+                workspace_at: workspace.clone(),
+                workspace_alias: home.clone(),
                 workspace,
                 home,
                 hidden,

@@ -11,9 +11,9 @@ use super::{Docker, Link, State};
 use crate::api::SandboxEvent;
 use crate::channel::Channel;
 use crate::helper;
-use crate::workspace::WORKSPACE;
 use crate::{Error, environment};
-use windlass_helper::protocol::{Isolation, Setup};
+use windlass_core::layout::{AddedDirectory, WORKSPACE};
+use windlass_helper::protocol::{Access, Bind, Isolation, Setup};
 
 /// Attempts to start a container: one, and two retries (ES-380).
 const ATTEMPTS: usize = 3;
@@ -177,6 +177,12 @@ impl Docker {
     }
 
     fn setup(&self) -> Setup {
+        // The engine has mounted them; these only say what commands may write to.
+        let as_bind = |added: &AddedDirectory| Bind {
+            source: added.path.clone(),
+            target: added.path.clone(),
+            access: if added.writable { Access::Writable } else { Access::ReadOnly },
+        };
         let limits = &self.config.limits;
         let (uid, gid) = spec::inside(&self.engine.about, self.owner);
         Setup {
@@ -185,8 +191,11 @@ impl Docker {
             uid,
             gid,
             workspace: WORKSPACE.to_owned(),
+            workspace_at: WORKSPACE.to_owned(),
+            workspace_alias: String::new(),
             home: HOME.to_owned(),
-            binds: Vec::new(),
+            binds: self.config.added.iter().map(as_bind).collect(),
+            files: self.config.home_files.below(HOME),
             hidden: Vec::new(),
             memory_bytes: limits.memory_bytes,
             processes: limits.processes,

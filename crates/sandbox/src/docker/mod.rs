@@ -29,8 +29,9 @@ use crate::api::{BoxFuture, Command, FatalCause, IsolationReport, Kind, Sandbox,
 use crate::channel::Channel;
 use crate::limits::Limits;
 use crate::network::Network;
-use crate::workspace::{self, WORKSPACE, canonical};
+use crate::workspace::{self, HomeFiles, canonical};
 use crate::{Error, Running, environment, helper};
+use windlass_core::layout::{AddedDirectory, Layout, WORKSPACE};
 
 pub use engine::{Engine, Image};
 use exec_fallback::ExecFallback;
@@ -55,6 +56,12 @@ pub struct Config {
     pub data: PathBuf,
     /// The workspace on the host.
     pub workspace: PathBuf,
+    /// Where the files of the task are in it.
+    pub layout: Layout,
+    /// What lies outside the workspace and is shown at its own path.
+    pub added: Vec<AddedDirectory>,
+    /// Files that the empty home directory has from the start.
+    pub home_files: HomeFiles,
     /// The task, as labels name it.
     pub task: String,
     /// What the container is made from; anything that has `sh`.
@@ -67,7 +74,7 @@ pub struct Config {
     pub hidden: Vec<PathBuf>,
     /// Shown read-only at `/skills`.
     pub skills: Option<PathBuf>,
-    /// Shown read-only at `/workspace/.trace`.
+    /// Shown read-only among the files of the task.
     pub trace: Option<PathBuf>,
     /// What commands may reach.
     pub network: Network,
@@ -129,7 +136,7 @@ impl Docker {
         let claim = Claim::take(&config.data, &config.task)?;
         orphans::remove_stale(&engine, &config.data, &identity, &config.task).await?;
         let owner = workspace::owner(&config.workspace)?;
-        workspace::prepare(&config.workspace, config.trace.is_some(), owner)?;
+        workspace::prepare(&config.workspace, &config.layout, owner)?;
         refuse_links(&config)?;
         Ok(Self {
             environment: environment::for_container(
@@ -306,8 +313,8 @@ fn identity(data: &Path) -> Result<String, Error> {
 
 /// The engine would follow a link at a place where something is to be shown or hidden.
 fn refuse_links(config: &Config) -> Result<(), Error> {
-    let trace = config.trace.is_some().then(|| config.workspace.join(".trace"));
-    for path in trace.into_iter().chain(config.hidden.iter().cloned()) {
+    workspace::trace_place(&config.workspace, &config.layout)?;
+    for path in config.hidden.iter().cloned() {
         let is_link = fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink());
         if is_link && path.starts_with(&config.workspace) {
             let source = std::io::ErrorKind::InvalidFilename.into();

@@ -17,7 +17,8 @@ use super::engine::{About, Image, text};
 use crate::Error;
 use crate::host_sockets::{HostSockets, Shown};
 use crate::network::Network;
-use crate::workspace::WORKSPACE;
+use crate::workspace;
+use windlass_core::layout::{Own, WORKSPACE};
 
 /// Where the helper is seen.
 pub(super) const HELPER: &str = "/.windlass/helper";
@@ -177,8 +178,13 @@ fn mounts(wanted: &Wanted<'_>) -> Result<Vec<Mount>, Error> {
     if let Some(skills) = &config.skills {
         mounts.push(bind(skills, "/skills", true)?);
     }
-    if let Some(trace) = &config.trace {
-        mounts.push(bind(trace, "/workspace/.trace", true)?);
+    let place = workspace::trace_place(&config.workspace, &config.layout)?;
+    if let (Some(trace), Some(_)) = (&config.trace, place) {
+        let target = Path::new(WORKSPACE).join(config.layout.inner(Own::Trace));
+        mounts.push(bind(trace, &text(&target)?, true)?);
+    }
+    for added in &config.added {
+        mounts.push(bind(Path::new(&added.path), &added.path, !added.writable)?);
     }
     for socket in host_sockets(config) {
         mounts.push(bind(Path::new("/dev/null"), &text(&socket)?, true)?);

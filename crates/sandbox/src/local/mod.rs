@@ -21,9 +21,10 @@ use crate::helper::{self, Helper, LazyHelper};
 use crate::host_sockets::{HostSockets, Shown};
 use crate::limits::Limits;
 use crate::network::Network;
-use crate::workspace::{self, WORKSPACE, canonical};
+use crate::workspace::{self, HomeFiles, canonical};
 use crate::{Error, Running, environment};
-use windlass_helper::protocol::{Bind, Isolation, Ready, Setup};
+use windlass_core::layout::{AddedDirectory, Layout};
+use windlass_helper::protocol::{Access, Bind, Isolation, Ready, Setup};
 
 pub use read_only_mounts::TOOLCHAINS;
 
@@ -36,6 +37,12 @@ pub struct Config {
     pub data: PathBuf,
     /// The workspace on the host.
     pub workspace: PathBuf,
+    /// Where the files of the task are in it, and so where it is shown: a person's directory at its own path.
+    pub layout: Layout,
+    /// What lies outside the workspace and is shown at its own path.
+    pub added: Vec<AddedDirectory>,
+    /// Files that the empty home directory has from the start.
+    pub home_files: HomeFiles,
     /// The user's home directory; commands get an empty one at the same path.
     pub home: PathBuf,
     /// Windlass's own environment, of which commands get what is allowed.
@@ -49,7 +56,7 @@ pub struct Config {
     pub hidden: Vec<PathBuf>,
     /// Shown read-only at `/skills`.
     pub skills: Option<PathBuf>,
-    /// Shown read-only at `/workspace/.trace`.
+    /// Shown read-only among the files of the task.
     pub trace: Option<PathBuf>,
     /// What commands may reach.
     pub network: Network,
@@ -95,10 +102,11 @@ impl Local {
         let environment = environment::allowed(&config.environment, &config.environment_names);
         let capabilities =
             CapabilityCache::open(&config.data, &config.workspace, config.network.mode());
+        let (workspace, _) = workspace::place_inside(&config.workspace, &config.layout);
         let mut local = Self {
             report: IsolationReport {
                 kind: Kind::Local,
-                workspace: WORKSPACE.into(),
+                workspace,
                 memory_bytes: None,
                 facts: Vec::new(),
                 warnings: Vec::new(),
@@ -170,7 +178,8 @@ impl Local {
     }
 
     async fn make(&self) -> Result<Helper, Refused> {
-        let setup = self.setup().map_err(Refused::Broken)?;
+        let mut setup = self.setup().map_err(Refused::Broken)?;
+        setup.files = self.config.home_files.below(&setup.home);
         let (egress, lease) = (self.config.network.egress(), self.config.limits.lease);
         Helper::start(&self.program, setup, egress, lease).await
     }
@@ -178,7 +187,7 @@ impl Local {
     fn setup(&self) -> Result<Setup, Error> {
         let config = &self.config;
         let owner = workspace::owner(&config.workspace)?;
-        workspace::prepare(&config.workspace, config.trace.is_some(), owner)?;
+        workspace::prepare(&config.workspace, &config.layout, owner)?;
         self.refuse_what_cannot_be_hidden()?;
         let mut binds = Vec::new();
         let mut hidden = vec![config.data.clone()];
@@ -190,36 +199,51 @@ impl Local {
                 binds.extend(parts.iter().map(|source| bind(source, source)));
                 continue;
             }
-            hidden.extend(shown.hidden);
+            // A workspace inside a toolchain directory is not part of the toolchain.
+            let secrets = shown.hidden.into_iter();
+            hidden.extend(secrets.filter(|path| !path.starts_with(&config.workspace)));
             binds.push(bind(&shown.source, &shown.target));
             binds.extend(
-                shown
-                    .caches
-                    .iter()
-                    .map(|(source, target)| Bind { layered: true, ..bind(source, target) }),
+                shown.caches.iter().map(|(source, target)| Bind {
+                    access: Access::Layered,
+                    ..bind(source, target)
+                }),
             );
         }
-        for (source, target) in [(&config.skills, "/skills"), (&config.trace, "/workspace/.trace")]
-        {
-            if let Some(source) = source {
-                let found = fs::canonicalize(source)
-                    .map_err(|error| Error::Path { path: source.clone(), source: error })?;
-                binds.push(bind(&found, Path::new(target)));
+        let trace = workspace::trace_place(&config.workspace, &config.layout)?;
+        let trace = trace.map(|place| self.as_seen(&place));
+        let shown = [(&config.skills, Some(PathBuf::from("/skills"))), (&config.trace, trace)];
+        for (source, target) in shown {
+            if let (Some(source), Some(target)) = (source, target) {
+                binds.push(bind(&canonical(source)?, &target));
             }
+        }
+        for other in workspace::other_tasks(&config.workspace, &config.layout) {
+            binds.push(bind(&other, &self.as_seen(&other)));
+        }
+        for added in &config.added {
+            let path = canonical(Path::new(&added.path))?;
+            let access = if added.writable { Access::Writable } else { Access::ReadOnly };
+            binds.push(Bind { access, ..bind(&path, &path) });
         }
         let sockets = self.all_host_sockets(&binds);
         let home = match &self.scratch {
             Some(scratch) => scratch,
             None => &config.home,
         };
+        let (_, alias) = workspace::place_inside(&config.workspace, &config.layout);
+        let alias = alias.filter(|_| self.isolation == Isolation::Namespaces);
         Ok(Setup {
             isolation: self.isolation,
             network: config.network.mode(),
             uid: owner.0,
             gid: owner.1,
             workspace: text(&config.workspace),
+            workspace_at: text(&self.as_seen(&config.workspace)),
+            workspace_alias: alias.unwrap_or_default().to_owned(),
             home: text(home),
             binds,
+            files: Vec::new(),
             hidden: hidden
                 .iter()
                 .map(|path| text(&self.as_seen(path)))
@@ -297,7 +321,7 @@ impl Local {
     fn as_seen(&self, path: &Path) -> PathBuf {
         match path.strip_prefix(&self.config.workspace) {
             Ok(below) if self.isolation == Isolation::Namespaces => {
-                Path::new(WORKSPACE).join(below)
+                workspace::place_inside(&self.config.workspace, &self.config.layout).0.join(below)
             }
             _ => path.to_owned(),
         }
@@ -457,7 +481,7 @@ fn is_refusal(error: &io::Error) -> bool {
 }
 
 fn bind(source: &Path, target: &Path) -> Bind {
-    Bind { source: text(source), target: text(target), layered: false }
+    Bind { source: text(source), target: text(target), access: Access::ReadOnly }
 }
 
 /// The protocol carries texts. A path that is not one could not be named by an agent either.

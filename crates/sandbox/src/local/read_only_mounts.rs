@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::credentials;
 
-/// Shown by default, relative to home: toolchains, and who a person is to git.
+/// Shown by default, relative to home: toolchains.
 pub const TOOLCHAINS: &[&str] = &[
     ".cargo",
     ".rustup",
@@ -23,8 +23,6 @@ pub const TOOLCHAINS: &[&str] = &[
     ".rbenv",
     ".asdf",
     "go",
-    ".gitconfig",
-    ".config/git",
 ];
 
 /// Caches that tools must write to, relative to home. Below a shown directory each gets a layer of its own:

@@ -16,6 +16,7 @@ mod capability_cache;
 mod trees;
 mod cancels;
 mod owner;
+mod places;
 mod network;
 mod toolchains;
 

@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::runtime::Handle;
+use windlass_core::id::TaskId;
+use windlass_core::layout::Layout;
 use windlass_sandbox::docker::{self, Engine};
 use windlass_sandbox::local::{Config, Namespaces};
 use windlass_sandbox::network::{AddressRules, HostRules};
 use windlass_sandbox::{
-    BoxFuture, Chunk, Command, Connection, Docker, Egress, Ended, Error, Exit, Host,
+    BoxFuture, Chunk, Command, Connection, Docker, Egress, Ended, Error, Exit, HomeFiles, Host,
     IsolationReport, Limits, Local, Network, Running, Sandbox, SandboxEvent, Stream,
 };
 
@@ -183,6 +185,9 @@ impl Place {
         Config {
             data: self.data.clone(),
             workspace: self.workspace.clone(),
+            layout: Layout::service(),
+            added: Vec::new(),
+            home_files: HomeFiles::default(),
             home: self.home.clone(),
             environment: vec![
                 ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin".to_owned()),
@@ -197,6 +202,14 @@ impl Place {
             limits: Limits::DEFAULT,
             namespaces: Namespaces::IfAvailable,
         }
+    }
+
+    /// The same for a workspace that is a person's own directory.
+    #[allow(dead_code, reason = "not every binary has tests of personal workspaces")]
+    pub fn personal(&self, workspace: &Path) -> Config {
+        let path = workspace.to_str().unwrap();
+        let layout = Layout::personal(TaskId::new(jiff::Timestamp::UNIX_EPOCH), path, path);
+        Config { layout, workspace: workspace.to_owned(), ..self.config() }
     }
 
     /// What the proxy lets through: public addresses and these ranges.
@@ -237,6 +250,9 @@ impl Place {
             image: needed("WINDLASS_TEST_IMAGE"),
             environment: config.environment,
             environment_names: config.environment_names,
+            layout: config.layout,
+            added: config.added,
+            home_files: config.home_files,
             hidden: config.hidden,
             skills: config.skills,
             trace: config.trace,
