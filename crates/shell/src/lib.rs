@@ -40,6 +40,8 @@ pub struct Context {
     pub directory: String,
     /// The workspace as the command sees it; writing elsewhere is destructive.
     pub workspace: String,
+    /// Other names of the workspace, and directories that were added to it.
+    pub more_workspaces: Vec<String>,
     /// The home directory as the command sees it.
     pub home: String,
     /// Directories outside the workspace that may be written freely, such as a sandbox's own `/tmp`.
@@ -59,6 +61,7 @@ impl Context {
         Self {
             directory: workspace.clone(),
             workspace,
+            more_workspaces: Vec::new(),
             home: home.into(),
             scratch: Vec::new(),
             protected_branches: ["main", "master", "production", "prod", "release", "release/*"]

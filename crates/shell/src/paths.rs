@@ -349,7 +349,7 @@ fn place(context: &Context, path: &str) -> Place {
         path if path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/") => {
             Place::Workspace
         }
-        path if is_under(path, &context.workspace) => Place::Workspace,
+        path if inside(context, path).is_some() => Place::Workspace,
         path if context.scratch.iter().any(|scratch| is_under(path, scratch)) => Place::Scratch,
         path if is_under(path, "/dev/shm") => Place::Outside,
         path if ["/dev", "/sys", "/proc", "/boot"].iter().any(|root| is_under(path, root)) => {
@@ -375,8 +375,16 @@ fn is_sink(path: &str) -> bool {
     path.starts_with("/dev/") || path.starts_with("/proc/self/fd/")
 }
 
+/// What of a path is below the workspace, by whichever name it is called, or below a directory added to it.
+fn inside<'p>(context: &Context, path: &'p str) -> Option<&'p str> {
+    let tops = std::iter::once(&context.workspace).chain(&context.more_workspaces);
+    tops.filter(|top| is_under(path, top))
+        .find_map(|top| path.strip_prefix(top.trim_end_matches('/')))
+        .map(|rest| rest.trim_start_matches('/'))
+}
+
 fn run_by_others(context: &Context, path: &str) -> Option<&'static str> {
-    let inside = path.strip_prefix(context.workspace.trim_end_matches('/'))?.strip_prefix('/')?;
+    let inside = inside(context, path)?;
     let at_any_depth = |pattern: &str| {
         glob(pattern, inside)
             || inside.split_once('/').is_some() && glob(&format!("*/{pattern}"), inside)
@@ -389,9 +397,7 @@ fn run_by_others(context: &Context, path: &str) -> Option<&'static str> {
 
 /// Whether an absolute path leads to a file of the workspace that changes an agent's own rules.
 fn changes_rules(context: &Context, path: &str) -> bool {
-    let inside = path.strip_prefix(context.workspace.trim_end_matches('/'));
-    let inside = inside.and_then(|inside| inside.strip_prefix('/'));
-    inside.is_some_and(files::changes_rules)
+    inside(context, path).is_some_and(files::changes_rules)
 }
 
 /// Whether an absolute path is matched by a glob in which `~` is the home directory.

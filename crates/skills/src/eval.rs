@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Problem;
+use crate::{Problem, regular};
 
 /// How much one case may bring along.
 const MAX_WORK_BYTES: u64 = 256 << 20;
@@ -86,7 +86,8 @@ fn case(directory: &Path) -> Result<Case, String> {
         Ok(_) => {}
         Err(_) => return Err("has no `task.md`".into()),
     }
-    let text = fs::read_to_string(&task).map_err(|error| format!("`task.md`: {error}"))?;
+    let text =
+        regular::read_text(&task, MAX_TASK_BYTES).map_err(|error| format!("`task.md`: {error}"))?;
     if text.trim().is_empty() {
         return Err("`task.md` is empty".into());
     }

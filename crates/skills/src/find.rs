@@ -1,6 +1,6 @@
 //! The skills of one directory.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::Problem;
 use crate::beneath::{self, Links};
 use crate::parse::{ParseError, parse_markdown, parse_yaml};
+use crate::regular;
 use crate::skill::{Resource, Scope, Skill};
 
 /// The longest skill file: instructions that a model is to read whole.
@@ -153,12 +154,7 @@ fn read_text(directory: &Path, file: &Path, scope: Scope) -> Result<String, Stri
                 opened => opened.map_err(said)?,
             }
         }
-        _ => {
-            if !fs::metadata(file).map_err(said)?.is_file() {
-                return Err("is not a regular file".to_owned());
-            }
-            File::open(file).map_err(said)?
-        }
+        _ => regular::open(file).map_err(said)?,
     };
     if !opened.metadata().map_err(said)?.is_file() {
         return Err("is not a regular file".to_owned());

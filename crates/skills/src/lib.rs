@@ -10,6 +10,7 @@
 mod skill;
 mod parse;
 mod beneath;
+pub mod regular;
 mod find;
 mod places;
 mod registry;
