@@ -150,6 +150,7 @@ impl Stage {
             goal: self.scene.goal.clone(),
             constraints: self.scene.constraints.clone(),
             workspace: self.workspace(),
+            added: Vec::new(),
             share: Share::Allowed,
             axes,
             execution_config: ExecutionConfig::default(),

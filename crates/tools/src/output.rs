@@ -6,10 +6,11 @@
 //! - No control character reaches the model or, through it, a terminal.
 
 use windlass_core::id::CallId;
+use windlass_core::layout::Own;
 use windlass_core::outcome::Truncated;
 use windlass_core::text::{BYTES_PER_TOKEN, estimate_tokens, prefix, suffix};
 
-use crate::workspace::{Error, Purpose, Replacement, SCRATCH_DIRECTORY, Workspace};
+use crate::workspace::{Error, Purpose, Replacement, Workspace};
 
 /// How much of what is kept comes from the beginning, in percent; the end tells how it came out.
 const HEAD_PERCENT: usize = 60;
@@ -83,7 +84,7 @@ pub(crate) fn cut_pieces(pieces: &Pieces<'_>) -> (String, Option<Truncated>) {
 
 /// Saves the whole text and gives its path as the agent reads it.
 fn save(text: &str, call: CallId, workspace: &Workspace) -> Result<String, Error> {
-    let path = format!("{SCRATCH_DIRECTORY}/tool-output-{call}.txt");
+    let path = output_file(call, workspace);
     // After a crash the same call may be cut again; its file is then replaced.
     let before = workspace.hash(&path)?;
     workspace.replace(Replacement {
@@ -93,7 +94,12 @@ fn save(text: &str, call: CallId, workspace: &Workspace) -> Result<String, Error
         content: text.as_bytes(),
         purpose: Purpose::Harness,
     })?;
-    Ok(format!("/workspace/{path}"))
+    Ok(workspace.layout().in_full(&path))
+}
+
+/// Where the whole output of a call is kept.
+pub(crate) fn output_file(call: CallId, workspace: &Workspace) -> String {
+    format!("{}/tool-output-{call}.txt", workspace.layout().path(Own::Scratch))
 }
 
 /// Head and tail with the cut marked between them, at line ends where there are any near.

@@ -11,6 +11,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
 use windlass_core::axes::PermissionProfile;
+use windlass_core::layout::Layout;
 use windlass_core::message::ToolSpec;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::Decision;
@@ -100,13 +101,13 @@ impl Registry {
     }
 
     /// The tools that `offered` admits, as the model is shown them (ES-202, ES-203).
-    pub fn specs(&self, offered: impl Fn(&dyn Tool) -> bool) -> Vec<ToolSpec> {
+    pub fn specs(&self, layout: &Layout, offered: impl Fn(&dyn Tool) -> bool) -> Vec<ToolSpec> {
         self.tools
             .iter()
             .filter(|entry| offered(entry.tool.as_ref()))
             .map(|entry| ToolSpec {
                 name: entry.tool.name().to_owned(),
-                description: entry.tool.description().to_owned(),
+                description: layout.fill(entry.tool.description()),
                 parameters: entry.parameters.clone(),
             })
             .collect()

@@ -63,7 +63,9 @@ impl Props {
         let model =
             self.model("openai/scripted", Retry { base: FIRST_RETRY, ..Retry::default() })?;
         let directory = Path::new(&task.created.workspace);
-        let workspace = Workspace::open(directory, Places::default()).map_err(|e| internal(&e))?;
+        // As a container would show it, so that what the model reads is the same in every run.
+        let places = Places { layout: task.created.layout(), ..Places::default() };
+        let workspace = Workspace::open(directory, places).map_err(|e| internal(&e))?;
         let world = ToolContext {
             workspace: Arc::new(workspace),
             skills: SkillRegistry::fixed(Skills::load(&[(self.skills.clone(), Scope::User)])),
@@ -77,7 +79,7 @@ impl Props {
         let settings = Settings {
             timeout: wishes.timeout_seconds.map(Duration::from_secs),
             outage: wishes.outage.unwrap_or_else(|| task.created.outage_by_origin()),
-            ..self.settings(directory)
+            ..self.settings()
         };
         let registry = Arc::new(Registry::builtin());
         let memory = None;
@@ -85,7 +87,7 @@ impl Props {
         Ok(Parts { model, summarizer, registry, world, settings, memory, trusted, previews })
     }
 
-    fn settings(&self, workspace: &Path) -> Settings {
+    fn settings(&self) -> Settings {
         let compaction = CompactionOverrides {
             context_window_tokens: self.limits.window,
             response_reserve_tokens: self.limits.window.map(|_| 0),
@@ -103,7 +105,6 @@ impl Props {
             compaction,
             container: "host".to_owned(),
             footing: String::new(),
-            workspace: workspace.display().to_string(),
             instructions: self.instructions.clone(),
             compact_at_plan_step: false,
             guard: Thresholds::default(),

@@ -19,7 +19,7 @@ pub(super) struct Edit;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The file, relative to /workspace.
+    /// The file, relative to where you started.
     path: String,
     /// The text to replace, exactly as it is in the file, without line numbers.
     #[schemars(length(min = 1))]
@@ -40,18 +40,20 @@ impl Builtin for Edit {
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         refuse_marks(&given.new_string)?;
         let workspace = context.workspace;
-        let path = workspace.write_target(&given.path, Purpose::Agent).map_err(path_error)?.path;
+        let target = workspace.write_target(&given.path, Purpose::Agent).map_err(path_error)?;
+        let Current { path, kind, .. } = target;
         let bytes = workspace.read_all(&given.path, MAX_EDITED_BYTES).map_err(path_error)?;
         let before = content_hash(&bytes);
-        refuse_unseen(&path, call.facts.known_files.get(&path), &before)?;
+        refuse_unseen(&path, call.facts.known_files.get(&path), &before, "edit")?;
         let old = String::from_utf8(bytes).map_err(|_| {
             Outcome::failure(format!("`{path}` is not UTF-8 text and cannot be edited."))
         })?;
         let (new, count) = replaced(&path, &old, &given)?;
+        let usual = Assessment::of(Class::Edit, format!("edits `{path}`"));
         let rewrite = Rewrite {
-            assessment: Assessment::of(Class::Edit, format!("edits `{path}`")),
+            assessment: kind.change("edits", &path, usual),
             text: format!("Edited `{path}` in {}.", counted(count, "place")),
-            current: Current { path, hash: Some(before) },
+            current: Current { path, hash: Some(before), kind },
             diff: Some(diff::whole(&old, &new)),
             content: new.into_bytes(),
             purpose: Purpose::Agent,
@@ -61,15 +63,21 @@ impl Builtin for Edit {
     }
 }
 
-/// An edit starts from what the agent has seen: a matching fragment says nothing about the rest.
-fn refuse_unseen(path: &str, known: Option<&String>, now: &String) -> Result<(), Outcome> {
+/// A change starts from what the agent has seen: a matching fragment says nothing about the rest, and a whole new
+/// content loses what was there. `what` is the change that the agent wants.
+pub(super) fn refuse_unseen(
+    path: &str,
+    known: Option<&String>,
+    now: &String,
+    what: &str,
+) -> Result<(), Outcome> {
     match known {
         Some(known) if known == now => Ok(()),
         Some(_) => Err(Outcome::failure(format!(
-            "`{path}` has changed since you last read it. Read it again, then repeat the edit."
+            "`{path}` has changed since you last read it. Read it again, then repeat the {what}."
         ))),
         None => Err(Outcome::failure(format!(
-            "`{path}` has not been read in this task. Read it first, then repeat the edit."
+            "`{path}` has not been read in this task. Read it first, then repeat the {what}."
         ))),
     }
 }

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use windlass_core::layout::{Layout, WORKSPACE};
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 use windlass_core::tool_name;
@@ -26,7 +27,7 @@ pub(super) struct Arguments {
     /// it is matched against the file's name, at any depth.
     #[schemars(length(min = 1))]
     pattern: String,
-    /// The directory to look in, relative to /workspace. Default: all of it.
+    /// The directory to look in, relative to where you started. Default: where you started.
     path: Option<String>,
     /// Also files and directories whose name begins with a dot. Default: false, unless the pattern names
     /// one.
@@ -43,7 +44,7 @@ impl Builtin for Glob {
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let matcher = matcher(&given.pattern)?;
+        let matcher = matcher(&given.pattern, context.workspace.layout())?;
         let reason = format!("lists files that match `{}`", given.pattern);
         let act = scanning(move |stop| list(&context.workspace, &given, &matcher, stop));
         Ok(read_only(reason, act))
@@ -51,9 +52,9 @@ impl Builtin for Glob {
 }
 
 /// The matcher of a pattern that a model wrote.
-pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, Outcome> {
-    let below =
-        pattern.strip_prefix("/workspace/").or(pattern.strip_prefix("./")).unwrap_or(pattern);
+pub(super) fn matcher(pattern: &str, layout: &Layout) -> Result<GlobMatcher, Outcome> {
+    let tops = [&*layout.start(), layout.top(), WORKSPACE, "."].map(|top| format!("{top}/"));
+    let below = tops.iter().find_map(|top| pattern.strip_prefix(top.as_str())).unwrap_or(pattern);
     let anywhere = match below {
         directory if directory.ends_with('/') => format!("{directory}**"),
         path if path.contains('/') => path.to_owned(),
@@ -68,16 +69,25 @@ pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher, Outcome> {
         })
 }
 
+/// Where a pattern without `path` is looked for: one that is written in full may mean all of the workspace.
+fn start_of(pattern: &str, layout: &Layout) -> String {
+    let is_in = |top: &str| pattern.starts_with(&format!("{top}/"));
+    if !is_in(&layout.start()) && (is_in(layout.top()) || is_in(WORKSPACE)) {
+        return layout.top().to_owned();
+    }
+    ".".to_owned()
+}
+
 fn list(workspace: &Workspace, given: &Arguments, matcher: &GlobMatcher, stop: &Stop) -> Outcome {
     let names_hidden = given.pattern.split('/').any(|part| part.starts_with('.') && part.len() > 1);
     let shown = Shown {
         hidden: given.hidden.unwrap_or(names_hidden),
         ignored: given.ignored.unwrap_or(false),
     };
-    let start = given.path.as_deref().unwrap_or(".");
+    let start = given.path.clone().unwrap_or_else(|| start_of(&given.pattern, workspace.layout()));
     let mut paths = Vec::new();
     let mut total = 0;
-    let scanned = workspace.scan(start, shown, stop, &mut |entry| {
+    let scanned = workspace.scan(&start, shown, stop, &mut |entry| {
         if matcher.is_match(entry.below) {
             total += 1;
             if paths.len() < MAX_PATHS {

@@ -12,16 +12,16 @@ use grep_searcher::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use windlass_core::outcome::Outcome;
-use windlass_core::policy::{Class, Risk};
+use windlass_core::outcome::{Outcome, Recovery};
+use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::text::prefix;
 use windlass_core::tool_name;
 
 use super::glob::matcher;
-use super::{Builtin, counted, path_error, read_only, scanning, unseen};
+use super::{Builtin, counted, path_error, scanning, unseen};
 use crate::output::{readable, shown_name};
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{Entry, Shown, Stop, Workspace};
+use crate::workspace::{Entry, FileKind, Shown, Stop, Workspace};
 
 /// Matches shown where no limit is asked for.
 const DEFAULT_MATCHES: usize = 200;
@@ -44,7 +44,7 @@ pub(super) struct Arguments {
     /// The regular expression (Rust syntax), matched within lines.
     #[schemars(length(min = 1))]
     pattern: String,
-    /// The file or directory to search, relative to /workspace. Default: all of it.
+    /// The file or directory to search, relative to where you started. Default: where you started.
     path: Option<String>,
     /// Search only files that match this pattern, for example *.rs.
     glob: Option<String>,
@@ -85,12 +85,15 @@ impl Builtin for Grep {
 
     fn prepare(tools: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let regex = regex(&given)?;
-        let files = given.glob.as_deref().map(matcher).transpose()?;
-        let reason = format!("searches files for `{}`", given.pattern);
+        let layout = tools.workspace.layout();
+        let files = given.glob.as_deref().map(|glob| matcher(glob, layout)).transpose()?;
+        let usual = Assessment::of(Class::Read, format!("searches files for `{}`", given.pattern));
+        let path = given.path.as_deref().unwrap_or(".");
+        let assessment = tools.workspace.kind(path).read(path, usual);
         let act = scanning(move |stop| {
             Search::new(&given, regex, files).run(&tools.workspace, &given, stop)
         });
-        Ok(read_only(reason, act))
+        Ok(Prepared::new(assessment, Recovery::Rerun, act))
     }
 }
 
@@ -128,6 +131,10 @@ struct Search {
     matching_files: usize,
     /// Files that could not be opened or searched to their end.
     skipped: usize,
+    /// Files with secrets that were left out.
+    secret: usize,
+    /// Whether the call names the one file to search.
+    is_named: bool,
 }
 
 impl Search {
@@ -152,6 +159,8 @@ impl Search {
             shown: 0,
             matching_files: 0,
             skipped: 0,
+            secret: 0,
+            is_named: false,
         }
     }
 
@@ -161,6 +170,7 @@ impl Search {
             ignored: given.ignored.unwrap_or(false),
         };
         let start = given.path.as_deref().unwrap_or(".");
+        self.is_named = workspace.kind(start) == FileKind::Secret;
         let scanned = workspace.scan(start, shown, stop, &mut |entry| self.file(entry, stop));
         let scanned = match scanned {
             Ok(scanned) => scanned,
@@ -182,6 +192,10 @@ impl Search {
         if self.skipped > 0 {
             let _ = write!(text, "\n[files that could not be searched: {}]", self.skipped);
         }
+        if self.secret > 0 {
+            let files = counted(self.secret, "file");
+            let _ = write!(text, "\n[not searched: {files} with secrets; name one with `path`]");
+        }
         text.push_str(&unseen(scanned));
         Outcome::ok(text)
     }
@@ -189,6 +203,11 @@ impl Search {
     fn file(&mut self, entry: &Entry<'_>, stop: &Stop) -> ControlFlow<()> {
         let wanted = self.files.as_ref().is_none_or(|files| files.is_match(entry.below));
         if !wanted || !entry.is_file() {
+            return ControlFlow::Continue(());
+        }
+        // A person was asked about one that is named; one that is come across stays closed.
+        if !self.is_named && entry.is_secret() {
+            self.secret += 1;
             return ControlFlow::Continue(());
         }
         let Ok(opened) = entry.open() else {

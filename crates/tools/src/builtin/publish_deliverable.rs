@@ -18,7 +18,7 @@ pub(super) struct PublishDeliverable;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The file, relative to /workspace.
+    /// The file, relative to where you started.
     filepath: String,
     /// What it is, for the user.
     #[schemars(length(min = 1))]
@@ -46,10 +46,11 @@ impl Builtin for PublishDeliverable {
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         // What cannot be published is said before anything is decided.
         open(&context.workspace, &given.filepath)?;
+        let usual = Assessment::of(Class::Note, format!("publishes `{}`", given.filepath));
         Ok(Prepared {
             analysis: None,
             diff: None,
-            assessment: Assessment::of(Class::Note, format!("publishes `{}`", given.filepath)),
+            assessment: context.workspace.kind(&given.filepath).read(&given.filepath, usual),
             recovery: Recovery::Rerun,
             act: act(move || publish(&context.workspace, given)),
         })
@@ -58,8 +59,10 @@ impl Builtin for PublishDeliverable {
 
 fn open(workspace: &Workspace, path: &str) -> Result<Opened, Outcome> {
     match workspace.read(path) {
-        Ok(opened) if opened.place == Place::Workspace => Ok(opened),
-        Ok(_) => Err(path_error(Error::Outside { path: path.to_owned() })),
+        Ok(opened) if matches!(opened.place, Place::Workspace | Place::Added(_)) => Ok(opened),
+        Ok(_) => Err(Outcome::failure(format!(
+            "`{path}` is not a file of the workspace. Copy it there first, then publish the copy."
+        ))),
         Err(error @ Error::NotFound { .. }) => {
             Err(Outcome::failure(format!("{error}. Write the file first, then publish it.")))
         }

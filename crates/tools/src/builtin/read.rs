@@ -5,11 +5,11 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-use windlass_core::outcome::{Fact, Outcome};
-use windlass_core::policy::{Class, Risk};
+use windlass_core::outcome::{Fact, Outcome, Recovery};
+use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::tool_name;
 
-use super::{Builtin, path_error, read_only, scanning};
+use super::{Builtin, path_error, scanning};
 use crate::output::readable;
 use crate::tool::{Call, Category, Prepared, ToolContext};
 use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Place, Stop, Workspace, hex};
@@ -28,7 +28,7 @@ pub(super) struct Read;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The file, relative to /workspace (or under /skills).
+    /// The file, relative to where you started (or under /skills).
     path: String,
     /// First line to show, counted from 1. Default: 1.
     #[schemars(range(min = 1))]
@@ -46,8 +46,10 @@ impl Builtin for Read {
     const MIN_CLASS: (Class, Risk) = (Class::Read, Risk::Low);
 
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
-        let reason = format!("reads `{}`", given.path);
-        Ok(read_only(reason, scanning(move |stop| read(&context.workspace, &given, stop))))
+        let usual = Assessment::of(Class::Read, format!("reads `{}`", given.path));
+        let assessment = context.workspace.kind(&given.path).read(&given.path, usual);
+        let act = scanning(move |stop| read(&context.workspace, &given, stop));
+        Ok(Prepared::new(assessment, Recovery::Rerun, act))
     }
 }
 
@@ -71,7 +73,10 @@ fn read(workspace: &Workspace, given: &Arguments, stop: &Stop) -> Outcome {
         Ok(seen) => {
             let outcome = seen.outcome(&path, first);
             // A file that was named but not shown has not been seen.
-            if place == Place::Workspace && !outcome.is_error() && seen.binary.is_none() {
+            if matches!(place, Place::Workspace | Place::Added(_))
+                && !outcome.is_error()
+                && seen.binary.is_none()
+            {
                 outcome.with(Fact::FileRead { path, hash: seen.hash })
             } else {
                 outcome

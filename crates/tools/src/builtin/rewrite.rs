@@ -31,7 +31,7 @@ impl Rewrite {
     /// Ready to be decided and run.
     pub fn prepared(self, workspace: Arc<Workspace>, call: CallId) -> Prepared {
         let Self { current, content, purpose, assessment, text, diff, fact } = self;
-        let Current { path, hash: before } = current;
+        let Current { path, hash: before, .. } = current;
         let after = content_hash(&content);
         let change =
             FileChange { path: path.clone(), before: before.clone(), after: after.clone() };

@@ -1,8 +1,9 @@
-//! `save_memo`: a note under `.memo/` that outlives the context (ES-174…177).
+//! `save_memo`: a note that outlives the context (ES-174…177).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use windlass_core::layout::{Layout, Own, WORKSPACE};
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::tool_name;
@@ -10,7 +11,7 @@ use windlass_core::tool_name;
 use super::rewrite::Rewrite;
 use super::{Builtin, counted, path_error};
 use crate::tool::{Call, Category, Prepared, Subject, ToolContext};
-use crate::workspace::{MEMO_DIRECTORY, Purpose, content_hash};
+use crate::workspace::{Purpose, content_hash};
 
 /// The largest memo; a note that is longer belongs into a file of its own.
 pub(super) const MAX_MEMO_BYTES: u64 = 4 << 20;
@@ -20,7 +21,7 @@ pub(super) struct SaveMemo;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Name of the memo under .memo/, for example findings.md or decisions.md.
+    /// Name of the memo, for example findings.md or decisions.md.
     #[schemars(length(min = 1))]
     filename: String,
     /// What to remember.
@@ -44,11 +45,12 @@ impl Builtin for SaveMemo {
 
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let workspace = context.workspace;
-        let asked = memo_path(&given.filename);
+        let memos = workspace.layout().path(Own::Memo);
+        let asked = memo_path(&given.filename, workspace.layout());
         let mut current = workspace.write_target(&asked, Purpose::Agent).map_err(path_error)?;
-        if !current.path.starts_with(&format!("{MEMO_DIRECTORY}/")) {
+        if !current.path.starts_with(&format!("{memos}/")) {
             return Err(Outcome::failure(format!(
-                "`{}` is not under {MEMO_DIRECTORY}/. Give a plain name such as findings.md.",
+                "`{}` is not under {memos}/. Give a plain name such as findings.md.",
                 given.filename
             )));
         }
@@ -85,8 +87,20 @@ impl Builtin for SaveMemo {
 }
 
 /// A memo's path; models like to name the directory too.
-fn memo_path(filename: &str) -> String {
-    let name = filename.strip_prefix("/workspace/").unwrap_or(filename);
-    let name = name.strip_prefix(".memo/").unwrap_or(name);
-    if name.starts_with('/') { name.to_owned() } else { format!("{MEMO_DIRECTORY}/{name}") }
+fn memo_path(filename: &str, layout: &Layout) -> String {
+    let inner = layout.inner(Own::Memo);
+    let names = [
+        layout.absolute(Own::Memo),
+        layout.path(Own::Memo),
+        format!("{WORKSPACE}/{inner}"),
+        inner.rsplit('/').next().unwrap_or(&inner).to_owned(),
+        inner,
+    ];
+    let below = |directory: &String| filename.strip_prefix(directory.as_str())?.strip_prefix('/');
+    let name = names.iter().find_map(below).unwrap_or(filename);
+    if name.starts_with('/') {
+        name.to_owned()
+    } else {
+        format!("{}/{name}", layout.path(Own::Memo))
+    }
 }

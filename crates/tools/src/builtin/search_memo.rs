@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use windlass_core::layout::Own;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Class, Risk};
 use windlass_core::text::prefix;
@@ -18,7 +19,7 @@ use super::save_memo::MAX_MEMO_BYTES;
 use super::{Builtin, blocking, counted, path_error, read_only, scanning, unseen};
 use crate::output::readable;
 use crate::tool::{Act, Call, Category, Prepared, ToolContext};
-use crate::workspace::{Error, MEMO_DIRECTORY, Scanned, Shown, Stop, Workspace, read_bounded};
+use crate::workspace::{Error, Scanned, Shown, Stop, Workspace, read_bounded};
 
 /// Passages in one result.
 const MAX_HITS: usize = 8;
@@ -108,6 +109,8 @@ fn by_words<'p>(passages: &'p [Passage], query: &str) -> Result<Vec<&'p Passage>
 
 /// All notes, read.
 struct Notes {
+    /// The directory they are in.
+    place: String,
     passages: Vec<Passage>,
     names: Vec<String>,
     bytes: usize,
@@ -117,7 +120,8 @@ struct Notes {
 fn gather(workspace: &Workspace, stop: &Stop) -> Result<Notes, Outcome> {
     let shown = Shown { hidden: true, ignored: true };
     let (mut all, mut names, mut bytes) = (Vec::new(), Vec::new(), 0);
-    let scanned = workspace.scan(MEMO_DIRECTORY, shown, stop, &mut |entry| {
+    let place = workspace.layout().path(Own::Memo);
+    let scanned = workspace.scan(&place, shown, stop, &mut |entry| {
         let content = entry.open().and_then(|opened| read_bounded(opened, MAX_MEMO_BYTES));
         if let Ok(content) = content {
             bytes += content.len();
@@ -131,14 +135,13 @@ fn gather(workspace: &Workspace, stop: &Stop) -> Result<Notes, Outcome> {
         Err(Error::NotFound { .. }) => Scanned::default(),
         Err(error) => return Err(path_error(error)),
     };
-    Ok(Notes { passages: all, names, bytes, scanned })
+    Ok(Notes { place, passages: all, names, bytes, scanned })
 }
 
 fn found(notes: &Notes, query: &str, hits: Vec<&Passage>) -> Outcome {
     let mut text = if hits.is_empty() { nothing(query, &notes.names) } else { String::new() };
     if !hits.is_empty() {
-        let _ =
-            write!(text, "{} in {MEMO_DIRECTORY}/, best first:", counted(hits.len(), "passage"));
+        let _ = write!(text, "{} in {}/, best first:", counted(hits.len(), "passage"), notes.place);
     }
     for (place, hit) in hits.iter().take(MAX_HITS).enumerate() {
         let excerpt = prefix(&hit.text, EXCERPT_BYTES);

@@ -7,6 +7,7 @@ use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::text::one_line;
 use windlass_core::tool_name;
 
+use super::edit::refuse_unseen;
 use super::{Builtin, act, path_error};
 use crate::tool::{Call, Category, Kind, Prepared, ToolContext};
 use crate::workspace::Purpose;
@@ -54,12 +55,12 @@ impl Builtin for SpawnAgent {
                 let current =
                     context.workspace.write_target(path, Purpose::Agent).map_err(path_error)?;
                 let (path, known) = (&current.path, call.facts.known_files.get(&current.path));
-                let (class, verb) = match &current.hash {
-                    Some(now) if known != Some(now) => (Class::Opaque, "replaces unread"),
-                    Some(_) | None => (Class::Edit, "writes"),
-                };
-                let reason = format!("starts a sub-agent whose output {verb} `{path}`: {what}");
-                Assessment::of(class, reason).at_least(Risk::Medium)
+                if let Some(now) = &current.hash {
+                    refuse_unseen(path, known, now, "call")?;
+                }
+                let reason = format!("starts a sub-agent whose output writes `{path}`: {what}");
+                let usual = Assessment::of(Class::Edit, reason).at_least(Risk::Medium);
+                current.kind.change("writes", path, usual)
             }
         };
         // The loop puts the sub-agent's id in place of the call's.

@@ -1,8 +1,9 @@
-//! `update_plan`: the whole working plan, written to `.plan.md` (ES-139…149).
+//! `update_plan`: the whole working plan, written to its file (ES-139…149).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
+use windlass_core::layout::Own;
 use windlass_core::outcome::{Fact, Outcome};
 use windlass_core::plan::{Step, StepStatus, WorkingPlan};
 use windlass_core::policy::{Assessment, Class, Risk};
@@ -11,7 +12,7 @@ use windlass_core::tool_name;
 use super::rewrite::Rewrite;
 use super::{Builtin, path_error};
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{PLAN_FILE, Purpose};
+use crate::workspace::Purpose;
 
 pub(super) struct UpdatePlan;
 
@@ -78,8 +79,8 @@ impl Builtin for UpdatePlan {
     fn prepare(context: ToolContext, call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let plan = WorkingPlan::from(given);
         // A link in its place that leads elsewhere is refused here: a note must not become an edit.
-        let current =
-            context.workspace.write_target(PLAN_FILE, Purpose::Plan).map_err(path_error)?;
+        let file = context.workspace.layout().path(Own::Plan);
+        let current = context.workspace.write_target(&file, Purpose::Plan).map_err(path_error)?;
         let rewrite = Rewrite {
             current,
             content: plan.markdown().into_bytes(),

@@ -6,7 +6,7 @@ use windlass_core::outcome::Outcome;
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::tool_name;
 
-use super::edit::MAX_EDITED_BYTES;
+use super::edit::{MAX_EDITED_BYTES, refuse_unseen};
 use super::rewrite::{Rewrite, refuse_marks};
 use super::{Builtin, counted, diff, path_error};
 use crate::tool::{Call, Category, Prepared, ToolContext};
@@ -17,7 +17,7 @@ pub(super) struct Write;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The file, relative to /workspace. Directories above it are made.
+    /// The file, relative to where you started. Directories above it are made.
     path: String,
     /// The whole new content.
     content: String,
@@ -35,17 +35,17 @@ impl Builtin for Write {
         refuse_marks(&content)?;
         let current = context.workspace.write_target(&asked, Purpose::Agent).map_err(path_error)?;
         let (path, known) = (&current.path, call.facts.known_files.get(&current.path));
-        let assessment = match &current.hash {
-            None => edits(format!("creates `{path}`")),
+        let verb = match &current.hash {
+            None => "creates",
             // Nothing is lost with an empty file.
-            Some(now) if known == Some(now) || *now == content_hash(b"") => {
-                edits(format!("replaces `{path}`"))
+            Some(now) if *now == content_hash(b"") => "replaces",
+            Some(now) => {
+                refuse_unseen(path, known, now, "write")?;
+                "replaces"
             }
-            Some(_) => Assessment::of(
-                Class::Opaque,
-                format!("replaces `{path}`, whose current version has not been read in this task"),
-            ),
         };
+        let usual = Assessment::of(Class::Edit, format!("{verb} `{path}`")).at_least(Risk::Medium);
+        let assessment = current.kind.change(verb, path, usual);
         let verb = if current.hash.is_some() { "Replaced" } else { "Created" };
         let bytes = counted(content.len(), "byte");
         let text =
@@ -77,8 +77,4 @@ fn change(workspace: &Workspace, path: &str, exists: bool, new: &str) -> String 
             diff::whole("", new)
         ),
     }
-}
-
-fn edits(reason: String) -> Assessment {
-    Assessment::of(Class::Edit, reason).at_least(Risk::Medium)
 }

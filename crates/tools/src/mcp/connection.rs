@@ -15,7 +15,10 @@ use rmcp::{ClientHandler, ServiceExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use windlass_sandbox::{Chunk, Command, KILL_GRACE, Running, Sandbox, Stdin, Stream};
+use windlass_core::layout::WORKSPACE;
+use windlass_sandbox::{
+    Chunk, Command, IsolationReport, KILL_GRACE, Kind, Running, Sandbox, Stdin, Stream,
+};
 
 use super::definition::{Definition, Transport};
 use super::http::WatchedClient;
@@ -136,15 +139,20 @@ fn without_types(text: &str) -> &str {
 }
 
 fn command(definition: &Definition, sandbox: &dyn Sandbox) -> Command {
+    let IsolationReport { workspace: cwd, kind, .. } = sandbox.isolation();
     let (argv, env) = match &definition.transport {
         Transport::Stdio { command, args, env } => {
-            let argv = std::iter::once(command.clone()).chain(args.iter().cloned()).collect();
+            // The host has the workspace at its own path only.
+            let at = |arg: &String| match arg.as_str() {
+                WORKSPACE if kind == Kind::Host => cwd.display().to_string(),
+                _ => arg.clone(),
+            };
+            let argv = std::iter::once(command.clone()).chain(args.iter().map(at)).collect();
             (Some(argv), env.clone())
         }
         Transport::Http { .. } => (None, Vec::new()),
     };
     let id = format!("mcp-{}", definition.name);
-    let cwd = sandbox.isolation().workspace;
     Command { argv, env, stdin: Stdin::Piped, ..Command::script(id, String::new(), cwd) }
 }
 

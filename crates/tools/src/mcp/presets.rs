@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use windlass_core::layout::WORKSPACE;
+
 /// A server by one word.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
@@ -29,7 +31,7 @@ pub const PRESETS: [Preset; 3] = [
         about: "files of the directories given as `args`; the workspace where none are",
         command: "npx",
         args: &["-y", "@modelcontextprotocol/server-filesystem"],
-        default_args: &["/workspace"],
+        default_args: &[WORKSPACE],
         env: &[],
     },
     Preset {

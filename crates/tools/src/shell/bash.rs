@@ -104,13 +104,16 @@ async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outco
     let recovery = if rerun { Recovery::Rerun } else { Recovery::Unknown };
     let act = Box::new(move || -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
+            context.workspace.prepare_task_directory_for(&given.command);
             if background {
                 context
                     .shell
                     .start_background(call.id, &given.command, directory(&context, &call))
                     .await
             } else {
-                run(&context, &call, given).await
+                let outcome = run(&context, &call, given).await;
+                context.workspace.complete_task_directory();
+                outcome
             }
         })
     });

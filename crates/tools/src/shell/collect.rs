@@ -13,7 +13,7 @@ use windlass_store::outputs::{HARD_CAP_BYTES, Origin, OutputWriter, Stream};
 
 use super::Shell;
 use crate::output;
-use crate::workspace::{SCRATCH_DIRECTORY, Workspace};
+use crate::workspace::Workspace;
 
 /// The output of one command while it comes in.
 pub(super) struct Collector {
@@ -182,7 +182,7 @@ impl Interleaved {
             let (text, truncated) = output::fit(clean_head, call, limit_tokens, workspace);
             return Printed { text, display, has_controls, truncated };
         };
-        let path = format!("{SCRATCH_DIRECTORY}/tool-output-{call}.txt");
+        let path = output::output_file(call, workspace);
         let kept = match broken {
             Some(error) => Err(error.to_string()),
             None => file
@@ -197,7 +197,7 @@ impl Interleaved {
             size,
             lines,
             limit_tokens,
-            kept: kept.map(|()| format!("/workspace/{path}")),
+            kept: kept.map(|()| workspace.layout().in_full(&path)),
             capped: size > HARD_CAP_BYTES,
         });
         Printed { text, display, has_controls, truncated }

@@ -98,8 +98,9 @@ impl Shell {
         self.background.settle().await;
     }
 
+    /// Where the agent starts.
     fn start_directory(&self) -> PathBuf {
-        self.sandbox.isolation().workspace
+        PathBuf::from(&self.gate.directory)
     }
 
     fn now(&self) -> Timestamp {

@@ -2,13 +2,13 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use windlass_core::layout::Own;
 use windlass_core::outcome::Outcome;
 use windlass_core::tool_name;
 
 use super::client::{Fetched, Fetcher};
 use super::page::{self, Part};
 use super::{Reach, Scratch, Web, WebTool};
-use crate::workspace::SCRATCH_DIRECTORY;
 
 /// Fetches a page.
 #[derive(Clone, Debug)]
@@ -72,12 +72,16 @@ fn saved_pdf(fetched: &Fetched, scratch: &Scratch) -> String {
              read it with `pdftotext FILE -`."
         );
     }
-    let path = format!("{SCRATCH_DIRECTORY}/web-fetch-{}.pdf", scratch.call);
+    let layout = scratch.workspace.layout();
+    let path = format!("{}/web-fetch-{}.pdf", layout.path(Own::Scratch), scratch.call);
     match scratch.workspace.keep(scratch.call, &path, &mut fetched.bytes.as_slice()) {
-        Ok(()) => format!(
-            "PDF: not shown ({size} bytes). It is saved as /workspace/{path}; `pdftotext /workspace/{path} -` \
-             gives its text where that program is installed."
-        ),
+        Ok(()) => {
+            let path = layout.in_full(&path);
+            format!(
+                "PDF: not shown ({size} bytes). It is saved as {path}; `pdftotext {path} -` gives its \
+                 text where that program is installed."
+            )
+        }
         Err(error) => format!("PDF: not shown ({size} bytes). It could not be saved: {error}."),
     }
 }

@@ -30,7 +30,7 @@ pub enum OpenError {
     },
     /// A name that we need for a directory of ours is taken.
     #[error("`{name}` in workspace `{path}` is in the way: it must be a directory")]
-    InTheWay { path: PathBuf, name: &'static str },
+    InTheWay { path: PathBuf, name: String },
     /// Anything else the system refused.
     #[error("cannot open workspace `{path}`")]
     Io {
@@ -54,13 +54,20 @@ pub enum Error {
     },
     /// It leads out.
     #[error(
-        "`{path}` is outside the workspace. Only files under /workspace (and, for reading, /skills) can \
-         be reached; give a path relative to /workspace"
+        "`{path}` is outside the workspace. Only files under {top} (and, for reading, /skills) can be \
+         reached; give a path relative to {start}"
     )]
     Outside {
         /// The path as given.
         path: String,
+        /// The workspace.
+        top: String,
+        /// Where the agent started.
+        start: String,
     },
+    /// Something else is mounted there.
+    #[error("`{path}` is a mount inside the workspace; file tools do not follow mounts")]
+    Mount { path: String },
     /// There is nothing there.
     #[error("`{path}` does not exist")]
     NotFound { path: String },
@@ -114,6 +121,7 @@ impl Error {
             Errno::ISDIR => Self::IsDirectory { path },
             // A name that was no link when it was looked at is one now: someone swaps it under us.
             Errno::LOOP => Self::Changed { path },
+            Errno::XDEV => Self::Mount { path },
             Errno::NAMETOOLONG => Self::BadPath { path, why: "it is too long" },
             other => Self::Io { path, source: other.into() },
         }

@@ -1,26 +1,27 @@
-//! The directories every workspace has.
+//! The files of ours in a workspace: made when they are needed, and through the directory's own handle, so that a
+//! link that lies in their place leads nowhere.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
+use windlass_core::id::TaskId;
+use windlass_core::layout::{IGNORE_FILE, LayoutKind, Own, TASKS_DIRECTORY};
 
+use super::protect::Purpose;
+use super::walk::{Parents, open_beneath};
+use super::write::give_to_owner_of;
 use super::{OpenError, Workspace};
 
-/// Durable notes (ES-037).
-pub const MEMO_DIRECTORY: &str = ".memo";
-/// Temporary notes and whole outputs (ES-038).
-pub const SCRATCH_DIRECTORY: &str = ".scratch";
-/// Deliverables for the user (ES-039).
-pub const OUTPUT_DIRECTORY: &str = "output";
-
 impl Workspace {
-    /// Makes the directories that are missing (ES-173).
+    /// Makes the directories that a service workspace has from the start (ES-173).
     pub(super) fn lay_out(&self, given: &Path) -> Result<(), OpenError> {
         let path = || given.to_owned();
-        for name in [MEMO_DIRECTORY, SCRATCH_DIRECTORY, OUTPUT_DIRECTORY] {
-            match rustix::fs::mkdirat(&self.root, name, Mode::from_raw_mode(0o777)) {
-                Ok(()) => super::write::give_to_owner_of(&self.root, name),
+        for own in self.places.layout.initial_directories() {
+            let name = self.places.layout.inner(*own);
+            match rustix::fs::mkdirat(&self.root, name.as_str(), Mode::from_raw_mode(0o777)) {
+                Ok(()) => give_to_owner_of(&self.root, &name),
                 Err(Errno::EXIST) => {}
                 Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
                     return Err(OpenError::NotWritable { path: path(), source: errno.into() });
@@ -28,7 +29,7 @@ impl Workspace {
                 Err(errno) => return Err(OpenError::Io { path: path(), source: errno.into() }),
             }
             // A link to a directory is the user's choice; writes through it still cannot leave.
-            let stat = rustix::fs::statat(&self.root, name, AtFlags::empty());
+            let stat = rustix::fs::statat(&self.root, name.as_str(), AtFlags::empty());
             if !stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
             {
                 return Err(OpenError::InTheWay { path: path(), name });
@@ -36,4 +37,90 @@ impl Workspace {
         }
         Ok(())
     }
+
+    /// Lets a person find the trace of a task in its workspace (ES-322). The trace itself is out of the agent's
+    /// reach; where the link cannot be made, nothing is lost. A person's directory gets it with the first
+    /// file of the task's own.
+    pub fn link_trace(&self, task: TaskId) {
+        if self.places.layout.kind() == LayoutKind::Service {
+            let _ = self.link_trace_in(&self.root, &self.places.layout.inner(Own::Trace), task);
+        }
+    }
+
+    fn link_trace_in(&self, parent: &impl AsFd, name: &str, task: TaskId) -> Result<(), Errno> {
+        let Some(traces) = &self.places.trace else { return Ok(()) };
+        make_directory(parent, name)?;
+        let directory = open_directory(parent, name)?;
+        let file = format!("{task}.jsonl");
+        match rustix::fs::symlinkat(traces.join(&file), &directory, file.as_str()) {
+            Ok(()) => give_to_owner_of(&directory, &file),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        Ok(())
+    }
+
+    /// Makes the directory of this task's files for a command that names it.
+    pub fn prepare_task_directory_for(&self, command: &str) {
+        let (Some(task), Some(directory)) =
+            (self.places.layout.task(), self.places.layout.task_directory())
+        else {
+            return;
+        };
+        if command.contains(&task.to_string()) {
+            // What cannot be made, the command reports.
+            let _ = self.walk(&format!("{directory}/x"), Parents::Create(Purpose::Harness));
+        }
+    }
+
+    /// Completes the directory of this task's files after a command made it: git must not see it.
+    pub fn complete_task_directory(&self) {
+        if self.places.layout.kind() == LayoutKind::Service {
+            return;
+        }
+        let Ok(mut here) = self.root.try_clone() else { return };
+        for name in TASKS_DIRECTORY.split('/') {
+            match open_directory(&here, name) {
+                Ok(next) => here = next,
+                Err(_) => return,
+            }
+        }
+        self.ignore_tasks(&here);
+    }
+
+    /// What a new directory of a task gets: its neighbours are ignored by git, and it links to the trace.
+    pub(super) fn furnish(&self, tasks: &impl AsFd, task_directory: &impl AsFd) {
+        self.ignore_tasks(tasks);
+        if let Some(task) = self.places.layout.task() {
+            let trace = self.places.layout.inner(Own::Trace);
+            let name = trace.rsplit('/').next().unwrap_or(&trace);
+            // Nobody could act on a failure here, and none does harm.
+            let _ = self.link_trace_in(task_directory, name, task);
+        }
+    }
+
+    fn ignore_tasks(&self, tasks: &impl AsFd) {
+        let (path, content) = IGNORE_FILE;
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // One that is there stays as it is.
+        if let Ok(file) = rustix::fs::openat(tasks, name, flags, Mode::from_raw_mode(0o666)) {
+            let _ = rustix::io::write(&file, content.as_bytes());
+            give_to_owner_of(tasks, name);
+        }
+    }
+}
+
+fn make_directory(parent: &impl AsFd, name: &str) -> Result<(), Errno> {
+    match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
+        Ok(()) => give_to_owner_of(parent, name),
+        Err(Errno::EXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    Ok(())
+}
+
+fn open_directory(parent: &impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
+    open_beneath(parent, name, OFlags::PATH | OFlags::DIRECTORY)
 }

@@ -1,15 +1,15 @@
-//! The directory an agent sees as `/workspace`, behind a handle that cannot be walked out of.
+//! The directory an agent works in, behind a handle that cannot be walked out of.
 //!
 //! Invariants:
-//! - No path, link, swap or special file leads a file tool to anything outside the workspace and the two
-//!   read-only trees it was given (`walk`).
+//! - No path, link, swap, mount or special file leads a file tool to anything outside the workspace, the
+//!   directories added to it and the two read-only trees it was given (`walk`).
 //! - A write is whole and durable, never in place, and never to a protected name (`write`, `protect`).
 //! - Only regular files are opened; a FIFO cannot make a tool wait and a device cannot be touched.
 
 mod error;
 mod layout;
 mod protect;
-mod repository;
+pub mod repository;
 mod scan;
 mod walk;
 mod write;
@@ -22,28 +22,46 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
+use windlass_core::layout::{AddedDirectory, Layout};
+use windlass_core::policy::files;
 
 pub use error::{Error, OpenError};
-pub use layout::{MEMO_DIRECTORY, OUTPUT_DIRECTORY, SCRATCH_DIRECTORY};
-pub use protect::{PLAN_FILE, Purpose, TRACE_DIRECTORY};
+pub use protect::{FileKind, Purpose};
 pub use scan::{Entry, Scanned, Shown, Stop};
 pub use walk::Place;
 pub use write::{Happened, Replacement};
 
-use walk::{Parents, Spot};
+use walk::{Parents, Spot, open_beneath};
 
 /// The largest file that is hashed as a whole: seconds, not minutes.
 pub const MAX_HASHED_BYTES: u64 = 256 << 20;
 
-/// What lies around a workspace.
-#[derive(Clone, Debug, Default)]
+/// What lies in and around a workspace.
+#[derive(Clone, Debug)]
 pub struct Places {
+    /// Where the files of the task are, as its agent sees them.
+    pub layout: Layout,
+    /// Directories that a person added.
+    pub added: Vec<AddedDirectory>,
     /// The merged skills, shown read-only as `/skills`.
     pub skills: Option<PathBuf>,
-    /// This task's traces and nobody else's, shown read-only as `.trace`.
+    /// This task's traces and nobody else's, shown read-only among its files.
     pub trace: Option<PathBuf>,
-    /// Our data directory; where it is inside the workspace it is neither shown nor written.
-    pub data: Option<PathBuf>,
+    /// Our own data and configuration; where they are inside the workspace they are neither shown nor written.
+    pub hidden: Vec<PathBuf>,
+}
+
+impl Default for Places {
+    /// A service workspace with nothing around it.
+    fn default() -> Self {
+        Self {
+            layout: Layout::service(),
+            added: Vec::new(),
+            skills: None,
+            trace: None,
+            hidden: Vec::new(),
+        }
+    }
 }
 
 /// The files one agent may touch.
@@ -51,11 +69,11 @@ pub struct Places {
 pub struct Workspace {
     root: OwnedFd,
     real: PathBuf,
-    /// The workspace's own names on the host, by which an agent outside a container may call it.
-    real_names: Vec<String>,
+    /// The workspace's names, by which an agent may call it in full.
+    names: Vec<String>,
     places: Places,
-    /// The data directory's names below the workspace, where it is inside.
-    hidden: Option<Vec<String>>,
+    /// The names of what is hidden below the workspace.
+    hidden: Vec<Vec<String>>,
 }
 
 /// A regular file, open for reading.
@@ -77,6 +95,8 @@ pub struct Current {
     pub path: String,
     /// Hash of its content; `None` when there is no file.
     pub hash: Option<String>,
+    /// What it is beyond its content.
+    pub kind: FileKind,
 }
 
 impl Workspace {
@@ -94,13 +114,39 @@ impl Workspace {
             .map_err(|source| OpenError::Io { path: path(), source })?;
         rustix::fs::accessat(&root, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty())
             .map_err(|errno| OpenError::NotWritable { path: path(), source: errno.into() })?;
-        let mut real_names: Vec<_> = real.to_str().map(ToOwned::to_owned).into_iter().collect();
-        real_names.extend(directory.to_str().filter(|_| directory.is_absolute()).map(Into::into));
-        let hidden = places.data.as_deref().and_then(|data| names_below(&real, data));
-        let workspace = Self { root, real, real_names, places, hidden };
+        let mut names: Vec<_> = real.to_str().map(ToOwned::to_owned).into_iter().collect();
+        names.extend(directory.to_str().filter(|_| directory.is_absolute()).map(Into::into));
+        names.push(places.layout.top().to_owned());
+        let hidden = places.hidden.iter().filter_map(|path| names_below(&real, path)).collect();
+        let workspace = Self { root, real, names, places, hidden };
         workspace.lay_out(directory)?;
-        workspace.exclude_from_git();
         Ok(workspace)
+    }
+
+    /// Where the files of the task are, as its agent sees them.
+    pub fn layout(&self) -> &Layout {
+        &self.places.layout
+    }
+
+    /// What the file at a path is beyond its content; of one that cannot be reached nothing is known.
+    pub fn kind(&self, path: &str) -> FileKind {
+        self.walk(path, Parents::Imagine).map_or(FileKind::Ordinary, |spot| self.kind_of(&spot))
+    }
+
+    fn kind_of(&self, spot: &Spot) -> FileKind {
+        let inner = spot.parts().join("/");
+        let full = match spot.place {
+            Place::Workspace => format!("{}/{inner}", self.real.display()),
+            Place::Added(_) => spot.path(),
+            Place::Skills | Place::Trace => return FileKind::Ordinary,
+        };
+        if files::is_secret(&full) {
+            FileKind::Secret
+        } else if files::changes_rules(&inner) {
+            FileKind::Rule
+        } else {
+            FileKind::Ordinary
+        }
     }
 
     /// Opens a regular file for reading.
@@ -121,7 +167,7 @@ impl Workspace {
             return Err(Error::IsDirectory { path: path.to_owned() });
         }
         self.refuse_writing(&spot, purpose)?;
-        Ok(Current { path: spot.path(), hash: self.hash_at(&spot)? })
+        Ok(Current { path: spot.path(), hash: self.hash_at(&spot)?, kind: self.kind_of(&spot) })
     }
 
     /// Hash of a file's content; `None` when there is no file.
@@ -140,13 +186,22 @@ impl Workspace {
     }
 
     fn refuse_hidden(&self, parts: &[&str], asked: &str) -> Result<(), Error> {
-        let hidden = self.hidden.as_ref().is_some_and(|names| {
+        let hidden = self.hidden.iter().any(|names| {
             parts.len() >= names.len()
                 && names.iter().zip(parts).all(|(name, part)| name.eq_ignore_ascii_case(part))
         });
         if hidden {
-            let why = "it is windlass's own data";
+            let why = "it is windlass's own data or configuration";
             return Err(Error::Protected { path: asked.to_owned(), why });
+        }
+        Ok(())
+    }
+
+    /// The same for a path in full, in a directory that was added.
+    fn refuse_hidden_path(&self, path: &str) -> Result<(), Error> {
+        if self.places.hidden.iter().any(|hidden| Path::new(path).starts_with(hidden)) {
+            let why = "it is windlass's own data or configuration";
+            return Err(Error::Protected { path: path.to_owned(), why });
         }
         Ok(())
     }
@@ -168,10 +223,9 @@ impl Workspace {
             return Err(error);
         }
         // Looked at again once open: it may have been swapped for a FIFO, which must not make us wait.
-        let flags =
-            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(directory, name, flags, Mode::empty())
-            .map_err(|errno| Error::at(&path, errno))?;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file =
+            open_beneath(&directory, name, flags).map_err(|errno| Error::at(&path, errno))?;
         let stat = rustix::fs::fstat(&file).map_err(|errno| Error::at(&path, errno))?;
         if let Some(error) = special(FileType::from_raw_mode(stat.st_mode), &path) {
             return Err(error);

@@ -1,4 +1,4 @@
-//! Which names file tools never write, and which they never even show.
+//! Which names file tools never write, and what writing others means.
 //!
 //! Invariants:
 //! - Judged by the path that was walked, links resolved, not by the path the agent wrote.
@@ -6,6 +6,9 @@
 //! - All of `.git` is closed to writing, not only hooks and configuration: what makes git run a program
 //!   (`config.worktree`, `modules/*/config`, `commondir`, a `.git` file that points elsewhere…) changes
 //!   with its versions, and an agent changes a repository with `git`.
+
+use windlass_core::layout::{Layout, Own, Ownership};
+use windlass_core::policy::{Assessment, Class, Risk};
 
 use super::Error;
 
@@ -20,29 +23,69 @@ pub enum Purpose {
     Harness,
 }
 
-/// The file of the working plan.
-pub const PLAN_FILE: &str = ".plan.md";
-/// Where traces are shown.
-pub const TRACE_DIRECTORY: &str = ".trace";
+/// What a file is beyond its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    Ordinary,
+    /// It holds secrets; a person is asked.
+    Secret,
+    /// It changes what agents may do or are told; a person is asked.
+    Rule,
+}
+
+impl FileKind {
+    /// What changing such a file is: `usual` for an ordinary one.
+    pub fn change(self, verb: &str, path: &str, usual: Assessment) -> Assessment {
+        match self {
+            Self::Ordinary => usual,
+            Self::Secret => {
+                Assessment::of(Class::Destructive, format!("{verb} `{path}`, which holds secrets"))
+            }
+            Self::Rule => {
+                let reason = format!("{verb} `{path}`, which says what an agent may do");
+                Assessment::of(Class::Production, reason)
+            }
+        }
+    }
+
+    /// What reading such a file is: `usual` for one without secrets.
+    pub fn read(self, path: &str, usual: Assessment) -> Assessment {
+        match self {
+            Self::Ordinary | Self::Rule => usual,
+            Self::Secret => {
+                Assessment::of(Class::Read, format!("`{path}` holds secrets")).at_least(Risk::High)
+            }
+        }
+    }
+}
 
 /// Refuses a walked path, relative to the workspace, that `purpose` may not write.
-pub(super) fn writable(parts: &[&str], purpose: Purpose) -> Result<(), Error> {
-    let refused = |why| Err(Error::Protected { path: parts.join("/"), why });
-    let is = |part: &str, name: &str| part.eq_ignore_ascii_case(name);
+pub(super) fn writable(parts: &[&str], purpose: Purpose, layout: &Layout) -> Result<(), Error> {
+    let refused = |why| Err(Error::Protected { path: layout.relative(&parts.join("/")), why });
     if purpose == Purpose::Harness {
         return Ok(());
     }
-    if parts.iter().any(|part| is(part, ".git")) {
-        return refused("it belongs to git, which runs programs named there; use git commands");
+    refuse_git(parts, || layout.relative(&parts.join("/")))?;
+    if parts.is_empty() {
+        return refused("it is the workspace itself");
     }
-    match parts {
-        [] => refused("it is the workspace itself"),
-        [first, ..] if is(first, TRACE_DIRECTORY) => refused("traces are read-only"),
-        [first, rest @ ..] if is(first, PLAN_FILE) => match purpose {
-            Purpose::Plan if rest.is_empty() => Ok(()),
+    match layout.ownership(parts) {
+        Ownership::This { own: Own::Trace, .. } => refused("traces are read-only"),
+        Ownership::This { own: Own::Plan, depth } => match purpose {
+            Purpose::Plan if depth == 0 => Ok(()),
             _ => refused("it is the working plan; use update_plan"),
         },
-        _ if purpose == Purpose::Plan => refused("the working plan is kept in `.plan.md` alone"),
-        _ => Ok(()),
+        Ownership::OtherTask => refused("it belongs to another task, whose files are read-only"),
+        _ if purpose == Purpose::Plan => refused("the working plan is kept in its own file alone"),
+        Ownership::This { .. } | Ownership::TaskDirectory | Ownership::Nobody => Ok(()),
     }
+}
+
+/// The same for a directory that was added to the workspace.
+pub(super) fn refuse_git(parts: &[&str], shown: impl FnOnce() -> String) -> Result<(), Error> {
+    if parts.iter().any(|part| part.eq_ignore_ascii_case(".git")) {
+        let why = "it belongs to git, which runs programs named there; use git commands";
+        return Err(Error::Protected { path: shown(), why });
+    }
+    Ok(())
 }

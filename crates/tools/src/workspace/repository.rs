@@ -1,87 +1,87 @@
-//! Keeping our files out of the user's `git status`.
+//! The repository that a directory is in: how far an agent that starts there may go, and what git needs besides.
 //!
-//! Invariants:
-//! - Only `info/exclude` of the repository that the workspace is in is ever touched, and only added to.
-//! - Inside the workspace it is reached by the walk, like every file. Outside (a repository above the
-//!   workspace, or the one a worktree belongs to) it is believed only where git itself would: same owner,
-//!   no links, and the repository points back at the worktree.
-//! - Best effort: an exclude file that cannot be written costs tidiness, not the task.
+//! Invariant: what a project's own files say about places outside is believed only where git itself would believe
+//! it: same owner, no links, and the other place points back.
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use windlass_core::id::CallId;
+use windlass_core::layout::AddedDirectory;
 
-use super::protect::Purpose;
-use super::{Error, Replacement, Workspace, content_hash};
+/// A pointer file is a line.
+const MAX_BYTES: u64 = 64 << 10;
 
-/// What git should ignore. `output/` is the user's to keep.
-pub(super) const EXCLUDED: [&str; 4] = [".plan.md", ".memo/", ".scratch/", ".trace/"];
-/// An exclude file is a page of patterns, and a pointer file is a line.
-const MAX_BYTES: u64 = 1 << 20;
-
-impl Workspace {
-    /// Adds our names to the exclude file where there is a repository.
-    pub(super) fn exclude_from_git(&self) {
-        // Nobody could act on a failure here, and none does harm.
-        if self.is_directory(".git") {
-            let _ = self.exclude_inside();
-        } else if let Some(git) = repository_of(&self.real) {
-            let _ = exclude_outside(&git);
-        }
-    }
-
-    fn exclude_inside(&self) -> Result<(), Error> {
-        let path = ".git/info/exclude";
-        let old = match self.read_all(path, MAX_BYTES) {
-            Err(Error::NotFound { .. }) => None,
-            other => Some(other?),
-        };
-        let Some(new) = extended(old.as_deref().unwrap_or_default()) else { return Ok(()) };
-        self.replace(Replacement {
-            call: CallId::derived("workspace", path),
-            path,
-            before: old.as_deref().map(content_hash).as_deref(),
-            content: &new,
-            purpose: Purpose::Harness,
-        })
-    }
+/// The top of the workspace of an agent that starts in a directory: the repository it is in, else the directory
+/// itself. A repository that holds the home directory is a way to keep settings, not a project.
+pub fn boundary(directory: &Path, home: Option<&Path>) -> PathBuf {
+    let Ok(owner) = fs::metadata(directory).map(|found| found.uid()) else {
+        return directory.to_owned();
+    };
+    let holds_home = |top: &Path| home.is_some_and(|home| home.starts_with(top));
+    let is_top = |top: &&Path| {
+        let git = fs::symlink_metadata(top.join(".git"));
+        git.is_ok_and(|git| git.uid() == owner && (git.is_dir() || git.is_file()))
+    };
+    let above = directory
+        .ancestors()
+        .take_while(|top| *top == directory || (top.parent().is_some() && !holds_home(top)));
+    above.into_iter().find(is_top).unwrap_or(directory).to_owned()
 }
 
-/// An exclude file with our names in it; `None` when they are there.
-fn extended(old: &[u8]) -> Option<Vec<u8>> {
-    let text = String::from_utf8_lossy(old);
-    let missing: Vec<_> =
-        EXCLUDED.iter().filter(|name| !text.lines().any(|line| line == **name)).collect();
-    let mut new = old.to_vec();
-    if !new.is_empty() && !new.ends_with(b"\n") {
-        new.push(b'\n');
+/// What git needs of directories outside a workspace that is a worktree or a submodule. Hooks, configuration and the
+/// entries of other worktrees are not to be written.
+pub fn git_directories(top: &Path) -> Vec<AddedDirectory> {
+    let pointer = top.join(".git");
+    let is_file = fs::symlink_metadata(&pointer).is_ok_and(|found| found.is_file());
+    let own = if is_file { target_of(&pointer) } else { None };
+    let Some(own) = own else { return Vec::new() };
+    let Ok(owner) = fs::metadata(top).map(|found| found.uid()) else { return Vec::new() };
+    if let Some(common) = common_of(&own, &pointer).filter(|common| is_git(common, owner)) {
+        return of_worktree(&own, &common);
     }
-    for name in &missing {
-        new.extend_from_slice(name.as_bytes());
-        new.push(b'\n');
-    }
-    (!missing.is_empty()).then_some(new)
+    let of_above = top.ancestors().skip(1).any(|above| own.starts_with(above.join(".git/modules")));
+    if of_above && is_git(&own, owner) { of_submodule(&own) } else { Vec::new() }
 }
 
-/// The git directory of the repository that a directory is in, where it can be believed.
-fn repository_of(workspace: &Path) -> Option<PathBuf> {
-    let owner = fs::metadata(workspace).ok()?.uid();
-    let found = workspace.ancestors().map(|directory| directory.join(".git"));
-    let git = found.into_iter().find(|git| fs::symlink_metadata(git).is_ok())?;
-    let common = if fs::symlink_metadata(&git).ok()?.is_dir() { git } else { worktree_of(&git)? };
-    let trusted =
-        |path: &Path| fs::symlink_metadata(path).is_ok_and(|it| it.is_dir() && it.uid() == owner);
-    (trusted(&common) && common.join("HEAD").is_file()).then_some(common)
+fn of_worktree(own: &Path, common: &Path) -> Vec<AddedDirectory> {
+    // Git makes it with the first commit of a worktree whose repository is bare.
+    let _ = fs::create_dir(common.join("logs"));
+    let open = ["objects", "refs", "logs"].map(|name| common.join(name));
+    let mut all = vec![shown(common, false)];
+    all.extend(open.iter().filter(|path| path.is_dir()).map(|path| shown(path, true)));
+    all.push(shown(own, true));
+    // Which repository the worktree belongs to stays as it is.
+    let fixed = ["commondir", "gitdir", "config.worktree"].map(|name| own.join(name));
+    all.extend(fixed.iter().filter(|path| path.is_file()).map(|path| shown(path, false)));
+    all
 }
 
-/// The repository that a worktree's `.git` file names, if that repository knows the worktree.
-fn worktree_of(pointer: &Path) -> Option<PathBuf> {
-    // Absolute, or since git 2.48 relative to where they stand.
-    let own = pointer.parent()?.join(line_of(pointer)?.strip_prefix("gitdir: ")?);
-    let own = fs::canonicalize(own).ok()?;
+fn of_submodule(own: &Path) -> Vec<AddedDirectory> {
+    let fixed = ["hooks", "config"].map(|name| own.join(name));
+    let fixed = fixed.iter().filter(|path| path.exists()).map(|path| shown(path, false));
+    std::iter::once(shown(own, true)).chain(fixed).collect()
+}
+
+fn shown(path: &Path, writable: bool) -> AddedDirectory {
+    AddedDirectory { path: path.display().to_string(), writable }
+}
+
+/// Whether a directory is one of git's and belongs to the owner of the workspace.
+fn is_git(path: &Path, owner: u32) -> bool {
+    let is_own = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir() && it.uid() == owner);
+    is_own && path.join("HEAD").is_file() && path.join("objects").is_dir()
+}
+
+/// The directory that a `.git` file names: absolute, or relative to where the file stands.
+fn target_of(pointer: &Path) -> Option<PathBuf> {
+    let line = line_of(pointer)?;
+    fs::canonicalize(pointer.parent()?.join(line.strip_prefix("gitdir: ")?)).ok()
+}
+
+/// The repository of a worktree's own directory, if that repository knows the worktree.
+fn common_of(own: &Path, pointer: &Path) -> Option<PathBuf> {
     let back = fs::canonicalize(own.join(line_of(&own.join("gitdir"))?)).ok()?;
     let common = fs::canonicalize(own.join(line_of(&own.join("commondir"))?)).ok()?;
     let is_its_worktree = own.parent() == Some(&common.join("worktrees"));
@@ -90,31 +90,10 @@ fn worktree_of(pointer: &Path) -> Option<PathBuf> {
 
 /// The one line of a small regular file.
 fn line_of(path: &Path) -> Option<String> {
-    let text = read_small(path).ok()?;
-    Some(String::from_utf8(text).ok()?.trim_end().to_owned())
-}
-
-fn read_small(path: &Path) -> io::Result<Vec<u8>> {
-    if !fs::symlink_metadata(path)?.is_file() {
-        return Err(io::Error::other("not a regular file"));
+    if !fs::symlink_metadata(path).ok()?.is_file() {
+        return None;
     }
-    let mut content = Vec::new();
-    File::open(path)?.take(MAX_BYTES).read_to_end(&mut content)?;
-    Ok(content)
-}
-
-fn exclude_outside(git: &Path) -> io::Result<()> {
-    let info = git.join("info");
-    if !fs::symlink_metadata(&info)?.is_dir() {
-        return Err(io::Error::other("not a directory"));
-    }
-    let exclude = info.join("exclude");
-    let old = match read_small(&exclude) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        other => other?,
-    };
-    let Some(new) = extended(&old) else { return Ok(()) };
-    // Only what is new, at the end: others may be writing, too.
-    let mut file = File::options().append(true).create(true).open(&exclude)?;
-    file.write_all(&new[old.len()..])
+    let mut text = String::new();
+    File::open(path).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    Some(text.trim_end().to_owned())
 }

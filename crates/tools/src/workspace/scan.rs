@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags};
+use windlass_core::layout::IGNORE_FILE;
+use windlass_core::policy::files;
 
-use super::repository::EXCLUDED;
-use super::walk::{Parents, Place, Spot};
+use super::walk::{Parents, Place, Spot, open_beneath};
 use super::{Error, Opened, Workspace, read_bounded};
 
 /// Entries looked at in one scan; about as many as the largest repositories have.
@@ -59,6 +60,8 @@ pub struct Entry<'a> {
     pub path: &'a str,
     /// Its path below where the scan started.
     pub below: &'a str,
+    /// Its path below the top of its tree.
+    inner: &'a str,
     workspace: &'a Workspace,
     directory: &'a OwnedFd,
     name: &'a str,
@@ -70,6 +73,17 @@ impl Entry<'_> {
     /// Whether it is a regular file, which can be opened.
     pub fn is_file(&self) -> bool {
         self.file_type == FileType::RegularFile
+    }
+
+    /// Whether it holds secrets. A scan that starts at such a file was allowed to see it.
+    pub fn is_secret(&self) -> bool {
+        let workspace = self.workspace;
+        let full = match self.place {
+            Place::Workspace => workspace.real.join(self.inner).display().to_string(),
+            Place::Added(_) => self.path.to_owned(),
+            Place::Skills | Place::Trace => return false,
+        };
+        files::is_secret(&full)
     }
 
     pub fn open(&self) -> Result<Opened, Error> {
@@ -104,10 +118,12 @@ impl Workspace {
         if file_type != FileType::Directory {
             let Spot { directory, name, place, .. } = &spot;
             let below = name.as_str();
+            let inner = spot.parts().join("/");
             let path = path.as_str();
             let _ = each(&Entry {
                 path,
                 below,
+                inner: &inner,
                 workspace: self,
                 directory,
                 name,
@@ -129,16 +145,27 @@ impl Workspace {
         let directory =
             open_directory(&spot.directory, &spot.name).map_err(|errno| Error::at(&path, errno))?;
         let path = if path == "." { String::new() } else { path };
-        let path = path.trim_end_matches('/').to_owned();
-        scan.take_rules_above(&path);
-        let _ = scan.directory(&directory, &path, "", MAX_DEPTH);
+        let inner = spot.parts().join("/");
+        scan.take_rules_above(&inner);
+        let here = Here { path: path.trim_end_matches('/'), inner: &inner, below: "" };
+        let _ = scan.directory(&directory, here, MAX_DEPTH);
         Ok(scan.done)
     }
 }
 
+/// The paths of one directory of a scan.
+#[derive(Clone, Copy)]
+struct Here<'p> {
+    /// As an agent writes it; empty where names need nothing before them.
+    path: &'p str,
+    /// Below the top of its tree.
+    inner: &'p str,
+    /// Below where the scan started.
+    below: &'p str,
+}
+
 fn open_directory(parent: &OwnedFd, name: &str) -> Result<OwnedFd, rustix::io::Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(parent, name, flags, Mode::empty())
+    open_beneath(parent, name, OFlags::RDONLY | OFlags::DIRECTORY)
 }
 
 fn join(above: &str, name: &str) -> String {
@@ -159,20 +186,14 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn directory(
-        &mut self,
-        here: &OwnedFd,
-        path: &str,
-        below: &str,
-        depth: usize,
-    ) -> ControlFlow<()> {
-        let Some(names) = self.names(here) else {
+    fn directory(&mut self, handle: &OwnedFd, here: Here<'_>, depth: usize) -> ControlFlow<()> {
+        let Some(names) = self.names(handle) else {
             self.done.unreadable += 1;
             return ControlFlow::Continue(());
         };
         let rules = self.rules.len();
         if names.iter().any(|(name, _)| RULES.iter().any(|file| file.starts_with(name))) {
-            self.take_rules_of(path);
+            self.take_rules_of(here.inner);
         }
         for (name, kind) in names {
             if self.stop.is_stopped() || self.seen >= MAX_ENTRIES {
@@ -180,7 +201,7 @@ impl Scan<'_> {
                 return ControlFlow::Break(());
             }
             self.seen += 1;
-            self.entry(here, &name, kind, (path, below), depth)?;
+            self.entry(handle, &name, kind, here, depth)?;
         }
         self.rules.truncate(rules);
         ControlFlow::Continue(())
@@ -188,23 +209,27 @@ impl Scan<'_> {
 
     fn entry(
         &mut self,
-        here: &OwnedFd,
+        handle: &OwnedFd,
         name: &str,
         kind: FileType,
-        (path, below): (&str, &str),
+        here: Here<'_>,
         depth: usize,
     ) -> ControlFlow<()> {
-        let (path, below) = (join(path, name), join(below, name));
+        let (path, below) = (join(here.path, name), join(here.below, name));
+        let inner = join(here.inner, name);
         let is_directory = kind == FileType::Directory;
-        if self.is_left_out(name, &path, is_directory) {
+        let is_hidden = matches!(self.place, Place::Added(_))
+            && self.workspace.refuse_hidden_path(&path).is_err();
+        if is_hidden || self.is_left_out(name, &inner, is_directory) {
             return ControlFlow::Continue(());
         }
         if !is_directory {
             return (self.each)(&Entry {
                 path: &path,
                 below: &below,
+                inner: &inner,
                 workspace: self.workspace,
-                directory: here,
+                directory: handle,
                 name,
                 file_type: kind,
                 place: self.place,
@@ -214,8 +239,10 @@ impl Scan<'_> {
             self.done.gave_up = true;
             return ControlFlow::Continue(());
         }
-        match open_directory(here, name) {
-            Ok(next) => self.directory(&next, &path, &below, depth - 1),
+        match open_directory(handle, name) {
+            Ok(next) => {
+                self.directory(&next, Here { path: &path, inner: &inner, below: &below }, depth - 1)
+            }
             Err(_) => {
                 self.done.unreadable += 1;
                 ControlFlow::Continue(())
@@ -298,14 +325,17 @@ impl Scan<'_> {
             if file.starts_with(".git/") && !directory.is_empty() {
                 continue;
             }
-            let Ok(opened) = self.workspace.read(&join(directory, file)) else { continue };
+            let path = join(directory, file);
+            if path == IGNORE_FILE.0 {
+                // It is for git. An agent that looks among the files of tasks means them.
+                continue;
+            }
+            let path = self.workspace.layout().relative(&path);
+            let Ok(opened) = self.workspace.read(&path) else { continue };
             let Ok(content) = read_bounded(opened, MAX_RULES_BYTES) else { continue };
             for line in String::from_utf8_lossy(&content).lines() {
-                // Ours are hidden already; a scan that asks for hidden files means them.
-                if !(file.starts_with(".git/") && EXCLUDED.contains(&line)) {
-                    // A line that is no pattern ignores nothing, as in git.
-                    let _ = rules.add_line(None, line);
-                }
+                // A line that is no pattern ignores nothing, as in git.
+                let _ = rules.add_line(None, line);
             }
         }
         if let Ok(rules) = rules.build()

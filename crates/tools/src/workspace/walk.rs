@@ -6,15 +6,17 @@
 //!   nothing that is renamed or swapped for a link meanwhile can lead out (raced in a test).
 //! - The path reported is the path that was walked, links resolved. Protection is judged by it, which
 //!   is why the walk is ours: neither `openat2` nor `cap-std` tells where it arrived.
+//! - Mounts are not followed: what is mounted in a workspace is not part of it.
 //! - Magic links (`/proc/self/root`, `/proc/*/fd`) read as absolute targets, and those lead out.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
+use windlass_core::layout::{Own, TASKS_DIRECTORY, WORKSPACE};
 
-use super::protect::{self, Purpose, TRACE_DIRECTORY};
+use super::protect::{self, Purpose};
 use super::{Error, Workspace};
 
 /// As many links as the kernel follows in one path.
@@ -33,6 +35,8 @@ pub enum Place {
     Skills,
     /// The task's traces, read-only.
     Trace,
+    /// A directory that a person added, by its number.
+    Added(usize),
 }
 
 /// What to do about directories that are not there.
@@ -54,27 +58,18 @@ pub(crate) struct Spot {
     /// What is there; `None` when nothing is.
     pub file_type: Option<FileType>,
     parts: Vec<String>,
+    shown: String,
 }
 
 impl Spot {
-    /// The walked path as an agent writes it: relative in the workspace, absolute in `/skills`.
+    /// The walked path as an agent writes it: relative in the workspace, in full elsewhere.
     pub fn path(&self) -> String {
-        shown(self.place, &self.parts)
+        self.shown.clone()
     }
 
     /// The names walked, below the top of the tree.
     pub fn parts(&self) -> Vec<&str> {
         self.parts.iter().map(String::as_str).collect()
-    }
-}
-
-fn shown(place: Place, parts: &[String]) -> String {
-    let below = parts.join("/");
-    match place {
-        Place::Workspace if below.is_empty() => ".".to_owned(),
-        Place::Workspace => below,
-        Place::Skills => format!("/skills/{below}"),
-        Place::Trace => format!("{TRACE_DIRECTORY}/{below}"),
     }
 }
 
@@ -94,6 +89,26 @@ struct Walk<'a> {
 }
 
 impl Workspace {
+    /// A walked path as an agent writes it.
+    fn shown(&self, place: Place, parts: &[String]) -> String {
+        let below = parts.join("/");
+        match place {
+            Place::Workspace => self.places.layout.relative(&below),
+            Place::Skills => format!("/skills/{below}"),
+            Place::Trace => format!("{}/{below}", self.places.layout.path(Own::Trace)),
+            Place::Added(number) => {
+                let top = self.places.added.get(number).map_or("", |added| added.path.as_str());
+                if below.is_empty() { top.to_owned() } else { format!("{top}/{below}") }
+            }
+        }
+    }
+
+    fn outside(&self, path: &str) -> Error {
+        let layout = &self.places.layout;
+        let (path, top) = (path.to_owned(), layout.top().to_owned());
+        Error::Outside { path, top, start: layout.start() }
+    }
+
     /// Walks `path` up to its last name.
     pub(super) fn walk(&self, path: &str, parents: Parents) -> Result<Spot, Error> {
         check_text(path)?;
@@ -108,27 +123,30 @@ impl Workspace {
             pending: Vec::new(),
             links: 0,
         };
-        walk.take(below);
+        walk.take(&below);
         walk.run(parents)
     }
 
-    /// The tree that an absolute path is in and what is below its top; a relative one stays as it is.
-    fn enter<'p>(&self, path: &'p str, asked: &str) -> Result<(Place, &'p str), Error> {
+    /// The tree that a path is in and what is below its top. A relative one begins where the agent started.
+    fn enter(&self, path: &str, asked: &str) -> Result<(Place, String), Error> {
         if !path.starts_with('/') {
-            return Ok((Place::Workspace, path));
+            let start = self.places.layout.below();
+            return Ok((Place::Workspace, format!("{start}/{path}")));
         }
         let below = |top: &str| {
             let rest = path.strip_prefix(top.trim_end_matches('/'))?;
-            (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+            (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
         };
-        let tops = self.real_names.iter().map(String::as_str).chain(["/workspace"]);
-        if let Some(rest) = tops.filter_map(below).next() {
-            return Ok((Place::Workspace, rest));
-        }
-        match below("/skills") {
-            Some(rest) => Ok((Place::Skills, rest)),
-            None => Err(Error::Outside { path: asked.to_owned() }),
-        }
+        let added = self.places.added.iter().enumerate();
+        let added = added.map(|(number, added)| (added.path.as_str(), Place::Added(number)));
+        let names = self.names.iter().map(|name| (name.as_str(), Place::Workspace));
+        let found = added
+            .chain(names)
+            .chain([(WORKSPACE, Place::Workspace), ("/skills", Place::Skills)])
+            .filter_map(|(top, place)| Some((top.len(), place, below(top)?)))
+            // Of one inside another the inner; of equal ones the first.
+            .reduce(|best, next| if next.0 > best.0 { next } else { best });
+        found.map(|(_, place, rest)| (place, rest)).ok_or_else(|| self.outside(asked))
     }
 
     fn open_tree(&self, place: Place, asked: &str) -> Result<OwnedFd, Error> {
@@ -151,6 +169,10 @@ impl Workspace {
             Place::Trace => {
                 open(self.places.trace.as_deref().ok_or_else(missing)?).map_err(|_| missing())
             }
+            Place::Added(number) => {
+                let added = self.places.added.get(number).ok_or_else(missing)?;
+                open(Path::new(&added.path)).map_err(|_| missing())
+            }
         }
     }
 }
@@ -166,7 +188,8 @@ impl Walk<'_> {
                 self.imagined.push(name);
                 continue;
             }
-            if self.can_enter_traces() && name.eq_ignore_ascii_case(TRACE_DIRECTORY) {
+            if let Some(names) = self.names_to_traces(&name) {
+                self.pending.truncate(self.pending.len() - names);
                 self.jump(Place::Trace)?;
                 continue;
             }
@@ -190,7 +213,7 @@ impl Walk<'_> {
     fn back(&mut self) -> Result<(), Error> {
         if self.imagined.pop().is_none() && self.trail.pop().is_none() {
             // From the top of a read-only tree too: it has no parent an agent could see.
-            return Err(Error::Outside { path: self.asked.to_owned() });
+            return Err(self.workspace.outside(self.asked));
         }
         Ok(())
     }
@@ -199,18 +222,27 @@ impl Walk<'_> {
         self.trail.last().map_or(&self.top, |(_, directory)| directory)
     }
 
-    /// Whether the next name may be that of the traces: at the top of a workspace that has some.
-    fn can_enter_traces(&self) -> bool {
-        self.place == Place::Workspace
-            && self.trail.is_empty()
-            && self.workspace.places.trace.is_some()
+    /// How many of the pending names lead on to the traces, where `name` is on the way there. They are found
+    /// whether the directories above them exist or not.
+    fn names_to_traces(&self, name: &str) -> Option<usize> {
+        self.workspace.places.trace.as_ref()?;
+        if self.place != Place::Workspace {
+            return None;
+        }
+        let traces = self.workspace.places.layout.inner(Own::Trace);
+        let trail = self.trail.iter().map(|(part, _)| part.as_str());
+        let mut names = trail.chain([name]).chain(self.pending.iter().rev().map(String::as_str));
+        let leads = traces
+            .split('/')
+            .all(|part| names.next().is_some_and(|name| name.eq_ignore_ascii_case(part)));
+        leads.then(|| traces.split('/').count().saturating_sub(self.trail.len() + 1))
     }
 
     /// The walked path of `name` here.
     fn at(&self, name: &str) -> String {
         let mut parts: Vec<_> = self.trail.iter().map(|(part, _)| part.clone()).collect();
         parts.push(name.to_owned());
-        shown(self.place, &parts)
+        self.workspace.shown(self.place, &parts)
     }
 
     fn take(&mut self, path: &str) {
@@ -248,7 +280,7 @@ impl Walk<'_> {
             // A link made in the sandbox names things as the agent sees them.
             let (place, below) = self.workspace.enter(&target, self.asked)?;
             self.jump(place)?;
-            self.take(below);
+            self.take(&below);
         } else {
             self.take(&target);
         }
@@ -256,8 +288,7 @@ impl Walk<'_> {
     }
 
     fn step(&mut self, name: String) -> Result<(), Error> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let next = rustix::fs::openat(self.here(), name.as_str(), flags, Mode::empty())
+        let next = open_beneath(&self.here(), &name, OFlags::PATH | OFlags::DIRECTORY)
             .map_err(|errno| Error::at(&self.at(&name), errno))?;
         self.trail.push((name, next));
         Ok(())
@@ -275,13 +306,10 @@ impl Walk<'_> {
     }
 
     fn create(&mut self, name: String, purpose: Purpose) -> Result<(), Error> {
-        if self.place != Place::Workspace {
-            return Err(read_only(self.asked));
-        }
         let parts: Vec<_> =
             self.trail.iter().map(|(part, _)| part.as_str()).chain([&*name]).collect();
-        protect::writable(&parts, purpose)?;
-        self.workspace.refuse_hidden(&parts, self.asked)?;
+        self.workspace.refuse_writing_to(self.place, &parts, purpose, self.asked)?;
+        let is_task_directory = self.workspace.is_task_directory(self.place, &parts);
         match rustix::fs::mkdirat(self.here(), name.as_str(), Mode::from_raw_mode(0o777)) {
             Ok(()) => {
                 super::write::give_to_owner_of(&self.here(), &name);
@@ -290,7 +318,12 @@ impl Walk<'_> {
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(Error::at(&self.at(&name), errno)),
         }
-        self.step(name)
+        self.step(name)?;
+        if is_task_directory {
+            let tasks = self.trail.iter().rev().nth(1).map_or(&self.top, |(_, tasks)| tasks);
+            self.workspace.furnish(tasks, &self.here());
+        }
+        Ok(())
     }
 
     fn arrive(self, name: String, file_type: Option<FileType>) -> Result<Spot, Error> {
@@ -299,9 +332,12 @@ impl Walk<'_> {
         parts.extend(imagined);
         parts.push(name.clone());
         let directory = trail.pop().map_or(top, |(_, directory)| directory);
-        let spot = Spot { place, directory, name, file_type, parts };
-        if place == Place::Workspace {
-            workspace.refuse_hidden(&spot.parts(), asked)?;
+        let shown = workspace.shown(place, &parts);
+        let spot = Spot { place, directory, name, file_type, parts, shown };
+        match place {
+            Place::Workspace => workspace.refuse_hidden(&spot.parts(), asked)?,
+            Place::Added(_) => workspace.refuse_hidden_path(&spot.shown)?,
+            Place::Skills | Place::Trace => {}
         }
         Ok(spot)
     }
@@ -317,14 +353,67 @@ impl Walk<'_> {
                 name: ".".to_owned(),
                 file_type: kind,
                 parts: Vec::new(),
+                shown: self.workspace.shown(self.place, &[]),
             }),
         }
     }
 }
 
-/// What is said about a write to one of the read-only trees.
-pub(super) fn read_only(path: &str) -> Error {
-    Error::Protected { path: path.to_owned(), why: "it is read-only; write under /workspace" }
+impl Workspace {
+    /// Refuses a place that `purpose` may not write.
+    pub(super) fn refuse_writing_to(
+        &self,
+        place: Place,
+        parts: &[&str],
+        purpose: Purpose,
+        asked: &str,
+    ) -> Result<(), Error> {
+        let read_only = || {
+            let why = "it is read-only; write in the workspace";
+            Err(Error::Protected { path: asked.to_owned(), why })
+        };
+        match place {
+            Place::Workspace => {
+                protect::writable(parts, purpose, &self.places.layout)?;
+                self.refuse_hidden(parts, asked)
+            }
+            Place::Added(number) => match self.places.added.get(number) {
+                Some(added) if added.writable => protect::refuse_git(parts, || asked.to_owned()),
+                Some(_) | None => read_only(),
+            },
+            Place::Skills | Place::Trace => read_only(),
+        }
+    }
+
+    /// Whether this is the directory of this task's own files in a person's workspace.
+    fn is_task_directory(&self, place: Place, parts: &[&str]) -> bool {
+        let Some(task) = self.places.layout.task() else { return false };
+        place == Place::Workspace
+            && parts.join("/").eq_ignore_ascii_case(&format!("{TASKS_DIRECTORY}/{task}"))
+    }
+}
+
+/// Opens one name in a directory, and neither follows a link nor leaves the file system it is on.
+pub(super) fn open_beneath(
+    directory: &impl AsFd,
+    name: &str,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // `.` is the directory itself, which is open already.
+    let resolve = ResolveFlags::BENEATH
+        | ResolveFlags::NO_XDEV
+        | ResolveFlags::NO_SYMLINKS
+        | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(directory, name, flags, Mode::empty(), resolve) {
+        // An old kernel, or a filter that does not know the call: the device tells of most mounts.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let opened = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+            let (here, there) = (rustix::fs::fstat(directory)?, rustix::fs::fstat(&opened)?);
+            if here.st_dev == there.st_dev { Ok(opened) } else { Err(Errno::XDEV) }
+        }
+        other => other,
+    }
 }
 
 fn check_text(path: &str) -> Result<(), Error> {

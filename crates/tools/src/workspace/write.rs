@@ -6,21 +6,27 @@
 //!   a file outside cannot be used to change it.
 //! - Durable before it is reported: file and directory are synced before `replace` returns.
 //! - The temporary name comes from the call, so what a crash leaves behind is found and removed.
-//! - Between the last look at the target and the rename there is a gap that no file system closes:
-//!   another program's write in those microseconds is lost. The content looked at is hashed right before.
+//! - Agents of this process take turns at a file: between the last look at it and the rename nobody else of ours
+//!   writes it, so an edit that is reported as made is in the file.
+//! - For other programs there is a gap there that no file system closes: their write in those moments is lost.
 
 use std::fs::File;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{Read, Write as _};
 use std::os::fd::AsFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 use windlass_core::id::CallId;
 use windlass_core::outcome::FileChange;
 
-use super::protect::{self, Purpose};
-use super::walk::{Parents, Place, Spot, read_only};
+use super::protect::Purpose;
+use super::walk::{Parents, Spot};
 use super::{Error, Workspace};
+
+/// One lock for many files: two that share one merely wait for each other.
+static TURNS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
 /// A whole new content for one file.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +63,7 @@ impl Workspace {
         if new.purpose != Purpose::Harness && spot.path() != new.path {
             return Err(Error::Changed { path: new.path.to_owned() });
         }
+        let _turn = turn_at(&spot)?;
         let old = self.stat_file(&spot)?;
         if self.hash_at(&spot)?.as_deref() != new.before {
             return Err(Error::Changed { path: spot.path() });
@@ -116,10 +123,7 @@ impl Workspace {
 
     /// Refuses a spot that `purpose` may not write.
     pub(super) fn refuse_writing(&self, spot: &Spot, purpose: Purpose) -> Result<(), Error> {
-        if spot.place != Place::Workspace {
-            return Err(read_only(&spot.path()));
-        }
-        protect::writable(&spot.parts(), purpose)
+        self.refuse_writing_to(spot.place, &spot.parts(), purpose, &spot.path())
     }
 
     /// What is known of the regular file at a spot; `None` when there is none.
@@ -154,6 +158,15 @@ impl Workspace {
         sync_directory(&spot.directory);
         Ok(())
     }
+}
+
+/// Waits until nobody else of this process writes the file at a spot.
+fn turn_at(spot: &Spot) -> Result<MutexGuard<'static, ()>, Error> {
+    let directory = rustix::fs::fstat(&spot.directory).map_err(|e| Error::at(&spot.path(), e))?;
+    let mut hasher = DefaultHasher::new();
+    (directory.st_dev, directory.st_ino, &spot.name).hash(&mut hasher);
+    let lock = &TURNS[(hasher.finish() % TURNS.len() as u64) as usize];
+    Ok(lock.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn temporary_name(call: CallId) -> String {

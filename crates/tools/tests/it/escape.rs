@@ -329,7 +329,7 @@ async fn our_data_directory_inside_the_workspace_is_neither_read_nor_written() {
         let data = beside.join("ws/.data/windlass");
         std::fs::create_dir_all(&data).unwrap();
         std::fs::write(data.join("token"), SECRET).unwrap();
-        Places { data: Some(data), ..Places::default() }
+        Places { hidden: vec![data], ..Places::default() }
     });
     symlink(".data", bench.path("d")).unwrap();
     for path in

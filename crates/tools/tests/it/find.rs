@@ -138,7 +138,7 @@ async fn results_are_bounded_and_say_so() {
 async fn saved_outputs_and_memos_are_searched_when_they_are_named() {
     let mut bench = Bench::new();
     std::fs::create_dir_all(bench.path(".git/info")).unwrap();
-    bench.put(".git/info/exclude", ".plan.md\n.memo/\n.scratch/\n.trace/\nsecret.txt\n");
+    bench.put(".git/info/exclude", "secret.txt\n");
     bench.put(".scratch/tool-output-1.txt", "needle\n");
     bench.put(".memo/a.md", "needle\n");
     bench.put("secret.txt", "needle\n");
@@ -153,7 +153,7 @@ async fn our_own_data_is_not_found() {
     let mut bench = Bench::with(|beside| {
         std::fs::create_dir_all(beside.join("ws/data")).unwrap();
         std::fs::write(beside.join("ws/data/token"), "needle").unwrap();
-        Places { data: Some(beside.join("ws/data")), ..Default::default() }
+        Places { hidden: vec![beside.join("ws/data")], ..Default::default() }
     });
     assert_eq!(bench.ok("grep", json!({ "pattern": "needle" })).await, "No matches for `needle`.");
     assert_eq!(bench.ok("glob", json!({ "pattern": "token" })).await, "No file matches `token`.");

@@ -7,6 +7,7 @@ mod shell;
 mod edit;
 mod escape;
 mod find;
+mod guarded;
 mod notes;
 mod output;
 mod publish;

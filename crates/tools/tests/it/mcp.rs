@@ -12,6 +12,7 @@ use axum::routing::post;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use windlass_core::axes::PermissionProfile;
+use windlass_core::layout::Layout;
 use windlass_core::outcome::CallEnding;
 use windlass_core::policy::{Class, Risk};
 use windlass_tools::mcp::{Change, Definition, McpHost, Servers, parse_server};
@@ -84,7 +85,7 @@ async fn a_real_servers_tools_are_listed_and_called() {
     assert!(wrong.contains("do not fit its schema"), "{wrong}");
     let spec = bench
         .registry
-        .specs(|_| true)
+        .specs(&Layout::service(), |_| true)
         .into_iter()
         .find(|spec| spec.name.ends_with("read_text_file"));
     assert!(spec.unwrap().description.starts_with("[mcp:files:read_text_file] "));
@@ -266,7 +267,9 @@ async fn annotations_of_a_server_count_only_when_it_is_trusted() {
         let write = least("mcp__files__write_file");
         let destructive = (Class::Destructive, Risk::High);
         assert_eq!(write, if trusted { destructive } else { (Class::Build, Risk::Medium) });
-        let restricted = bench.registry.specs(reachable_under(PermissionProfile::Restricted));
+        let restricted = bench
+            .registry
+            .specs(&Layout::service(), reachable_under(PermissionProfile::Restricted));
         let offered = |name: &str| restricted.iter().any(|spec| spec.name == name);
         assert_eq!(offered("mcp__files__read_text_file"), trusted);
         assert!(!offered("mcp__files__write_file"), "a write is not offered under `restricted`");

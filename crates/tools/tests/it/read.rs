@@ -109,7 +109,7 @@ async fn skills_and_traces_are_read_where_the_agent_sees_them() {
         std::fs::write(skills.join("pdf/SKILL.md"), "how to\n").unwrap();
         std::fs::create_dir(&trace).unwrap();
         std::fs::write(trace.join("task.jsonl"), "{}\n").unwrap();
-        Places { skills: Some(skills), trace: Some(trace), data: None }
+        Places { skills: Some(skills), trace: Some(trace), ..Places::default() }
     });
     for (path, shown) in [
         ("/skills/pdf/SKILL.md", "     1\thow to\n"),

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 use windlass_core::axes::PermissionProfile;
+use windlass_core::layout::Layout;
 use windlass_tools::registry::{MAX_ARGUMENT_BYTES, reachable_under};
 use windlass_tools::{Kind, Registry, Subject, Tool};
 
@@ -35,7 +36,7 @@ fn the_tools_stand_in_a_stable_order_with_their_risk_and_category() {
 #[test]
 fn the_model_is_shown_plain_schemas() {
     let mut shown = String::new();
-    for spec in Registry::builtin().specs(|_| true) {
+    for spec in Registry::builtin().specs(&Layout::service(), |_| true) {
         let schema = serde_json::to_string_pretty(&spec.parameters).unwrap();
         writeln!(shown, "## {}\n{}\n\n{schema}\n", spec.name, spec.description).unwrap();
         assert_eq!(spec.parameters["additionalProperties"], false, "{}", spec.name);
@@ -58,7 +59,8 @@ fn a_step_that_is_completed_is_done() {
 /// ES-202
 #[test]
 fn specs_are_the_same_bytes_every_time() {
-    let bytes = || serde_json::to_string(&Registry::builtin().specs(|_| true)).unwrap();
+    let bytes =
+        || serde_json::to_string(&Registry::builtin().specs(&Layout::service(), |_| true)).unwrap();
     assert_eq!(bytes(), bytes());
 }
 
@@ -67,7 +69,11 @@ fn specs_are_the_same_bytes_every_time() {
 fn a_stricter_profile_is_not_offered_what_it_could_never_use() {
     let registry = Registry::builtin();
     let names = |profile| -> Vec<String> {
-        registry.specs(reachable_under(profile)).into_iter().map(|spec| spec.name).collect()
+        registry
+            .specs(&Layout::service(), reachable_under(profile))
+            .into_iter()
+            .map(|spec| spec.name)
+            .collect()
     };
     let normal = names(PermissionProfile::Normal);
     let restricted = names(PermissionProfile::Restricted);

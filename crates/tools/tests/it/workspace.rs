@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use windlass_tools::workspace::{Places, Workspace};
+use windlass_core::id::{CallId, TaskId};
+use windlass_core::layout::{Layout, Own};
+use windlass_tools::workspace::repository::{boundary, git_directories};
+use windlass_tools::workspace::{Places, Purpose, Replacement, Workspace};
 
 fn open(path: &Path) -> Result<Workspace, String> {
     Workspace::open(path, Places::default()).map_err(|error| error.to_string())
@@ -20,21 +23,30 @@ fn the_layout_is_made_at_the_start() {
     open(directory.path()).unwrap();
 }
 
-#[test]
-fn our_files_are_kept_out_of_the_users_repository() {
-    let directory = tempfile::tempdir().unwrap();
-    let exclude = directory.path().join(".git/info/exclude");
-    std::fs::create_dir_all(exclude.parent().unwrap()).unwrap();
-    std::fs::write(&exclude, "# theirs\n*.log").unwrap();
-    open(directory.path()).unwrap();
-    let text = "# theirs\n*.log\n.plan.md\n.memo/\n.scratch/\n.trace/\n";
-    assert_eq!(std::fs::read_to_string(&exclude).unwrap(), text);
-    open(directory.path()).unwrap();
-    assert_eq!(std::fs::read_to_string(&exclude).unwrap(), text, "once is enough");
-    std::fs::remove_file(&exclude).unwrap();
-    open(directory.path()).unwrap();
-    let text = ".plan.md\n.memo/\n.scratch/\n.trace/\n";
-    assert_eq!(std::fs::read_to_string(&exclude).unwrap(), text);
+fn task() -> TaskId {
+    TaskId::derived("test", "task")
+}
+
+/// A workspace in a person's directory, whose agent starts in `below` of it.
+fn personal(top: &Path, below: &str) -> Workspace {
+    let top = top.canonicalize().unwrap();
+    let directory = top.join(below);
+    let layout = Layout::personal(task(), top.to_str().unwrap(), directory.to_str().unwrap());
+    let trace = Some(top.parent().unwrap().join("traces"));
+    Workspace::open(&top, Places { layout, trace, ..Places::default() }).unwrap()
+}
+
+fn replace(workspace: &Workspace, path: &str, content: &str) -> Result<(), String> {
+    let current =
+        workspace.write_target(path, Purpose::Agent).map_err(|error| error.to_string())?;
+    let new = Replacement {
+        call: CallId::derived("test", path),
+        path: &current.path,
+        before: current.hash.as_deref(),
+        content: content.as_bytes(),
+        purpose: Purpose::Agent,
+    };
+    workspace.replace(new).map_err(|error| error.to_string())
 }
 
 fn write(path: impl AsRef<Path>, content: &str) {
@@ -42,58 +54,167 @@ fn write(path: impl AsRef<Path>, content: &str) {
     std::fs::write(path, content).unwrap();
 }
 
-const OURS: &str = ".plan.md\n.memo/\n.scratch/\n.trace/\n";
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let output = std::process::Command::new("git")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
+        .args(arguments)
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
 
 #[test]
-fn a_workspace_inside_a_repository_is_kept_out_of_it_too() {
-    let directory = tempfile::tempdir().unwrap();
-    let git = directory.path().join(".git");
-    write(git.join("HEAD"), "ref: refs/heads/main\n");
-    write(git.join("info/exclude"), "# theirs\n");
-    std::fs::create_dir_all(directory.path().join("a/b")).unwrap();
-    for _ in 0..2 {
-        open(&directory.path().join("a/b")).unwrap();
-        let text = std::fs::read_to_string(git.join("info/exclude")).unwrap();
-        assert_eq!(text, format!("# theirs\n{OURS}"));
+fn a_persons_directory_gets_nothing_before_it_is_needed() {
+    let room = tempfile::tempdir().unwrap();
+    let top = room.path().join("project");
+    std::fs::create_dir(&top).unwrap();
+    git(&top, &["init", "--quiet"]);
+    let exclude = std::fs::read(top.join(".git/info/exclude")).unwrap();
+    let workspace = personal(&top, "");
+    assert_eq!(std::fs::read_dir(&top).unwrap().count(), 1, "the repository alone");
+
+    let memo = format!("{}/a.md", workspace.layout().path(Own::Memo));
+    replace(&workspace, &memo, "noted").unwrap();
+    let own = top.join(format!(".windlass/tasks/{}", task()));
+    assert_eq!(std::fs::read_to_string(own.join("memo/a.md")).unwrap(), "noted");
+    let link = std::fs::read_link(own.join(format!("trace/{}.jsonl", task()))).unwrap();
+    assert!(link.ends_with(format!("traces/{}.jsonl", task())), "{link:?}");
+    assert_eq!(git(&top, &["status", "--porcelain"]), "");
+    git(&top, &["add", "--all"]);
+    assert_eq!(git(&top, &["status", "--porcelain"]), "");
+    assert_eq!(std::fs::read(top.join(".git/info/exclude")).unwrap(), exclude);
+}
+
+#[test]
+fn a_projects_own_windlass_files_stay_visible_to_git() {
+    let room = tempfile::tempdir().unwrap();
+    let top = room.path().join("project");
+    write(top.join(".windlass/config.toml"), "");
+    write(top.join(".windlass/.gitignore"), "local.toml\n");
+    git(&top, &["init", "--quiet"]);
+    git(&top, &["add", "--all"]);
+    git(&top, &["commit", "--quiet", "-m", "one"]);
+    let workspace = personal(&top, "");
+    let file = format!("{}/b", workspace.layout().path(Own::Scratch));
+    replace(&workspace, &file, "x").unwrap();
+    write(top.join(".windlass/skills/a/SKILL.md"), "new");
+    assert_eq!(git(&top, &["status", "--porcelain"]), "?? .windlass/skills/\n");
+}
+
+#[test]
+fn paths_are_relative_to_where_the_agent_started() {
+    let room = tempfile::tempdir().unwrap();
+    let top = room.path().join("project");
+    write(top.join("AGENTS.md"), "read me");
+    write(top.join("src/lib.rs"), "code");
+    let workspace = personal(&top, "src");
+    let real = top.canonicalize().unwrap();
+    let real = real.display();
+    for (path, shown, content) in [
+        ("lib.rs".to_owned(), "lib.rs", "code"),
+        ("../AGENTS.md".to_owned(), "../AGENTS.md", "read me"),
+        ("/workspace/AGENTS.md".to_owned(), "../AGENTS.md", "read me"),
+        (format!("{real}/src/lib.rs"), "lib.rs", "code"),
+    ] {
+        assert_eq!(workspace.read_all(&path, 100).unwrap(), content.as_bytes(), "{path}");
+        assert_eq!(workspace.read(&path).unwrap().path, shown, "{path}");
+    }
+    for path in ["../../project/AGENTS.md", "../..", "/etc/passwd"] {
+        let said = workspace.read(path).unwrap_err().to_string();
+        assert!(said.contains("is outside the workspace"), "{path}: {said}");
     }
 }
 
 #[test]
-fn a_worktree_is_kept_out_of_its_own_repository_only() {
-    let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name);
-    let names = |name: &str| format!("{}\n", at(name).display());
-    write(at("main/.git/HEAD"), "ref: refs/heads/main\n");
-    write(at("main/.git/info/exclude"), "");
-    write(at("main/.git/worktrees/tree/gitdir"), &names("tree/.git"));
-    write(at("main/.git/worktrees/tree/commondir"), "../..\n");
-    write(at("tree/.git"), &format!("gitdir: {}", names("main/.git/worktrees/tree")));
-    write(at("liar/.git"), &format!("gitdir: {}", names("main/.git/worktrees/tree")));
-    let exclude = || std::fs::read_to_string(at("main/.git/info/exclude")).unwrap();
-    open(&at("liar")).unwrap();
-    assert_eq!(exclude(), "", "the repository does not know this worktree");
-    open(&at("tree")).unwrap();
-    assert_eq!(exclude(), OURS);
-    // A git directory of the worktree's own making that names another repository as its own.
-    write(at("forged/own/gitdir"), &names("forged/.git"));
-    write(at("forged/own/commondir"), &names("victim"));
-    write(at("forged/.git"), &format!("gitdir: {}", names("forged/own")));
-    write(at("victim/HEAD"), "ref: refs/heads/main\n");
-    write(at("victim/info/exclude"), "");
-    open(&at("forged")).unwrap();
-    assert_eq!(std::fs::read_to_string(at("victim/info/exclude")).unwrap(), "");
+fn the_files_of_other_tasks_are_read_only() {
+    let room = tempfile::tempdir().unwrap();
+    let top = room.path().join("project");
+    write(top.join(".windlass/tasks/task_other/memo/a.md"), "theirs");
+    write(top.join(".windlass/tasks/.gitignore"), "*\n");
+    let workspace = personal(&top, "");
+    for path in [".windlass/tasks/task_other/memo/a.md", ".windlass/tasks/task_new/x"] {
+        let said = replace(&workspace, path, "mine").unwrap_err();
+        assert!(said.contains("another task"), "{said}");
+    }
+    assert!(replace(&workspace, ".windlass/tasks/.gitignore", "").is_err());
+    let theirs = workspace.read_all(".windlass/tasks/task_other/memo/a.md", 100).unwrap();
+    assert_eq!(theirs, b"theirs");
 }
 
 #[test]
-fn a_repository_that_points_elsewhere_is_not_followed() {
-    let outside = tempfile::tempdir().unwrap();
-    let (workspace, victim) = (outside.path().join("ws"), outside.path().join("victim"));
-    std::fs::create_dir_all(workspace.join(".git")).unwrap();
-    std::fs::create_dir(&victim).unwrap();
-    std::fs::write(victim.join("exclude"), "theirs").unwrap();
-    std::os::unix::fs::symlink(&victim, workspace.join(".git/info")).unwrap();
-    open(&workspace).unwrap();
-    assert_eq!(std::fs::read_to_string(victim.join("exclude")).unwrap(), "theirs");
+fn our_files_are_not_made_through_a_link() {
+    let room = tempfile::tempdir().unwrap();
+    let (top, victim) = (room.path().join("project"), room.path().join("victim"));
+    for link in [".windlass", ".windlass/tasks", ".trace"] {
+        std::fs::create_dir_all(&victim).unwrap();
+        std::fs::create_dir_all(top.join(link).parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(&victim, top.join(link)).unwrap();
+        let workspace = personal(&top, "");
+        let scratch = format!("{}/x", workspace.layout().path(Own::Scratch));
+        let _ = workspace.keep(CallId::derived("test", "x"), &scratch, &mut &b"x"[..]);
+        workspace.prepare_task_directory_for(&task().to_string());
+        workspace.complete_task_directory();
+        let places = Places { trace: Some(victim.clone()), ..Places::default() };
+        Workspace::open(&top, places).unwrap().link_trace(task());
+        assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 0, "{link}");
+        std::fs::remove_dir_all(&top).unwrap();
+    }
+}
+
+#[test]
+fn a_repository_is_the_boundary_and_home_is_not() {
+    let room = tempfile::tempdir().unwrap();
+    let home = room.path().canonicalize().unwrap();
+    let inner = home.join("repo/src/lib");
+    std::fs::create_dir_all(&inner).unwrap();
+    std::fs::create_dir_all(home.join("plain/below")).unwrap();
+    git(&home, &["init", "--quiet"]);
+    git(&home.join("repo"), &["init", "--quiet"]);
+    let found = |directory: &Path| boundary(directory, Some(&home));
+    assert_eq!(found(&inner), home.join("repo"));
+    assert_eq!(found(&home.join("repo")), home.join("repo"));
+    assert_eq!(found(&home.join("plain/below")), home.join("plain/below"));
+    assert_eq!(found(&home), home);
+    assert_eq!(boundary(&home.join("plain/below"), None), home, "a repository like any other");
+}
+
+#[test]
+fn a_worktree_gets_what_it_needs_of_its_own_repository_only() {
+    let room = tempfile::tempdir().unwrap();
+    let at = |name: &str| room.path().canonicalize().unwrap().join(name);
+    std::fs::create_dir(at("main")).unwrap();
+    git(&at("main"), &["init", "--quiet"]);
+    git(&at("main"), &["commit", "--quiet", "--allow-empty", "-m", "one"]);
+    git(&at("main"), &["worktree", "add", "--quiet", "../tree"]);
+    git(&at("main"), &["worktree", "add", "--quiet", "../other"]);
+    let needed: Vec<(String, bool)> = git_directories(&at("tree"))
+        .into_iter()
+        .map(|shown| {
+            (shown.path.replace(&at("main/.git").display().to_string(), "GIT"), shown.writable)
+        })
+        .collect();
+    let expected = [
+        ("GIT", false),
+        ("GIT/objects", true),
+        ("GIT/refs", true),
+        ("GIT/logs", true),
+        ("GIT/worktrees/tree", true),
+        ("GIT/worktrees/tree/commondir", false),
+        ("GIT/worktrees/tree/gitdir", false),
+    ];
+    assert_eq!(needed, expected.map(|(path, writable)| (path.to_owned(), writable)));
+    assert!(git_directories(&at("main")).is_empty());
+
+    // A directory that merely claims to be that worktree, and one that brings its own git directory.
+    write(at("liar/.git"), &format!("gitdir: {}\n", at("main/.git/worktrees/tree").display()));
+    assert!(git_directories(&at("liar")).is_empty());
+    write(at("forged/own/gitdir"), &format!("{}\n", at("forged/.git").display()));
+    write(at("forged/own/commondir"), &format!("{}\n", at("main/.git").display()));
+    write(at("forged/.git"), &format!("gitdir: {}\n", at("forged/own").display()));
+    assert!(git_directories(&at("forged")).is_empty());
 }
 
 #[test]

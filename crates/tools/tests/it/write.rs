@@ -24,21 +24,28 @@ async fn a_new_file_and_its_directories_are_made() {
 }
 
 #[tokio::test]
-async fn replacing_a_version_that_was_not_read_is_opaque_until_read() {
+async fn a_version_that_was_not_read_is_not_replaced() {
     let mut bench = Bench::new();
     bench.put("a", "theirs");
     let call = || json!({ "path": "a", "content": "mine" });
     assert_eq!(
-        bench.assessed("write", call()).await,
-        "opaque HIGH: replaces `a`, whose current version has not been read in this task"
+        bench.error("write", call()).await,
+        "`a` has not been read in this task. Read it first, then repeat the write."
     );
     bench.ok("read", json!({ "path": "a" })).await;
     assert_eq!(bench.assessed("write", call()).await, "edit MEDIUM: replaces `a`");
     bench.put("a", "theirs again");
-    assert!(bench.assessed("write", call()).await.starts_with("opaque HIGH"));
+    assert_eq!(
+        bench.error("write", call()).await,
+        "`a` has changed since you last read it. Read it again, then repeat the write."
+    );
+    assert_eq!(bench.text("a"), "theirs again");
     bench.ok("read", json!({ "path": "a" })).await;
     assert_eq!(bench.ok("write", call()).await, "Replaced `a` (4 bytes, 1 line).");
     assert_eq!(bench.assessed("write", call()).await, "edit MEDIUM: replaces `a`");
+    bench.put("empty", "");
+    let call = json!({ "path": "empty", "content": "mine" });
+    assert_eq!(bench.assessed("write", call).await, "edit MEDIUM: replaces `empty`");
 }
 
 #[tokio::test]

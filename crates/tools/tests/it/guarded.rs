@@ -1,0 +1,134 @@
+//! Files that are more than their content: secrets, what changes the rules of agents, mounts, and files that several
+//! agents write at once.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use windlass_core::id::CallId;
+use windlass_tools::workspace::{Places, Purpose, Replacement, Workspace, content_hash};
+
+use crate::bench::Bench;
+
+/// Each of these holds a secret wherever it lies.
+const SECRETS: [&str; 6] = [
+    ".ssh/id_rsa",
+    "deploy/.aws/credentials",
+    ".gnupg/ring",
+    ".netrc",
+    "tls/server.key",
+    ".kube/config",
+];
+
+#[tokio::test]
+async fn a_file_with_secrets_asks_whatever_the_tool() {
+    let mut bench = Bench::new();
+    for path in SECRETS {
+        bench.put(path, "hush");
+        let expected = format!("read HIGH: `{path}` holds secrets");
+        assert_eq!(bench.assessed("read", json!({ "path": path })).await, expected);
+        let call = json!({ "pattern": "h", "path": path });
+        assert_eq!(bench.assessed("grep", call).await, expected);
+        let call = json!({ "filepath": path, "description": "it", "type": "other" });
+        assert_eq!(bench.assessed("publish_deliverable", call).await, expected);
+        bench.ok("read", json!({ "path": path })).await;
+        let expected = format!("destructive HIGH: edits `{path}`, which holds secrets");
+        let call = json!({ "path": path, "old_string": "hush", "new_string": "x" });
+        assert_eq!(bench.assessed("edit", call).await, expected);
+        let call = json!({ "path": path, "content": "x" });
+        assert_eq!(bench.assessed("write", call).await, expected.replace("edits", "replaces"));
+    }
+    assert_eq!(
+        bench.assessed("read", json!({ "path": ".ssh/id_rsa.pub" })).await,
+        "read LOW: reads `.ssh/id_rsa.pub`"
+    );
+}
+
+#[tokio::test]
+async fn a_link_does_not_hide_that_a_file_holds_secrets() {
+    let mut bench = Bench::new();
+    bench.put(".ssh/id_rsa", "hush");
+    std::os::unix::fs::symlink(".ssh/id_rsa", bench.path("notes.txt")).unwrap();
+    assert_eq!(
+        bench.assessed("read", json!({ "path": "notes.txt" })).await,
+        "read HIGH: `notes.txt` holds secrets"
+    );
+}
+
+#[tokio::test]
+async fn a_search_comes_across_secrets_without_opening_them() {
+    let mut bench = Bench::new();
+    bench.put("keys/server.key", "needle\n");
+    bench.put("a.txt", "needle\n");
+    let found = bench.ok("grep", json!({ "pattern": "needle" })).await;
+    assert_eq!(found, "a.txt\n1:needle\n[not searched: 1 file with secrets; name one with `path`]");
+    let named = bench.ok("grep", json!({ "pattern": "needle", "path": "keys/server.key" })).await;
+    assert_eq!(named, "keys/server.key\n1:needle");
+}
+
+#[tokio::test]
+async fn changing_what_instructs_agents_is_production() {
+    let mut bench = Bench::new();
+    for path in [
+        "AGENTS.md",
+        "web/CLAUDE.md",
+        ".mcp.json",
+        ".windlass/config.toml",
+        ".windlass/skills/a/SKILL.md",
+        ".agents/skills/a/SKILL.md",
+        ".claude/settings.json",
+    ] {
+        let call = json!({ "path": path, "content": "x" });
+        assert_eq!(
+            bench.assessed("write", call).await,
+            format!("production HIGH: creates `{path}`, which says what an agent may do")
+        );
+        let call = json!({ "task": "look", "write_output_to": path });
+        assert_eq!(
+            bench.assessed("spawn_agent", call).await,
+            format!("production HIGH: writes `{path}`, which says what an agent may do")
+        );
+        assert_eq!(
+            bench.assessed("read", json!({ "path": path })).await,
+            format!("read LOW: reads `{path}`")
+        );
+    }
+}
+
+/// Two threads edit one file as agents of one task do: an edit that is answered as made is in the file.
+#[test]
+fn an_edit_that_is_answered_is_in_the_file() {
+    const EDITS: usize = 300;
+    let room = tempfile::tempdir().unwrap();
+    let workspace = Arc::new(Workspace::open(room.path(), Places::default()).unwrap());
+    std::fs::write(room.path().join("f"), "").unwrap();
+    let edits = |agent: usize| {
+        let workspace = Arc::clone(&workspace);
+        std::thread::spawn(move || {
+            let mut made = Vec::new();
+            for number in 0..EDITS {
+                let old = workspace.read_all("f", 1 << 20).unwrap();
+                let line = format!("{agent}-{number}\n");
+                let mut content = old.clone();
+                content.extend_from_slice(line.as_bytes());
+                let new = Replacement {
+                    call: CallId::derived("test", &line),
+                    path: "f",
+                    before: Some(&content_hash(&old)),
+                    content: &content,
+                    purpose: Purpose::Agent,
+                };
+                if workspace.replace(new).is_ok() {
+                    made.push(line);
+                }
+            }
+            made
+        })
+    };
+    let agents = [edits(1), edits(2), edits(3)];
+    let made: Vec<String> = agents.into_iter().flat_map(|agent| agent.join().unwrap()).collect();
+    let text = std::fs::read_to_string(room.path().join("f")).unwrap();
+    let missing: Vec<_> = made.iter().filter(|line| !text.contains(line.as_str())).collect();
+    assert!(missing.is_empty(), "{} of {} edits are lost: {missing:?}", missing.len(), made.len());
+    assert!(made.len() >= EDITS, "{}", made.len());
+    assert_eq!(text.lines().count(), made.len());
+}
