@@ -31,3 +31,12 @@ need_litellm() {
     need_python_package litellm 'litellm[proxy]==1.106.2'
     export WINDLASS_TEST_LITELLM="$needs_cache/litellm/bin/litellm"
 }
+
+# What the projects of the scripted working day are made with: Debian's own Python with pytest, and npm.
+need_projects() {
+    need_program git git
+    /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || need_program no-such-program python3-venv
+    /usr/bin/python3 -c 'import pytest' 2>/dev/null || need_program no-such-program python3-pytest
+    need_program node nodejs
+    need_program npm npm
+}

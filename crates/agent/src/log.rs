@@ -49,8 +49,8 @@ pub fn line(task_id: TaskId, event: &Event, state: &TaskState) {
             tracing::info!(%task_id, %injection_type, "Injection received");
         }
         Event::CompactionStart(start) if start.flushed => {
-            let memos = state.files.known.keys().filter(|path| path.starts_with(".memo/"));
-            tracing::info!(%task_id, files_written = memos.count(), "Memory flush");
+            let files_written = state.memos().count();
+            tracing::info!(%task_id, files_written, "Memory flush");
         }
         Event::CompactionEnd(end) => {
             let (tokens_before, tokens_after) = (end.tokens_before, end.tokens_after);

@@ -87,8 +87,6 @@ pub struct Settings {
     pub container: String,
     /// What the sandbox lacks that one would expect, in words.
     pub footing: String,
-    /// The workspace as the agent sees it.
-    pub workspace: String,
     /// The project's own instructions for agents.
     pub instructions: Option<String>,
     /// Limit of active time of a sub-agent whose call does not say (ES-366).

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
 use windlass_core::command::TaskCommand;
 use windlass_core::id::CallId;
+use windlass_core::layout::{Layout, LayoutKind, Own};
 use windlass_core::message::{Message, ToolSpec};
 use windlass_core::policy::decide::{by_profile, is_usable_in};
 use windlass_core::policy::{Class, Decision};
@@ -17,8 +18,6 @@ use crate::memory::RecalledMemories;
 pub const UNKNOWN_OUTCOME: &str = include_str!("prompts/unknown_outcome.md");
 /// The result of an answered `ask_user` call.
 pub const ANSWERED: &str = include_str!("prompts/answered.md");
-/// Asks the agent to save its notes (ES-158).
-pub const FLUSH: &str = include_str!("prompts/flush.md");
 /// What replaces the turns that were too long to send together, while notes are saved.
 pub const LEFT_OUT: &str = include_str!("prompts/left_out.md");
 /// Follows when notes are saved.
@@ -37,8 +36,8 @@ pub struct PromptInput<'a> {
     pub tools: &'a [ToolSpec],
     /// The axes in force.
     pub axes: Axes,
-    /// The workspace as the agent sees it.
-    pub workspace: &'a str,
+    /// Where the agent's files are, as it sees them.
+    pub layout: &'a Layout,
     /// Names and descriptions of the skills.
     pub skills: &'a [(String, String)],
     /// The project's own instructions for agents.
@@ -53,8 +52,8 @@ pub fn system(about: &PromptInput<'_>) -> String {
         include_str!("prompts/identity.md").to_owned(),
         fill(include_str!("prompts/tools.md"), &[("tools", &tool_list(about.tools))]),
         include_str!("prompts/planning.md").to_owned(),
-        fill(include_str!("prompts/files.md"), &[("workspace", about.workspace)]),
-        include_str!("prompts/context.md").to_owned(),
+        files(about.layout),
+        about.layout.fill(include_str!("prompts/context.md")),
     ];
     if about.can_delegate {
         sections.push(include_str!("prompts/sub_agents.md").to_owned());
@@ -95,8 +94,8 @@ pub fn minimal(about: &PromptInput<'_>) -> String {
     let mut sections = vec![
         include_str!("prompts/minimal.md").to_owned(),
         fill(include_str!("prompts/tools.md"), &[("tools", &tool_list(about.tools))]),
-        fill(include_str!("prompts/files.md"), &[("workspace", about.workspace)]),
-        include_str!("prompts/context.md").to_owned(),
+        files(about.layout),
+        about.layout.fill(include_str!("prompts/context.md")),
         fill(include_str!("prompts/safety.md"), &values),
     ];
     sections.extend(read_only(about.axes.work_mode));
@@ -114,6 +113,22 @@ fn read_only(mode: WorkMode) -> Option<String> {
     };
     let values = [("mode", mode.as_str()), ("purpose", purpose)];
     Some(fill(include_str!("prompts/read_only.md"), &values))
+}
+
+/// Where files are and belong.
+fn files(layout: &Layout) -> String {
+    let text = match layout.kind() {
+        LayoutKind::Service => include_str!("prompts/files.md"),
+        LayoutKind::Personal => include_str!("prompts/files_personal.md"),
+    };
+    let (start, top) = (layout.start(), layout.top());
+    let text = layout.fill(text);
+    fill(&text, &[("start", &start), ("workspace", top)])
+}
+
+/// Asks the agent to save its notes (ES-158).
+pub fn flush(layout: &Layout) -> String {
+    line(include_str!("prompts/flush.md"), &[("memo", &layout.absolute(Own::Memo))])
 }
 
 /// The instructions of the summarizer (ES-162, ES-171).
@@ -197,7 +212,11 @@ pub fn hook_remark(skill: &str, words: &str) -> String {
 }
 
 /// The messages a conversation opens with (ES-123, ES-132…135, ES-297).
-pub fn opening(command: &TaskCommand, recalled: &RecalledMemories) -> Vec<Message> {
+pub fn opening(
+    command: &TaskCommand,
+    recalled: &RecalledMemories,
+    layout: &Layout,
+) -> Vec<Message> {
     if let Some(resumed) = &command.resume_context {
         let mut messages = resumed.previous_messages.clone();
         messages.extend(resumed.injection.text_for_model().map(Message::user));
@@ -216,6 +235,10 @@ pub fn opening(command: &TaskCommand, recalled: &RecalledMemories) -> Vec<Messag
     list("What is remembered from earlier work", &recalled.memories);
     if let Some(known) = &recalled.task_context {
         let _ = write!(text, "\n# What is known of this task\n\n{}\n", known.trim());
+    }
+    if let Some(directory) = layout.task_directory() {
+        let values = [("directory", directory.as_str())];
+        let _ = write!(text, "\n{}", fill(include_str!("prompts/task_directory.md"), &values));
     }
     vec![Message::user(text)]
 }

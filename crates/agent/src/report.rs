@@ -6,6 +6,7 @@ use windlass_core::command::{
 use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::StatusChanged;
+use windlass_core::layout::Own;
 use windlass_core::state::{Next, TaskState, Unfinished};
 use windlass_model::Fault;
 
@@ -38,10 +39,11 @@ pub(crate) fn result_of(state: &TaskState, active_ms: u64, ending: &Ending) -> T
 
 /// Where the proof is: the trace and every deliverable.
 fn evidence(state: &TaskState) -> Vec<EvidenceRef> {
+    let layout = state.created.layout();
     let trace = EvidenceRef {
         ref_id: "trace".to_owned(),
         kind: EvidenceType::Log,
-        uri: format!("file:///workspace/.trace/{}.jsonl", state.id()),
+        uri: layout.uri(&format!("{}/{}.jsonl", layout.path(Own::Trace), state.id())),
         description: Some("every event of this task".to_owned()),
     };
     let files =
@@ -54,13 +56,13 @@ fn evidence(state: &TaskState) -> Vec<EvidenceRef> {
                 | DeliverableType::Data
                 | DeliverableType::Other => EvidenceType::File,
             },
-            uri: format!("file:///workspace/{}", deliverable.filepath),
+            uri: layout.uri(&deliverable.filepath),
             description: Some(deliverable.description.clone()),
         });
     let outputs = state.files.outputs.iter().enumerate().map(|(index, path)| EvidenceRef {
         ref_id: format!("output-{}", index + 1),
         kind: EvidenceType::Log,
-        uri: format!("file://{path}"),
+        uri: layout.uri(path),
         description: Some("the whole of an output that was cut".to_owned()),
     });
     std::iter::once(trace).chain(files).chain(outputs).collect()

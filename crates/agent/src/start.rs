@@ -29,7 +29,7 @@ impl Agent {
             let about = PromptInput {
                 tools: &tools,
                 axes: state.axes,
-                workspace: &self.parts.settings.workspace,
+                layout: self.parts.world.workspace.layout(),
                 skills: &skills,
                 instructions: self.parts.settings.instructions.as_deref(),
                 can_delegate: self.gate.shows_spawning(state),
@@ -52,7 +52,11 @@ impl Agent {
         let begins = first && unable.is_none();
         let prelude = prelude.filter(|_| begins || !first);
         let versions = prelude.is_some().then(|| shelf.versions(viewer));
-        let context = if begins { prompt::opening(command, &recalled) } else { Vec::new() };
+        let layout = self.parts.world.workspace.layout();
+        let context = match begins {
+            true => prompt::opening(command, &recalled, layout),
+            false => Vec::new(),
+        };
         let start = AgentStart {
             task_id: command.task_id,
             goal: command.goal.clone(),

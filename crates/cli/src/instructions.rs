@@ -7,11 +7,11 @@
 //! - A file that leads out of the repository is not read: an untrusted project must not choose which of
 //!   the user's files a model sees.
 
-use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use windlass_core::text::prefix;
+use windlass_skills::regular;
 
 /// As much as agents of other makers read, and little of any context window.
 pub const MAX_BYTES: usize = 32 * 1024;
@@ -19,10 +19,10 @@ pub const MAX_BYTES: usize = 32 * 1024;
 /// In each directory the first of these that is there counts.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 
-/// The instructions for work in a directory; `None` where nobody wrote any.
-pub fn load(workspace: &Path) -> Option<String> {
+/// The instructions for work in a directory of a workspace; `None` where nobody wrote any.
+pub fn load(workspace: &Path, top: &Path) -> Option<String> {
     let workspace = workspace.canonicalize().ok()?;
-    let root = repository(&workspace);
+    let root = top.canonicalize().ok()?;
     let mut room = MAX_BYTES;
     let mut parts = Vec::new();
     for directory in workspace.ancestors().take_while(|directory| directory.starts_with(&root)) {
@@ -42,23 +42,14 @@ pub fn load(workspace: &Path) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-/// The nearest directory above that holds a repository; the workspace itself without one.
-fn repository(workspace: &Path) -> PathBuf {
-    let root = workspace.ancestors().find(|directory| directory.join(".git").exists());
-    root.unwrap_or(workspace).to_owned()
-}
-
 fn nearest(directory: &Path, root: &Path) -> Option<(PathBuf, String)> {
     NAMES.iter().find_map(|name| {
         let path = directory.join(name);
         let real = path.canonicalize().ok().filter(|real| real.starts_with(root))?;
-        if !fs::metadata(&real).ok()?.is_file() {
-            return None;
-        }
         let mut bytes = Vec::new();
         // One byte more than fits, so that a cut is noticed.
         let most = MAX_BYTES as u64 + 1;
-        fs::File::open(&real).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+        regular::open(&real).ok()?.take(most).read_to_end(&mut bytes).ok()?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         (!text.trim().is_empty()).then_some((path, text))
     })
@@ -66,7 +57,15 @@ fn nearest(directory: &Path, root: &Path) -> Option<(PathBuf, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use windlass_tools::workspace::repository::boundary;
+
     use super::*;
+
+    fn loaded(directory: &Path) -> Option<String> {
+        load(directory, &boundary(&directory.canonicalize().unwrap(), None))
+    }
 
     fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
@@ -88,16 +87,16 @@ mod tests {
             ("web/app/notes.txt", ""),
         ]);
         assert_eq!(
-            load(&project.path().join("web/app")).unwrap(),
+            loaded(&project.path().join("web/app")).unwrap(),
             "## AGENTS.md\n\nuse tabs\n\n## web/CLAUDE.md\n\nuse spaces here"
         );
-        assert_eq!(load(project.path()).unwrap(), "## AGENTS.md\n\nuse tabs");
+        assert_eq!(loaded(project.path()).unwrap(), "## AGENTS.md\n\nuse tabs");
     }
 
     #[test]
     fn without_a_repository_only_the_working_directory_counts() {
         let project = project(&[("AGENTS.md", "outer"), ("inner/file", "")]);
-        assert_eq!(load(&project.path().join("inner")), None);
+        assert_eq!(loaded(&project.path().join("inner")), None);
     }
 
     #[test]
@@ -109,7 +108,7 @@ mod tests {
             ("AGENTS.md", far.as_str()),
             ("a/AGENTS.md", near.as_str()),
         ]);
-        let text = load(&project.path().join("a")).unwrap();
+        let text = loaded(&project.path().join("a")).unwrap();
         assert!(text.len() < MAX_BYTES + 200, "{}", text.len());
         assert!(text.ends_with(&near), "the nearest is whole");
         assert!(text.contains("[cut: instructions are limited to 32 KiB]\n\n## a/AGENTS.md"));
@@ -121,6 +120,6 @@ mod tests {
         let project = project(&[(".git/HEAD", ""), ("CLAUDE.md", "hello")]);
         let link = project.path().join("AGENTS.md");
         std::os::unix::fs::symlink(elsewhere.path().join("secret"), link).unwrap();
-        assert_eq!(load(project.path()).unwrap(), "## CLAUDE.md\n\nhello");
+        assert_eq!(loaded(project.path()).unwrap(), "## CLAUDE.md\n\nhello");
     }
 }

@@ -1,5 +1,6 @@
 //! Driving a task: own it, fold its journal, give it an agent, and run it until its segment ends.
 
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::event::Driver;
 use windlass_core::id::TaskId;
+use windlass_core::layout::Site;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::Model;
@@ -30,6 +32,12 @@ pub trait AgentFactory: Send + Sync {
         task: &'a TaskState,
         previews: broadcast::Sender<Preview>,
     ) -> BoxFuture<'a, Result<Parts, ErrorDetails>>;
+
+    /// What belongs to the workspace of a task that starts in this directory; without more, a directory of the
+    /// task's own.
+    fn site(&self, _directory: &Path) -> Site {
+        Site::default()
+    }
 
     /// The model that routes messages; without one the fallback decides.
     fn router(&self) -> BoxFuture<'_, Result<Arc<dyn Model>, ErrorDetails>> {

@@ -6,6 +6,7 @@ use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, Outage, ResumeContext, TaskCommand};
 use windlass_core::event::{Deadline, Driver, TaskCreated};
 use windlass_core::id::{CommandId, SessionId, TaskId};
+use windlass_core::layout::{AddedDirectory, Site};
 use windlass_store::{Created, Filter};
 
 use crate::{Error, Tasks};
@@ -21,6 +22,8 @@ pub struct Draft {
     pub constraints: Vec<String>,
     /// The directory to work in.
     pub workspace: PathBuf,
+    /// Directories besides it.
+    pub added: Vec<AddedDirectory>,
     /// Whether another live task may work there too.
     pub share: Share,
     /// The axes to start with.
@@ -57,6 +60,8 @@ pub struct SubmitOptions {
     pub axes: Axes,
     /// The directory to work in; without, `workspaces/<task>` of the data directory is made.
     pub workspace: Option<PathBuf>,
+    /// Directories besides it.
+    pub added: Vec<AddedDirectory>,
     /// What it may cost.
     pub cost_budget: Option<f64>,
     /// When it must be finished.
@@ -72,6 +77,7 @@ impl Default for SubmitOptions {
             user_id: None,
             axes: Axes::headless(),
             workspace: None,
+            added: Vec::new(),
             cost_budget: None,
             deadline: None,
             outage: Outage::Fail,
@@ -116,9 +122,13 @@ impl Tasks<'_> {
         if let Some(user) = options.user_id.as_deref().filter(|_| !known) {
             self.coordinator.sessions().check_limit(user, session)?;
         }
-        let workspace = match &options.workspace {
-            Some(workspace) => usable(workspace)?,
-            None => self.own_workspace(task_id)?,
+        let (workspace, site) = match &options.workspace {
+            Some(workspace) => {
+                let workspace = usable(workspace)?;
+                let site = self.coordinator.agents.site(&workspace);
+                (workspace, Site { added: options.added.clone(), ..site })
+            }
+            None => (self.own_workspace(task_id)?, Site::default()),
         };
         let created = TaskCreated {
             command,
@@ -127,6 +137,7 @@ impl Tasks<'_> {
             depth: 0,
             axes: options.axes,
             workspace: workspace.display().to_string(),
+            site,
             driver: Driver::Service,
             dependency_blockers: Vec::new(),
             max_retries: self.coordinator.limits.retries,
@@ -169,8 +180,10 @@ impl Tasks<'_> {
         }
         self.check_room()?;
         let workspace = usable(&draft.workspace)?;
-        if draft.share == Share::Alone {
-            self.check_alone(&workspace)?;
+        let site = self.coordinator.agents.site(&workspace);
+        let site = Site { added: draft.added, ..site };
+        if draft.share == Share::Alone && !draft.axes.work_mode.is_read_only() {
+            self.check_alone(&workspace, &site)?;
         }
         let task_id = TaskId::new(now);
         let command = TaskCommand {
@@ -189,6 +202,7 @@ impl Tasks<'_> {
             depth: 0,
             axes: draft.axes,
             workspace: workspace.display().to_string(),
+            site,
             driver: draft.driver,
             dependency_blockers: draft.dependency_blockers,
             max_retries: self.coordinator.limits.retries,
@@ -209,15 +223,20 @@ impl Tasks<'_> {
         }
     }
 
-    /// Two agents in one directory undo each other's work unaware (§15.14).
-    fn check_alone(self, workspace: &Path) -> Result<(), Error> {
-        let live = Filter {
-            live: true,
-            workspace: Some(workspace.display().to_string()),
-            ..Filter::default()
-        };
+    /// Two agents in one directory undo each other's work unaware (§15.14). A task that only reads disturbs nobody,
+    /// and one that works above or below does.
+    fn check_alone(self, workspace: &Path, site: &Site) -> Result<(), Error> {
+        let top = site.boundary.as_ref().map_or(workspace, Path::new);
+        let live = Filter { live: true, ..Filter::default() };
         for task in self.coordinator.store.tasks().list(&live)? {
-            if self.coordinator.store.driving_process(task.id)?.is_some() {
+            if task.parent_id.is_some() || task.axes.work_mode.is_read_only() {
+                continue;
+            }
+            let other = Path::new(&task.workspace);
+            let boundary = self.coordinator.agents.site(other).boundary;
+            let other = boundary.as_ref().map_or(other, Path::new);
+            let meet = other.starts_with(top) || top.starts_with(other);
+            if meet && self.coordinator.store.driving_process(task.id)?.is_some() {
                 return Err(Error::WorkspaceTaken { task: task.id, path: workspace.to_owned() });
             }
         }

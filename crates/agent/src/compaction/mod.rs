@@ -22,11 +22,12 @@ use windlass_core::compaction_state::{Compacting, Flush};
 use windlass_core::ending::Ending;
 use windlass_core::event::{CompactionEnd, CompactionStart, Event, Excerpt, MemoryFlush};
 use windlass_core::id::CallId;
+use windlass_core::layout::Own;
 use windlass_core::state::TaskState;
 use windlass_model::{Model, Price};
 use windlass_store::Level;
 use windlass_tools::Registry;
-use windlass_tools::workspace::{Purpose, Replacement, SCRATCH_DIRECTORY, Workspace};
+use windlass_tools::workspace::{Purpose, Replacement, Workspace};
 
 use crate::billing::Billing;
 use crate::context::Context;
@@ -108,7 +109,7 @@ impl Compactor {
         let flush = MemoryFlush {
             number: task.state().compaction.compactions + 1,
             estimated_tokens: task.estimated_tokens(),
-            message: prompt::FLUSH.trim_end().to_owned(),
+            message: prompt::flush(self.workspace.layout()),
             excerpt,
         };
         task.commit(vec![Event::MemoryFlush(flush)], Level::Written).await?;
@@ -204,7 +205,8 @@ impl Compactor {
     /// Writes everything that is dropped to a file that the agent can read (ES-181).
     fn keep_dropped(&self, task: &Journal, start: &CompactionStart) -> Option<String> {
         let number = start.number;
-        let path = format!("{SCRATCH_DIRECTORY}/compaction-{number}.md");
+        let layout = self.workspace.layout();
+        let path = format!("{}/compaction-{number}.md", layout.path(Own::Scratch));
         let (dropped, kept) = task.context().partition_turns(start.kept_turns as usize);
         let text = record::file(number, &dropped, &kept, start.shrink_bytes);
         let workspace = &self.workspace;
@@ -218,7 +220,7 @@ impl Compactor {
             })
         });
         match written {
-            Ok(()) => Some(format!("/workspace/{path}")),
+            Ok(()) => Some(layout.in_full(&path)),
             Err(error) => {
                 tracing::warn!(task_id = %task.task(), %error, "Dropped turns could not be kept");
                 None

@@ -30,7 +30,8 @@ impl Delegation {
             None => String::new(),
             Some((path, Ok(fact))) => {
                 outcome = outcome.with(fact);
-                format!("\n\nOutput written to: {}", shown(path))
+                let path = self.parts.world.workspace.layout().in_full(path);
+                format!("\n\nOutput written to: {path}")
             }
             Some((path, Err(error))) => format!("\n\nOutput not written to {path}: {error}"),
         };
@@ -123,11 +124,6 @@ fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-fn shown(path: &str) -> String {
-    let path = path.trim_start_matches("./");
-    if path.starts_with('/') { path.to_owned() } else { format!("/workspace/{path}") }
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl Gate {
 
     /// The tools that the agent is shown.
     pub fn specs(&self, state: &TaskState) -> Vec<ToolSpec> {
-        self.registry.specs(|tool| self.offers(state, tool))
+        self.registry.specs(&state.created.layout(), |tool| self.offers(state, tool))
     }
 
     /// Whether the agent may start others (ES-241, O-16).

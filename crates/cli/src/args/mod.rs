@@ -100,6 +100,9 @@ pub struct RunArgs {
     /// Directory to work in
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workspace: PathBuf,
+    /// What belongs to it
+    #[command(flatten)]
+    pub place: PlaceArgs,
     /// Model to use: PROVIDER/NAME or script:FILE; overrides --model-mode
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
@@ -155,6 +158,17 @@ pub struct RunArgs {
     /// How to print
     #[command(flatten)]
     pub printing: Printing,
+}
+
+/// What belongs to the workspace beyond the directory and its repository.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub struct PlaceArgs {
+    /// Add a directory, DIR:ro to read it only; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub add_dir: Vec<String>,
+    /// Work in the home directory or in /; needed once for each
+    #[arg(long)]
+    pub confirm_workspace: bool,
 }
 
 /// When a task must be finished.

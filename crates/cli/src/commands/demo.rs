@@ -176,6 +176,7 @@ fn run_args(args: &Demo, workspace: &Path, script: &Path) -> RunArgs {
     RunArgs {
         record: None,
         workspace: workspace.to_owned(),
+        place: Default::default(),
         model: Some(format!("script:{}", script.display())),
         model_mode: None,
         constraint: Vec::new(),

@@ -15,6 +15,7 @@ use crate::args::SandboxArgs;
 use crate::config::{Config, ConfigErrors};
 use crate::failure::Failure;
 use crate::show::{self, out, out_json};
+use crate::wiring::place::Placed;
 use crate::wiring::{mcp, models, sandbox, skills, web};
 
 /// Check the store, the configuration, the model and the sandbox
@@ -223,7 +224,8 @@ fn sandbox_check(app: &AppContext, config: &Config, workspace: &Path) -> Check {
     // The sandbox shows a task its trace, so there has to be one.
     let trace = app.coordinator.storage().trace_directory(root);
     let _ = std::fs::create_dir_all(&trace);
-    let opened = sandbox::open_with(&app.environment, config, workspace, root, None);
+    let placed = Placed::of_directory(&app.environment, workspace, root);
+    let opened = sandbox::open_with(&app.environment, config, &placed, root, None);
     let check = match app.runtime.block_on(opened) {
         Ok(opened) => {
             let isolation = opened.sandbox.isolation();

@@ -238,6 +238,7 @@ impl Examiner<'_> {
             goal,
             constraints: Vec::new(),
             workspace: work.to_owned(),
+            added: Vec::new(),
             share: Share::Alone,
             axes,
             execution_config,

@@ -11,9 +11,10 @@ use windlass_sandbox::{Command, Exit, Running, Stream as From};
 use windlass_term::{numbers, strip_controls};
 
 use super::{AppContext, Execute, Start};
-use crate::args::SandboxArgs;
+use crate::args::{PlaceArgs, SandboxArgs};
 use crate::failure::Failure;
 use crate::show::{note, out, out_json};
+use crate::wiring::place::{self, Placed};
 use crate::wiring::sandbox;
 
 /// Run one command in the sandbox, as an agent would
@@ -34,6 +35,9 @@ pub struct Exec {
     /// The directory to work in
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workspace: PathBuf,
+    /// What belongs to it
+    #[command(flatten)]
+    pub place: PlaceArgs,
     /// Print where the output is kept, as JSON
     #[arg(long)]
     pub json: bool,
@@ -67,19 +71,24 @@ pub(super) fn exec(app: &AppContext, args: &Exec) -> Result<u8, Failure> {
         hint: Some("name a directory that exists with `--workspace DIR`".into()),
         ..error.into()
     })?;
+    place::check(&app.environment, &workspace, args.place.confirm_workspace)?;
     let config = app.environment.config(&workspace)?;
     let now = app.coordinator.now();
     // The sandbox shows a task its trace; this one has none, but needs the place.
     let root = TaskId::new(now);
     let trace = app.coordinator.storage().trace_directory(root);
     std::fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
+    let added = place::added(&app.environment, &args.place.add_dir)?;
+    let placed = Placed { added, ..Placed::of_directory(&app.environment, &workspace, root) };
     let ran = app.runtime.block_on(async {
-        let opened = sandbox::open(&app.environment, &config, &workspace, root).await;
-        let opened = opened.map_err(|details| Failure::of_details(&details))?;
+        let opened = sandbox::open_with(&app.environment, &config, &placed, root, None).await;
+        let opened = opened.map_err(|details| Failure::of_details(&details))?.sandbox;
+        let top = opened.isolation().workspace.display().to_string();
+        let start = placed.layout.clone().seen_at(top).start();
         let id = CallId::new(now).to_string();
         let command = Command {
             timeout: Some(config.agent.bash_max_timeout_seconds),
-            ..Command::script(&id, args.text(), opened.isolation().workspace)
+            ..Command::script(&id, args.text(), start)
         };
         let started = opened.start(command).await.map_err(|error| anyhow!(error));
         let ran = match started.context("the command did not start") {

@@ -3,7 +3,9 @@
 use std::io::{BufRead as _, Write as _};
 
 use clap::Args;
+use jiff::Timestamp;
 use windlass_coordinator::explain::{Explanation, Paint};
+use windlass_core::id::TaskId;
 use windlass_core::policy::{Decision, Risk};
 use windlass_sandbox::{IsolationReport, Kind};
 use windlass_shell::{Context, analyze};
@@ -12,6 +14,7 @@ use windlass_term::TerminalStyle;
 use super::{Execute, Start};
 use crate::failure::Failure;
 use crate::show::{out, out_json};
+use crate::wiring::place::Placed;
 use crate::wiring::{Environment, gate};
 
 /// Say what a command would do and whether it would be allowed
@@ -47,14 +50,16 @@ const MAX_LINE_BYTES: u64 = 1024 * 1024;
 pub(super) fn explain(environment: &Environment, args: &Explain) -> Result<u8, Failure> {
     let directory = std::env::current_dir().unwrap_or_default();
     let config = environment.config(&directory)?;
+    // As a task would be that starts here.
+    let placed = Placed::of_directory(environment, &directory, TaskId::new(Timestamp::now()));
     let isolation = IsolationReport {
         kind: Kind::Local,
-        workspace: "/workspace".into(),
+        workspace: placed.top.clone(),
         memory_bytes: None,
         facts: Vec::new(),
         warnings: Vec::new(),
     };
-    let context = gate::context(environment, &config, &isolation);
+    let context = gate::context(environment, &config, &isolation, &placed.layout, &[]);
     if args.stdin {
         return explain_lines(&context);
     }

@@ -22,7 +22,7 @@ use crate::args::{DeadlineArgs, RunArgs};
 use crate::config::{self, Config, Flag, ModelChoice};
 use crate::failure::Failure;
 use crate::show::{note, out, out_json};
-use crate::wiring::{self, Project, mcp, models, skills};
+use crate::wiring::{self, Project, mcp, models, place, skills};
 use crate::{next_action, times};
 
 /// Work on a goal until it is done
@@ -121,6 +121,7 @@ fn detach(
         user_id: draft.user_id,
         axes: draft.axes,
         workspace: Some(draft.workspace),
+        added: draft.added,
         cost_budget: draft.cost_budget,
         deadline: draft.deadline,
         outage: Outage::Park,
@@ -162,6 +163,7 @@ fn draft(
         }),
         outage: None,
     };
+    place::check(&app.environment, &args.workspace, args.place.confirm_workspace)?;
     // Refused here rather than after a task was made for it.
     let config = project.config().for_task(&wishes)?;
     let axes = axes(args, &config);
@@ -186,6 +188,7 @@ fn draft(
         goal,
         constraints: args.constraint.iter().filter(|one| !one.trim().is_empty()).cloned().collect(),
         workspace: args.workspace.clone(),
+        added: place::added(&app.environment, &args.place.add_dir)?,
         share: if args.share { Share::Allowed } else { Share::Alone },
         axes,
         execution_config: ExecutionConfig { model: Some(choice.to_string()), ..wishes },

@@ -20,6 +20,7 @@ use crate::args::values::one_of;
 use crate::failure::Failure;
 use crate::show::{self, out, out_json};
 use crate::times;
+use crate::wiring::place;
 
 /// Schedule checks, messages and tasks
 #[derive(Debug, Args)]
@@ -215,6 +216,9 @@ fn add(app: &AppContext, args: &ScheduleAdd) -> Result<(), Failure> {
     };
     let workspace = args.workspace.as_ref();
     let workspace = workspace.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+    if let Some(directory) = &workspace {
+        place::check(&app.environment, directory, false)?;
+    }
     let task = match (&args.task, &args.monitor) {
         (Some(task), _) => Some(coordinator.tasks().find(task)?),
         (None, Some(goal)) => Some(watched(app, goal, workspace.clone())?),

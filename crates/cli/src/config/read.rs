@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
+use windlass_skills::regular;
+use windlass_tools::workspace::repository;
 
 use super::error::{ConfigError, ConfigErrors};
 use super::settings::Store;
@@ -25,7 +27,23 @@ pub fn user_file(env: &BTreeMap<String, String>) -> Option<PathBuf> {
 
 /// Where a project's file is, whether it exists or not.
 pub fn project_file(workspace: &Path) -> PathBuf {
-    workspace.join(".windlass").join("config.toml")
+    nearest(workspace, ".windlass/config.toml")
+}
+
+/// The nearest file of a project by this name, from a directory up to the top of its repository; the place in the
+/// directory itself where there is none.
+pub fn nearest(workspace: &Path, name: &str) -> PathBuf {
+    let directory = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let home = home.and_then(|home| fs::canonicalize(home).ok());
+    let top = repository::boundary(&directory, home.as_deref());
+    let above = directory.ancestors().skip(1).take_while(|above| above.starts_with(&top));
+    let own = workspace.join(name);
+    let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
+    if is_there(&own) {
+        return own;
+    }
+    above.map(|above| above.join(name)).find(is_there).unwrap_or(own)
 }
 
 /// What an approval is bound to: the SHA-256 of a file's text, in hexadecimal.
@@ -73,7 +91,7 @@ pub fn store(env: &BTreeMap<String, String>) -> Result<Option<Store>, ConfigErro
 }
 
 fn open(path: &Path) -> Result<Option<File>, ConfigErrors> {
-    let text = match text(path) {
+    let text = match regular::read_text(path, MAX_FILE_BYTES) {
         Ok(text) => text,
         Err(error) if gone(&error) => return Ok(None),
         Err(error) => {
@@ -85,19 +103,7 @@ fn open(path: &Path) -> Result<Option<File>, ConfigErrors> {
     Ok(Some(File { path: path.to_owned(), text }))
 }
 
-fn gone(error: &io::Error) -> bool {
+/// Whether there is simply no such file.
+pub fn gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-fn text(path: &Path) -> io::Result<String> {
-    // Asked before opening: opening a named pipe would wait for a writer.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut text = String::new();
-    fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::other("it is larger than 1 MiB"));
-    }
-    Ok(text)
 }

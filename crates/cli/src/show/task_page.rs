@@ -193,8 +193,7 @@ fn used(details: &TaskDetails, cost: &str) -> String {
 
 /// What the agent has put down for itself: its plan and its memos (ES-106).
 pub fn working_memory(state: &TaskState) -> serde_json::Value {
-    let memos: Vec<_> =
-        state.files.known.keys().filter(|path| path.starts_with(".memo/")).collect();
+    let memos: Vec<_> = state.memos().collect();
     json!({ "plan": state.plan, "memos": memos })
 }
 

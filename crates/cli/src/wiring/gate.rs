@@ -1,5 +1,6 @@
 //! What the gate has to know of this machine and its configuration to read commands.
 
+use windlass_core::layout::{AddedDirectory, Layout, WORKSPACE};
 use windlass_core::policy::{DenyRule, GivenRules, Pattern};
 use windlass_sandbox::{IsolationReport, Kind};
 use windlass_shell::{Context, CustomRule};
@@ -10,18 +11,28 @@ use crate::config::Config;
 /// Directories that a sandbox gives its commands for themselves.
 const SCRATCH: [&str; 4] = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
 
-/// The facts that commands of a sandbox are read against.
-pub fn context(environment: &Environment, config: &Config, isolation: &IsolationReport) -> Context {
+/// The facts that commands of a sandbox are read against. `layout` is as its commands see it.
+pub fn context(
+    environment: &Environment,
+    config: &Config,
+    isolation: &IsolationReport,
+    layout: &Layout,
+    added: &[AddedDirectory],
+) -> Context {
     let home = environment.variables.get("HOME").cloned().unwrap_or_default();
     let scratch = match isolation.kind {
         Kind::Docker | Kind::Local => SCRATCH.map(str::to_owned).into(),
         Kind::Host => Vec::new(),
     };
+    let alias = (isolation.kind == Kind::Local).then(|| WORKSPACE.to_owned());
+    let added = added.iter().filter(|added| added.writable).map(|added| added.path.clone());
     Context {
+        directory: layout.start(),
+        more_workspaces: alias.into_iter().chain(added).collect(),
         scratch,
         production: config.policy.production.iter().filter_map(|text| Pattern::new(text)).collect(),
         custom_rules: config.policy.classes.iter().filter_map(custom_rule).collect(),
-        ..Context::new(isolation.workspace.display().to_string(), home)
+        ..Context::new(layout.top(), home)
     }
 }
 

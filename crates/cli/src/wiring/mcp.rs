@@ -4,18 +4,17 @@
 //! so, as it is now (§15.13).
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windlass_core::id::TaskId;
 use windlass_sandbox::{Host, Sandbox};
-use windlass_skills::{Scope, Skills};
+use windlass_skills::{Scope, Skills, regular};
 use windlass_tools::mcp::{Definition, McpHost, Servers, joined, parse_file, parse_server};
 use windlass_tools::{Notices, Registry};
 
 use super::{Environment, trust};
-use crate::config::read::MAX_FILE_BYTES;
+use crate::config::read::{MAX_FILE_BYTES, gone, nearest};
 use crate::config::types::Placement;
 use crate::config::{Config, File, Trust};
 use crate::failure::Failure;
@@ -38,7 +37,7 @@ pub struct Found {
 
 /// A project's list of servers.
 pub fn project_file(workspace: &Path) -> PathBuf {
-    workspace.join(".mcp.json")
+    nearest(workspace, ".mcp.json")
 }
 
 /// Where what servers say of themselves is kept.
@@ -163,17 +162,11 @@ fn read(
 
 /// A file's text, if it is there.
 pub fn open(path: &Path) -> std::io::Result<Option<File>> {
-    let opened = match std::fs::File::open(path) {
-        Err(error) if gone(&error) => return Ok(None),
-        opened => opened?,
-    };
-    let mut text = String::new();
-    opened.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
-    Ok(Some(File { path: path.to_owned(), text }))
-}
-
-fn gone(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+    match regular::read_text(path, MAX_FILE_BYTES) {
+        Ok(text) => Ok(Some(File { path: path.to_owned(), text })),
+        Err(error) if gone(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The program that a server needs and that is not here (WF-034).
@@ -202,7 +195,7 @@ pub fn host(
         Placement::Host => {
             let env: Vec<_> = environment.variables.clone().into_iter().collect();
             let (data, workspace) = (environment.data.clone(), workspace.to_owned());
-            Arc::new(Host::new(data, workspace, &env, &[])?)
+            Arc::new(Host::new(data, workspace, &env, &super::place::key_names())?)
         }
     };
     Ok(McpHost { sandbox, pins: pins(environment), notices })

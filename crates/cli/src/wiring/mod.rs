@@ -3,6 +3,7 @@
 pub mod gate;
 pub mod mcp;
 pub mod models;
+pub mod place;
 pub mod project;
 pub mod sandbox;
 pub mod skills;

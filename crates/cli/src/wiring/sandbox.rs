@@ -9,9 +9,12 @@ use windlass_core::id::TaskId;
 use windlass_sandbox::docker::{self, ENGINE_PATIENCE, Engine};
 use windlass_sandbox::local::{self, Namespaces};
 use windlass_sandbox::network::{AddressRules, Connection, Egress, HostRules};
-use windlass_sandbox::{Docker, Error, Host, Limits, Local, Network, Sandbox, Unavailable};
+use windlass_sandbox::{
+    Docker, Error, HomeFiles, Host, Limits, Local, Network, Sandbox, Unavailable,
+};
 
 use super::Environment;
+use super::place::{self, Placed};
 use crate::config::Config;
 use crate::config::types::{Network as NetworkSetting, SandboxMode};
 
@@ -23,25 +26,26 @@ pub struct Opened {
     pub why: Option<String>,
 }
 
-/// Opens the sandbox that flags and configuration choose, without skills in it.
+/// Opens the sandbox that flags and configuration choose for work in a directory, without skills in it.
 pub async fn open(
     environment: &Environment,
     config: &Config,
     workspace: &Path,
     root: TaskId,
 ) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
-    open_with(environment, config, workspace, root, None).await.map(|opened| opened.sandbox)
+    let placed = Placed::of_directory(environment, workspace, root);
+    open_with(environment, config, &placed, root, None).await.map(|opened| opened.sandbox)
 }
 
 /// Opens that sandbox with these skills in it, and says why it is of its kind.
 pub async fn open_with(
     environment: &Environment,
     config: &Config,
-    workspace: &Path,
+    placed: &Placed,
     root: TaskId,
     skills: Option<PathBuf>,
 ) -> Result<Opened, ErrorDetails> {
-    Place { environment, config, workspace, root, skills, lease: None }.open().await
+    Place { environment, config, placed, root, skills, lease: None }.open().await
 }
 
 /// Opens the sandbox of a task, whose commands run on for a `lease` without a sign of life from us. If the container cannot be started, the task must begin and then fail (ES-380,
@@ -49,15 +53,15 @@ pub async fn open_with(
 pub async fn open_for_task(
     environment: &Environment,
     config: &Config,
-    workspace: &Path,
+    placed: &Placed,
     root: TaskId,
     skills: Option<PathBuf>,
     lease: Option<Duration>,
 ) -> Result<Opened, ErrorDetails> {
     let chosen = environment.sandbox.or(config.sandbox.mode);
-    match (Place { environment, config, workspace, root, skills, lease }).open().await {
+    match (Place { environment, config, placed, root, skills, lease }).open().await {
         Err(details) if chosen == Some(SandboxMode::Docker) => {
-            let sandbox = Unavailable::new(workspace.to_owned(), details.message);
+            let sandbox = Unavailable::new(placed.top.clone(), details.message);
             Ok(Opened { sandbox: Arc::new(sandbox), why: None })
         }
         outcome => outcome,
@@ -72,7 +76,7 @@ pub async fn engine(environment: &Environment) -> Result<Engine, Error> {
 struct Place<'a> {
     environment: &'a Environment,
     config: &'a Config,
-    workspace: &'a Path,
+    placed: &'a Placed,
     root: TaskId,
     skills: Option<PathBuf>,
     lease: Option<Duration>,
@@ -117,7 +121,7 @@ impl Place<'_> {
     fn host(&self) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
         let variables = variables(self.environment);
         let data = self.environment.data.clone();
-        let host = Host::new(data, self.workspace.to_owned(), &variables, &[]);
+        let host = Host::new(data, self.placed.top.clone(), &variables, &place::key_names());
         Ok(Arc::new(host.map_err(unavailable)?.with_lease(self.lease)))
     }
 
@@ -125,12 +129,15 @@ impl Place<'_> {
         let below_home = |path: &String| path.strip_prefix("~/").unwrap_or(path).into();
         let local = Local::open(local::Config {
             data: self.environment.data.clone(),
-            workspace: self.workspace.to_owned(),
+            workspace: self.placed.top.clone(),
+            layout: self.placed.layout.clone(),
+            added: self.placed.shown(),
+            home_files: self.home_files(),
             environment: variables(self.environment),
             environment_names: Vec::new(),
             read_only: self.config.sandbox.read_only.iter().map(below_home).collect(),
             home: home(self.environment),
-            hidden: Vec::new(),
+            hidden: place::hidden(self.environment),
             skills: self.skills.clone(),
             trace: Some(self.trace()),
             network: network(self.config, self.root),
@@ -145,12 +152,15 @@ impl Place<'_> {
             engine,
             docker::Config {
                 data: self.environment.data.clone(),
-                workspace: self.workspace.to_owned(),
+                workspace: self.placed.top.clone(),
+                layout: self.placed.layout.clone(),
+                added: self.placed.shown(),
+                home_files: self.home_files(),
                 task: self.root.to_string(),
                 image: self.config.sandbox.image.clone(),
                 environment: variables(self.environment),
                 environment_names: Vec::new(),
-                hidden: Vec::new(),
+                hidden: place::hidden(self.environment),
                 skills: self.skills.clone(),
                 trace: Some(self.trace()),
                 network: network(self.config, self.root),
@@ -160,6 +170,11 @@ impl Place<'_> {
             },
         );
         Ok(Arc::new(docker.await?))
+    }
+
+    fn home_files(&self) -> HomeFiles {
+        let (environment, top) = (self.environment.clone(), self.placed.top.clone());
+        HomeFiles::new(move || place::git_files(&environment, &top))
     }
 
     fn trace(&self) -> PathBuf {

@@ -12,6 +12,8 @@ use windlass_skills::{
     Invocation, Scope, Skill, SkillMirror, SkillRegistry, Skills, Viewer, invoke, places,
 };
 
+use windlass_tools::workspace::repository::boundary;
+
 use super::{Environment, Project, trust};
 use crate::config::{File, Trust};
 use crate::failure::Failure;
@@ -22,7 +24,15 @@ pub fn directories(environment: &Environment, workspace: &Path) -> Vec<(PathBuf,
         return only.clone();
     }
     let home = environment.variables.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    places(home.as_deref(), &real(workspace))
+    let directory = real(workspace);
+    let top = boundary(&directory, home.as_deref());
+    let mut all = places(home.as_deref(), &top);
+    if top != directory {
+        // The nearest wins.
+        let own = places(home.as_deref(), &directory).into_iter();
+        all.extend(own.filter(|(_, scope)| *scope == Scope::Project));
+    }
+    all
 }
 
 /// The skills for work in a directory, followed while they change.

@@ -1,6 +1,6 @@
 //! What an agent gets to work with: its model, tools, workspace, sandbox and limits.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,6 +11,8 @@ use windlass_core::axes::{ModelMode, RunControl};
 use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::guard::Thresholds;
+use windlass_core::id::TaskId;
+use windlass_core::layout::{Layout, Site};
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{ContextService, Embeddings, Model, Recorder};
@@ -20,6 +22,7 @@ use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
 use windlass_tools::{Notices, Registry, Shell, ToolContext};
 
+use super::place::{self, Placed};
 use super::{Environment, Project, gate, mcp, models, sandbox, web};
 use crate::config::types::Origin;
 use crate::config::{Config, ModelChoice};
@@ -71,9 +74,9 @@ impl WiredAgents {
         let model = self.recorded(project.model(&choice)?, task.attempts.started)?;
         let summarizer = summarizer(&project, &config, &choice)?;
         let skills = project.skills()?.clone();
-        let workspace = self.workspace(directory, task, &skills)?;
         let shown = skills.shown().map(Path::to_owned);
-        let root = task.created.root;
+        let (root, placed) = (task.created.root, Placed::of_task(&task.created));
+        let traces = self.traces(root)?;
         // What a person runs may be stopped and continued; what a service runs, another process takes over.
         let lease = match task.created.driver {
             Driver::Foreground => None,
@@ -81,7 +84,11 @@ impl WiredAgents {
         };
         let environment = &self.environment;
         let opened =
-            sandbox::open_for_task(environment, &config, directory, root, shown, lease).await?;
+            sandbox::open_for_task(environment, &config, &placed, root, shown, lease).await?;
+        let isolation = opened.sandbox.isolation();
+        let layout = placed.layout.clone().seen_at(isolation.workspace.display().to_string());
+        let workspace = self.workspace(&placed, layout.clone(), traces, &skills)?;
+        workspace.link_trace(task.id());
         let settings = settings(&config, &choice, task, &opened);
         let sandbox = opened.sandbox;
         let limits = Limits {
@@ -93,10 +100,11 @@ impl WiredAgents {
         let mut registry = registry(&config);
         let found = project.servers()?.found(&self.environment, Some(root));
         if !found.definitions.is_empty() || !found.notices.is_empty() {
-            let host = mcp::host(&self.environment, &config, directory, &sandbox, notices.clone());
+            let host =
+                mcp::host(&self.environment, &config, &placed.top, &sandbox, notices.clone());
             mcp::equip(&mut registry, found, &host.map_err(|error| unequipped(&error))?).await;
         }
-        let gate = gate::context(&self.environment, &config, &sandbox.isolation());
+        let gate = gate::context(&self.environment, &config, &isolation, &layout, &placed.added);
         let (store, clock) = (self.store.clone(), Arc::new(Timestamp::now));
         let world = ToolContext {
             workspace: Arc::new(workspace),
@@ -144,23 +152,30 @@ impl WiredAgents {
         Ok(Arc::new(recorder))
     }
 
+    /// Where the traces of a tree are; made before a sandbox shows it.
+    fn traces(&self, root: TaskId) -> Result<PathBuf, ErrorDetails> {
+        let traces = self.store.dir().traces().join(root.to_string());
+        std::fs::create_dir_all(&traces)
+            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, error.to_string()))?;
+        Ok(traces)
+    }
+
     fn workspace(
         &self,
-        directory: &Path,
-        task: &TaskState,
+        placed: &Placed,
+        layout: Layout,
+        traces: PathBuf,
         skills: &SkillRegistry,
     ) -> Result<Workspace, ErrorDetails> {
-        let dir = self.store.dir();
-        let unusable = |error: &dyn std::fmt::Display| {
-            ErrorDetails::new(ErrorType::Workspace, error.to_string())
+        let places = Places {
+            layout,
+            added: placed.added.clone(),
+            skills: skills.shown().map(Path::to_owned),
+            trace: Some(traces),
+            hidden: place::hidden(&self.environment),
         };
-        let traces = dir.traces().join(task.created.root.to_string());
-        std::fs::create_dir_all(&traces).map_err(|error| unusable(&error))?;
-        let skills = skills.shown().map(Path::to_owned);
-        let places = Places { skills, trace: Some(traces), data: Some(dir.root().to_owned()) };
-        let workspace = Workspace::open(directory, places).map_err(|error| unusable(&error))?;
-        link_trace(directory, &dir.traces(), task);
-        Ok(workspace)
+        Workspace::open(&placed.top, places)
+            .map_err(|error| ErrorDetails::new(ErrorType::Workspace, error.to_string()))
     }
 }
 
@@ -171,6 +186,10 @@ impl AgentFactory for WiredAgents {
         previews: broadcast::Sender<Preview>,
     ) -> BoxFuture<'a, Result<Parts, ErrorDetails>> {
         Box::pin(self.agent(task, previews))
+    }
+
+    fn site(&self, directory: &Path) -> Site {
+        place::site(&self.environment, directory)
     }
 
     fn router(&self) -> BoxFuture<'_, Result<Arc<dyn Model>, ErrorDetails>> {
@@ -261,8 +280,10 @@ fn settings(
             None => kind,
         },
         footing: isolation.warnings.join(" "),
-        workspace: isolation.workspace.display().to_string(),
-        instructions: crate::instructions::load(Path::new(&task.created.workspace)),
+        instructions: crate::instructions::load(
+            Path::new(&task.created.workspace),
+            Path::new(task.created.boundary()),
+        ),
         sub_agent_timeout: config.subagents.default_timeout_seconds,
         sub_agents: tree::Limits {
             max_depth: config.subagents.max_depth,
@@ -308,16 +329,6 @@ fn shown_bytes(tokens: u64) -> usize {
 fn misconfigured(failure: Failure) -> ErrorDetails {
     let details = ErrorDetails::new(ErrorType::InvalidCommand, failure.error.to_string());
     details.with_hint(failure.hint.unwrap_or_else(|| "see `windlass config`".to_owned()))
-}
-
-/// Lets a person find the trace in the workspace (ES-322). The trace itself is out of the agent's
-/// reach; where the link cannot be made, nothing is lost.
-fn link_trace(workspace: &Path, traces: &Path, task: &TaskState) {
-    let name = format!("{}.jsonl", task.id());
-    let target = traces.join(task.created.root.to_string()).join(&name);
-    let shown = workspace.join(".trace");
-    let _ = std::fs::create_dir(&shown);
-    let _ = std::os::unix::fs::symlink(target, shown.join(name));
 }
 
 #[cfg(test)]

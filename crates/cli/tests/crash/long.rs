@@ -56,7 +56,7 @@ fn answer(request: &Request) -> Answer {
         }
     } else if last.starts_with("You are approaching") {
         "save_memo: {filename: found.md, content: 'once ', append: true}".to_owned()
-    } else if last.contains(".memo/found.md`") {
+    } else if last.contains("memo/found.md`") {
         "say: saved".to_owned()
     } else if whole.contains("spawn_agent\",\"arguments") {
         "say: All measured.".to_owned()

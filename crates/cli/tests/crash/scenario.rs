@@ -262,14 +262,21 @@ impl Outcome {
 
 /// A message without ids that are different in every run.
 pub fn masked(message: &str) -> String {
-    let mut text = String::new();
-    let mut rest = message;
-    while let Some(at) = rest.find("call_") {
-        let (before, after) = rest.split_at(at + "call_".len());
-        text.push_str(before);
-        rest = after.trim_start_matches(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase());
-    }
-    text + rest
+    // Ids of calls and tasks, and the names of throwaway directories.
+    ["call_", "task_", "/.tmp"].iter().fold(message.to_owned(), |message, mark| {
+        let mut text = String::new();
+        let mut rest = message.as_str();
+        while let Some(at) = rest.find(mark) {
+            let (before, after) = rest.split_at(at + mark.len());
+            text.push_str(before);
+            let varies = |c: char| match *mark {
+                "/.tmp" => c.is_ascii_alphanumeric(),
+                _ => c.is_ascii_digit() || c.is_ascii_uppercase(),
+            };
+            rest = after.trim_start_matches(varies);
+        }
+        text + rest
+    })
 }
 
 /// The result without what is different in every run.
@@ -290,7 +297,13 @@ pub fn files(root: &Path) -> BTreeMap<String, String> {
         for entry in std::fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
             let name = path.strip_prefix(root).unwrap().display().to_string();
-            if name == ".trace" {
+            let parts = name.split('/').map(|part| match part.starts_with("task_") {
+                // Every run has an id of its own.
+                true => "TASK",
+                false => part,
+            });
+            let name = parts.collect::<Vec<_>>().join("/");
+            if name.ends_with("/trace") {
                 continue;
             }
             if path.is_dir() {

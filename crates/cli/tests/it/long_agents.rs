@@ -60,10 +60,13 @@ fn three_sub_agents_of_one_reply_come_back_in_call_order() {
         .filter(|m| m["role"] == "tool")
         .map(|m| m["content"].as_str().unwrap())
         .collect();
+    let place = program.seen_workspace();
     assert_eq!(
         results[0],
-        "Sub-agent \"apples\" completed in 0s (2,340 tokens).\n\nResult:\nThere are 3 apples.\n\nOutput \
-         written to: /workspace/output/apples.md"
+        format!(
+            "Sub-agent \"apples\" completed in 0s (2,340 tokens).\n\nResult:\nThere are 3 apples.\n\n\
+             Output written to: {place}/output/apples.md"
+        )
     );
     // How long it took is the first command of a sandbox: the sandbox too.
     assert!(results[1].starts_with("Sub-agent \"pears\" completed in "), "{}", results[1]);

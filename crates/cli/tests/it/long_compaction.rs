@@ -198,10 +198,13 @@ fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
     assert!(at("compaction_start") < at("compaction_end"));
     let requests = program.server.requests();
     let flush = requests.iter().find(|request| asks_for_notes(request)).unwrap();
+    let own = format!("{}/.windlass/tasks/{}", program.seen_workspace(), program.task());
     assert_eq!(
         last_text(flush),
-        "You are approaching context limits. Save any important information to /workspace/.memo/ \
-         before I summarize older messages. Use save_memo tool."
+        format!(
+            "You are approaching context limits. Save any important information to {own}/memo/ before I \
+             summarize older messages. Use save_memo tool."
+        )
     );
 
     // What is asked of the summarizer.
@@ -231,7 +234,7 @@ fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
         "{header}"
     );
     assert!(header.contains("## Files changed so far\n\n- made.txt"), "{header}");
-    assert!(header.contains("/workspace/.scratch/compaction-1.md"), "{header}");
+    assert!(header.contains(&format!("{own}/scratch/compaction-1.md")), "{header}");
     let mut open: Vec<String> = Vec::new();
     for message in &messages[3..] {
         for call in message["tool_calls"].as_array().into_iter().flatten() {
@@ -245,7 +248,7 @@ fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
     }
     assert!(open.is_empty(), "no call is parted from its result: {open:?}");
     assert!(
-        program.file(".plan.md").contains("**1**: pebbles"),
+        program.own_file("plan.md").contains("**1**: pebbles"),
         "the plan outlives what was dropped"
     );
     let ended = events(&ran, "compaction_end");
@@ -270,11 +273,12 @@ fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
         assert!(line.contains(" INFO "), "{line}");
     }
 
-    let dropped = program.file(".scratch/compaction-1.md");
+    let dropped = program.own_file("scratch/compaction-1.md");
     assert!(dropped.contains("it broke: E4711") && dropped.contains("note 1 line 19"), "{dropped}");
     let shown = program.windlass(&["show", &program.task(), "--compactions"]).expect(0);
     assert!(
-        shown.stdout.contains("compaction 1 at") && shown.stdout.contains("/workspace/.scratch")
+        shown.stdout.contains("compaction 1 at")
+            && shown.stdout.contains("scratch/compaction-1.md")
     );
     let rows = program.windlass(&["show", &program.task(), "--compactions", "--json"]).expect(0);
     assert_eq!(rows.json_lines().len(), events(&ran, "compaction_end").len());
@@ -328,7 +332,9 @@ fn saving_notes_takes_three_turns_at_most() {
         let found = last_text(request).contains("note 1 line 19");
         Some(match turns.fetch_add(1, SeqCst) {
             _ if compacted && found => reply(request, "say: Done."),
-            _ if compacted => reply(request, "grep: {pattern: 'note 1 line 19', path: .scratch}"),
+            _ if compacted => {
+                reply(request, "grep: {pattern: 'note 1 line 19', path: .windlass/tasks}")
+            }
             turn => reply(request, &format!("read: notes-{turn}.txt")),
         })
     });
@@ -419,7 +425,7 @@ fn work_waits_while_notes_are_saved() {
                 "save_memo: {filename: saved.md, content: 'kept in time'}",
             ));
         }
-        if last_text(request).contains("Saved `.memo/saved.md`") {
+        if last_text(request).contains("memo/saved.md` (") {
             return Some(reply(request, "say: I have saved what matters."));
         }
         assert!(!body.contains("sneaky.txt ("), "it was not written");
@@ -432,7 +438,7 @@ fn work_waits_while_notes_are_saved() {
     let ran = program.windlass(&args).expect(0);
     assert_eq!(ran.result()["final_message"], "Done.");
     assert!(!program.workspace().join("sneaky.txt").exists());
-    assert_eq!(program.file(".memo/saved.md"), "kept in time");
+    assert_eq!(program.own_file("memo/saved.md"), "kept in time");
 }
 
 /// Opt-in: a finished plan step is a reason to compact once the context is 70 % full.

@@ -115,7 +115,7 @@ replies:
         program.last_message_sent()
     };
     let text = found(&meanings.base());
-    assert!(text.contains(".memo/a.md") && !text.contains(".memo/b.md line"), "{text}");
+    assert!(text.contains("/memo/a.md") && !text.contains("/memo/b.md line"), "{text}");
     let gone = ModelServer::start_empty().base();
     let text = found(&gone);
     assert!(text.contains("searched by words alone"), "{text}");

@@ -97,7 +97,8 @@ fn show_tells_the_working_memory() {
     program.windlass(&["run", "look", "-q"]).expect(0);
     let shown = program.windlass(&["show", &program.task(), "--json"]).expect(0).json_lines();
     let memory = &shown[0]["working_memory"];
-    assert_eq!(memory["memos"], serde_json::json!([".memo/a.md"]));
+    let memo = format!(".windlass/tasks/{}/memo/a.md", program.task());
+    assert_eq!(memory["memos"], serde_json::json!([memo]));
     assert_eq!(memory["plan"]["steps"][0]["description"], "look");
 }
 

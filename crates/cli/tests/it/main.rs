@@ -35,6 +35,7 @@ mod instructions;
 mod log_lines;
 mod secrets;
 mod clock;
+mod places;
 
 /// Where the tests that other binaries share run their tasks.
 const SANDBOX: program::Tested = program::Tested::Local;

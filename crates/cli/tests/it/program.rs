@@ -50,7 +50,10 @@ impl Program {
 
     /// The command, ready to be changed and started.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        // A copy where a test runs as a user who cannot enter the target directory.
+        let program = std::env::var_os("WINDLASS_TEST_PROGRAM");
+        let mut command =
+            Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_windlass").into()));
         command
             .args(args)
             .current_dir(self.workspace.path())
@@ -88,6 +91,24 @@ impl Program {
     pub fn file(&self, name: &str) -> String {
         let path = self.workspace.path().join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The text of a file of the last task's own.
+    pub fn own_file(&self, name: &str) -> String {
+        self.file(&format!(".windlass/tasks/{}/{name}", self.task()))
+    }
+
+    /// The path of the workspace on the host.
+    pub fn real_workspace(&self) -> String {
+        self.workspace().canonicalize().unwrap().display().to_string()
+    }
+
+    /// The path of the workspace as agents see it.
+    pub fn seen_workspace(&self) -> String {
+        match crate::SANDBOX {
+            Tested::Local => self.real_workspace(),
+            Tested::Docker => "/workspace".to_owned(),
+        }
     }
 
     pub fn data_directory(&self) -> PathBuf {

@@ -47,12 +47,13 @@ fn a_goal_is_worked_on_and_its_deliverables_come_back() {
         "content": "all is well", "size_bytes": 11,
     }]);
     assert_eq!(result["deliverables"], deliverables, "what was published, and nothing else");
-    let trace = format!("file:///workspace/.trace/{}.jsonl", result["task_id"].as_str().unwrap());
+    let (place, task) = (program.real_workspace(), result["task_id"].as_str().unwrap());
+    let trace = format!("file://{place}/.windlass/tasks/{task}/trace/{task}.jsonl");
     let evidence = json!([
         {"ref_id": "trace", "type": "log", "uri": trace, "description": "every event of this task"},
         {
             "ref_id": "deliverable-1", "type": "file", "description": "the report",
-            "uri": "file:///workspace/output/report.md",
+            "uri": format!("file://{place}/output/report.md"),
         },
     ]);
     assert_eq!(result["evidence_refs"], evidence);
@@ -122,13 +123,13 @@ fn plan_memo_output_and_trace_are_where_they_belong() {
     let program = prepared(WORK);
     let ran = program.windlass(&["run", "check the notes", "--json"]).expect(0);
 
-    assert!(program.file(".plan.md").starts_with("# Execution Plan"));
-    assert!(program.file(".plan.md").contains("- [x] **1**: look"));
-    assert_eq!(program.file(".plan.md").matches("**1**").count(), 1, "the last call's, whole");
-    assert_eq!(program.file(".memo/findings.md"), "the notes are short");
+    let plan = program.own_file("plan.md");
+    assert!(plan.starts_with("# Execution Plan") && plan.contains("- [x] **1**: look"), "{plan}");
+    assert_eq!(plan.matches("**1**").count(), 1, "the last call's, whole");
+    assert_eq!(program.own_file("memo/findings.md"), "the notes are short");
     assert_eq!(program.file("output/report.md"), "all is well");
     let task = ran.result()["task_id"].as_str().unwrap().to_owned();
-    let trace = program.file(&format!(".trace/{task}.jsonl"));
+    let trace = program.own_file(&format!("trace/{task}.jsonl"));
     let lines: Vec<Value> = trace.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines[0]["event_type"], "task_created");
     assert_eq!(lines.last().unwrap()["event_type"], "agent_end");
@@ -200,11 +201,11 @@ fn the_system_prompt_has_every_section() {
         (
             "File System",
             &[
-                "Your workspace is `/",
-                "intermediate results and rough notes into `.scratch/`",
-                "everything that the user should get into `output/`",
+                "The workspace is `/",
+                "intermediate results and rough notes into `scratch/`",
+                "results that the user should get",
                 "decisions and their reasons with `save_memo`",
-                "`.plan.md` is your plan, written by `update_plan` alone",
+                "`plan.md` in your task directory is your plan, written by `update_plan` alone",
             ],
         ),
         (
@@ -212,7 +213,7 @@ fn the_system_prompt_has_every_section() {
             &[
                 "I may summarize older messages",
                 "Important information should be saved to \
-            `.memo/`",
+            `memo/` in your task directory",
                 "Your plan, your memos and every file in the workspace stay",
                 "`search_memo`, by \
             reading files, or by searching the workspace with `grep`",

@@ -1,0 +1,236 @@
+//! Where a task works: how far its directory reaches, what was added to it, and who the person is to git.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use windlass_core::event::TaskCreated;
+use windlass_core::id::TaskId;
+use windlass_core::layout::{AddedDirectory, Layout, LayoutKind, Site, TASKS_DIRECTORY};
+use windlass_tools::workspace::repository;
+
+use super::Environment;
+use crate::config::kind::Kind;
+use crate::config::read::MAX_FILE_BYTES;
+use crate::config::settings;
+use crate::failure::Failure;
+
+/// The directories of a task, as a sandbox is told of them.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// The top of the workspace on the host.
+    pub top: PathBuf,
+    /// Where the files of the task are, as they are on the host.
+    pub layout: Layout,
+    /// Directories that a person added.
+    pub added: Vec<AddedDirectory>,
+}
+
+impl Placed {
+    /// Where a task works.
+    pub fn of_task(created: &TaskCreated) -> Self {
+        Self {
+            top: PathBuf::from(created.boundary()),
+            layout: created.layout(),
+            added: created.site.added.clone(),
+        }
+    }
+
+    /// Where a command works that belongs to no task.
+    pub fn of_directory(environment: &Environment, directory: &Path, root: TaskId) -> Self {
+        let directory = super::skills::real(directory);
+        let top = repository::boundary(&directory, home(environment).as_deref());
+        let layout = Layout::personal(root, &text(&top), &text(&directory));
+        Self { top, layout, added: Vec::new() }
+    }
+
+    /// What commands see besides the workspace: what was added, and what git needs.
+    pub fn shown(&self) -> Vec<AddedDirectory> {
+        let git = match self.layout.kind() {
+            LayoutKind::Personal => repository::git_directories(&self.top),
+            LayoutKind::Service => Vec::new(),
+        };
+        self.added.iter().cloned().chain(git).collect()
+    }
+}
+
+/// What belongs to the workspace of a task that starts in a directory (§15.14).
+pub fn site(environment: &Environment, directory: &Path) -> Site {
+    let own = super::skills::real(&environment.data).join("workspaces");
+    if directory.starts_with(own) {
+        return Site::default();
+    }
+    let top = repository::boundary(directory, home(environment).as_deref());
+    Site {
+        layout: LayoutKind::Personal,
+        boundary: (top != directory).then(|| text(&top)),
+        added: Vec::new(),
+    }
+}
+
+/// Our own data and configuration, which no agent sees.
+pub fn hidden(environment: &Environment) -> Vec<PathBuf> {
+    let configuration = crate::config::read::user_file(&environment.variables);
+    let configuration = configuration.and_then(|file| Some(file.parent()?.to_owned()));
+    std::iter::once(environment.data.clone())
+        .chain(configuration)
+        .map(|path| super::skills::real(&path))
+        .collect()
+}
+
+/// The names of the variables that hold our own keys.
+pub fn key_names() -> Vec<String> {
+    let secret = settings::all().filter(|setting| matches!(setting.kind, Kind::Secret));
+    // The address of a Redis server may hold its password.
+    secret.flat_map(settings::Setting::env_names).chain(["REDIS_URL".to_owned()]).collect()
+}
+
+/// Reads the directories of `--add-dir`: `DIR`, or `DIR:ro` for one that is only read.
+pub fn added(environment: &Environment, given: &[String]) -> Result<Vec<AddedDirectory>, Failure> {
+    let hint = "name a directory that exists: `--add-dir ../lib` or `--add-dir ../docs:ro`";
+    given
+        .iter()
+        .map(|text| {
+            let (path, writable) = match text.strip_suffix(":ro") {
+                Some(path) => (path, false),
+                None => (text.strip_suffix(":rw").unwrap_or(text), true),
+            };
+            let whole = Path::new(path).canonicalize().and_then(|whole| {
+                if whole.is_dir() {
+                    Ok(whole)
+                } else {
+                    Err(std::io::ErrorKind::NotADirectory.into())
+                }
+            });
+            let whole = whole.map_err(|error| {
+                Failure::usage(format!("`{path}` cannot be added: {error}"), hint)
+            })?;
+            refuse_vast(environment, &whole)?;
+            let path = whole.to_str().map(ToOwned::to_owned);
+            let path = path.ok_or_else(|| Failure::usage("its path is not text in UTF-8", hint))?;
+            Ok(AddedDirectory { path, writable })
+        })
+        .collect()
+}
+
+/// Refuses the home directory, what is above it and `/` as a workspace until a person has confirmed it once. With
+/// `confirm` they do so now.
+pub fn check(environment: &Environment, directory: &Path, confirm: bool) -> Result<(), Failure> {
+    let directory = super::skills::real(directory);
+    if confirm && is_vast(environment, &directory) {
+        remember(environment, &directory)
+            .with_context(|| format!("`{}` cannot be written to", environment.data.display()))?;
+        return Ok(());
+    }
+    refuse_vast(environment, &directory)
+}
+
+fn refuse_vast(environment: &Environment, directory: &Path) -> Result<(), Failure> {
+    if !is_vast(environment, directory) || is_remembered(environment, directory) {
+        return Ok(());
+    }
+    let what = if home(environment).as_deref() == Some(directory) {
+        "is your home directory"
+    } else {
+        "holds much more than one project"
+    };
+    Err(Failure::usage(
+        format!(
+            "`{}` {what}: an agent could read and change everything in it",
+            directory.display()
+        ),
+        "start in the directory of a project; to work here all the same, add `--confirm-workspace` once",
+    ))
+}
+
+/// Whether a directory is the home directory or holds it. `/` holds everything.
+fn is_vast(environment: &Environment, directory: &Path) -> bool {
+    directory == Path::new("/") || home(environment).is_some_and(|home| home.starts_with(directory))
+}
+
+fn remembered(environment: &Environment) -> PathBuf {
+    environment.data.join("confirmed-workspaces")
+}
+
+fn is_remembered(environment: &Environment, directory: &Path) -> bool {
+    let list = std::fs::read_to_string(remembered(environment)).unwrap_or_default();
+    list.lines().any(|line| Path::new(line) == directory)
+}
+
+fn remember(environment: &Environment, directory: &Path) -> std::io::Result<()> {
+    if is_remembered(environment, directory) {
+        return Ok(());
+    }
+    std::fs::create_dir_all(&environment.data)?;
+    let mut list =
+        std::fs::File::options().create(true).append(true).open(remembered(environment))?;
+    writeln!(list, "{}", directory.display())
+}
+
+/// What git finds in the home directory of a sandbox: who the person is, and what they never commit. Nothing that
+/// runs a program or holds a secret.
+pub fn git_files(environment: &Environment, directory: &Path) -> Vec<(String, String)> {
+    let settings = git_settings(environment, directory);
+    let value = |key: &str| {
+        let found = settings.iter().rev().find(|(name, _)| name == key);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    };
+    let entry = |section: &str, name: &str, key: &str| {
+        Some(format!("[{section}]\n\t{name} = {}\n", quoted(value(key)?)))
+    };
+    let config: String = [
+        entry("user", "name", "user.name"),
+        entry("user", "email", "user.email"),
+        entry("init", "defaultBranch", "init.defaultbranch"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let home = home(environment).unwrap_or_default();
+    let ignored = match value("core.excludesfile") {
+        Some(file) => home.join(file.strip_prefix("~/").unwrap_or(file)),
+        None => home.join(".config/git/ignore"),
+    };
+    let ignored = windlass_skills::regular::read_text(&ignored, MAX_FILE_BYTES);
+    let ignored = format!("{}\n{TASKS_DIRECTORY}/\n", ignored.unwrap_or_default().trim_end());
+    let config = (!config.is_empty()).then(|| (".gitconfig".to_owned(), config));
+    config.into_iter().chain([(".config/git/ignore".to_owned(), ignored)]).collect()
+}
+
+/// The person's own settings of git that count in a directory, by key in small letters. Git is asked, because it
+/// alone knows which of its files count where.
+fn git_settings(environment: &Environment, directory: &Path) -> Vec<(String, String)> {
+    let wanted = ["PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL"];
+    let variables = environment.variables.iter();
+    let output = Command::new("git")
+        .args(["config", "--global", "--includes", "--null", "--list"])
+        .current_dir(directory)
+        .env_clear()
+        .envs(variables.filter(|(name, _)| wanted.contains(&name.as_str())))
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    let text = text.unwrap_or_default();
+    let entry = |entry: &str| {
+        let (key, value) = entry.split_once('\n')?;
+        Some((key.to_ascii_lowercase(), value.to_owned()))
+    };
+    text.split('\0').filter_map(entry).collect()
+}
+
+/// A value as git's configuration writes it.
+fn quoted(value: &str) -> String {
+    let plain: String = value.chars().filter(|letter| !letter.is_control()).collect();
+    format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn home(environment: &Environment) -> Option<PathBuf> {
+    let home = environment.variables.get("HOME").filter(|home| !home.is_empty())?;
+    Some(super::skills::real(Path::new(home)))
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
