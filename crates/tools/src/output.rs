@@ -84,7 +84,7 @@ pub(crate) fn cut_pieces(pieces: &Pieces<'_>) -> (String, Option<Truncated>) {
 
 /// Saves the whole text and gives its path as the agent reads it.
 fn save(text: &str, call: CallId, workspace: &Workspace) -> Result<String, Error> {
-    let path = output_file(call, workspace);
+    let path = output_file(call, "txt", workspace);
     // After a crash the same call may be cut again; its file is then replaced.
     let before = workspace.hash(&path)?;
     workspace.replace(Replacement {
@@ -98,8 +98,8 @@ fn save(text: &str, call: CallId, workspace: &Workspace) -> Result<String, Error
 }
 
 /// Where the whole output of a call is kept.
-pub(crate) fn output_file(call: CallId, workspace: &Workspace) -> String {
-    format!("{}/tool-output-{call}.txt", workspace.layout().path(Own::Scratch))
+pub(crate) fn output_file(call: CallId, ending: &str, workspace: &Workspace) -> String {
+    format!("{}/tool-output-{call}.{ending}", workspace.layout().path(Own::Scratch))
 }
 
 /// Head and tail with the cut marked between them, at line ends where there are any near.

@@ -182,7 +182,7 @@ impl Interleaved {
             let (text, truncated) = output::fit(clean_head, call, limit_tokens, workspace);
             return Printed { text, display, has_controls, truncated };
         };
-        let path = output::output_file(call, workspace);
+        let path = output::output_file(call, "txt", workspace);
         let kept = match broken {
             Some(error) => Err(error.to_string()),
             None => file
@@ -212,7 +212,7 @@ fn binary(
     whole: Option<File>,
     workspace: &Workspace,
 ) -> Printed {
-    let path = format!("{SCRATCH_DIRECTORY}/tool-output-{call}.bin");
+    let path = output::output_file(call, "bin", workspace);
     let saved = match whole {
         Some(mut file) => file
             .rewind()
@@ -221,7 +221,7 @@ fn binary(
         None => workspace.keep(call, &path, &mut &head[..]).map_err(|error| error.to_string()),
     };
     let place = match saved {
-        Ok(()) => format!("it is saved as /workspace/{path}"),
+        Ok(()) => format!("it is saved as {}", workspace.layout().in_full(&path)),
         Err(error) => format!("it could not be saved: {error}"),
     };
     Printed::instead(format!("[binary output of {size} bytes is not shown; {place}]\n"))
