@@ -149,9 +149,19 @@ fn read_variables(walk: &mut Walk<'_>, builtin: &str, args: &[Arg]) {
     for name in &names {
         walk.expander().evaluate_index(name);
     }
+    // Other ends of a line, counts and escapes are not followed.
+    let plain = |option: &str| match builtin {
+        "read" => !option.contains(['d', 'n', 'N', 'u', 'i']),
+        _ => option == "-t",
+    };
+    let options = args.iter().filter(|arg| arg.text.starts_with('-'));
+    let plain = options.clone().all(|option| plain(&option.text));
+    let raw = builtin != "read" || options.into_iter().any(|option| option.text.contains('r'));
     let lines: Option<Vec<String>> =
         walk.input_text().map(|text| text.lines().map(str::to_owned).collect());
-    let Some(lines) = lines.filter(|lines| builtin != "getopts" && !lines.is_empty()) else {
+    let escaped = |lines: &Vec<String>| !raw && lines.iter().any(|line| line.contains('\\'));
+    let followed = |lines: &Vec<String>| plain && !lines.is_empty() && !escaped(lines);
+    let Some(lines) = lines.filter(|lines| builtin != "getopts" && followed(lines)) else {
         return names.iter().for_each(|name| walk.state.set_unknown(&name.text));
     };
     if builtin != "read" {

@@ -216,7 +216,11 @@ fn judge_by_table(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> Assessmen
     };
     judged = judge_files(&walk.paths(), entry, &invocation, judged);
     written::remember(walk, entry, &invocation);
-    let beyond = [in_options, sending::judge(&invocation), special::check(walk, &invocation)];
+    let beyond = [
+        in_options,
+        sending::judge(&walk.state.input, &invocation),
+        special::check(walk, &invocation),
+    ];
     // What was found in the operands says more than the row.
     beyond.into_iter().flatten().fold(judged, |judged, found| worse(found, judged))
 }
@@ -273,6 +277,11 @@ fn judge_unknown_program(paths: &Resolver<'_>, program: &str, args: &[Arg]) -> A
         true => Assessment::of(Class::Build, format!("runs `{program}`, code of the workspace")),
         false => Assessment::of(Class::LocalCommand, format!("runs `{program}`")),
     };
+    let carries = |arg: &Arg| arg.text.split_once("://").is_some_and(|(_, rest)| is_unknown(rest));
+    if args.iter().any(carries) {
+        let reason = "sends the content of a file, a variable or a command as a part of a request";
+        judged = worse(judged, Assessment::of(Class::Publish, reason));
+    }
     for arg in args {
         let value = arg.text.split_once('=').map_or(&*arg.text, |(_, value)| value);
         if let Some(secret) = paths.judge(&Arg::literal(value), Use::Read) {

@@ -191,6 +191,14 @@ pub(super) fn interpreter(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> O
     let known = find(program)?;
     let base = base(program);
     let invocation = Invocation::new(program, args, known.values, Style::Bundled);
+    for loaded in
+        invocation.values("-r|--require|--import|--loader").map(str::to_owned).collect::<Vec<_>>()
+    {
+        if loaded.starts_with(['/', '.']) {
+            let ran = shell::script_file(walk, &Arg::literal(loaded.clone()), base);
+            walk.findings.note(ran, &[Arg::literal(loaded)]);
+        }
+    }
     let codes: Vec<String> = invocation.values(known.code).map(str::to_owned).collect();
     if !codes.is_empty() {
         let mut judged = Assessment::of(Class::LocalCommand, "runs code that only computes");
@@ -210,14 +218,6 @@ pub(super) fn interpreter(walk: &mut Walk<'_>, program: &str, args: &[Arg]) -> O
     }
     if base == "node" && invocation.has("--test") {
         return Some(Assessment::of(Class::Test, "runs tests"));
-    }
-    for loaded in
-        invocation.values("-r|--require|--import|--loader").map(str::to_owned).collect::<Vec<_>>()
-    {
-        if loaded.starts_with(['/', '.']) {
-            let ran = shell::script_file(walk, &Arg::literal(loaded.clone()), base);
-            walk.findings.note(ran, &[Arg::literal(loaded)]);
-        }
     }
     Some(match invocation.operands.first() {
         Some(file) if file.text != "-" => shell::script_file(walk, file, program),

@@ -201,8 +201,11 @@ impl Expander<'_, '_> {
         let Some(values) = self.walk.state.value(name) else {
             return vec![vec![Arg::unknown()]];
         };
+        if matches!(name, "@" | "*") {
+            return values.iter().map(|fields| operators::arguments(&operator, fields)).collect();
+        }
         let compute = |fields: &Fields| {
-            let whole = join_fields(fields);
+            let whole = fields.first().cloned().unwrap_or_else(|| Arg::literal(""));
             let result = match (whole.known(), operator.contains(UNKNOWN)) {
                 (Some(value), false) => operators::apply(&operator, value),
                 _ => None,

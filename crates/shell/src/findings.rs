@@ -7,6 +7,7 @@ use super::state::{Arg, UNKNOWN};
 use super::{CommandAnalysis, ShellCommand, Via};
 use windlass_core::policy::Script;
 use windlass_core::policy::class::{Assessment, Class};
+use windlass_core::shown::shown_line;
 
 /// The longest text shown of one word.
 const LONGEST_SHOWN: usize = 200;
@@ -111,18 +112,12 @@ pub(super) fn known_words(words: &[Arg]) -> Vec<Option<String>> {
     words.iter().map(|arg| arg.known().map(str::to_owned)).collect()
 }
 
-/// Text for people: unknown parts as `…`, one line, cut when long.
+/// Text for people: unknown parts as `…`, hidden characters escaped, one line, cut when long.
 pub(super) fn display_text(text: &str) -> String {
-    let mut shown: String = text
-        .chars()
-        .take(LONGEST_SHOWN)
-        .map(|c| match c {
-            UNKNOWN => '…',
-            c if c.is_control() => ' ',
-            c => c,
-        })
-        .collect();
-    if shown.chars().count() == LONGEST_SHOWN {
+    let known = |c: char| if c == UNKNOWN { '…' } else { c };
+    let cut: String = text.chars().take(LONGEST_SHOWN).map(known).collect();
+    let mut shown = shown_line(&cut);
+    if text.chars().nth(LONGEST_SHOWN).is_some() {
         shown.push('…');
     }
     shown

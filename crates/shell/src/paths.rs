@@ -220,12 +220,11 @@ impl Resolver<'_> {
     }
 
     fn is_confined(&self, path: &str) -> bool {
-        let workspace = self.context.workspace.trim_end_matches('/');
         self.resolve(path).iter().all(|path| {
             let inside = path
                 .as_deref()
                 .filter(|path| !path.contains(UNKNOWN))
-                .and_then(|path| path.strip_prefix(workspace)?.strip_prefix('/'));
+                .and_then(|path| inside(self.context, path));
             let first = inside.and_then(|inside| inside.split('/').next()).unwrap_or_default();
             let everything = first.chars().all(|c| matches!(c, '*' | '?' | '.'));
             !everything && !glob(first, ".git") && !first.eq_ignore_ascii_case(".git")
@@ -268,6 +267,15 @@ impl Resolver<'_> {
                     .at_least(Risk::High)
             });
         }
+        if let Some(care) = self.judge_target(&absolute, &shown) {
+            return Some(care);
+        }
+        self.judge_change(path, &shown, usage)
+    }
+
+    /// A file of which a change means more than a change of a file.
+    fn judge_target(&self, absolute: &[String], shown: &str) -> Option<Assessment> {
+        let context = self.context;
         if absolute.iter().any(|path| changes_rules(context, path)) {
             return Some(Assessment::of(
                 Class::Production,
@@ -281,12 +289,12 @@ impl Resolver<'_> {
                 format!("changes `{shown}`, which decides what runs at a later start"),
             ));
         }
-        if let Some(who) = absolute.iter().find_map(|path| run_by_others(context, path)) {
-            return Some(Assessment::of(
-                Class::Destructive,
-                format!("changes `{shown}`, which {who}"),
-            ));
-        }
+        let who = absolute.iter().find_map(|path| run_by_others(context, path))?;
+        Some(Assessment::of(Class::Destructive, format!("changes `{shown}`, which {who}")))
+    }
+
+    /// A change, by where it is.
+    fn judge_change(&self, path: &str, shown: &str, usage: Use) -> Option<Assessment> {
         if path.starts_with(UNKNOWN) && usage == Use::Write {
             return Some(Assessment::of(
                 Class::Opaque,
@@ -295,7 +303,7 @@ impl Resolver<'_> {
         }
         let verb = if usage == Use::Remove { "removes" } else { "writes" };
         match self.place(path) {
-            Place::Workspace | Place::Scratch if is_sink(&shown) => None,
+            Place::Workspace | Place::Scratch if is_sink(shown) => None,
             Place::Workspace | Place::Scratch => Some(
                 Assessment::of(Class::Edit, format!("{verb} `{shown}`")).at_least(Risk::Medium),
             ),
@@ -385,8 +393,13 @@ fn inside<'p>(context: &Context, path: &'p str) -> Option<&'p str> {
 
 fn run_by_others(context: &Context, path: &str) -> Option<&'static str> {
     let inside = inside(context, path)?;
+    // What is copied over a directory lands in it.
+    let here = |pattern: &str, inside: &str| {
+        glob(pattern, inside) || pattern.strip_suffix("/*").is_some_and(|top| top == inside)
+    };
     let at_any_depth = |pattern: &str| {
-        glob(pattern, inside)
+        here(pattern, inside)
+            || inside.split_once('/').is_some() && here(&format!("*/{pattern}"), inside)
             || inside.split_once('/').is_some() && glob(&format!("*/{pattern}"), inside)
     };
     if inside.split('/').any(|part| part == "node_modules") {
@@ -402,10 +415,11 @@ fn changes_rules(context: &Context, path: &str) -> bool {
 
 /// Whether an absolute path is matched by a glob in which `~` is the home directory.
 fn in_home(context: &Context, pattern: &str, path: &str) -> bool {
-    match pattern.strip_prefix('~') {
-        Some(rest) => glob(&format!("{}{rest}", context.home.trim_end_matches('/')), path),
-        None => glob(pattern, path),
-    }
+    let pattern = match pattern.strip_prefix('~') {
+        Some(rest) => format!("{}{rest}", context.home.trim_end_matches('/')),
+        None => pattern.to_owned(),
+    };
+    glob(&pattern, path) || pattern.strip_suffix("/*").is_some_and(|top| top == path)
 }
 
 /// Whether an absolute path, possibly with globs in it, may name a secret.

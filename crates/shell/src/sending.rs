@@ -2,7 +2,7 @@
 //! is looked up, or a header.
 
 use super::invocation::Invocation;
-use super::state::{Arg, UNKNOWN};
+use super::state::{Arg, Input, UNKNOWN};
 use super::{address, classify};
 use windlass_core::policy::class::{Assessment, Class};
 
@@ -60,9 +60,53 @@ const ASKS: &[&str] = &[
 
 /// Programs that fetch from addresses they are given, and do more besides.
 const FETCHES: &[&str] = &[
-    "git", "hub", "npm", "pnpm", "yarn", "bun", "bunx", "npx", "deno", "pip", "pip3", "pipx", "uv",
-    "uvx", "poetry", "cargo", "go", "gem", "bundle", "composer", "apt", "apt-get", "brew", "dnf",
-    "apk", "docker", "podman", "skopeo", "helm", "nix", "conda", "mamba", "svn", "hg",
+    "git",
+    "hub",
+    "npm",
+    "pnpm",
+    "yarn",
+    "bun",
+    "bunx",
+    "npx",
+    "deno",
+    "pip",
+    "pip3",
+    "pipx",
+    "uv",
+    "uvx",
+    "poetry",
+    "cargo",
+    "go",
+    "gem",
+    "bundle",
+    "composer",
+    "apt",
+    "apt-get",
+    "brew",
+    "dnf",
+    "apk",
+    "docker",
+    "podman",
+    "skopeo",
+    "helm",
+    "nix",
+    "conda",
+    "mamba",
+    "svn",
+    "hg",
+    "gh",
+    "glab",
+    "kubectl",
+    "aws",
+    "gcloud",
+    "terraform",
+    "xdg-open",
+    "open",
+    "wslview",
+    "sensible-browser",
+    "firefox",
+    "chromium",
+    "google-chrome",
 ];
 
 /// Options whose value stays here.
@@ -81,8 +125,10 @@ const SENDS_FILE: &[(&str, &str)] = &[
 ];
 
 /// What a call sends, or whom it asks; `None` where it does neither.
-pub(super) fn judge(call: &Invocation) -> Option<Assessment> {
-    let asks = ASKS.contains(&call.program);
+pub(super) fn judge(input: &Input, call: &Invocation) -> Option<Assessment> {
+    // `gh api` asks what it is given.
+    let api = matches!(call.program, "gh" | "glab") && call.word(0) == Some("api");
+    let asks = api || ASKS.contains(&call.program);
     if !asks && !FETCHES.contains(&call.program) {
         return None;
     }
@@ -95,6 +141,9 @@ pub(super) fn judge(call: &Invocation) -> Option<Assessment> {
         return None;
     }
     let mut judged = carried(call, asks);
+    if call.program == "openssl" && *input != Input::Inherited {
+        judged = Some(Assessment::of(Class::Publish, "sends its input to another machine"));
+    }
     for word in addresses(call, asks) {
         if let Some(found) = address::judge(&word) {
             judged = Some(judged.map_or(found.clone(), |old| classify::worse(old, found)));
@@ -145,10 +194,10 @@ fn addresses(call: &Invocation, asks: bool) -> Vec<String> {
     let operands = call.operands.iter().map(|arg| arg.text.clone()).filter(|text| named(text));
     let options = call.options.iter().filter_map(|option| option.value);
     let in_options = options.flat_map(|value| {
-        // `--resolve host:443:10.0.0.1` and `--connect-to`: the last part; a proxy: the whole.
-        let last = value.rsplit(':').next().unwrap_or_default();
+        // `--resolve host:443:10.0.0.1` and `--connect-to` have several parts; a proxy is one.
         let dotted = |text: &&str| text.matches('.').count() == 3 || text.contains("://");
-        [value, last].into_iter().filter(dotted).map(str::to_owned).collect::<Vec<_>>()
+        let parts = std::iter::once(value).chain(value.split(':'));
+        parts.filter(dotted).map(str::to_owned).collect::<Vec<_>>()
     });
     operands.chain(in_options).collect()
 }

@@ -58,6 +58,7 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         )),
         "fzf" | "sk" | "peco" => options::bindings(walk, call),
         "man" | "less" => pager(walk, call),
+        "vim" | "vi" | "nvim" | "view" | "ex" | "vimdiff" => editor(call),
         "at" | "batch" => {
             if let Input::Text(text) = walk.state.input.clone() {
                 walk.follow_argument(&text, "at");
@@ -257,11 +258,23 @@ fn kill(call: &Invocation) -> Option<Assessment> {
                     || matches!(name, "-U" | "-G" | "-v" | "-t" | "--user" | "--uid" | "--euid")
                     || matches!(name, "--group" | "--inverse" | "--terminal" | "--ns")
             });
-            let any = |arg: &&Arg| matches!(&*arg.text, "." | ".*" | "" | "*" | "^" | "$" | ".+");
-            by_user || call.operands.iter().any(any)
+            let any =
+                |arg: &&Arg| matches!(&*arg.text, "." | ".*" | "" | "*" | "^" | "$" | ".+" | "/");
+            let of_init = call
+                .args
+                .windows(2)
+                .any(|pair| matches!(&*pair[0].text, "-P" | "--parent") && pair[1].text == "1");
+            by_user || of_init || call.operands.iter().any(any)
         }
     };
     all.then(|| Assessment::of(Class::Catastrophic, "ends every process of a user or the machine"))
+}
+
+/// `vim '+!command'`: what follows a plus sign is an editor command, unless it is a line.
+fn editor(call: &Invocation) -> Option<Assessment> {
+    let commands = call.args.iter().filter_map(|arg| arg.text.strip_prefix('+'));
+    let mut acting = commands.filter(|text| !text.bytes().all(|b| b.is_ascii_digit() || b == b'/'));
+    acting.next().map(|_| opaque("runs editor commands"))
 }
 
 /// `man -P command` and `less +!command` run a command.

@@ -348,6 +348,10 @@ fn parameter(inner: &str) -> (String, Operation) {
             (name, Operation::Or { word, assigns: c == '=' })
         }
         Some('@') if rest.starts_with("@P") => (name, Operation::Prompt),
+        // Of an array the operator is applied to elements, which is not followed.
+        Some(_) if !matches!(operation, Operation::Plain) => {
+            (name, Operation::Computed(format!("[]{rest}")))
+        }
         Some(_) => (name, Operation::Computed(rest.to_owned())),
     }
 }

@@ -96,6 +96,14 @@ fn judge_wrapped(
     if program == "env" {
         env_options(walk, args);
     }
+    if matches!(program, "strace" | "ltrace") {
+        // `-o '|command'` gives the trace to a command.
+        let piped =
+            args.iter().find_map(|arg| arg.text.trim_start_matches("-o").strip_prefix(['|', '!']));
+        if let Some(text) = piped {
+            walk.follow_argument(&text.to_owned(), program);
+        }
+    }
     match wrapper.runs {
         Runs::Text(_) => {
             for text in texts(program, rest) {

@@ -103,8 +103,18 @@ pub(super) fn remember(walk: &mut Walk<'_>, entry: &Program, call: &Invocation) 
             for file in files.chain(operands).collect::<Vec<_>>() {
                 walk.mark_written(&Arg::literal(file));
             }
+            let directories = call.values("-P|--directory-prefix|--output-dir|-d|--dir");
+            for directory in directories.map(str::to_owned).collect::<Vec<_>>() {
+                fetch_into(walk, &directory);
+            }
         }
-        "cp" | "gcp" | "ln" | "mv" | "gmv" | "install" => remember_copies(walk, call),
+        "cp" | "gcp" | "ln" | "mv" | "gmv" | "install" | "link" | "rsync" | "scp" => {
+            remember_copies(walk, call);
+        }
+        "gh" | "glab" if call.operands.iter().any(|arg| arg.text == "download") => {
+            let directory = call.values("-D|--dir").next().unwrap_or(".").to_owned();
+            fetch_into(walk, &directory);
+        }
         "git" | "hub" if call.word(0) == Some("clone") => {
             let address = call.word(1).unwrap_or_default().trim_end_matches('/');
             let name = address.rsplit(['/', ':']).next().unwrap_or_default();

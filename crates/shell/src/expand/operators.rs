@@ -4,6 +4,8 @@
 
 use windlass_core::policy::pattern::glob;
 
+use crate::state::{Arg, Fields};
+
 /// The longest value that a pattern is tried on; every part of it is compared.
 const LONGEST_MATCHED: usize = 256;
 
@@ -23,6 +25,19 @@ pub(super) fn apply(operator: &str, value: &str) -> Option<String> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// `${@:2}` and `${@:2:1}`: some of the arguments. The one before the first is the shell's own name.
+pub(super) fn arguments(operator: &str, fields: &Fields) -> Fields {
+    let numbers = operator.strip_prefix(':').map(|words| {
+        words.split(':').map(|word| word.trim().parse::<usize>().ok()).collect::<Option<Vec<_>>>()
+    });
+    let rest = |offset: usize| fields.iter().skip(offset - 1).cloned();
+    match numbers.flatten().as_deref() {
+        Some([offset]) if *offset > 0 => rest(*offset).collect(),
+        Some([offset, length]) if *offset > 0 => rest(*offset).take(*length).collect(),
+        _ => vec![Arg::unknown()],
     }
 }
 

@@ -83,9 +83,7 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
     {
         add(Some(opaque("makes git run other programs or obey other settings")));
     }
-    if call.has("--upload-pack|--receive-pack|--exec")
-        && matches!(subcommand, "clone" | "fetch" | "pull" | "push" | "ls-remote" | "archive")
-    {
+    if names_program(call, subcommand) {
         add(Some(opaque("names the program that git runs")));
     }
     if call.args.iter().any(|arg| arg.text.starts_with("ext::")) {
@@ -126,6 +124,21 @@ pub(super) fn check(walk: &mut Walk<'_>, call: &Invocation) -> Option<Assessment
         _ => {}
     }
     judged
+}
+
+/// Whether an option names a program that git runs.
+fn names_program(call: &Invocation, subcommand: &str) -> bool {
+    match subcommand {
+        "clone" if call.has("-u") => true,
+        "clone" | "fetch" | "pull" | "push" | "ls-remote" | "archive" => {
+            call.has("--upload-pack|--receive-pack|--exec")
+        }
+        "send-email" => call
+            .options
+            .iter()
+            .any(|option| option.name.ends_with("-cmd") || option.name.contains("smtp-server")),
+        _ => false,
+    }
 }
 
 /// A setting given to one call, or written into the configuration.

@@ -58,17 +58,9 @@ impl Walk<'_> {
                 self.state.assign(assign, values);
             }
         }
-        let separators = assigned.iter().find(|(assign, _)| named && assign.name == "IFS").cloned();
-        let usual = separators.is_some().then(|| self.state.value("IFS").unwrap_or_default());
-        if let Some((assign, values)) = separators {
-            // `IFS=_ read a b`: for this command only.
-            self.state.assign(assign, values);
-        }
+        let separators = assigned.into_iter().find(|(assign, _)| named && assign.name == "IFS");
         let inner = self.findings.close_level(outer);
-        self.record_variants(variants, parts, inner);
-        if let Some(usual) = usual {
-            self.state.set("IFS", usual);
-        }
+        self.with_separators(separators, |walk| walk.record_variants(variants, parts, inner));
         for (assign, values) in declared {
             self.evaluate_integer(assign, &values);
             // A reference was set to the name of another variable, which keeps its value.
@@ -85,6 +77,19 @@ impl Walk<'_> {
         if !words.eq(["exec"]) {
             self.state.input = input;
         }
+    }
+
+    /// `IFS=_ read a b`: words split elsewhere for this command only.
+    fn with_separators(
+        &mut self,
+        separators: Option<(&Assign, Values)>,
+        walk: impl FnOnce(&mut Self),
+    ) {
+        let Some((assign, values)) = separators else { return walk(self) };
+        let usual = self.state.value("IFS").unwrap_or_default();
+        self.state.assign(assign, values);
+        walk(self);
+        self.state.set("IFS", usual);
     }
 
     /// Records the command once for each way it may read.
