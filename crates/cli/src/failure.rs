@@ -173,6 +173,9 @@ fn store_hint(error: &windlass_store::Error) -> String {
         Error::Stopped => "the program is ending; run the command again".into(),
         Error::UnknownTask(_) => "list tasks with `windlass tasks`".into(),
         Error::UnknownSchedule(_) => "list them with `windlass schedule list`".into(),
+        Error::TooManyRules { .. } => {
+            "revoke some with `windlass permissions revoke N`; see `windlass permissions`".into()
+        }
         Error::TooManySchedules { .. } => {
             "remove some with `windlass schedule remove`; see `windlass schedule list`".into()
         }

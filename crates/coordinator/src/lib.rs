@@ -29,6 +29,7 @@ mod task_leases;
 pub mod open_files;
 mod limits;
 mod memories;
+pub mod standing_rules;
 pub mod outputs;
 mod costs;
 mod storage;
@@ -66,6 +67,7 @@ pub use queue::Queue;
 pub use schedules::Schedules;
 pub use service::Service;
 pub use sessions::Sessions;
+pub use standing_rules::StandingRules;
 pub use storage::Storage;
 pub use submit::{Draft, Share, SubmitOptions, Submitted};
 pub use tasks::{ParkedWait, Tasks};
@@ -192,6 +194,11 @@ impl Coordinator {
     /// What is worth knowing beyond one task.
     pub fn memories(&self) -> Memories<'_> {
         Memories { coordinator: self }
+    }
+
+    /// What people allow beforehand.
+    pub fn standing_rules(&self) -> StandingRules<'_> {
+        StandingRules { coordinator: self }
     }
 
     /// What commands printed.

@@ -102,6 +102,9 @@ pub enum Error {
     /// The data directory has as many schedules as it may have.
     #[error("there are already {limit} schedules, which is the limit")]
     TooManySchedules { limit: u32 },
+    /// There are as many standing rules as are tried at a call.
+    #[error("there are already {limit} rules, which is the limit")]
+    TooManyRules { limit: u32 },
     /// The task has ended and accepts no more messages.
     #[error("`{task}` is already {status}")]
     TaskEnded { task: TaskId, status: TaskStatus },

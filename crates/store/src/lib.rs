@@ -40,6 +40,7 @@ mod sums;
 mod retention;
 mod reserve;
 mod memories;
+mod standing_rules;
 pub mod outputs;
 pub mod search;
 mod secrets;
@@ -73,6 +74,7 @@ pub use scheduler::{Scheduler, SchedulerRow};
 pub use schedules::{Advance, MAX_SCHEDULES, ScheduleRow, Schedules};
 pub use schema::{BUSY_WAIT, SCHEMA_VERSION};
 pub use sessions::{SessionRow, Sessions};
+pub use standing_rules::{MAX_STANDING_RULES, NewStandingRule, StandingRule, StandingRules};
 pub use sums::{Sum, Sums};
 pub use tasks::{Filter, TaskRow, Tasks, Transition};
 pub use triggers::Triggers;
@@ -225,6 +227,11 @@ impl Store {
     /// What is worth knowing beyond one task.
     pub fn memories(&self) -> Memories<'_> {
         Memories { store: self }
+    }
+
+    /// What people allow beforehand.
+    pub fn standing_rules(&self) -> StandingRules<'_> {
+        StandingRules { store: self }
     }
 
     /// Which process serves which session.

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_routing.sql"),
     include_str!("migrations/0003_bus.sql"),
     include_str!("migrations/0004_outputs.sql"),
+    include_str!("migrations/0005_standing_rules.sql"),
     include_str!("migrations/0006_ready.sql"),
     include_str!("migrations/0007_integrity.sql"),
 ];

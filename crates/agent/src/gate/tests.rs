@@ -1,9 +1,9 @@
 //! The gate at its own seam: a state and a prepared call in, a ruling out.
 
-use windlass_core::axes::{PermissionProfile, RunControl};
+use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
 use windlass_core::event::MemoryFlush;
 use windlass_core::outcome::{CallEnding, Outcome, Recovery};
-use windlass_core::policy::{Assessment, Class, Decision};
+use windlass_core::policy::{Assessment, Class, Decision, Pattern};
 use windlass_core::question::Answer;
 use windlass_core::state::Stage;
 use windlass_skills::{SkillRegistry, Skills};
@@ -82,6 +82,27 @@ fn an_answer_counts_only_for_the_call_it_was_asked_about() {
     open.request.arguments = r#"{"path":"b"}"#.to_owned();
     let ruling = gate().decide(&state, &open, &prepared(Class::Edit));
     assert!(matches!(ruling, Ruling::Ask(..)), "other arguments are asked about again: {ruling:?}");
+}
+
+#[test]
+fn in_a_read_only_mode_no_rule_and_no_server_has_an_effect() {
+    let mut state = state("goal");
+    state.axes.permission_profile = PermissionProfile::Unrestricted;
+    state.axes.work_mode = WorkMode::Review;
+    state.allow_rules = vec![AllowRule::Class { class: Class::Publish }];
+    let gate = Gate {
+        given: GivenRules { standing: vec![Pattern::new("mcp*").unwrap()], ..GivenRules::none() },
+        ..gate()
+    };
+    for tool in ["write", "mcp__files__write", "spawn_agent", "bash", "forged"] {
+        for class in [Class::Edit, Class::LocalCommand, Class::Build, Class::Publish] {
+            let ruling = gate.decide(&state, &open_call(tool, "{}"), &prepared(class));
+            let reason = denial(&ruling);
+            assert!(reason.contains("work mode `review` is read-only"), "{tool}: {reason}");
+        }
+    }
+    let ruling = gate.decide(&state, &open_call("read", "{}"), &prepared(Class::Read));
+    assert!(matches!(ruling, Ruling::Allowed(_)), "{ruling:?}");
 }
 
 #[test]

@@ -61,6 +61,10 @@ crontab a.txt
 xargs touch < a.txt
 find . -name a.txt -exec touch made.txt ;
 find . -name a.txt -delete
+x='a[$(touch made.txt)]'; echo $((x))
+cp /bin/touch made; ./made x
+sometool --exec 'touch made.txt'
+curl \"http://127.0.0.1:1/$(cat a.txt)\"
 patch -p1 < a.txt
 tar xf a.txt
 git -c core.pager='touch made.txt' log

@@ -1,21 +1,29 @@
-//! `permissions`: rules that people have allowed, and revoking them.
+//! `permissions`: what people have allowed, for one session or for good, and taking it back.
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use windlass_coordinator::views::Filter;
+use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
-use windlass_core::shown::shown_line;
+use windlass_core::policy::{AllowRule, Class, Pattern};
+use windlass_shell::{Context, analyze};
 
 use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
-use crate::show::{self, out, out_json};
+use crate::show::{self, out};
+use crate::wiring::place::Placed;
 
-/// List what people have allowed, and revoke it
+/// List what you have allowed, allow more beforehand, and revoke it
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Permissions {
-    /// Show only rules of this task: its id or any unique suffix of it
+    #[command(subcommand)]
+    pub action: Option<Action>,
+    /// Show only session rules of this task: its id or any unique suffix of it
     pub task: Option<String>,
-    /// Revoke the rule with this number in the list
+    /// Revoke the session rule with this number in the list
     #[arg(long, value_name = "N")]
     pub revoke: Option<usize>,
     /// Print the result as JSON
@@ -23,58 +31,183 @@ pub struct Permissions {
     pub json: bool,
 }
 
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// List standing rules, and what `Allow All` has allowed in sessions
+    List {
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Allow commands that match a pattern from now on, without asking
+    Allow {
+        /// Program, words and options: `cargo test`, `git push origin topic`, `rm -r *`; or a tool's name
+        #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true)]
+        pattern: Vec<String>,
+        /// Only in this project: the repository around this directory, else the directory
+        #[arg(long)]
+        project: bool,
+    },
+    /// Take a standing rule back
+    Revoke {
+        /// Its number in the list
+        number: i64,
+    },
+}
+
 const EXAMPLES: &str = "\
 Examples:
-  windlass permissions                what `Allow All` has allowed, numbered
-  windlass permissions --revoke 1     ask again from now on";
+  windlass permissions                     what is allowed, numbered
+  windlass permissions allow 'git push origin topic'
+  windlass permissions allow --project 'cargo test'
+  windlass permissions revoke 1            ask again from now on
+
+A rule never allows what every profile denies (`sudo`, `rm -rf`), nor what
+cannot be read beforehand. Commands that destroy are allowed only where every
+path they name lies inside the workspace.";
 
 impl Execute for Permissions {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        permissions(&start.app()?, &self)
+        let app = start.app()?;
+        match &self.action {
+            Some(Action::Allow { pattern, project }) => allow(&app, &pattern.join(" "), *project),
+            Some(Action::Revoke { number }) => revoke(&app, *number),
+            Some(Action::List { json }) => list(&app, None, *json),
+            None => match self.revoke {
+                Some(number) => revoke_session_rule(&app, self.task.as_deref(), number),
+                None => list(&app, self.task.as_deref(), self.json),
+            },
+        }
     }
 }
 
-/// Rules in force, and taking them back.
-pub(super) fn permissions(app: &AppContext, args: &Permissions) -> Result<u8, Failure> {
-    let coordinator = &app.coordinator;
-    let tasks = match &args.task {
-        Some(task) => vec![coordinator.tasks().find(task)?],
+fn allow(app: &AppContext, text: &str, project: bool) -> Result<u8, Failure> {
+    let pattern = parse(text)?;
+    let directory: Option<PathBuf> = match project {
+        true => {
+            let here = std::env::current_dir().map_err(anyhow::Error::from)?;
+            // A task that starts here may use the whole repository, and so may the rule.
+            let task = TaskId::new(Timestamp::now());
+            Some(Placed::of_directory(&app.environment, &here, task).top)
+        }
+        false => None,
+    };
+    let user = app.environment.user();
+    let given = app.coordinator.standing_rules().allow(&pattern, directory.as_deref(), &user);
+    let number = app.runtime.block_on(given)?;
+    let place = match &directory {
+        Some(directory) => format!("in {}", directory.display()),
+        None => "in every project".to_owned(),
+    };
+    show::note(&format!(
+        "rule {number}: `{pattern}` is allowed {place}, for tasks that start or resume from now on"
+    ));
+    Ok(0)
+}
+
+/// A pattern that a rule can be of.
+fn parse(text: &str) -> Result<Pattern, Failure> {
+    let example = "name a program and what must be among its words, as in `cargo test`";
+    let named =
+        text.trim_start().starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.' || c == '/');
+    let pattern = Pattern::new(text).filter(|_| named);
+    let pattern = pattern.ok_or_else(|| {
+        Failure::usage(format!("`{text}` is not a pattern of a command"), example)
+    })?;
+    let analysis = analyze(text, &Context::new("/workspace", "/home"));
+    if analysis.assessment.class == Class::Catastrophic {
+        let reason = &analysis.assessment.reason;
+        return Err(Failure::usage(
+            format!("no rule can allow `{text}`, which is denied under every profile: {reason}"),
+            "see `windlass explain` for what would be asked instead",
+        ));
+    }
+    Ok(pattern)
+}
+
+fn revoke(app: &AppContext, number: i64) -> Result<u8, Failure> {
+    if app.runtime.block_on(app.coordinator.standing_rules().revoke(number))? {
+        show::note(&format!("revoked rule {number}"));
+        return Ok(0);
+    }
+    Err(no_rule(number))
+}
+
+fn no_rule(number: impl std::fmt::Display) -> Failure {
+    Failure::usage(format!("there is no rule {number}"), "list them with `windlass permissions`")
+}
+
+/// The session rules of live tasks, or of one.
+fn session_rules(
+    app: &AppContext,
+    task: Option<&str>,
+) -> Result<Vec<(TaskId, AllowRule)>, Failure> {
+    let tasks = app.coordinator.tasks();
+    let ids = match task {
+        Some(task) => vec![tasks.find(task)?],
         None => {
             let live = Filter { live: true, ..Filter::default() };
-            coordinator.tasks().rows(&live)?.into_iter().map(|row| row.id).collect()
+            tasks.rows(&live)?.into_iter().map(|row| row.id).collect()
         }
     };
-    let mut number = 0;
-    for task in tasks {
-        for rule in coordinator.tasks().state(task)?.allow_rules {
-            number += 1;
-            if args.revoke == Some(number) {
-                let user = app.environment.user();
-                let control = Control::Revoke { rule: rule.clone() };
-                app.runtime.block_on(coordinator.control().steer(task, control, &user))?;
-                show::note(&format!("revoked for {task}: {}", shown_line(&rule.to_string())));
-                return Ok(0);
-            }
-            if args.revoke.is_none() {
-                let json = serde_json::json!({ "number": number, "task_id": task, "rule": rule });
-                match args.json {
-                    true => out_json(&json.to_string()),
-                    false => {
-                        out(&format!("{number:>3}  {task}  {}", shown_line(&rule.to_string())))
-                    }
-                }
-            }
-        }
+    let mut rules = Vec::new();
+    for id in ids {
+        rules.extend(tasks.state(id)?.allow_rules.into_iter().map(|rule| (id, rule)));
     }
-    match args.revoke {
-        Some(wanted) => Err(Failure::usage(
-            format!("there is no rule {wanted}"),
-            "list them with `windlass permissions`",
-        )),
-        None if number == 0 && !args.json => {
-            show::note("no rules: every question is asked");
-            Ok(0)
+    Ok(rules)
+}
+
+fn revoke_session_rule(app: &AppContext, task: Option<&str>, number: usize) -> Result<u8, Failure> {
+    let rules = session_rules(app, task)?;
+    let found = number.checked_sub(1).and_then(|at| rules.get(at));
+    let (task, rule) = found.ok_or_else(|| no_rule(number))?;
+    let control = Control::Revoke { rule: rule.clone() };
+    let user = app.environment.user();
+    app.runtime.block_on(app.coordinator.control().steer(*task, control, &user))?;
+    show::note(&format!("revoked for {task}: {rule}"));
+    Ok(0)
+}
+
+fn list(app: &AppContext, task: Option<&str>, json: bool) -> Result<u8, Failure> {
+    let standing = match task {
+        Some(_) => Vec::new(),
+        None => app.coordinator.standing_rules().all()?,
+    };
+    let session = session_rules(app, task)?;
+    if json {
+        for rule in &standing {
+            out(&serde_json::json!({
+                "number": rule.number, "pattern": rule.pattern, "directory": rule.directory,
+                "by": rule.by, "given_at": rule.given_at.to_string(),
+            })
+            .to_string());
         }
-        None => Ok(0),
+        for (index, (task, rule)) in session.iter().enumerate() {
+            let line = serde_json::json!({ "number": index + 1, "task_id": task, "rule": rule });
+            out(&line.to_string());
+        }
+        return Ok(0);
     }
+    if standing.is_empty() && session.is_empty() {
+        show::note(
+            "Nothing is allowed beforehand: every question is asked.\n\
+             A rule lets matching commands run without a question. Add one with\n  \
+             windlass permissions allow --project 'cargo test'",
+        );
+        return Ok(0);
+    }
+    if !standing.is_empty() {
+        out("Standing rules (revoke with `windlass permissions revoke N`)");
+    }
+    for rule in &standing {
+        let place = rule.directory.as_deref().unwrap_or("every project");
+        out(&format!("{:>3}  {}  ({place})", rule.number, rule.pattern));
+    }
+    if !session.is_empty() {
+        out("Rules of sessions, from `Allow All` (revoke with `windlass permissions --revoke N`)");
+    }
+    for (index, (task, rule)) in session.iter().enumerate() {
+        out(&format!("{:>3}  {task}  {rule}", index + 1));
+    }
+    Ok(0)
 }

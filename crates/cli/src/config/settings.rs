@@ -9,6 +9,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use windlass_core::axes::PermissionProfile;
 use windlass_core::command::Outage;
+use windlass_core::policy::WorkspaceRemoval;
 
 use super::kind::{Kind, Unit, YEAR};
 use super::types::{
@@ -342,6 +343,8 @@ section! {
         deny: Vec<DenyRule> = Kind::Deny, "", Project;
         /// What counts as production, such as a deploy command or a protected branch; the entries of all files count.
         production: Vec<String> = Kind::Union, "", Project;
+        /// What becomes of `rm -rf` whose paths all lie inside the workspace.
+        workspace_removal: WorkspaceRemoval = Kind::Word(&["deny", "ask"]), "deny", UserFile;
         /// Commands the class table does not know.
         classes: Vec<ClassRule> = Kind::Classes, "", Approved;
         // The health checks of workflows will read it.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use windlass_core::axes::PermissionProfile;
 use windlass_core::command::Outage;
+use windlass_core::policy::WorkspaceRemoval;
 
 use super::error::Source;
 use super::kind::{Kind, Value};
@@ -141,6 +142,7 @@ from_value! {
     ByteSize: Some(Value::Size(size)) => Some(*size);
     ModelChoice: Some(Value::Model(model)) => Some(model.clone());
     PermissionProfile: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    WorkspaceRemoval: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Network: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Placement: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     AutoRepair: Some(Value::Text(word)) => FromStr::from_str(word).ok();

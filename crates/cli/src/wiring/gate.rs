@@ -36,15 +36,16 @@ pub fn context(
     }
 }
 
-/// What the configuration decides beforehand.
-pub fn given_rules(config: &Config) -> GivenRules {
+/// What the configuration and the person's standing rules decide beforehand.
+pub fn given_rules(config: &Config, standing: Vec<Pattern>) -> GivenRules {
     let deny = config.policy.deny.iter().filter_map(|rule| {
         Some(DenyRule { pattern: Pattern::new(&rule.pattern)?, reason: rule.reason.clone() })
     });
     GivenRules {
         deny: deny.collect(),
         allow: config.policy.allow.iter().filter_map(|text| Pattern::new(text)).collect(),
-        ..GivenRules::none()
+        standing,
+        workspace_removal: config.policy.workspace_removal,
     }
 }
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 use windlass_agent::{Memory, Parts, Preview, Settings, Summarizer, budget, tree};
-use windlass_coordinator::{AgentFactory, BoxFuture};
+use windlass_coordinator::{AgentFactory, BoxFuture, standing_rules};
 use windlass_core::axes::{ModelMode, RunControl};
 use windlass_core::command::CompactionOverrides;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::guard::Thresholds;
 use windlass_core::id::TaskId;
 use windlass_core::layout::{Layout, Site};
+use windlass_core::policy::Pattern;
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{ContextService, Embeddings, Model, Recorder};
@@ -89,7 +90,9 @@ impl WiredAgents {
         let layout = placed.layout.clone().seen_at(isolation.workspace.display().to_string());
         let workspace = self.workspace(&placed, layout.clone(), traces, &skills)?;
         workspace.link_trace(task.id());
-        let settings = settings(&config, &choice, task, &opened);
+        let rules = self.store.standing_rules().all().map_err(|error| unequipped(&error))?;
+        let standing = standing_rules::rules_in(&rules, &placed.top);
+        let settings = settings(&config, &choice, task, &opened, standing);
         let sandbox = opened.sandbox;
         let limits = Limits {
             default_timeout: config.agent.bash_timeout_seconds,
@@ -243,6 +246,7 @@ fn settings(
     choice: &ModelChoice,
     task: &TaskState,
     opened: &sandbox::Opened,
+    standing: Vec<Pattern>,
 ) -> Settings {
     let isolation = opened.sandbox.isolation();
     let kind = isolation.kind.to_string();
@@ -272,7 +276,7 @@ fn settings(
             pattern_window: config.agent.pattern_window as usize,
         },
         compact_at_plan_step: compaction.at_plan_step,
-        rules: gate::given_rules(config),
+        rules: gate::given_rules(config, standing),
         bound_by: Vec::new(),
         // A default choice is shown with its reason.
         container: match &opened.why {

@@ -20,6 +20,7 @@ mod skills;
 mod web;
 mod mcp;
 mod gate;
+mod permissions;
 mod asking;
 mod litellm;
 mod screen;

@@ -18,6 +18,7 @@ mod schema;
 mod constraints;
 mod outputs;
 mod memories;
+mod standing_rules;
 mod search;
 mod generated;
 mod crash;
