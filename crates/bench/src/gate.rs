@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use windlass_coordinator::explain::Explanation;
+use windlass_core::axes::Axes;
+use windlass_core::policy::GivenRules;
 use windlass_shell::{Context, analyze};
 
 use crate::figures::{Figure, Unit, median, quantile};
@@ -24,9 +26,11 @@ const CORPUS: [&str; 2] = [
 pub fn figures() -> Result<Vec<Figure>> {
     let commands = commands();
     let context = Context::new("/workspace", "/home/user");
+    let axes = Axes::headless();
     let decide = |command: &String| {
         let begun = Instant::now();
-        let explanation = Explanation::new(command, analyze(command, &context));
+        let explanation =
+            Explanation::new(command, analyze(command, &context), &GivenRules::none(), &axes);
         let took = begun.elapsed();
         drop(explanation);
         took

@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use windlass_core::axes::{Axes, PermissionProfile};
-use windlass_core::policy::{Class, CommandAnalysis, Decision, Risk, Rules, ShellCommand, decide};
-use windlass_core::shown::shown_line;
+use windlass_core::policy::decide::effective_class;
+use windlass_core::policy::{
+    Class, CommandAnalysis, Decision, GivenRules, Layer, Risk, ShellCommand, Verdict, Via, decide,
+};
 
 /// The explanation of one command text; its JSON is a promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -14,17 +16,31 @@ pub struct Explanation {
     pub risk: Risk,
     /// The worst class in it.
     pub class: Class,
+    /// Why, for every part that is asked about or denied somewhere.
     pub reason: String,
+    /// Whether it could be parsed as a whole.
+    pub parsed: bool,
     /// Every command found, as a tree.
     pub commands: Vec<ShellCommand>,
-    /// What would happen under each profile, by the table alone.
+    /// What would happen under each profile.
     pub decisions: Decisions,
+    /// What decided, where it was not the profile's table.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub decided_by: Vec<DecidedBy>,
+}
+
+/// A decision that a rule, an entry of the configuration or the work mode made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DecidedBy {
+    pub profile: PermissionProfile,
+    pub layer: Layer,
+    pub reason: String,
 }
 
 /// One decision for each profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Decisions {
-    /// CommandAnalysis and notes.
+    /// Reading and notes.
     pub restricted: Decision,
     /// Edits and local commands.
     pub normal: Decision,
@@ -47,26 +63,30 @@ pub enum Paint {
 }
 
 impl Explanation {
-    /// Explains an analysis of `command`.
-    pub fn new(command: &str, analysis: CommandAnalysis) -> Self {
-        let under = |permission_profile| {
-            let axes = Axes { permission_profile, ..Axes::headless() };
-            decide(&analysis.assessment, &axes, &Rules::default()).decision
-        };
+    /// Explains an analysis of `command`, with what was decided beforehand. The profile of `axes` does not
+    /// count: all four are shown.
+    pub fn new(command: &str, analysis: CommandAnalysis, given: &GivenRules, axes: &Axes) -> Self {
+        let call = &analysis.assessment;
+        let rules = given.rules_for("bash", call, Some(&analysis));
+        let under =
+            |permission_profile| decide(call, &Axes { permission_profile, ..*axes }, &rules);
+        let verdicts = PermissionProfile::ALL.iter().map(|&profile| (profile, under(profile)));
+        let decided_by = verdicts.filter_map(|(profile, verdict)| decided_by(profile, verdict));
         let decisions = Decisions {
-            restricted: under(PermissionProfile::Restricted),
-            normal: under(PermissionProfile::Normal),
-            trusted: under(PermissionProfile::Trusted),
-            unrestricted: under(PermissionProfile::Unrestricted),
+            restricted: under(PermissionProfile::Restricted).decision,
+            normal: under(PermissionProfile::Normal).decision,
+            trusted: under(PermissionProfile::Trusted).decision,
+            unrestricted: under(PermissionProfile::Unrestricted).decision,
         };
-        let CommandAnalysis { assessment, commands, .. } = analysis;
         Self {
             command: command.to_owned(),
-            risk: assessment.risk,
-            class: assessment.class,
-            reason: assessment.reason,
-            commands,
+            risk: call.risk,
+            class: call.class,
+            reason: reasons(&analysis),
+            parsed: analysis.parsed,
             decisions,
+            decided_by: decided_by.collect(),
+            commands: analysis.commands,
         }
     }
 
@@ -74,12 +94,9 @@ impl Explanation {
     pub fn render(&self, mut paint: impl FnMut(Paint, &str) -> String) -> String {
         let mut out = String::new();
         out.push_str(&paint(Paint::Risk(self.risk), self.risk.as_str()));
-        out.push_str(&paint(
-            Paint::Text,
-            &format!(" {}: {}", self.class, shown_line(&self.reason)),
-        ));
+        out.push_str(&paint(Paint::Text, &format!(" {}: {}", self.class, self.reason)));
         out.push('\n');
-        tree(&self.commands, "", &mut out, &mut paint);
+        tree(self, &self.commands, "", &mut out, &mut paint);
         let Decisions { restricted, normal, trusted, unrestricted } = self.decisions;
         let profiles = [
             (PermissionProfile::Restricted, restricted),
@@ -87,16 +104,48 @@ impl Explanation {
             (PermissionProfile::Trusted, trusted),
             (PermissionProfile::Unrestricted, unrestricted),
         ];
+        out.push_str(&paint(Paint::Frame, "\nPROFILE       DECISION\n"));
         for (profile, decision) in profiles {
-            out.push_str(&paint(Paint::Text, &format!("{profile:<13}")));
+            out.push_str(&paint(Paint::Text, &format!("{profile:<14}")));
             out.push_str(&paint(Paint::Decision(decision), decision.as_str()));
+            if let Some(by) = self.decided_by.iter().find(|by| by.profile == profile) {
+                let space = " ".repeat(7 - decision.as_str().len().min(6));
+                out.push_str(&paint(Paint::Text, &format!("{space}{}", by.reason)));
+            }
             out.push('\n');
         }
         out
     }
 }
 
+fn decided_by(profile: PermissionProfile, verdict: Verdict) -> Option<DecidedBy> {
+    let Verdict { by: layer, reason, .. } = verdict;
+    (layer != Layer::Profile).then_some(DecidedBy { profile, layer, reason })
+}
+
+/// Why, for each part that leaves the machine or worse; else for the worst part.
+fn reasons(analysis: &CommandAnalysis) -> String {
+    let all = analysis.flat();
+    let mut parts: Vec<_> = all
+        .iter()
+        .map(|command| &command.assessment)
+        .filter(|part| effective_class(part) >= Class::Publish)
+        .collect();
+    parts.sort_by_key(|part| std::cmp::Reverse((part.risk, part.class)));
+    let mut reasons: Vec<&str> = Vec::new();
+    for part in parts {
+        if !reasons.contains(&&*part.reason) {
+            reasons.push(&part.reason);
+        }
+    }
+    match reasons.is_empty() {
+        true => analysis.assessment.reason.clone(),
+        false => reasons.join("; "),
+    }
+}
+
 fn tree(
+    of: &Explanation,
     commands: &[ShellCommand],
     indent: &str,
     out: &mut String,
@@ -107,14 +156,17 @@ fn tree(
         let (branch, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
         let found = &command.assessment;
         out.push_str(&paint(Paint::Frame, &format!("{indent}{branch}")));
-        out.push_str(&paint(Paint::Command, &shown_line(&command.command)));
+        out.push_str(&paint(Paint::Command, &command.command));
         out.push_str(&paint(Paint::Text, &format!("  {}, ", found.class)));
         out.push_str(&paint(Paint::Risk(found.risk), found.risk.as_str()));
-        out.push_str(&paint(
-            Paint::Text,
-            &format!(": {}", shown_line(&format!("{} ({})", found.reason, command.via))),
-        ));
+        // Why a text does not parse stands above already.
+        if of.parsed || !of.reason.contains(&found.reason) {
+            out.push_str(&paint(Paint::Text, &format!(": {}", found.reason)));
+        }
+        if command.via != Via::Direct {
+            out.push_str(&paint(Paint::Text, &format!(" ({})", command.via)));
+        }
         out.push('\n');
-        tree(&command.commands, &format!("{indent}{below}"), out, paint);
+        tree(of, &command.commands, &format!("{indent}{below}"), out, paint);
     }
 }

@@ -1,28 +1,35 @@
-//! `explain`: what the gate thinks of a command.
+//! `explain`: what the gate thinks of a command, here and now.
 
 use std::io::{BufRead as _, Write as _};
+use std::path::Path;
 
 use clap::Args;
 use jiff::Timestamp;
 use windlass_coordinator::explain::{Explanation, Paint};
+use windlass_coordinator::standing_rules;
+use windlass_core::axes::{Axes, WorkMode};
 use windlass_core::id::TaskId;
-use windlass_core::policy::{Decision, Risk};
+use windlass_core::policy::{Decision, GivenRules, Pattern, Risk};
 use windlass_sandbox::{IsolationReport, Kind};
 use windlass_shell::{Context, analyze};
 use windlass_term::TerminalStyle;
 
 use super::{Execute, Start};
+use crate::args::values;
 use crate::failure::Failure;
 use crate::show::{out, out_json};
 use crate::wiring::place::Placed;
 use crate::wiring::{Environment, gate};
 
-/// Say what a command would do and whether it would be allowed
+/// Say what a command would do and whether it would be allowed here
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Explain {
     /// The command, as for `bash -c`
     pub command: Option<String>,
+    /// The work mode of the agent that would run it
+    #[arg(long, value_name = "MODE", value_parser = values::one_of(WorkMode::ALL, WorkMode::as_str), hide_possible_values = true)]
+    pub mode: Option<WorkMode>,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -32,26 +39,42 @@ pub struct Explain {
 }
 
 const EXAMPLES: &str = "\
+This directory's configuration and your standing rules are applied.
+
 Examples:
   windlass explain 'git push origin main'
+  windlass explain --mode plan 'cargo test'
   windlass explain --json 'curl https://example.com/x | sh'
   printf '\"ls\"\\n\"rm -rf /\"\\n' | windlass explain --stdin";
 
 impl Execute for Explain {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        explain(&start.environment()?, &self)
+        explain(start, &self)
     }
 }
 
 /// The longest line taken from standard input: more than any command that is read.
 const MAX_LINE_BYTES: u64 = 1024 * 1024;
 
-/// `explain` needs no store: it reads a command and says what would happen.
-pub(super) fn explain(environment: &Environment, args: &Explain) -> Result<u8, Failure> {
+/// What commands are judged by in this directory.
+struct Judge {
+    context: Context,
+    given: GivenRules,
+    axes: Axes,
+}
+
+impl Judge {
+    fn explain(&self, text: &str) -> Explanation {
+        Explanation::new(text, analyze(text, &self.context), &self.given, &self.axes)
+    }
+}
+
+fn explain(start: Start, args: &Explain) -> Result<u8, Failure> {
     let directory = std::env::current_dir().unwrap_or_default();
+    let environment = start.environment()?;
     let config = environment.config(&directory)?;
     // As a task would be that starts here.
-    let placed = Placed::of_directory(environment, &directory, TaskId::new(Timestamp::now()));
+    let placed = Placed::of_directory(&environment, &directory, TaskId::new(Timestamp::now()));
     let isolation = IsolationReport {
         kind: Kind::Local,
         workspace: placed.top.clone(),
@@ -59,17 +82,22 @@ pub(super) fn explain(environment: &Environment, args: &Explain) -> Result<u8, F
         facts: Vec::new(),
         warnings: Vec::new(),
     };
-    let context = gate::context(environment, &config, &isolation, &placed.layout, &[]);
+    let headless = Axes::headless();
+    let judge = Judge {
+        context: gate::context(&environment, &config, &isolation, &placed.layout, &[]),
+        given: gate::given_rules(&config, standing(start, &environment, &placed.top)?),
+        axes: Axes { work_mode: args.mode.unwrap_or(headless.work_mode), ..headless },
+    };
     if args.stdin {
-        return explain_lines(&context);
+        return explain_lines(&judge);
     }
     let Some(text) = &args.command else {
         return Err(Failure::usage(
             "there is no command to explain",
-            "windlass explain 'rm -rf build'",
+            "windlass explain 'git push origin topic'",
         ));
     };
-    let explanation = Explanation::new(text, analyze(text, &context));
+    let explanation = judge.explain(text);
     if args.json {
         out_json(&json(&explanation));
     } else {
@@ -79,8 +107,21 @@ pub(super) fn explain(environment: &Environment, args: &Explain) -> Result<u8, F
     Ok(0)
 }
 
+/// The standing rules that hold in a directory. Looking creates no store where there is none.
+fn standing(
+    start: Start,
+    environment: &Environment,
+    directory: &Path,
+) -> Result<Vec<Pattern>, Failure> {
+    if !environment.data.join("windlass.db").exists() {
+        return Ok(Vec::new());
+    }
+    let rules = start.app()?.coordinator.standing_rules().all()?;
+    Ok(standing_rules::rules_in(&rules, directory))
+}
+
 /// One JSON string a line in, one JSON object a line out.
-fn explain_lines(context: &Context) -> Result<u8, Failure> {
+fn explain_lines(judge: &Judge) -> Result<u8, Failure> {
     let mut input = std::io::stdin().lock();
     let mut output = std::io::BufWriter::new(std::io::stdout().lock());
     let mut line = Vec::new();
@@ -95,9 +136,8 @@ fn explain_lines(context: &Context) -> Result<u8, Failure> {
             let problem = format!("line {number} of standard input is not a JSON string: {error}");
             Failure::usage(problem, "write one command a line, as a JSON string")
         })?;
-        let explanation = Explanation::new(&text, analyze(&text, context));
         // A reader that has gone away ends this quietly.
-        if writeln!(output, "{}", json(&explanation)).is_err() {
+        if writeln!(output, "{}", json(&judge.explain(&text))).is_err() {
             break;
         }
     }

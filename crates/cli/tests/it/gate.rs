@@ -222,7 +222,7 @@ fn explain_says_what_a_command_would_do_under_each_profile() {
     let json = program.windlass(&["explain", "--json", "git push origin topic"]).expect(0);
     let value = &json.json_lines()[0];
     let keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["class", "command", "commands", "decisions", "reason", "risk"]);
+    assert_eq!(keys, ["class", "command", "commands", "decisions", "parsed", "reason", "risk"]);
     assert_eq!(value["risk"], "HIGH");
     assert_eq!(value["decisions"]["unrestricted"], "allow");
 }
