@@ -111,7 +111,7 @@ fn cut(
     notice: &str,
 ) -> String {
     /// Room for the mark between the pieces.
-    const MARK_BYTES: usize = 80;
+    const MARK_BYTES: usize = 60;
     let limit = usize::try_from(limit_tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
     let room = limit.saturating_sub(notice.len() + 2 + MARK_BYTES);
     let begins = prefix(head, room / 100 * HEAD_PERCENT);

@@ -94,7 +94,7 @@ pub fn play(crash: Option<(Crash, Power)>) -> Outcome {
                     serde_json::from_str::<Value>(ran.stdout.lines().last().unwrap()).unwrap();
                 return outcome(&machine, &last["data"], per_process, flush_commit);
             }
-            Some(2) if ran.stderr.contains("is done") => {
+            Some(2) if ran.stderr.contains("is already done") => {
                 let task = root(&mut machine, &mut per_process).expect("a finished task exists");
                 let result = machine.step(&["result", &task], None, &mut per_process);
                 let result = serde_json::from_str(&result.stdout).unwrap();

@@ -128,7 +128,7 @@ impl Machine {
                         serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
                     return self.outcome(&last["data"], per_process);
                 }
-                Some(2) if ran.stderr.contains("is done") => {
+                Some(2) if ran.stderr.contains("is already done") => {
                     // It was killed right after its last commit: the result is already stored.
                     let task = self.task(&mut per_process).expect("a finished task exists");
                     let result = self.step(&["result", &task], None, &mut per_process);
