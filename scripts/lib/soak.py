@@ -261,7 +261,7 @@ def storm(minutes, model, redis, services, tasks):
 
 def rows(database):
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10) as connection:
-        query = "SELECT id, status, status_reason, coalesce(detail, '') FROM tasks WHERE parent_id IS NULL"
+        query = "SELECT id, status, status_reason, coalesce(status_detail, '') FROM tasks WHERE parent_id IS NULL"
         return {row[0]: row[1:] for row in connection.execute(query)}
 
 
