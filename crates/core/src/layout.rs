@@ -261,8 +261,9 @@ impl Layout {
             Kind::Service => inner,
             Kind::Personal { task } => match inner.get(tasks.len()) {
                 Some(name) if among && is(name, &task.to_string()) => &inner[tasks.len() + 1..],
-                _ if among => return Ownership::OtherTask,
-                _ => return Ownership::Nobody,
+                Some(_) if among => return Ownership::OtherTask,
+                // The directory of all tasks is made with the first of them.
+                Some(_) | None => return Ownership::Nobody,
             },
         };
         let name = |own: Own| match self.kind {
@@ -388,6 +389,7 @@ mod tests {
         let whose = |path: &str| personal.ownership(&path.split('/').collect::<Vec<_>>());
         assert_eq!(whose("src/a.rs"), Ownership::Nobody);
         assert_eq!(whose(".windlass/config.toml"), Ownership::Nobody);
+        assert_eq!(whose(".windlass/tasks"), Ownership::Nobody);
         assert_eq!(whose(".windlass/tasks/task_other/memo/a"), Ownership::OtherTask);
         assert_eq!(whose(".windlass/tasks/.gitignore"), Ownership::OtherTask);
         let memo = Ownership::This { own: Own::Memo, depth: 1 };

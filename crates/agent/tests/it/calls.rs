@@ -87,7 +87,7 @@ async fn arguments_that_break_the_schema_are_an_error_result() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_not_read_is_replaced_only_with_permission() {
+async fn a_file_that_was_not_read_is_not_replaced() {
     let script = "
         goal: write it
         files: {a.txt: old}
@@ -99,10 +99,10 @@ async fn a_file_that_was_not_read_is_replaced_only_with_permission() {
     1 status_changed     todo → running (user)
     2 agent_start        write it
     3 llm_response       write: {"content":"new","path":"a.txt"}
-    4 risk_check         write opaque ask
-    5 question_asked     Make this change? It replaces `a.txt`, whose current version has not been read…
-    6 status_changed     running → blocked (question)
-    7 agent_end          BLOCKED_USER
+    4 tool_result        error: Error: `a.txt` has not been read in this task. Read it first, then repea…
+    5 llm_response       say: written
+    6 status_changed     running → done (finished)
+    7 agent_end          COMPLETED
     "#);
 }
 

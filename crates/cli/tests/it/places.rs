@@ -108,7 +108,7 @@ fn a_part_of_a_repository_is_not_cut_off() {
     let ran = run_in(&program, &source, &["run", "look", "--json"]).expect(3);
     let lines = ran.json_lines();
     let results: Vec<_> = lines.iter().filter(|line| line["event_type"] == "tool_result").collect();
-    let text = |at: usize| results[at]["data"]["outcome"]["text"].as_str().unwrap().to_owned();
+    let text = |at: usize| results[at]["data"]["text"].as_str().unwrap().to_owned();
     assert!(text(0).contains("use tabs"), "{}", text(0));
     let place = program.real_workspace();
     assert_eq!(text(1), format!("{place}/src\n?? ../.windlass/\npub fn one() {{}}\n"));
@@ -310,4 +310,33 @@ fn a_hostile_link_in_a_clone_leads_our_files_nowhere() {
     }
     program.windlass(&["run", "note it", "-q"]);
     assert_eq!(fs::read_dir(victim.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_mounted_in_a_workspace_is_not_followed() {
+    let program = Program::playing(
+        "replies: [{read: m/secret.txt}, {grep: {pattern: hush}}, {write: {path: m/new, content: x}}, \
+         {say: done}]",
+    );
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("secret.txt"), "hush\n").unwrap();
+    let place = program.workspace().join("m");
+    fs::create_dir(&place).unwrap();
+    let inner = program.command(&["run", "look", "--json", "--sandbox", "host"]);
+    let mount =
+        format!("mount --bind {} {} && exec \"$@\"", outside.path().display(), place.display());
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &mount, "sh"])
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .env_clear()
+        .envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .current_dir(program.workspace())
+        .output()
+        .unwrap();
+    let ran = Ran::from(output).expect(0);
+    assert!(!ran.stdout.contains("hush\\n"), "{}", ran.stdout);
+    let mounts = ran.stdout.matches("is a mount inside the workspace").count();
+    assert!(mounts >= 2, "{}", ran.stdout);
+    assert!(!outside.path().join("new").exists());
 }

@@ -76,9 +76,17 @@ pub(super) fn writable(parts: &[&str], purpose: Purpose, layout: &Layout) -> Res
             _ => refused("it is the working plan; use update_plan"),
         },
         Ownership::OtherTask => refused("it belongs to another task, whose files are read-only"),
-        _ if purpose == Purpose::Plan => refused("the working plan is kept in its own file alone"),
+        _ if purpose == Purpose::Plan && !holds(parts, &layout.inner(Own::Plan)) => {
+            refused("the working plan is kept in its own file alone")
+        }
         Ownership::This { .. } | Ownership::TaskDirectory | Ownership::Nobody => Ok(()),
     }
+}
+
+/// Whether a directory is on the way to a file; it is made with the file.
+fn holds(parts: &[&str], file: &str) -> bool {
+    let mut names = file.split('/');
+    parts.iter().all(|part| names.next().is_some_and(|name| part.eq_ignore_ascii_case(name)))
 }
 
 /// The same for a directory that was added to the workspace.

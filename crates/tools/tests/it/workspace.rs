@@ -80,6 +80,12 @@ fn a_persons_directory_gets_nothing_before_it_is_needed() {
     replace(&workspace, &memo, "noted").unwrap();
     let own = top.join(format!(".windlass/tasks/{}", task()));
     assert_eq!(std::fs::read_to_string(own.join("memo/a.md")).unwrap(), "noted");
+    let plan = workspace.layout().path(Own::Plan);
+    let current = workspace.write_target(&plan, Purpose::Plan).unwrap();
+    let (call, path) = (CallId::derived("test", "plan"), current.path.as_str());
+    let (before, content, purpose) = (None, &b"a plan"[..], Purpose::Plan);
+    workspace.replace(Replacement { call, path, before, content, purpose }).unwrap();
+    assert_eq!(std::fs::read_to_string(own.join("plan.md")).unwrap(), "a plan");
     let link = std::fs::read_link(own.join(format!("trace/{}.jsonl", task()))).unwrap();
     assert!(link.ends_with(format!("traces/{}.jsonl", task())), "{link:?}");
     assert_eq!(git(&top, &["status", "--porcelain"]), "");
