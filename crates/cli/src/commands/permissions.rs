@@ -12,7 +12,7 @@ use windlass_shell::{Context, analyze};
 
 use super::{AppContext, Execute, Start};
 use crate::failure::Failure;
-use crate::show::{self, out};
+use crate::show::{self, out, out_json};
 use crate::wiring::place::Placed;
 
 /// List what you have allowed, allow more beforehand, and revoke it
@@ -176,15 +176,17 @@ fn list(app: &AppContext, task: Option<&str>, json: bool) -> Result<u8, Failure>
     let session = session_rules(app, task)?;
     if json {
         for rule in &standing {
-            out(&serde_json::json!({
-                "number": rule.number, "pattern": rule.pattern, "directory": rule.directory,
-                "by": rule.by, "given_at": rule.given_at.to_string(),
-            })
-            .to_string());
+            out_json(
+                &serde_json::json!({
+                    "number": rule.number, "pattern": rule.pattern, "directory": rule.directory,
+                    "by": rule.by, "given_at": rule.given_at.to_string(),
+                })
+                .to_string(),
+            );
         }
         for (index, (task, rule)) in session.iter().enumerate() {
             let line = serde_json::json!({ "number": index + 1, "task_id": task, "rule": rule });
-            out(&line.to_string());
+            out_json(&line.to_string());
         }
         return Ok(0);
     }
