@@ -1,12 +1,13 @@
 //! `status`: how much runs, waits and is scheduled, and the limits.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_coordinator::views::Totals;
 use windlass_term::numbers;
 use windlass_term::wrap::wrap;
 
 use super::{AppContext, Execute, Start};
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::show::{out, out_json, task_page};
 
@@ -34,61 +35,70 @@ impl Execute for Status {
 pub(super) fn status(app: &AppContext, args: &Status) -> Result<u8, Failure> {
     let config = app.environment.config(std::path::Path::new("."))?;
     let totals = Totals::read(&app.service()?)?;
-    let Totals { live, running, queued, asking, resumable, questions, active_schedules, .. } =
-        totals;
-    let hours = config.agent.autonomous_max_hours.as_secs_f64() / 3600.0;
-    let shown = json!({
-        "live_tasks": live,
-        "running": running,
-        "queued": queued,
-        "waiting_for_answer": asking,
-        "resumable": resumable,
-        "questions": questions,
-        "schedules": active_schedules,
+    if args.json {
+        out_json(&as_json(&config, &totals).to_string());
+        return Ok(0);
+    }
+    print_activity(&totals);
+    out("\nlimits");
+    for line in limits(&config) {
+        let line = wrap(&line, app.style.line_width().saturating_sub(2));
+        line.lines().for_each(|line| out(&format!("  {line}")));
+    }
+    Ok(0)
+}
+
+fn as_json(config: &Config, totals: &Totals) -> Value {
+    json!({
+        "live_tasks": totals.live,
+        "running": totals.running,
+        "queued": totals.queued,
+        "waiting_for_answer": totals.asking,
+        "resumable": totals.resumable,
+        "questions": totals.questions,
+        "schedules": totals.active_schedules,
         "next_scheduled_at": totals.next_scheduled_at,
         "cost_usd": totals.cost_usd,
         "limits": {
             "autonomous_max_tasks": config.agent.autonomous_max_tasks,
-            "autonomous_max_hours": hours,
+            "autonomous_max_hours": hours(config),
             "max_concurrent_tasks": config.coordinator.max_concurrent_tasks,
             "max_sessions": config.coordinator.max_sessions,
             "budget_usd": config.agent.budget_usd,
         },
-    });
-    if args.json {
-        out_json(&shown.to_string());
-        return Ok(0);
-    }
-    let waiting = [
-        (running, "running"),
-        (queued, "waiting to start"),
-        (asking, "waiting for an answer"),
-        (resumable, "to be resumed"),
+    })
+}
+
+/// Each open task is counted once.
+fn print_activity(totals: &Totals) {
+    let parts = [
+        (totals.running, "running"),
+        (totals.queued, "waiting to start"),
+        (totals.asking, "waiting for an answer"),
+        (totals.resumable, "to be resumed"),
     ];
-    let waiting = waiting.iter().filter(|(count, _)| *count > 0);
-    let waiting: Vec<_> = waiting.map(|(count, words)| format!("{count} {words}")).collect();
-    let open = match waiting.is_empty() {
-        true => format!("{live} open"),
-        false => format!("{live} open: {}", waiting.join(", ")),
-    };
-    out(&format!("tasks      {open}"));
-    let inbox = if questions > 0 { " (`windlass inbox`)" } else { "" };
-    out(&format!("questions  {questions}{inbox}"));
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<_> = parts.map(|(count, words)| format!("{count} {words}")).collect();
+    let colon = if parts.is_empty() { "" } else { ": " };
+    out(&format!("tasks      {} open{colon}{}", totals.live, parts.join(", ")));
+    let inbox = if totals.questions > 0 { " (`windlass inbox`)" } else { "" };
+    out(&format!("questions  {}{inbox}", totals.questions));
     let next = totals.next_scheduled_at.map(|next| {
         let next = next.to_zoned(jiff::tz::TimeZone::system());
         format!(", next at {}", next.strftime("%F %H:%M:%S"))
     });
-    out(&format!("schedules  {active_schedules} active{}", next.unwrap_or_default()));
+    out(&format!("schedules  {} active{}", totals.active_schedules, next.unwrap_or_default()));
     let spent = match task_page::spent(totals.cost_usd, totals.tokens).as_str() {
         "-" => "unknown".to_owned(),
         spent => spent.to_owned(),
     };
     out(&format!("cost       {spent} for the open tasks"));
-    out("");
+}
+
+fn limits(config: &Config) -> [String; 4] {
     let (agent, service) = (&config.agent, &config.coordinator);
-    out("limits");
-    let budget = agent.budget_usd.map(numbers::dollars);
-    for line in [
+    let hours = hours(config);
+    [
         format!(
             "a schedule starts at most {} within {hours} hours",
             numbers::plural(agent.autonomous_max_tasks, "task")
@@ -99,13 +109,13 @@ pub(super) fn status(app: &AppContext, args: &Status) -> Result<u8, Failure> {
             numbers::plural(service.max_concurrent_tasks, "task"),
             numbers::plural(service.max_sessions, "session"),
         ),
-        match budget {
+        match agent.budget_usd.map(numbers::dollars) {
             Some(budget) => format!("a task that costs {budget} asks before it costs more"),
             None => "a task has no budget, unless `--budget` gives it one".to_owned(),
         },
-    ] {
-        let line = wrap(&line, app.style.line_width().saturating_sub(2));
-        line.lines().for_each(|line| out(&format!("  {line}")));
-    }
-    Ok(0)
+    ]
+}
+
+fn hours(config: &Config) -> f64 {
+    config.agent.autonomous_max_hours.as_secs_f64() / 3600.0
 }
