@@ -29,6 +29,8 @@ pub enum Unit {
     Microseconds,
     /// Megabytes of 2²⁰ bytes.
     Megabytes,
+    /// Gigabytes of 10⁹ bytes.
+    Gigabytes,
 }
 
 impl Figure {
@@ -108,5 +110,6 @@ fn shown(value: f64, unit: Unit) -> String {
         Unit::Milliseconds => format!("{value:.1} ms"),
         Unit::Microseconds => format!("{value:.0} µs"),
         Unit::Megabytes => format!("{value:.2} MB"),
+        Unit::Gigabytes => format!("{value:.1} GB"),
     }
 }

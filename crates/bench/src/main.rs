@@ -11,6 +11,7 @@ mod memory;
 mod turns;
 mod many;
 mod service;
+mod load;
 mod helper;
 mod docker;
 mod gate;
@@ -69,6 +70,8 @@ enum Part {
     Many,
     /// Many tasks of one service.
     Service,
+    /// What many tasks cost: a crowd, a queue, a restart, a steady minute, a year.
+    Load,
     /// Many tasks that wait.
     Idle,
     /// The sandbox's helper.
@@ -153,6 +156,7 @@ impl Part {
             Self::Memory => each(turns::peak_memory),
             Self::Many => many::throughput(effort, turns::COMMANDS[0].1),
             Self::Service => service::figures(effort),
+            Self::Load => load::figures(effort),
             Self::Idle => many::idle(effort),
             Self::Helper => tokio::runtime::Runtime::new()?.block_on(helper::figures(effort)),
             Self::Docker => tokio::runtime::Runtime::new()?.block_on(docker::figures(effort)),

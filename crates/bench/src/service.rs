@@ -37,7 +37,7 @@ const PAGE: usize = 1000;
 
 /// What the tasks of one measurement call in each turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Calls {
+pub(crate) enum Calls {
     /// A tool that only reads, in the process of the service.
     Glob,
     /// A command, in the sandbox of each task.
@@ -71,7 +71,7 @@ async fn crowd(count: usize, calls: Calls) -> Result<Figure> {
     let bus = Embedded::new(store.clone(), Arc::new(Timestamp::now));
     let serve = serve(&place, &server, count)?;
     // The commands are built before the clock starts, so that they can be handed in at once.
-    let commands: Vec<_> = (0..count).map(|_| command()).collect::<Result<_>>()?;
+    let commands: Vec<_> = (0..count).map(|_| command("measure")).collect::<Result<_>>()?;
     let begun = Instant::now();
     let submitted = commands.iter().map(|body| bus.submit(InStream::TaskCommand, None, body));
     futures_util::future::try_join_all(submitted).await?;
@@ -99,7 +99,7 @@ async fn crowd(count: usize, calls: Calls) -> Result<Figure> {
     Ok(Figure::new(name, slower, Unit::Times).from(detail))
 }
 
-fn serve(place: &Place, server: &ModelServer, tasks: usize) -> Result<Started> {
+pub(crate) fn serve(place: &Place, server: &ModelServer, tasks: usize) -> Result<Started> {
     let mut command = Command::new(place::program("windlass")?);
     command
         .args(["serve", "--sandbox", "local", "--tasks", &tasks.to_string(), "--data"])
@@ -109,17 +109,19 @@ fn serve(place: &Place, server: &ModelServer, tasks: usize) -> Result<Started> {
         .env("HOME", place.path("home"))
         .env("LITELLM_API_BASE", server.base())
         .env("LITELLM_MODEL", "scripted")
+        // A long queue is what is measured.
+        .env("COORDINATOR_MAX_WAITING_TASKS", "100000")
         .stderr(Stdio::null());
     place::start(command)
 }
 
-fn command() -> Result<String> {
+pub(crate) fn command(goal: &str) -> Result<String> {
     let now = Timestamp::now();
     Ok(serde_json::to_string(&TaskCommand {
         command_id: CommandId::new(now),
         session_id: SessionId::new(now),
         task_id: TaskId::new(now),
-        goal: "measure".to_owned(),
+        goal: goal.to_owned(),
         constraints: Vec::new(),
         execution_config: Default::default(),
         resume_context: None,
@@ -127,17 +129,22 @@ fn command() -> Result<String> {
 }
 
 fn reply(turn: usize, calls: Calls) -> Scripted {
+    reply_of(turn, TURNS, calls)
+}
+
+/// The reply of one turn of a task with this many rounds of calls.
+pub(crate) fn reply_of(turn: usize, rounds: usize, calls: Calls) -> Scripted {
     let (name, arguments) = match calls {
         // Another pattern each time: a call that is repeated without effect is a loop.
         Calls::Glob => ("glob", serde_json::json!({ "pattern": format!("note-{turn}-*") })),
         Calls::Bash => ("bash", serde_json::json!({ "command": format!("echo {turn} >> notes") })),
     };
     let call = ScriptedCall { id: None, name: name.to_owned(), arguments: arguments.to_string() };
-    turn_with(call, turn, turn >= TURNS)
+    turn_with(call, turn, turn >= rounds)
 }
 
 /// Waits until `count` results are published, each of a task that is done.
-async fn done(store: &Store, count: usize, begun: Instant) -> Result<()> {
+pub(crate) async fn done(store: &Store, count: usize, begun: Instant) -> Result<()> {
     let (mut seen, mut last) = (0, 0);
     while seen < count {
         for entry in store.bus().read(OutStream::TaskResult.as_str(), last, PAGE)? {
@@ -154,7 +161,7 @@ async fn done(store: &Store, count: usize, begun: Instant) -> Result<()> {
     Ok(())
 }
 
-fn stop(mut serve: Started) -> Result<()> {
+pub(crate) fn stop(mut serve: Started) -> Result<()> {
     let pid = i32::try_from(serve.child.id()).ok().and_then(Pid::from_raw).context("a pid")?;
     kill_process(pid, Signal::TERM)?;
     let ended = serve.child.wait()?;
@@ -163,7 +170,7 @@ fn stop(mut serve: Started) -> Result<()> {
 }
 
 /// Peak resident memory, as the kernel counts it.
-fn peak_megabytes(process: u32) -> Result<f64> {
+pub(crate) fn peak_megabytes(process: u32) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
     let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
@@ -171,7 +178,7 @@ fn peak_megabytes(process: u32) -> Result<f64> {
 }
 
 /// Processor time of the process and of the children it has waited for.
-fn cpu_seconds(process: u32) -> f64 {
+pub(crate) fn cpu_seconds(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let fields = stat.rsplit_once(')').map(|(_, fields)| fields).unwrap_or_default();
     let ticks = fields.split_whitespace().skip(11).take(4);

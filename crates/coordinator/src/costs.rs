@@ -1,20 +1,46 @@
 //! What tasks have cost, and what the journal adds up to.
+//!
+//! The sums are kept up to an event, so that each event is added up once, and still counts when it was removed.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use windlass_core::event::Record;
 use windlass_core::id::TaskId;
 use windlass_core::trigger::TriggerStream;
+use windlass_store::{Filter, Sum};
 
 use crate::metrics::Metrics;
-use crate::views::CostReport;
+use crate::views::cost::usage_of;
+use crate::views::{CostReport, CostSum};
 use crate::{Coordinator, Error};
 
 /// Events read at once.
 const PAGE: usize = 1000;
 
+/// The name of the sums in the store.
+const NAME: &str = "usage";
+
 /// Tokens and money.
 #[derive(Clone, Copy)]
 pub struct Costs<'a> {
     pub(crate) coordinator: &'a Coordinator,
+}
+
+/// What all events up to one add up to. What it holds does not grow with the number of tasks.
+#[derive(Default, Serialize, Deserialize)]
+struct Sums {
+    models: BTreeMap<String, CostSum>,
+    metrics: Metrics,
+}
+
+impl Sums {
+    fn add(&mut self, record: &Record) {
+        self.metrics.apply(record);
+        if let Some((model, usage)) = usage_of(record) {
+            self.models.entry(model.to_owned()).or_default().add(usage);
+        }
+    }
 }
 
 impl Costs<'_> {
@@ -25,36 +51,63 @@ impl Costs<'_> {
         Ok(report)
     }
 
-    /// What all tasks have cost.
-    pub fn total(self) -> Result<CostReport, Error> {
-        let mut report = CostReport::default();
-        self.each_page(|records| {
-            records.iter().for_each(|record| report.add(record));
-            report.turns.clear();
-        })?;
+    /// What all tasks have cost, with the newest ones by themselves, at most `limit`.
+    pub fn total(self, limit: usize) -> Result<CostReport, Error> {
+        let (sums, _) = self.sums()?;
+        let mut report = CostReport { models: sums.models, ..CostReport::default() };
+        report.models.values().for_each(|sum| report.total.merge(sum));
+        let filter = Filter { limit: Some(limit.saturating_add(1)), ..Filter::default() };
+        let rows = self.coordinator.tasks().rows(&filter)?;
+        report.has_older_tasks = rows.len() > limit;
+        for row in rows.iter().take(limit).filter(|row| row.turns > 0) {
+            report.tasks.insert(row.id, self.of(row.id)?.total);
+        }
         Ok(report)
     }
 
     /// The counters that monitoring reads.
     pub fn metrics(self) -> Result<Metrics, Error> {
-        let mut metrics = Metrics::default();
+        let (sums, _) = self.sums()?;
+        let mut metrics = sums.metrics;
         let stream = TriggerStream::UserMessageReceived.as_str();
         for text in self.coordinator.store.triggers().decisions(stream)? {
             let decision: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
             metrics.routed(decision["decision"].as_str().unwrap_or("unknown"));
         }
-        self.each_page(|records| records.iter().for_each(|record| metrics.apply(record)))?;
         Ok(metrics)
     }
 
-    /// Every event there is, a page at a time.
-    fn each_page(self, mut read: impl FnMut(&[Record])) -> Result<(), Error> {
-        let mut pos = 0;
+    /// Keeps the sums up to now, so that they need not be added up again, and outlast their events.
+    pub async fn keep_sums(self) -> Result<(), Error> {
+        let (sums, pos) = self.sums()?;
+        let body = serde_json::to_string(&sums).unwrap_or_default();
+        Ok(self.coordinator.store.sums().keep(NAME, Sum { pos, body }).await?)
+    }
+
+    /// The kept sums and what came after them; and the position of the last event in them.
+    fn sums(self) -> Result<(Sums, i64), Error> {
+        let kept = self.coordinator.store.sums().get(NAME)?;
+        let (mut sums, mut pos) = match kept {
+            Some(Sum { pos, body }) => {
+                let malformed =
+                    |_| windlass_store::Error::Malformed { table: "sums", value: body.clone() };
+                (serde_json::from_str(&body).map_err(malformed)?, pos)
+            }
+            None => (Sums::default(), 0),
+        };
         loop {
-            let records = self.coordinator.store.journal().since(pos, PAGE)?;
-            let Some(last) = records.last() else { return Ok(()) };
-            pos = last.pos;
-            read(&records);
+            match self.coordinator.store.journal().since(pos, PAGE) {
+                Ok(records) => {
+                    let Some(last) = records.last() else { return Ok((sums, pos)) };
+                    pos = last.pos;
+                    records.iter().for_each(|record| sums.add(record));
+                }
+                // `doctor` names it; the others still count.
+                Err(windlass_store::Error::DamagedEvent { pos: damaged, .. }) if damaged > pos => {
+                    pos = damaged;
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 }

@@ -167,6 +167,9 @@ impl Tasks<'_> {
         if let Err(error) = cleaned {
             tracing::warn!(%error, "Old outputs could not be removed");
         }
+        if let Err(error) = self.coordinator.retention().remove_when_due().await {
+            tracing::warn!(%error, "Old tasks could not be removed");
+        }
     }
 
     fn check_startable(self, state: &TaskState) -> Result<(), Error> {

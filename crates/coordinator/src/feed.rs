@@ -92,6 +92,12 @@ impl Feed<'_> {
 }
 
 impl TaskFeed {
+    /// Notices what other processes commit within some milliseconds, for somebody who watches.
+    pub fn closely(mut self) -> Self {
+        self.changes = self.store.close_changes();
+        self
+    }
+
     /// The next thing to show; waits for it, also when the task has ended. A caller that wants to stop then asks
     /// `Tasks::has_ended` after each update and takes the rest by [`TaskFeed::committed`].
     pub async fn next(&mut self) -> Result<Update, Error> {

@@ -33,6 +33,7 @@ pub mod standing_rules;
 pub mod outputs;
 mod costs;
 mod storage;
+mod retention;
 pub mod explain;
 pub mod metrics;
 pub mod views;
@@ -50,6 +51,7 @@ use windlass_store::Store;
 // What surfaces show of an agent's work, so that they need not know the agent.
 pub use windlass_agent::{Clock, Preview, SystemClock, trace};
 pub use windlass_model::StreamEvent;
+pub use windlass_store::Plan;
 
 pub use control::{Controls, Steered};
 pub use costs::Costs;
@@ -64,6 +66,7 @@ pub use memories::Memories;
 pub use messages::{Messages, Uptake};
 pub use outputs::Outputs;
 pub use queue::Queue;
+pub use retention::{Removed, Retention};
 pub use schedules::Schedules;
 pub use service::Service;
 pub use sessions::Sessions;
@@ -214,6 +217,11 @@ impl Coordinator {
     /// Where the data is, and whether it is sound.
     pub fn storage(&self) -> Storage<'_> {
         Storage { coordinator: self }
+    }
+
+    /// What of finished tasks is kept.
+    pub fn retention(&self) -> Retention<'_> {
+        Retention { coordinator: self }
     }
 
     fn router(&self) -> Router<'_> {

@@ -1,8 +1,14 @@
 //! Metrics by their ledger names, as a fold over events (ES-324…338): the journal is the store they are
 //! in, and whoever serves them folds what is new.
+//!
+//! No series is about one task: there would be one for each task there ever was.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
+use windlass_core::command::ResultStatus;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::Usage;
@@ -14,9 +20,9 @@ pub const BUCKETS: [f64; 12] =
     [1.0, 5.0, 10.0, 50.0, 100.0, 500.0, 1e3, 5e3, 1e4, 6e4, 3e5, f64::INFINITY];
 
 /// A metric's name and its labels, in order.
-pub type Series = (&'static str, Vec<(&'static str, String)>);
+pub type Series = (Cow<'static, str>, Vec<(Cow<'static, str>, String)>);
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Histogram {
     /// How many values fell at or below each bound of [`BUCKETS`].
     pub buckets: [u64; BUCKETS.len()],
@@ -27,14 +33,43 @@ pub struct Histogram {
 }
 
 /// All metrics of the events seen so far.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Things that are counted.
+    #[serde(with = "as_list")]
     pub counters: BTreeMap<Series, u64>,
     /// Things that are measured.
+    #[serde(with = "as_list")]
     pub histograms: BTreeMap<Series, Histogram>,
+    /// Of calls that were decided and have not begun.
+    #[serde(with = "as_list")]
     risks: BTreeMap<CallId, Risk>,
+    /// Of tasks that may have another segment.
+    #[serde(with = "as_list")]
     rounds: BTreeMap<TaskId, (u32, u64)>,
+}
+
+/// JSON has only texts as keys.
+mod as_list {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+        map: &BTreeMap<K, V>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, K, V, D>(from: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        Ok(Vec::<(K, V)>::deserialize(from)?.into_iter().collect())
+    }
 }
 
 impl Metrics {
@@ -51,6 +86,7 @@ impl Metrics {
                 self.count(("agent.tool.calls", labels), 1);
             }
             Event::ToolResult(result) => {
+                self.risks.remove(&result.call);
                 let tool = ("tool_name", result.tool.clone());
                 let took = result.duration_ms as f64;
                 self.measure(("agent.tool.duration_ms", vec![tool.clone()]), took);
@@ -71,8 +107,7 @@ impl Metrics {
             }
             Event::DoomLoopDetected(_) => self.count(("agent.doom_loop.detected", vec![]), 1),
             Event::CompactionEnd(end) => {
-                let task = vec![("task_id", record.task.to_string())];
-                self.count(("agent.compaction.count", task), 1);
+                self.count(("agent.compaction.count", vec![]), 1);
                 let (before, after) = (end.tokens_before as f64, end.tokens_after as f64);
                 self.measure(("agent.compaction.tokens_before", vec![]), before);
                 self.measure(("agent.compaction.tokens_after", vec![]), after);
@@ -87,11 +122,17 @@ impl Metrics {
                 let status = ("status", result.status.to_string());
                 let (iterations, duration) = (result.usage.iterations, result.usage.duration_ms);
                 // Usage is of the whole task; a segment counts what it added.
-                let before = self.rounds.insert(record.task, (iterations, duration));
+                let before = match result.status {
+                    ResultStatus::Completed | ResultStatus::Cancelled => {
+                        self.rounds.remove(&record.task)
+                    }
+                    ResultStatus::Failed | ResultStatus::BlockedUser | ResultStatus::Paused => {
+                        self.rounds.insert(record.task, (iterations, duration))
+                    }
+                };
                 let (rounds_before, time_before) = before.unwrap_or_default();
                 let rounds = u64::from(iterations.saturating_sub(rounds_before));
-                let task = ("task_id", record.task.to_string());
-                self.count(("agent.loop.iterations", vec![task, status.clone()]), rounds);
+                self.count(("agent.loop.iterations", vec![status.clone()]), rounds);
                 let took = duration.saturating_sub(time_before) as f64;
                 self.measure(("agent.loop.duration_ms", vec![status]), took);
             }
@@ -112,14 +153,14 @@ impl Metrics {
         let mut last = "";
         for ((name, labels), value) in &self.counters {
             let metric = name.replace('.', "_");
-            if std::mem::replace(&mut last, name) != *name {
+            if std::mem::replace(&mut last, name) != name.as_ref() {
                 text += &format!("# TYPE {metric} counter\n");
             }
             text += &format!("{metric}{} {value}\n", braces(labels, None));
         }
         for ((name, labels), histogram) in &self.histograms {
             let metric = name.replace('.', "_");
-            if std::mem::replace(&mut last, name) != *name {
+            if std::mem::replace(&mut last, name) != name.as_ref() {
                 text += &format!("# TYPE {metric} histogram\n");
             }
             for (bound, count) in BUCKETS.iter().zip(histogram.buckets) {
@@ -140,12 +181,12 @@ impl Metrics {
         }
     }
 
-    fn count(&mut self, series: Series, by: u64) {
-        *self.counters.entry(series).or_default() += by;
+    fn count(&mut self, named: Named, by: u64) {
+        *self.counters.entry(series(named)).or_default() += by;
     }
 
-    fn measure(&mut self, series: Series, value: f64) {
-        let histogram = self.histograms.entry(series).or_default();
+    fn measure(&mut self, named: Named, value: f64) {
+        let histogram = self.histograms.entry(series(named)).or_default();
         histogram.sum += value;
         histogram.count += 1;
         for (bucket, bound) in histogram.buckets.iter_mut().zip(BUCKETS) {
@@ -154,7 +195,15 @@ impl Metrics {
     }
 }
 
-fn braces(labels: &[(&'static str, String)], bound: Option<&str>) -> String {
+/// A series as the fold names it.
+type Named = (&'static str, Vec<(&'static str, String)>);
+
+fn series((name, labels): Named) -> Series {
+    let labels = labels.into_iter().map(|(label, value)| (Cow::Borrowed(label), value));
+    (Cow::Borrowed(name), labels.collect())
+}
+
+fn braces(labels: &[(Cow<'static, str>, String)], bound: Option<&str>) -> String {
     let escaped =
         |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     let labels = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value)));

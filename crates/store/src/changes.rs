@@ -13,12 +13,22 @@ use crate::{Error, Mailbox, Store};
 #[derive(Clone)]
 pub struct Changes {
     count: watch::Receiver<u64>,
+    /// Held by those who watch closely.
+    _watching: Option<watch::Receiver<()>>,
 }
 
 impl Store {
     /// Listens for commits.
     pub fn changes(&self) -> Changes {
         listen(self, &self.inner.counters.commits)
+    }
+}
+
+impl Store {
+    /// The same, for somebody who watches: other processes' commits are noticed sooner, which costs wake-ups.
+    pub fn close_changes(&self) -> Changes {
+        let watching = self.inner.counters.close.subscribe();
+        Changes { _watching: Some(watching), ..self.changes() }
     }
 }
 
@@ -35,7 +45,7 @@ fn listen(store: &Store, counter: &watch::Sender<u64>) -> Changes {
     if let Some(writer) = &store.inner.writer {
         writer.poll_from_now();
     }
-    Changes { count }
+    Changes { count, _watching: None }
 }
 
 impl Changes {
@@ -55,11 +65,16 @@ impl Changes {
 pub(crate) struct ChangeCounters {
     commits: watch::Sender<u64>,
     mail: watch::Sender<u64>,
+    close: watch::Sender<()>,
 }
 
 impl ChangeCounters {
     pub(crate) fn new() -> Self {
-        Self { commits: watch::Sender::new(0), mail: watch::Sender::new(0) }
+        Self {
+            commits: watch::Sender::new(0),
+            mail: watch::Sender::new(0),
+            close: watch::Sender::new(()),
+        }
     }
 
     /// Counts a commit of this process.
@@ -76,6 +91,11 @@ impl ChangeCounters {
     pub(crate) fn count_foreign_commit(&self) {
         self.count_commit();
         self.count_mail();
+    }
+
+    /// Whether somebody watches, and wants to know soon.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.close.receiver_count() > 0
     }
 
     pub(crate) fn has_listeners(&self) -> bool {

@@ -198,7 +198,40 @@ impl Outputs {
                 Err(error) => return Err(Error::file(&path, error)),
             }
         }
+        self.clean_traces(now, &mut cleaned)?;
         Ok(cleaned)
+    }
+
+    /// Removes traces of ended tasks that are as old: `windlass trace` makes them again from the journal.
+    fn clean_traces(&self, now: Timestamp, cleaned: &mut Cleaned) -> Result<(), Error> {
+        let keep = self.store.inner.keep_outputs;
+        for entry in fs::read_dir(self.store.dir().traces()).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(task) = name.to_str().and_then(|name| name.parse::<TaskId>().ok()) else {
+                continue;
+            };
+            let files = || fs::read_dir(entry.path()).into_iter().flatten().flatten();
+            let is_old = |path: PathBuf| {
+                let written = fs::symlink_metadata(path).and_then(|found| found.modified()).ok();
+                let written = written.and_then(|written| Timestamp::try_from(written).ok());
+                written.is_some_and(|written| now.duration_since(written) > keep)
+            };
+            let has_ended = |row: crate::TaskRow| row.status.is_terminal();
+            if !files().all(|file| is_old(file.path()))
+                || !self.store.tasks().get(task)?.is_none_or(has_ended)
+            {
+                continue;
+            }
+            for file in files() {
+                let bytes = file.metadata().map_or(0, |found| found.len());
+                if fs::remove_file(file.path()).is_ok() {
+                    cleaned.files += 1;
+                    cleaned.bytes += bytes;
+                }
+            }
+            let _ = fs::remove_dir(entry.path());
+        }
+        Ok(())
     }
 
     fn path(&self, command_id: &str, stream: Stream) -> Result<PathBuf, Error> {

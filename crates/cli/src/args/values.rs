@@ -56,6 +56,18 @@ pub(crate) fn dollars(text: &str) -> Result<f64, String> {
     amount.filter(|amount| amount.is_finite() && *amount > 0.0).ok_or_else(|| wrong.to_owned())
 }
 
+/// An age, as people write it: `30d`, `12h`.
+pub(crate) fn age(text: &str) -> Result<jiff::SignedDuration, String> {
+    let days = text.strip_suffix("days").or_else(|| text.strip_suffix('d'));
+    let age = match days.map(|days| days.trim().parse::<u32>()) {
+        Some(Ok(days)) => Some(jiff::SignedDuration::from_hours(i64::from(days) * 24)),
+        Some(Err(_)) => None,
+        None => text.parse::<jiff::SignedDuration>().ok(),
+    };
+    let wrong = "not a length of time such as `30d` or `12h`";
+    age.filter(|age| !age.is_negative()).ok_or_else(|| wrong.to_owned())
+}
+
 /// A length of time as a number of seconds, or as people write it.
 pub(crate) fn seconds(text: &str) -> Result<u64, String> {
     if let Ok(seconds) = text.parse() {

@@ -9,6 +9,7 @@ use windlass_core::shown::shown_line;
 use windlass_term::{Table, numbers};
 
 use super::{AppContext, Execute, Start};
+use crate::args::values::at_least_one;
 use crate::failure::Failure;
 use crate::show::{self, note, out, out_json};
 
@@ -21,6 +22,9 @@ pub struct Cost {
     /// Also print one line for each model reply
     #[arg(long, requires = "task")]
     pub turns: bool,
+    /// How many tasks are listed by themselves, the newest first
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = at_least_one, conflicts_with = "task")]
+    pub limit: usize,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -62,7 +66,11 @@ pub(super) fn cost(app: &AppContext, args: &Cost) -> Result<u8, Failure> {
     let coordinator = &app.coordinator;
     let report = match &args.task {
         Some(task) => coordinator.costs().of(coordinator.tasks().find(task)?)?,
-        None => coordinator.costs().total()?,
+        None => {
+            // Where nothing can be written it is added up again the next time.
+            let _ = app.runtime.block_on(coordinator.costs().keep_sums());
+            coordinator.costs().total(args.limit)?
+        }
     };
     if args.json {
         out_json(&json(&report, args.turns));
@@ -110,6 +118,9 @@ fn page(report: &CostReport, args: &Cost) {
             table.row(cells(sum, task.to_string()));
         }
         show::print_table(&table);
+        if report.has_older_tasks {
+            out("Older tasks are in the sums below; `--limit N` lists more.");
+        }
         out("");
     }
     let mut table = Table::new(&headings("MODEL"), right);

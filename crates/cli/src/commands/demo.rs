@@ -143,6 +143,7 @@ fn demo_environment(start: &Start, place: &Path, workspace: &Path) -> Result<Env
     variables.insert("XDG_CONFIG_HOME".to_owned(), place.join("config").display().to_string());
     environment.variables = variables;
     environment.keep_outputs = None;
+    environment.keep_tasks = None;
     environment.skill_directories = Some(Vec::new());
     environment.sandbox = Some(sandboxed(&environment, workspace)?);
     Ok(environment)

@@ -62,6 +62,8 @@ impl Execute for Doctor {
 
 /// How many problems of one kind are listed.
 const SHOWN: usize = 20;
+/// A database larger than this deserves a word, in bytes.
+const LARGE_STORE: u64 = 5_000_000_000;
 /// Columns before the words of a check.
 const BEFORE: usize = 18;
 
@@ -188,13 +190,28 @@ fn store(app: &AppContext) -> Result<Check, Failure> {
     let differences = storage.verify()?;
     let place = storage.database().display().to_string();
     Ok(match differences.len() {
-        0 => Check::new("store", Status::Ok, format!("{place} agrees with its journal")),
+        0 => {
+            let words = format!("{place} agrees with its journal");
+            Check::new("store", Status::Ok, words).with(large_store(app))
+        }
         count => {
             let places = numbers::plural(count, "place");
             let words = format!("{place} differs from its journal in {places}");
             let differences = differences.iter().map(ToString::to_string);
             Check::new("store", Status::Wrong, words).with(differences)
         }
+    })
+}
+
+/// What to do about a database that has grown large.
+fn large_store(app: &AppContext) -> Option<String> {
+    let retention = app.coordinator.retention();
+    let bytes = retention.database_bytes();
+    (bytes > LARGE_STORE).then(|| {
+        format!(
+            "it takes {:.1} GB: `windlass prune` removes finished tasks; `keep_days` in [store] does so daily",
+            bytes as f64 / 1e9
+        )
     })
 }
 

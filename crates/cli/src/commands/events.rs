@@ -43,6 +43,9 @@ pub(super) fn events(app: &AppContext, args: &Events) -> Result<u8, Failure> {
     let coordinator = &app.coordinator;
     let task = coordinator.tasks().find(&args.task)?;
     let mut feed = coordinator.feed().follow(task, args.after);
+    if args.follow {
+        feed = feed.closely();
+    }
     let (zone, width) = (jiff::tz::TimeZone::system(), app.style.line_width());
     let print = |record: &Record| match args.json {
         true => out_json(&windlass_coordinator::trace::entry(record)),

@@ -31,6 +31,7 @@ mod config;
 mod models;
 mod trust;
 mod doctor;
+mod prune;
 mod skills;
 mod mcp;
 mod image;
@@ -127,6 +128,7 @@ commands! {
         Models(models::ListModels),
         Trust(trust::ApproveProject),
         Doctor(doctor::Doctor),
+        Prune(prune::Prune),
         Skills(skills::Skills),
         Mcp(mcp::Mcp),
         Image(image::Image),

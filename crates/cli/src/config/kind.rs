@@ -42,6 +42,8 @@ pub enum Kind {
     Time(Unit, Duration, Duration),
     /// A time, or `off`.
     Timeout,
+    /// Days, or `forever`.
+    Keep,
     /// A size within bounds.
     Size(ByteSize, ByteSize),
     /// Texts. Those of a later layer replace those of an earlier one.
@@ -102,6 +104,11 @@ pub struct Refused(pub String);
 /// The longest time a setting takes: a year. Beyond it, someone meant another unit.
 pub const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The word for what is never removed.
+const FOREVER: &str = "forever";
+
 impl Kind {
     /// Reads a value as it was written.
     pub fn read(self, raw: &Raw) -> Result<Value, Refused> {
@@ -136,6 +143,10 @@ impl Kind {
                 let time = time(raw, unit).filter(|time| (min..=max).contains(time));
                 time.map(|time| Value::Time(time, unit)).ok_or_else(refused)
             }
+            Self::Keep => match text(raw).is_some_and(|text| text.trim() == FOREVER) {
+                true => Ok(Value::Text(FOREVER.to_owned())),
+                false => Self::Time(Unit::Days, DAY, 100 * YEAR).read(raw),
+            },
             Self::Timeout => timeout(raw).map(Value::Timeout).ok_or_else(refused),
             Self::Size(min, max) => {
                 let size = size(raw).filter(|size| (min..=max).contains(size));
@@ -175,6 +186,7 @@ impl Kind {
                 unit.count(min),
                 unit.count(max)
             ),
+            Self::Keep => "`forever`, or days from 1 on".to_owned(),
             Self::Timeout => {
                 format!("seconds from 1 to {}, text such as `2h 30m`, or `off`", YEAR.as_secs())
             }

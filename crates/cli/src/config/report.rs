@@ -96,6 +96,7 @@ pub(super) fn unset(setting: &Setting) -> &'static str {
             | Kind::Word(_)
             | Kind::Sandbox
             | Kind::Time(..)
+            | Kind::Keep
             | Kind::Size(..)
             | Kind::Model => "not set",
         },

@@ -13,8 +13,8 @@ use windlass_core::policy::WorkspaceRemoval;
 
 use super::kind::{Kind, Unit, YEAR};
 use super::types::{
-    AutoRepair, Base, ByteSize, ClassRule, DenyRule, ModelChoice, Network, Placement, SandboxMode,
-    SearchProvider, Tables, Timeout,
+    AutoRepair, Base, ByteSize, ClassRule, DenyRule, Keep, ModelChoice, Network, Placement,
+    SandboxMode, SearchProvider, Tables, Timeout,
 };
 use super::values::Values;
 
@@ -422,6 +422,8 @@ section! {
         data_dir: Option<String> = Kind::Text, "", User;
         /// How long whole outputs are kept.
         outputs_keep_days: Duration = Kind::Time(Unit::Days, Duration::from_secs(24 * 60 * 60), Duration::from_secs(3_650 * 24 * 60 * 60)), "7", User;
+        /// How long finished tasks are kept, with their journals; see `windlass prune`.
+        keep_days: Keep = Kind::Keep, "forever", User;
     }
 }
 

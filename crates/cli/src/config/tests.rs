@@ -143,6 +143,7 @@ fn every_setting_has_the_designed_default() {
     mcp.placement                              sandbox                          default
     store.data_dir                             $XDG_DATA_HOME/windlass or ~/.local/share/windlass default
     store.outputs_keep_days                    7                                default
+    store.keep_days                            forever                          default
     ");
 }
 
@@ -238,6 +239,7 @@ fn extremes(kind: Kind) -> Vec<String> {
         Kind::Sandbox => vec!["docker".into(), "mock".into(), "host".into()],
         Kind::Time(unit, min, max) => vec![time(unit, max), format!("{}ms", min.as_millis())],
         Kind::Timeout => vec!["off".into(), "1".into(), "31536000".into()],
+        Kind::Keep => vec!["forever".into(), "1".into(), "36500".into()],
         Kind::Size(min, max) => vec![min.to_string(), max.to_string()],
         Kind::Addresses => vec!["10.0.0.5, 10.1.0.0/16, fd00::/8".into()],
         Kind::Model => vec!["gpt-4o".into(), "script:demo.yaml".into()],

@@ -128,6 +128,15 @@ pub enum Timeout {
     After(Duration),
 }
 
+/// How long something is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// It is never removed.
+    Forever,
+    /// Until it is this old.
+    For(Duration),
+}
+
 /// Where a task comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {

@@ -14,8 +14,8 @@ use super::error::Source;
 use super::kind::{Kind, Value};
 use super::settings::{self, Setting};
 use super::types::{
-    AutoRepair, Base, ByteSize, ClassRule, DenyRule, ModelChoice, Network, Placement, SandboxMode,
-    SearchProvider, Tables, Timeout,
+    AutoRepair, Base, ByteSize, ClassRule, DenyRule, Keep, ModelChoice, Network, Placement,
+    SandboxMode, SearchProvider, Tables, Timeout,
 };
 use super::written::Raw;
 
@@ -148,6 +148,16 @@ from_value! {
     AutoRepair: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Outage: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     SearchProvider: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+}
+
+impl FromValue for Keep {
+    fn from_value(value: Option<&Value>) -> Option<Self> {
+        match value {
+            Some(Value::Time(time, _)) => Some(Self::For(*time)),
+            Some(Value::Text(_)) | None => Some(Self::Forever),
+            Some(_) => None,
+        }
+    }
 }
 
 /// For these types "not set" is a value of its own.

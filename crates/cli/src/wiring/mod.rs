@@ -24,6 +24,7 @@ use windlass_core::axes::Axes;
 use windlass_model::{LONGEST_RETRY_AFTER, PROVIDERS};
 use windlass_store::Store;
 
+use crate::config::types::Keep;
 use crate::config::{self, Config, Flag};
 use crate::failure::Failure;
 pub use project::Project;
@@ -46,6 +47,8 @@ pub struct Environment {
     pub record: Option<PathBuf>,
     /// How long outputs are kept, where the user's file says so.
     pub keep_outputs: Option<SignedDuration>,
+    /// How long finished tasks are kept, where the user's file says so.
+    pub keep_tasks: Option<SignedDuration>,
 }
 
 impl Environment {
@@ -66,6 +69,10 @@ impl Environment {
             (None, None) => data_directory(&variables)?,
         };
         Ok(Self {
+            keep_tasks: store.as_ref().and_then(|store| match store.keep_days {
+                Keep::Forever => None,
+                Keep::For(age) => age.try_into().ok(),
+            }),
             keep_outputs: store.and_then(|store| store.outputs_keep_days.try_into().ok()),
             variables,
             flags: Vec::new(),
@@ -133,7 +140,8 @@ fn coordinator_at(
     project: Option<Arc<Project>>,
 ) -> Result<Coordinator, Failure> {
     let keep_outputs = environment.keep_outputs.unwrap_or(options.keep_outputs);
-    let options = windlass_store::Options { keep_outputs, ..options };
+    let keep_tasks = environment.keep_tasks;
+    let options = windlass_store::Options { keep_outputs, keep_tasks, ..options };
     let store = Store::open(&environment.data, options)?;
     store.hide_secrets(keys_in(&environment.variables));
     if let Some(project) = &project {

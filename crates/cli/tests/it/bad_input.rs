@@ -103,7 +103,7 @@ fn a_task_that_has_ended_takes_nothing_more() {
 
 /// Root ignores permission bits, so as root this test runs as another user.
 #[test]
-fn a_read_only_data_directory() {
+fn a_read_only_data_directory_can_be_looked_at() {
     let program = program();
     program.windlass(&["tasks"]).expect(0);
     let allow = |path: &std::path::Path, mode| {
@@ -128,11 +128,11 @@ fn a_read_only_data_directory() {
             command.uid(NOBODY).gid(NOBODY);
         }
         let ran: crate::program::Ran = command.output().unwrap().into();
-        ran.expect(2).stderr.replace(&program.data.path().display().to_string(), "HOME")
+        ran
     };
-    let listed = read_only(&["tasks"]);
+    let looked = [read_only(&["tasks"]), read_only(&["status"]), read_only(&["cost"])];
     allow(&program.data_directory(), 0o755);
-    insta::assert_snapshot!(listed);
+    looked.into_iter().for_each(|ran| drop(ran.expect(0)));
 }
 
 #[test]

@@ -151,10 +151,7 @@ fn metrics_have_the_names_and_labels_of_the_ledger() {
     let used = &program.windlass(&["show", &program.task(), "--json"]).expect(0).json_lines()[0];
     let tokens = |name: &str| used["usage"][name].as_u64().unwrap();
     for wanted in [
-        &format!(
-            "agent_loop_iterations{{task_id=\"{}\",status=\"COMPLETED\"}} 2\n",
-            program.task()
-        ),
+        "agent_loop_iterations{status=\"COMPLETED\"} 2\n",
         "agent_loop_duration_ms_count{status=\"COMPLETED\"} 1",
         "agent_tool_calls{tool_name=\"glob\",risk_level=\"LOW\"} 1",
         "agent_tool_duration_ms_count{tool_name=\"bash\"} 1",

@@ -37,6 +37,7 @@ mod log_lines;
 mod secrets;
 mod clock;
 mod places;
+mod prune;
 
 /// Where the tests that other binaries share run their tasks.
 const SANDBOX: program::Tested = program::Tested::Local;

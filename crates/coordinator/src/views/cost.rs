@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
 use windlass_core::message::Usage;
@@ -11,7 +11,7 @@ use windlass_core::message::Usage;
 const SUMMARIES: &str = "(summaries)";
 
 /// What some replies took together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CostSum {
     pub replies: u64,
     pub input_tokens: u64,
@@ -32,7 +32,19 @@ impl CostSum {
         report.total
     }
 
-    fn add(&mut self, usage: &Usage) {
+    /// Adds another sum.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.replies += other.replies;
+        self.input_tokens += other.input_tokens;
+        self.cached_tokens += other.cached_tokens;
+        self.output_tokens += other.output_tokens;
+        self.unpriced_replies += other.unpriced_replies;
+        if let Some(cost) = other.cost_usd {
+            *self.cost_usd.get_or_insert(0.0) += cost;
+        }
+    }
+
+    pub(crate) fn add(&mut self, usage: &Usage) {
         self.replies += 1;
         self.input_tokens += usage.input_tokens;
         self.cached_tokens += usage.cached_tokens;
@@ -59,7 +71,10 @@ pub struct CostTurn {
 pub struct CostReport {
     pub total: CostSum,
     pub models: BTreeMap<String, CostSum>,
+    /// Of all tasks: only the newest.
     pub tasks: BTreeMap<TaskId, CostSum>,
+    /// Whether there are tasks that `tasks` does not have.
+    pub has_older_tasks: bool,
     /// Reply by reply; only for a single task.
     pub turns: Vec<CostTurn>,
 }
@@ -67,17 +82,22 @@ pub struct CostReport {
 impl CostReport {
     /// Counts an event.
     pub(crate) fn add(&mut self, record: &Record) {
-        let (model, usage) = match &record.event {
-            Event::LlmResponse(response) => (response.model.as_str(), &response.usage),
-            // Summaries are paid for too.
-            Event::CompactionProgress(part) => (SUMMARIES, &part.usage),
-            _ => return,
-        };
+        let Some((model, usage)) = usage_of(record) else { return };
         self.total.add(usage);
         self.models.entry(model.to_owned()).or_default().add(usage);
         self.tasks.entry(record.task).or_default().add(usage);
         let mut sum = CostSum::default();
         sum.add(usage);
         self.turns.push(CostTurn { seq: record.seq, model: model.to_owned(), sum });
+    }
+}
+
+/// What an event used, and of which model.
+pub(crate) fn usage_of(record: &Record) -> Option<(&str, &Usage)> {
+    match &record.event {
+        Event::LlmResponse(response) => Some((response.model.as_str(), &response.usage)),
+        // Summaries are paid for too.
+        Event::CompactionProgress(part) => Some((SUMMARIES, &part.usage)),
+        _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! What surfaces show: computed here once, drawn by each in its own way. The rules of what a task waits for and
 //! what a person can do next are here too, and nowhere above.
 
-mod cost;
+pub(crate) mod cost;
 mod next_action;
 mod overview;
 mod question;

@@ -14,4 +14,5 @@ mod outages;
 mod rate_limits;
 mod views;
 mod endings;
+mod retention;
 mod explanations;

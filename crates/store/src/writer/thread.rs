@@ -19,6 +19,9 @@ const BATCH: usize = 512;
 /// How often other processes' commits are looked for, while somebody listens (§15.4).
 const POLL: Duration = Duration::from_millis(100);
 
+/// The same, while somebody watches.
+const CLOSE_POLL: Duration = Duration::from_millis(10);
+
 /// Frames in the WAL before they are copied into the database. SQLite's own default; a test that
 /// cuts the WAL stays far below it.
 const CHECKPOINT_FRAMES: u64 = 1000;
@@ -118,7 +121,8 @@ impl Thread {
         loop {
             let message = match self.counters.has_listeners() {
                 true => {
-                    let wait = POLL.saturating_sub(self.polled_at.elapsed());
+                    let poll = if self.counters.is_watched() { CLOSE_POLL } else { POLL };
+                    let wait = poll.saturating_sub(self.polled_at.elapsed());
                     if wait.is_zero() {
                         // Also when the queue never runs empty.
                         self.poll();

@@ -1,0 +1,49 @@
+//! `prune`, and what it leaves.
+
+use crate::program::Program;
+
+#[test]
+fn prune_removes_what_has_ended_and_says_what_stays() {
+    let program = Program::playing("replies: [{say: done}]");
+    program.windlass(&["run", "first"]).expect(0);
+    let task = program.task();
+    let cost = || program.windlass(&["cost", "--json"]).expect(0).json_lines()[0]["total"].clone();
+    let before = cost();
+    let kept = program.windlass(&["prune"]).expect(0);
+    assert_eq!(
+        (kept.stdout.as_str(), kept.stderr.as_str()),
+        ("0 tasks removed\n", "kept: 1 task, ended later\n")
+    );
+    let planned = program.windlass(&["prune", "--older-than", "0s", "--dry-run"]).expect(0).stdout;
+    assert_eq!(planned, format!("{task}  first\n1 task would be removed\n"));
+    program.windlass(&["show", &task]).expect(0);
+
+    let removed = program.windlass(&["prune", "--older-than", "0s"]).expect(0).stdout;
+    assert!(removed.starts_with("1 task removed: "), "{removed}");
+    program.windlass(&["show", &task]).expect(2);
+    assert_eq!(cost(), before, "sums stay");
+    assert!(!program.data_directory().join("traces").join(&task).exists());
+    let sound = program.windlass(&["doctor", "--json"]).stdout;
+    assert!(sound.contains("agrees with its journal"), "{sound}");
+}
+
+#[test]
+fn a_broken_event_is_refused_by_its_name_and_other_tasks_go_on() {
+    let program = Program::playing("replies: [{say: done}]");
+    program.windlass(&["run", "first"]).expect(0);
+    let broken = program.task();
+    let other = program.windlass(&["run", "second", "--json"]).expect(0).result();
+    let database = program.data_directory().join("windlass.db");
+    let bytes = std::fs::read(&database).unwrap();
+    let wanted = format!("\"goal\":\"first\"");
+    let at = bytes.windows(wanted.len()).position(|found| found == wanted.as_bytes()).unwrap();
+    let mut changed = bytes.clone();
+    changed[at + wanted.len() - 2] = b'T';
+    std::fs::write(&database, changed).unwrap();
+
+    let refused = program.windlass(&["events", &broken]).expect(2).stderr;
+    assert!(refused.contains(&format!("event 1 of `{broken}` is damaged")), "{refused}");
+    let sound = program.windlass(&["doctor", "--json"]).stdout;
+    assert!(sound.contains(&format!("event 1 of `{broken}` is damaged")), "{sound}");
+    program.windlass(&["events", other["task_id"].as_str().unwrap()]).expect(0);
+}
