@@ -46,7 +46,12 @@ pub enum Fact {
         diff: Option<String>,
     },
     /// The agent has been given the instructions of this skill.
-    SkillRead { name: String },
+    SkillRead {
+        name: String,
+        /// The hash of what it has read. Journals written before this field existed do not have it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hash: Option<String>,
+    },
     /// The working plan is now this.
     Plan(WorkingPlan),
     /// This file is a deliverable.

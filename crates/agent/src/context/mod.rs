@@ -217,7 +217,7 @@ impl Context {
             self.add(Entry { message, call, ephemeral: false });
         }
         for fact in &result.outcome.facts {
-            if let Fact::SkillRead { name } = fact {
+            if let Fact::SkillRead { name, .. } = fact {
                 self.skills.insert(name.clone());
             }
         }

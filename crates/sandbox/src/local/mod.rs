@@ -135,6 +135,15 @@ impl Local {
                 self.describe(&ready, None);
                 return Ok(());
             }
+            // The first tasks of a burst would all try it; one does, and the others know.
+            static ATTEMPT: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+            let attempt = ATTEMPT.lock().await;
+            if let Some(ready) = self.capabilities.recall() {
+                drop(attempt);
+                self.setup()?;
+                self.describe(&ready, None);
+                return Ok(());
+            }
             match self.attempt().await {
                 Ok(ready) => {
                     self.capabilities.remember(&ready);

@@ -10,6 +10,7 @@ use windlass_skills::{Context, Skill, Skills};
 use super::{Builtin, act, read_only};
 use crate::output::neutralize;
 use crate::tool::{Call, Category, Facts, Prepared, ToolContext};
+use crate::workspace::content_hash;
 
 /// How many other files of a skill are named; the rest can be listed.
 const MAX_NAMED: usize = 50;
@@ -56,7 +57,9 @@ fn read(skills: &Skills, name: &str, facts: &Facts) -> Outcome {
             ))
         }
         Some(skill) if skill.is_offered_to(viewer) => {
-            Outcome::ok(shown(skill)).with(Fact::SkillRead { name: skill.meta.name.clone() })
+            let (name, hash) =
+                (skill.meta.name.clone(), Some(content_hash(skill.content.as_bytes())));
+            Outcome::ok(shown(skill)).with(Fact::SkillRead { name, hash })
         }
         Some(skill) if skill.is_reached_by(viewer) => Outcome::failure(format!(
             "skill `{name}` is used only when the user calls for it. Ask the user to run /{name}."
