@@ -61,3 +61,18 @@ fn a_local_page_is_fetched_where_its_address_is_allowed() {
     assert!(program.last_message_sent().ends_with("\n\nhello"));
     serving.join().unwrap();
 }
+
+#[test]
+fn a_refused_connection_is_named_in_the_result_of_its_command() {
+    let script = "replies: [{bash: 'python3 ask.py'}, {say: done}]";
+    let program = Program::playing(script);
+    let ask = "import urllib.request\ntry: urllib.request.urlopen('http://10.0.0.1/')\n\
+               except Exception as error: print(error.read().decode())\n";
+    std::fs::write(program.workspace().join("ask.py"), ask).unwrap();
+    program.windlass(&["run", "look", "--quiet"]).expect(0);
+    let text = "windlass refused a connection to 10.0.0.1:80: 10.0.0.1 is a private network; allow it with \
+                `sandbox.allow_addresses`";
+    let sent = program.last_message_sent();
+    assert_eq!(sent.matches(text).count(), 2, "the answer and the note: {sent}");
+    assert!(sent.ends_with(&format!("[{text}]")), "{sent}");
+}
