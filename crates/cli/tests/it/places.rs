@@ -135,7 +135,8 @@ fn paths_are_true_for_the_person() {
 fn a_virtual_environment_works_on_both_sides() {
     let program = repository("replies: [{say: hi}]");
     let place = program.workspace();
-    let made = Command::new("python3")
+    // The system's own: it is at the same place on both sides.
+    let made = Command::new("/usr/bin/python3")
         .args(["-m", "venv", "--without-pip", "theirs"])
         .current_dir(&place)
         .status()
@@ -148,7 +149,7 @@ fn a_virtual_environment_works_on_both_sides() {
         shell(&program, &place, ". theirs/bin/activate && sh theirs/bin/where && which python");
     assert_eq!(ran.expect(0).stdout.trim(), format!("{real}/theirs\n{real}/theirs/bin/python"));
 
-    shell(&program, &place, "python3 -m venv --without-pip ours").expect(0);
+    shell(&program, &place, "/usr/bin/python3 -m venv --without-pip ours").expect(0);
     let output = Command::new(place.join("ours/bin/python"))
         .args(["-c", "import sys; print(sys.prefix)"])
         .output()
@@ -260,7 +261,8 @@ fn our_configuration_is_hidden_where_home_is_the_workspace() {
 #[test]
 fn a_second_task_in_a_repository_is_refused_unless_it_only_reads() {
     let program = repository(
-        "replies: [{task: first, bash: 'echo begun > begun; sleep 600'}, {task: second, say: done}]",
+        "replies: [{task: first, turn: 0, bash: 'echo begun > begun; sleep 600'}, \
+         {task: second, turn: 0, say: done}]",
     );
     let mut first = program.start(&["run", "first", "--json"]);
     while !program.workspace().join("begun").exists() {
