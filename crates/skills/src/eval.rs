@@ -42,9 +42,21 @@ impl Case {
         }
     }
 
-    /// The program that grades, and its arguments (O-47): run directly where it is executable, else by
-    /// what its extension says.
-    pub fn grader_command(&self) -> Vec<PathBuf> {
+    /// Copies what the grader needs into a directory: itself, and `hidden/`.
+    pub fn stage_grader(&self, room: &Path) -> io::Result<()> {
+        fs::create_dir_all(room)?;
+        if let Some(name) = self.grader.file_name() {
+            fs::copy(&self.grader, room.join(name))?;
+        }
+        let Some(hidden) = &self.hidden else { return Ok(()) };
+        let to = room.join("hidden");
+        fs::create_dir_all(&to)?;
+        copy(hidden, &to, &mut Room { bytes: MAX_WORK_BYTES, files: MAX_WORK_FILES })
+    }
+
+    /// The program that grades, and its arguments (O-47), where `stage_grader` has put it: run directly where it
+    /// is executable, else by what its extension says.
+    pub fn grader_command(&self, room: &Path) -> Vec<PathBuf> {
         use std::os::unix::fs::PermissionsExt as _;
         let executable = fs::metadata(&self.grader)
             .is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0);
@@ -55,7 +67,8 @@ impl Case {
             "py" => Some("python3"),
             _ => Some("sh"),
         };
-        by.map(PathBuf::from).into_iter().chain([self.grader.clone()]).collect()
+        let grader = room.join(self.grader.file_name().unwrap_or_default());
+        by.map(PathBuf::from).into_iter().chain([grader]).collect()
     }
 }
 
@@ -105,7 +118,8 @@ fn grader(directory: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
     let is_grader = |path: &PathBuf| {
         let stem = path.file_stem().and_then(|stem| stem.to_str());
-        stem == Some("grader") && path.is_file()
+        // Not a link: it could lead to any file of this machine.
+        stem == Some("grader") && fs::symlink_metadata(path).is_ok_and(|file| file.is_file())
     };
     entries.filter(is_grader).min()
 }

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::Problem;
 use crate::beneath::{self, Links};
-use crate::parse::{ParseError, parse_markdown, parse_yaml};
+use crate::parse::{ParseError, Parsed, parse_markdown, parse_yaml};
 use crate::regular;
 use crate::skill::{Resource, Scope, Skill};
 
@@ -59,7 +59,8 @@ pub(crate) fn in_directory(directory: &Path, scope: Scope) -> Found {
     for path in paths {
         let Some((name, form)) = form_of(&path) else { continue };
         match read_one(directory, &path, &name, &form, scope) {
-            Ok(skill) => {
+            Ok((skill, warning)) => {
+                found.problems.extend(warning);
                 // Used all the same: other programs go by the name inside, too.
                 if matches!(form, Form::Folder) && skill.meta.name != name {
                     let reason = format!(
@@ -115,7 +116,7 @@ fn read_one(
     name: &str,
     form: &Form,
     scope: Scope,
-) -> Result<Skill, Problem> {
+) -> Result<(Skill, Option<Problem>), Problem> {
     let file = match form {
         Form::Folder => path.join("SKILL.md"),
         Form::Markdown | Form::Yaml => path.to_owned(),
@@ -125,18 +126,16 @@ fn read_one(
         Form::Folder | Form::Markdown => parse_markdown(&content, name),
         Form::Yaml => parse_yaml(&content, name),
     };
-    let (meta, body) = parsed.map_err(|ParseError { line, reason }| Problem {
-        path: file.clone(),
-        line,
-        reason,
-    })?;
+    let placed = |ParseError { line, reason }| Problem { path: file.clone(), line, reason };
+    let Parsed { meta, body, warning } = parsed.map_err(placed)?;
+    let warning = warning.map(placed);
     let mut resources = Vec::new();
     if let Form::Folder = form {
         list_resources(path, "", MAX_RESOURCE_DEPTH, &mut resources);
         resources.sort_by(|left, right| left.name.cmp(&right.name));
     }
     let version = version(&content, &resources);
-    Ok(Skill { meta, content, body, scope, path: file, resources, version })
+    Ok((Skill { meta, content, body, scope, path: file, resources, version }, warning))
 }
 
 fn read_text(directory: &Path, file: &Path, scope: Scope) -> Result<String, String> {

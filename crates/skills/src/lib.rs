@@ -3,7 +3,8 @@
 //! Invariants:
 //! - A broken file never stops the others: it is skipped, or its last good version stays in use, and it is
 //!   reported with file, line and reason.
-//! - Of two skills with one name the one from the later directory counts.
+//! - Of two skills with one name the one from the later directory counts. A project's takes the place of the
+//!   user's own, or of a built-in one, only when a person has approved it.
 //! - What a project brings is read only from inside the project: a link to elsewhere is not followed.
 //! - No agent is shown `evals`: they hold the answers to their own questions (MS-169).
 
@@ -30,7 +31,9 @@ pub use changes::{SkillVersions, change_notice};
 pub use hooks::When;
 pub use invoke::{Invocation, InvocationError, followed, fork, invoke};
 pub use mirror::SkillMirror;
-pub use parse::{MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, ParseError, parse_markdown, parse_yaml};
+pub use parse::{
+    MAX_DESCRIPTION_CHARS, MAX_NAME_CHARS, ParseError, Parsed, parse_markdown, parse_yaml,
+};
 pub use places::{IMAGE_DIRECTORY, places};
 pub use registry::SkillRegistry;
 pub use skill::{Context, Meta, Resource, Role, Scope, SideEffects, Skill, Viewer};
@@ -39,6 +42,9 @@ pub use skill::{Context, Meta, Resource, Role, Scope, SideEffects, Skill, Viewer
 const MAX_LISTED_BYTES: usize = 16 * 1024;
 /// How long a description may be in a list that would be too long otherwise.
 const SHORT_DESCRIPTION_CHARS: usize = 100;
+
+/// Whether a person has approved a project's skill as it is now.
+pub type Approved = Arc<dyn Fn(&Skill) -> bool + Send + Sync>;
 
 /// All skills that can be used, by name.
 #[derive(Debug, Default)]
@@ -77,12 +83,12 @@ impl Skills {
     }
 
     /// Reads every skill in these directories; later ones win by name, missing ones hold nothing.
-    pub fn load(directories: &[(PathBuf, Scope)]) -> Self {
-        Self::load_over(directories, &Self::empty())
+    pub fn load(directories: &[(PathBuf, Scope)], approved: &Approved) -> Self {
+        Self::load_over(directories, approved, &Self::empty())
     }
 
     /// The same, where a file that cannot be read keeps its version of `before`.
-    pub fn load_over(directories: &[(PathBuf, Scope)], before: &Self) -> Self {
+    pub fn load_over(directories: &[(PathBuf, Scope)], approved: &Approved, before: &Self) -> Self {
         let mut skills = Self::empty();
         for (directory, scope) in directories {
             let found = find::in_directory(directory, *scope);
@@ -99,11 +105,28 @@ impl Skills {
             }
             skills.problems.extend(found.problems);
             for skill in of_directory {
-                skills.by_name.insert(skill.meta.name.clone(), Arc::clone(&skill));
+                if !skills.has_better(&skill) || approved(&skill) {
+                    skills.by_name.insert(skill.meta.name.clone(), Arc::clone(&skill));
+                }
                 skills.all.push(skill);
             }
         }
         skills
+    }
+
+    /// Whether a skill of this name, which a project cannot replace unasked, is there.
+    fn has_better(&self, skill: &Skill) -> bool {
+        let other = self.by_name.get(&skill.meta.name);
+        skill.scope == Scope::Project && other.is_some_and(|other| other.scope != Scope::Project)
+    }
+
+    /// The skills of a project that have the name of one that is not the project's.
+    pub fn contested(&self) -> impl Iterator<Item = &Skill> {
+        let is_taken = |name: &str| {
+            self.all.iter().any(|other| other.scope != Scope::Project && other.meta.name == name)
+        };
+        let of_project = self.all.iter().filter(|skill| skill.scope == Scope::Project);
+        of_project.filter(move |skill| is_taken(&skill.meta.name)).map(AsRef::as_ref)
     }
 
     /// All of them, by name.
@@ -154,7 +177,7 @@ impl Skills {
         list
     }
 
-    /// Those that another of the same name, from a later directory, stands before.
+    /// Those that another of the same name stands before.
     pub fn overridden(&self) -> impl Iterator<Item = &Skill> {
         let counts = |skill: &Arc<Skill>| Arc::ptr_eq(&self.by_name[&skill.meta.name], skill);
         self.all.iter().filter(move |skill| !counts(skill)).map(AsRef::as_ref)

@@ -12,7 +12,7 @@ use crate::skill::{Context, Meta, Role, SideEffects};
 
 /// As the Agent Skills layout has it.
 pub const MAX_NAME_CHARS: usize = 64;
-/// As the Agent Skills layout has it; every description is in every system prompt.
+/// As the Agent Skills layout has it; every description is in every system prompt. A longer one is cut.
 pub const MAX_DESCRIPTION_CHARS: usize = 1024;
 
 /// Why a text is no skill.
@@ -41,6 +41,17 @@ impl ParseError {
         self.line = self.line.or(line.map(|index| index as u64 + 1));
         self
     }
+}
+
+/// A skill's text, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// What it says about itself.
+    pub meta: Meta,
+    /// The instructions alone.
+    pub body: String,
+    /// What should be better, and does not keep it from being used.
+    pub warning: Option<ParseError>,
 }
 
 /// The keys of a frontmatter.
@@ -77,23 +88,26 @@ enum OneOrMany {
 }
 
 /// Reads a markdown skill; `fallback` names it where it does not name itself.
-pub fn parse_markdown(text: &str, fallback: &str) -> Result<(Meta, String), ParseError> {
+pub fn parse_markdown(text: &str, fallback: &str) -> Result<Parsed, ParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (front, body) = split(text)?;
-    let meta = read_keys(front).and_then(|keys| meta(keys, fallback)).map_err(|error| {
+    let placed = |error: ParseError| {
         // The fence is a line, too; what is missing altogether is missed there.
         let ParseError { line, reason } = error.blaming(front);
         ParseError { line: Some(line.map_or(1, |line| line + 1)), reason }
-    })?;
-    Ok((meta, body.to_owned()))
+    };
+    let read = read_keys(front).and_then(|keys| meta(keys, fallback));
+    let (meta, warning) = read.map_err(placed)?;
+    Ok(Parsed { meta, body: body.to_owned(), warning: warning.map(placed) })
 }
 
 /// Reads a skill that is all YAML, its instructions under `content`.
-pub fn parse_yaml(text: &str, fallback: &str) -> Result<(Meta, String), ParseError> {
+pub fn parse_yaml(text: &str, fallback: &str) -> Result<Parsed, ParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut keys = read_keys(text)?;
     let body = keys.content.take().ok_or_else(|| ParseError::new("`content` is missing"))?;
-    Ok((meta(keys, fallback).map_err(|error| error.blaming(text))?, body))
+    let (meta, warning) = meta(keys, fallback).map_err(|error| error.blaming(text))?;
+    Ok(Parsed { meta, body, warning: warning.map(|warning| warning.blaming(text)) })
 }
 
 /// Frontmatter and what follows it.
@@ -130,26 +144,29 @@ fn read_keys(yaml: &str) -> Result<Keys, ParseError> {
     })
 }
 
-fn meta(keys: Keys, fallback: &str) -> Result<Meta, ParseError> {
+/// What a skill says about itself, and what should be better.
+fn meta(keys: Keys, fallback: &str) -> Result<(Meta, Option<ParseError>), ParseError> {
     let name = keys.name.unwrap_or_else(|| fallback.to_owned());
     check_name(&name)?;
-    let description = keys.description.unwrap_or_default().trim().to_owned();
+    let mut description = keys.description.unwrap_or_default().trim().to_owned();
     if description.is_empty() {
         return Err(ParseError::new("`description` is missing"));
     }
     let length = description.chars().count();
-    if length > MAX_DESCRIPTION_CHARS {
-        return Err(ParseError::new(format!(
-            "`description` has {length} characters, and at most {MAX_DESCRIPTION_CHARS} are allowed"
-        )));
-    }
+    let warning = (length > MAX_DESCRIPTION_CHARS).then(|| {
+        let kept: String = description.chars().take(MAX_DESCRIPTION_CHARS - 1).collect();
+        description = format!("{}…", kept.trim_end());
+        ParseError::new(format!(
+            "`description` has {length} characters; only the first {MAX_DESCRIPTION_CHARS} are used"
+        ))
+    });
     let side_effects = match keys.side_effects.as_deref() {
         None | Some("none") => SideEffects::None,
         Some("code-edits" | "code_edits") => SideEffects::CodeEdits,
         Some("production-mutation" | "production_mutation") => SideEffects::ProductionMutation,
         Some(other) => SideEffects::Other(other.to_owned()),
     };
-    Ok(Meta {
+    let meta = Meta {
         name,
         description,
         user_invocable: keys.user_invocable.unwrap_or(true),
@@ -163,7 +180,8 @@ fn meta(keys: Keys, fallback: &str) -> Result<Meta, ParseError> {
         context: word("context", keys.context)?.unwrap_or(Context::Inline),
         genesis_scope: keys.genesis_scope,
         hooks: keys.hooks,
-    })
+    };
+    Ok((meta, warning))
 }
 
 /// One word of a closed set.

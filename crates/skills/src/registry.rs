@@ -4,6 +4,7 @@
 //! - A reader holds one consistent set for as long as it likes (AX-049).
 //! - What agents see under `/skills` is in place before the new set is.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,19 +12,19 @@ use std::time::Duration;
 use crate::mirror::SkillMirror;
 use crate::skill::Scope;
 use crate::watch::{self, Watch};
-use crate::{Problem, Skills};
+use crate::{Approved, Problem, Skills};
 
 /// The skills as they are now. Cheap to clone; all clones are one registry.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SkillRegistry {
     inner: Arc<Inner>,
     /// Ends with the last clone that has it.
     watch: Option<Arc<Watch>>,
 }
 
-#[derive(Debug)]
 struct Inner {
     places: Vec<(PathBuf, Scope)>,
+    approved: Approved,
     mirror: Option<SkillMirror>,
     current: Mutex<Arc<Skills>>,
     replaced: Condvar,
@@ -33,28 +34,41 @@ struct Inner {
 
 impl SkillRegistry {
     /// Reads these directories, later ones winning, and keeps `mirror` as agents are to see them.
-    pub fn open(places: Vec<(PathBuf, Scope)>, mirror: Option<SkillMirror>) -> Self {
-        let registry = Self::holding(Skills::default(), places, mirror);
+    pub fn open(
+        places: Vec<(PathBuf, Scope)>,
+        approved: Approved,
+        mirror: Option<SkillMirror>,
+    ) -> Self {
+        let registry = Self::holding(Skills::default(), places, approved, mirror);
         registry.read();
         registry
     }
 
     /// The same, following its files for as long as a clone of it lives.
-    pub fn follow(places: Vec<(PathBuf, Scope)>, mirror: Option<SkillMirror>) -> Self {
-        let mut registry = Self::holding(Skills::default(), places, mirror);
+    pub fn follow(
+        places: Vec<(PathBuf, Scope)>,
+        approved: Approved,
+        mirror: Option<SkillMirror>,
+    ) -> Self {
+        let mut registry = Self::holding(Skills::default(), places, approved, mirror);
         registry.watch = Some(Arc::new(watch::start(registry.clone())));
         registry
     }
 
     /// A registry that never changes.
     pub fn fixed(skills: Skills) -> Self {
-        Self::holding(skills, Vec::new(), None)
+        Self::holding(skills, Vec::new(), Arc::new(|_| false), None)
     }
 
-    fn holding(skills: Skills, places: Vec<(PathBuf, Scope)>, mirror: Option<SkillMirror>) -> Self {
+    fn holding(
+        skills: Skills,
+        places: Vec<(PathBuf, Scope)>,
+        approved: Approved,
+        mirror: Option<SkillMirror>,
+    ) -> Self {
         let (current, replaced) = (Mutex::new(Arc::new(skills)), Condvar::new());
         let reloading = Mutex::new(());
-        let inner = Inner { places, mirror, current, replaced, reloading };
+        let inner = Inner { places, approved, mirror, current, replaced, reloading };
         Self { inner: Arc::new(inner), watch: None }
     }
 
@@ -89,7 +103,7 @@ impl SkillRegistry {
     pub(crate) fn read(&self) -> (Arc<Skills>, Arc<Skills>) {
         let _one = self.inner.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current();
-        let after = Skills::load_over(&self.inner.places, &before);
+        let after = Skills::load_over(&self.inner.places, &self.inner.approved, &before);
         for problem in after.problems().iter().filter(|one| !before.problems().contains(one)) {
             report(problem);
         }
@@ -117,6 +131,12 @@ impl SkillRegistry {
         for skill in before.list().filter(|skill| after.get(&skill.meta.name).is_none()) {
             tracing::info!("Unloaded skill: {}", skill.meta.name);
         }
+    }
+}
+
+impl fmt::Debug for SkillRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SkillRegistry").field("places", &self.inner.places).finish_non_exhaustive()
     }
 }
 

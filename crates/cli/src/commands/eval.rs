@@ -3,6 +3,7 @@
 //! Invariants:
 //! - A trial has a directory, a data directory and a workspace of its own; its agent sees a copy of
 //!   `work/` and, with the skill, the skill without its evals. `hidden/` is for the grader alone.
+//! - A grader runs in the sandbox, without our environment; a project's only when a person has approved it.
 //! - What a passing trial leaves is removed; what a failing one leaves is kept and named.
 
 use std::fs;
@@ -17,7 +18,9 @@ use windlass_coordinator::{Draft, Share};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, Outage, ResultStatus, TaskResult};
 use windlass_core::event::Driver;
+use windlass_core::id::TaskId;
 use windlass_core::shown::{shown, shown_line};
+use windlass_sandbox::{Command, Exit, Sandbox};
 use windlass_skills::eval::{Case, cases};
 use windlass_skills::{Scope, Skill, SkillMirror, Skills, Viewer, invoke};
 use windlass_term::Table;
@@ -25,9 +28,11 @@ use windlass_term::Table;
 use super::skills::unknown;
 use crate::Hooks;
 use crate::args::{SandboxArgs, values};
+use crate::config::{Config, Trust};
 use crate::failure::Failure;
 use crate::show::{self, note, out_json};
-use crate::wiring::{self, Environment, skills};
+use crate::wiring::trust::Entry;
+use crate::wiring::{self, Environment, mcp, sandbox, skills};
 
 /// Arguments of `skills eval`.
 #[derive(Debug, Args)]
@@ -63,6 +68,9 @@ const GRADER_TIME: Duration = Duration::from_secs(120);
 /// How much of a grader's words is kept.
 const MAX_WORDS_CHARS: usize = 200;
 
+/// How much of what a grader prints is looked at for them, from its end.
+const MAX_SAID_BYTES: usize = 16 << 10;
+
 /// Whether a trial's agent has the skill.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Arm {
@@ -87,11 +95,13 @@ pub(super) fn eval(
     let found = skills::now(environment, workspace);
     let skill = found.get(&args.name).ok_or_else(|| unknown(&found, &args.name))?;
     let cases = chosen(skill, args)?;
+    refuse_unapproved(environment, workspace, skill, &cases)?;
     let config = environment.config(workspace)?;
     let model = args.model.clone();
     let config = config.for_task(&ExecutionConfig { model, ..ExecutionConfig::default() })?;
     let model = config.models.for_mode(Axes::headless().model_mode)?.to_string();
-    let examiner = Examiner { environment, skill, found: &found, args, model, hooks };
+    let examiner =
+        Examiner { environment, skill, found: &found, args, model, hooks, config: &config };
     let arms: &[Arm] = if args.only_with { &[Arm::With] } else { &[Arm::With, Arm::Without] };
     let runtime = wiring::runtime(wiring::Load::One)?;
     let mut table = Table::new(&["CASE", "WITH", "WITHOUT"], &[]);
@@ -163,6 +173,7 @@ struct Examiner<'a> {
     args: &'a Eval,
     model: String,
     hooks: Hooks,
+    config: &'a Config,
 }
 
 impl Examiner<'_> {
@@ -207,7 +218,7 @@ impl Examiner<'_> {
             let words = "the task waits for a person, and in an eval there is none".to_owned();
             return Ok(Tried { passed: false, words, rounds, tokens });
         }
-        let (passed, words) = grade(case, directory, &work).await;
+        let (passed, words) = self.grade(case, directory, &work).await?;
         Ok(Tried { passed, words, rounds, tokens })
     }
 
@@ -220,9 +231,8 @@ impl Examiner<'_> {
         work: &Path,
     ) -> Result<TaskResult, Failure> {
         let environment = Environment {
-            data: directory.join("data"),
             skill_directories: Some(self.shelf(arm, directory)?),
-            ..self.environment.clone()
+            ..self.environment_in(directory)
         };
         let coordinator = wiring::coordinator(&environment, self.hooks.store.clone())?;
         let axes = Axes::headless();
@@ -252,6 +262,11 @@ impl Examiner<'_> {
         Ok(coordinator.tasks().drive(task, &CancellationToken::new()).await?)
     }
 
+    /// A trial keeps its data in its own directory.
+    fn environment_in(&self, directory: &Path) -> Environment {
+        Environment { data: directory.join("data"), ..self.environment.clone() }
+    }
+
     /// The skill alone and without its evals, or nothing at all.
     fn shelf(&self, arm: Arm, directory: &Path) -> Result<Vec<(PathBuf, Scope)>, Failure> {
         if arm == Arm::Without {
@@ -275,37 +290,107 @@ impl Examiner<'_> {
         let called = invoke(&format!("/{name} {}", case.task), self.found, viewer);
         called.and_then(Result::ok).map_or_else(|| case.task.clone(), |invocation| invocation.text)
     }
+
+    /// Runs the grader in a sandbox of its own, on the workspace that the agent left; its exit code decides
+    /// (MS-170). It gets none of our environment.
+    async fn grade(
+        &self,
+        case: &Case,
+        directory: &Path,
+        work: &Path,
+    ) -> Result<(bool, String), Failure> {
+        let room = directory.join("grading");
+        let kept = || format!("`{}` cannot be made ready for its grader", case.name);
+        case.stage_grader(&room.join("grader")).with_context(kept)?;
+        for name in ["trace.jsonl", "result.json"] {
+            // A run that ended early has no trace.
+            let _ = fs::copy(directory.join(name), room.join(name));
+        }
+        fs::rename(work, room.join("work")).with_context(kept)?;
+        let graded = self.graded(case, directory, &room).await;
+        fs::rename(room.join("work"), work).with_context(kept)?;
+        let _ = fs::remove_dir_all(&room);
+        graded
+    }
+
+    async fn graded(
+        &self,
+        case: &Case,
+        directory: &Path,
+        room: &Path,
+    ) -> Result<(bool, String), Failure> {
+        let environment = self.environment_in(directory);
+        let root = TaskId::new(jiff::Timestamp::now());
+        // The sandbox shows a task its trace; this one has none, but needs the place.
+        let trace = environment.data.join("traces").join(root.to_string());
+        fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
+        let opened = sandbox::open(&environment, self.config, room, root).await;
+        let opened = opened.map_err(|details| Failure::of_details(&details))?;
+        let inside = opened.isolation().workspace;
+        let graded = run_grader(&*opened, case, &inside).await;
+        opened.stop().await;
+        let _ = fs::remove_dir_all(&trace);
+        Ok(graded)
+    }
 }
 
-/// Runs the grader in the workspace that the agent left; its exit code decides (MS-170).
-async fn grade(case: &Case, directory: &Path, work: &Path) -> (bool, String) {
-    let command = case.grader_command();
-    let Some((program, arguments)) = command.split_first() else {
-        return (false, "there is no grader".to_owned());
-    };
-    let mut grader = tokio::process::Command::new(program);
-    grader
-        .args(arguments)
-        .arg(work)
-        .current_dir(work)
-        .env("WINDLASS_EVAL_WORKSPACE", work)
-        .env("WINDLASS_EVAL_TRACE", directory.join("trace.jsonl"))
-        .env("WINDLASS_EVAL_RESULT", directory.join("result.json"))
-        .stdin(std::process::Stdio::null())
-        .kill_on_drop(true);
-    if let Some(hidden) = &case.hidden {
-        grader.env("WINDLASS_EVAL_HIDDEN", hidden);
-    }
-    let graded = match tokio::time::timeout(GRADER_TIME, grader.output()).await {
-        Ok(Ok(graded)) => graded,
-        Ok(Err(error)) => {
-            return (false, format!("`{}` does not run: {error}", program.display()));
+/// A project's graders are programs of whoever wrote them (§15.13).
+fn refuse_unapproved(
+    environment: &Environment,
+    workspace: &Path,
+    skill: &Skill,
+    cases: &[Case],
+) -> Result<(), Failure> {
+    for case in cases.iter().filter(|_| skill.scope == Scope::Project) {
+        let cannot = |why: &str| format!("the grader `{}` {why}", case.grader.display());
+        let file = mcp::open(&case.grader).with_context(|| cannot("cannot be read"))?;
+        let is_approved = file.is_some_and(|file| {
+            Entry::new(workspace, file).trust(&environment.data) == Trust::Approved
+        });
+        if !is_approved {
+            let hint = "it is a program of this project; look at it with `windlass trust`";
+            return Err(Failure::usage(cannot("is not approved"), hint));
         }
-        Err(_) => return (false, format!("the grader took over {} s", GRADER_TIME.as_secs())),
+    }
+    Ok(())
+}
+
+/// Whether the grader passes the work, and its last words.
+async fn run_grader(sandbox: &dyn Sandbox, case: &Case, inside: &Path) -> (bool, String) {
+    let place = |name: &str| inside.join(name).display().to_string();
+    let mut argv = case.grader_command(&inside.join("grader"));
+    argv.push(inside.join("work"));
+    let hidden = case.hidden.as_ref().map(|_| ("WINDLASS_EVAL_HIDDEN", "grader/hidden"));
+    let env = [
+        ("WINDLASS_EVAL_WORKSPACE", "work"),
+        ("WINDLASS_EVAL_TRACE", "trace.jsonl"),
+        ("WINDLASS_EVAL_RESULT", "result.json"),
+    ];
+    let command = Command {
+        argv: Some(argv.iter().map(|word| word.display().to_string()).collect()),
+        env: env.into_iter().chain(hidden).map(|(key, at)| (key.to_owned(), place(at))).collect(),
+        timeout: Some(GRADER_TIME),
+        ..Command::script("grader", "", inside.join("work"))
     };
-    let said = [graded.stdout, graded.stderr].concat();
+    let mut running = match sandbox.start(command).await {
+        Ok(running) => running,
+        Err(error) => return (false, format!("the grader does not run: {error}")),
+    };
+    let mut said = Vec::new();
+    while let Some(chunk) = running.next().await {
+        said.extend(chunk.bytes);
+        // Its last words count.
+        said.drain(..said.len().saturating_sub(MAX_SAID_BYTES));
+    }
+    let exit = running.wait().await.exit;
     let said = String::from_utf8_lossy(&said);
     let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let words = windlass_core::text::one_line(last, MAX_WORDS_CHARS);
-    (graded.status.success(), words)
+    let words = match exit {
+        Exit::Code(_) => windlass_core::text::one_line(last, MAX_WORDS_CHARS),
+        Exit::TimedOut => format!("the grader took over {} s", GRADER_TIME.as_secs()),
+        Exit::OutOfMemory => "the grader ran out of memory".to_owned(),
+        Exit::Signal(signal) => format!("the grader was ended by signal {signal}"),
+        Exit::Killed | Exit::Lost => "the grader was stopped".to_owned(),
+    };
+    (exit == Exit::Code(0), words)
 }

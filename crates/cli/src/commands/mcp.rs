@@ -146,10 +146,18 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> Result<u8, F
         let trusted = if trusted { "yes" } else { "no" };
         table.row(vec![shown_line(name), shown_line(&runs), place.to_owned(), trusted.to_owned()]);
     }
-    if !json && !found.definitions.is_empty() {
+    for definition in &found.waiting {
+        let (name, runs) = (&definition.name, definition.summary());
+        if json {
+            out_json(&json!({ "name": name, "runs": runs, "awaits_approval": true }).to_string());
+        }
+        table.row(vec![shown_line(name), shown_line(&runs), "awaits your approval".to_owned()]);
+    }
+    let is_empty = found.definitions.is_empty() && found.waiting.is_empty();
+    if !json && !is_empty {
         show::print_table(&table);
     }
-    if !json && found.definitions.is_empty() {
+    if !json && is_empty {
         note(match found.notices.is_empty() {
             true => "no MCP servers; name some in `.mcp.json` or under `[mcp.servers]`",
             false => "no MCP servers can be started yet",
@@ -171,8 +179,16 @@ fn test(
     found.notices.iter().for_each(|notice| note(&format!("notice: {}", shown(notice))));
     let definition = found.definitions.into_iter().find(|definition| definition.name == name);
     let definition = definition.ok_or_else(|| {
-        let message = format!("there is no MCP server `{name}` that can be started here");
-        Failure::usage(message, "see `windlass mcp list`")
+        match found.waiting.iter().any(|definition| definition.name == name) {
+            true => Failure::usage(
+                format!("MCP server `{name}` awaits your approval"),
+                "look at what it runs with `windlass trust`",
+            ),
+            false => Failure::usage(
+                format!("there is no MCP server `{name}` that can be started here"),
+                "see `windlass mcp list`",
+            ),
+        }
     })?;
     let root = TaskId::new(jiff::Timestamp::now());
     // The sandbox shows a task its trace, so there has to be one.

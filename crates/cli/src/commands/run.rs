@@ -256,7 +256,7 @@ fn print_notices(app: &AppContext, project: &Project) -> Result<(), Failure> {
     let notices = config::notice::lines(&project.config().notices).into_iter();
     let servers = project.servers().map_err(unusable)?.found(&app.environment, None);
     let skills = project.skills().map_err(unusable)?.current();
-    let hooks = skills::notices(&app.environment, &skills);
+    let hooks = skills::notices(&app.environment, project.directory(), &skills);
     let all = notices.chain(servers.notices).chain(hooks);
     all.for_each(|notice| note(&format!("notice: {}", shown(&notice))));
     Ok(())

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use windlass_core::shown::{shown, shown_line, shown_path};
-use windlass_skills::{Scope, SideEffects, Skill, parse_markdown};
+use windlass_skills::{Scope, SideEffects, Skill, Skills as Found, parse_markdown};
 use windlass_term::{Table, numbers};
 
 use super::eval::{self, Eval};
@@ -105,13 +105,18 @@ fn skills(start: Start, args: &Skills) -> Result<u8, Failure> {
 fn list(environment: &Environment, workspace: &Path, json: bool) -> u8 {
     let found = skills::now(environment, workspace);
     let mut table = Table::new(&["SKILL", "FROM", "CALLED BY", "ABOUT"], &[]);
-    for skill in found.list() {
+    let others: Vec<_> = found.contested().filter(|skill| !is_used(&found, skill)).collect();
+    for skill in found.list().chain(others.iter().copied()) {
+        let used = is_used(&found, skill);
         if json {
-            out_json(&summary(skill).to_string());
+            let mut summary = summary(skill);
+            summary["used"] = json!(used);
+            out_json(&summary.to_string());
             continue;
         }
         let meta = &skill.meta;
         let by = match (meta.model_invocable, meta.user_invocable) {
+            _ if !used => "nobody: yours wins",
             (true, true) => "agent, you",
             (true, false) => "agent",
             (false, true) => "you",
@@ -127,8 +132,16 @@ fn list(environment: &Environment, workspace: &Path, json: bool) -> u8 {
     if !json && found.list().next().is_none() {
         note("no skills; begin one with `windlass skills new NAME`");
     }
+    if !json && !others.is_empty() {
+        note("your own skill of a name wins until you approve the project's: `windlass trust`");
+    }
     found.problems().iter().for_each(|problem| note(&shown(&problem.to_string())));
     0
+}
+
+/// Whether a skill is the one that its name stands for.
+fn is_used(found: &Found, skill: &Skill) -> bool {
+    found.get(&skill.meta.name).is_some_and(|used| used.path == skill.path)
 }
 
 /// What lists and pages say of a skill (AX-030).
@@ -171,7 +184,7 @@ fn show(
     Ok(0)
 }
 
-pub(super) fn unknown(found: &windlass_skills::Skills, name: &str) -> Failure {
+pub(super) fn unknown(found: &Found, name: &str) -> Failure {
     let broken = found.problems().iter().find(|problem| {
         problem.path.iter().any(|part| Path::new(part).file_stem().is_some_and(|stem| stem == name))
     });
@@ -203,7 +216,7 @@ fn check(environment: &Environment, workspace: &Path, name: Option<&str>) -> Res
     }
     for skill in found.overridden() {
         note(&shown(&format!(
-            "{}: another skill `{}` counts instead",
+            "{}: another skill `{}` is used instead",
             skill.path.display(),
             skill.meta.name
         )));
@@ -230,7 +243,11 @@ fn new(
     let text = format!(
         "---\nname: {name}\ndescription: {quoted}\nside-effects: none\n---\n\n# {name}\n\nSay what to do, step by step.\n"
     );
-    if let Err(error) = parse_markdown(&text, name) {
+    let refused = match parse_markdown(&text, name) {
+        Ok(parsed) => parsed.warning,
+        Err(error) => Some(error),
+    };
+    if let Some(error) = refused {
         return Err(Failure::usage(error.reason, "such as `windlass skills new release-notes`"));
     }
     let folder = place.0.join(name);

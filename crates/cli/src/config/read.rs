@@ -79,6 +79,19 @@ pub fn load(
     }
 }
 
+/// The same with a project's file that was read before.
+pub fn load_with(
+    workspace: &Path,
+    env: BTreeMap<String, String>,
+    flags: Vec<Flag>,
+    project: &File,
+    trust: Trust,
+) -> Result<Config, ConfigErrors> {
+    debug_assert_eq!(project.path, project_file(workspace));
+    let user = user_file(&env).map(|path| open(&path)).transpose()?.flatten();
+    Config::load(&Sources { user, project: Some((project.clone(), trust)), env, flags })
+}
+
 /// What the user's file says about the data directory, which is needed before anything else is read. A
 /// file without a word of it is left alone: what else is wrong with it is said where that matters.
 pub fn store(env: &BTreeMap<String, String>) -> Result<Option<Store>, ConfigErrors> {

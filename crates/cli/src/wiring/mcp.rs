@@ -13,7 +13,8 @@ use windlass_skills::{Scope, Skills, regular};
 use windlass_tools::mcp::{Definition, McpHost, Servers, joined, parse_file, parse_server};
 use windlass_tools::{Notices, Registry};
 
-use super::{Environment, trust};
+use super::Environment;
+use super::trust::Entry;
 use crate::config::read::{MAX_FILE_BYTES, gone, nearest};
 use crate::config::types::Placement;
 use crate::config::{Config, File, Trust};
@@ -23,6 +24,8 @@ use crate::failure::Failure;
 #[derive(Debug, Default)]
 pub struct Declared {
     definitions: Vec<Definition>,
+    /// Those that start only when a person has approved the project's file that names them.
+    waiting: Vec<Definition>,
     /// What is wrong with others.
     pub notices: Vec<String>,
 }
@@ -31,6 +34,8 @@ pub struct Declared {
 #[derive(Debug, Default)]
 pub struct Found {
     pub definitions: Vec<Definition>,
+    /// Those that wait for a person's approval.
+    pub waiting: Vec<Definition>,
     /// Why others are not among them.
     pub notices: Vec<String>,
 }
@@ -88,12 +93,13 @@ pub fn declared(
     workspace: &Path,
     skills: &Skills,
 ) -> Declared {
-    let mut notices = Vec::new();
+    let mut reader = Reader { environment, workspace, waiting: Vec::new(), notices: Vec::new() };
     let of_skills = skill_files(skills)
         .into_iter()
-        .flat_map(|(file, scope)| read(environment, &file, scope, &mut notices))
+        .flat_map(|(file, scope)| reader.read(&file, scope))
         .collect();
-    let of_project = read(environment, &project_file(workspace), Scope::Project, &mut notices);
+    let of_project = reader.read(&project_file(workspace), Scope::Project);
+    let Reader { waiting, mut notices, .. } = reader;
     let mut of_config = Vec::new();
     for (name, table) in &config.mcp.servers.0 {
         match parse_server(name, table, &environment.variables) {
@@ -101,15 +107,21 @@ pub fn declared(
             Err(error) => notices.push(error.to_string()),
         }
     }
-    Declared { definitions: joined([of_skills, of_project, of_config]), notices }
+    Declared { definitions: joined([of_skills, of_project, of_config]), waiting, notices }
 }
 
 impl Declared {
     /// Those that can be started; what a task was given wins over all others.
     pub fn found(&self, environment: &Environment, task: Option<TaskId>) -> Found {
-        let mut notices = self.notices.clone();
         let file = task.map(|task| task_file(environment, task));
-        let of_task = file.map(|file| read(environment, &file, Scope::User, &mut notices));
+        let mut reader = Reader {
+            environment,
+            workspace: Path::new(""),
+            waiting: Vec::new(),
+            notices: self.notices.clone(),
+        };
+        let of_task = file.map(|file| reader.read(&file, Scope::User));
+        let mut notices = reader.notices;
         let mut definitions = joined([self.definitions.clone(), of_task.unwrap_or_default()]);
         definitions.retain(|definition| match missing(definition, &environment.variables) {
             None => true,
@@ -121,7 +133,7 @@ impl Declared {
                 false
             }
         });
-        Found { definitions, notices }
+        Found { definitions, waiting: self.waiting.clone(), notices }
     }
 }
 
@@ -134,30 +146,46 @@ pub fn skill_files(skills: &Skills) -> Vec<(PathBuf, Scope)> {
     skills.list().filter_map(file).collect()
 }
 
-fn read(
-    environment: &Environment,
-    path: &Path,
-    scope: Scope,
-    notices: &mut Vec<String>,
-) -> Vec<Definition> {
-    let file = match open(path) {
-        Ok(Some(file)) => file,
-        Ok(None) => return Vec::new(),
-        Err(error) => {
-            notices.push(format!("`{}` cannot be read: {error}", path.display()));
+/// Reads lists of servers.
+struct Reader<'a> {
+    environment: &'a Environment,
+    workspace: &'a Path,
+    waiting: Vec<Definition>,
+    notices: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, path: &Path, scope: Scope) -> Vec<Definition> {
+        let file = match open(path) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Vec::new(),
+            Err(error) => {
+                self.notices.push(format!("`{}` cannot be read: {error}", path.display()));
+                return Vec::new();
+            }
+        };
+        let (definitions, errors) = parse_file(&file.text, &self.environment.variables);
+        let entry = (scope == Scope::Project).then(|| Entry::new(self.workspace, file));
+        if let Some(entry) =
+            entry.filter(|entry| entry.trust(&self.environment.data) == Trust::Unknown)
+        {
+            let why = match entry.changes(&self.environment.data).as_slice() {
+                [] => format!("`{}` is not approved", path.display()),
+                changed => format!(
+                    "`{}` is not approved any more ({} changed)",
+                    path.display(),
+                    changed.join(", ")
+                ),
+            };
+            self.notices.push(format!(
+                "{why}, so its MCP servers do not start; look at it with `windlass trust`"
+            ));
+            self.waiting.extend(definitions);
             return Vec::new();
         }
-    };
-    if scope == Scope::Project && trust::of(&environment.data, &file) == Trust::Unknown {
-        notices.push(format!(
-            "`{}` is not approved, so its MCP servers do not start; look at it with `windlass trust`",
-            path.display()
-        ));
-        return Vec::new();
+        self.notices.extend(errors.iter().map(|error| format!("`{}`: {error}", path.display())));
+        definitions
     }
-    let (definitions, errors) = parse_file(&file.text, &environment.variables);
-    notices.extend(errors.iter().map(|error| format!("`{}`: {error}", path.display())));
-    definitions
 }
 
 /// A file's text, if it is there.

@@ -85,7 +85,7 @@ impl Environment {
 
     /// The configuration for work in a directory.
     pub fn config(&self, workspace: &Path) -> Result<Config, Failure> {
-        let trust = |file: &config::File| trust::of(&self.data, file);
+        let trust = |file: &config::File| trust::of(&self.data, workspace, file);
         config::read::load(workspace, self.variables.clone(), self.flags.clone(), &trust)
             .map_err(Failure::from)
     }

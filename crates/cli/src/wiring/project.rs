@@ -50,6 +50,11 @@ impl Project {
         self.directory == directory
     }
 
+    /// Its directory, without links in its path.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Its configuration, before a task's own wishes.
     pub fn config(&self) -> &Config {
         &self.config

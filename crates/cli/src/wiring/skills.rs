@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use windlass_agent::Trusted;
 use windlass_core::axes::Axes;
 use windlass_skills::{
-    Invocation, Scope, Skill, SkillMirror, SkillRegistry, Skills, Viewer, invoke, places,
+    Approved, Invocation, Scope, Skill, SkillMirror, SkillRegistry, Skills, Viewer, invoke, places,
 };
 
 use windlass_tools::workspace::repository::boundary;
@@ -60,7 +59,8 @@ pub fn registry(environment: &Environment, workspace: &Path) -> io::Result<Skill
     let root = all.join(key);
     let mirror = SkillMirror::open(root.clone())?;
     name_project(&root, &project)?;
-    Ok(SkillRegistry::follow(places, Some(mirror)))
+    let approved = approved(environment.data.clone(), workspace);
+    Ok(SkillRegistry::follow(places, approved, Some(mirror)))
 }
 
 /// Names the project that a merged directory is for.
@@ -117,28 +117,38 @@ pub(super) fn real(workspace: &Path) -> PathBuf {
 
 /// The skills as they are at this moment.
 pub fn now(environment: &Environment, workspace: &Path) -> Skills {
-    Skills::load(&directories(environment, workspace))
+    let approved = approved(environment.data.clone(), workspace);
+    Skills::load(&directories(environment, workspace), &approved)
 }
 
-/// Whether a skill's hooks may run: a project's only as a person has approved them (§15.13).
-pub fn hooks_trusted(data: PathBuf) -> Trusted {
+/// Whether a skill may do what needs approval: run hooks, take the place of the user's own. A project's may as a
+/// person has approved it (§15.13).
+pub fn approved(data: PathBuf, workspace: &Path) -> Approved {
+    let workspace = real(workspace);
     Arc::new(move |skill: &Skill| {
         let file = || File { path: skill.path.clone(), text: skill.content.clone() };
-        skill.scope != Scope::Project || trust::of(&data, &file()) == Trust::Approved
+        skill.scope != Scope::Project || trust::of(&data, &workspace, &file()) == Trust::Approved
     })
 }
 
-/// What a person should know of the skills for work in a directory: hooks that do not run.
-pub fn notices(environment: &Environment, skills: &Skills) -> Vec<String> {
-    let trusted = hooks_trusted(environment.data.clone());
+/// What a person should know of the skills for work in a directory: hooks that do not run, names that are taken.
+pub fn notices(environment: &Environment, workspace: &Path, skills: &Skills) -> Vec<String> {
+    let trusted = approved(environment.data.clone(), workspace);
     let waiting = skills.list().filter(|skill| skill.meta.hooks.is_some() && !trusted(skill));
-    let notice = |skill: &Skill| {
+    let hooks = waiting.map(|skill| {
         format!(
             "the hooks of the skill `{}` do not run until you approve it: `windlass trust`",
             skill.meta.name
         )
-    };
-    waiting.map(notice).collect()
+    });
+    let contested = skills.contested().filter(|skill| !trusted(skill)).map(|skill| {
+        format!(
+            "this project has a skill `{0}` too; your own `{0}` is used until you approve the project's: \
+             `windlass trust`",
+            skill.meta.name
+        )
+    });
+    hooks.chain(contested).collect()
 }
 
 /// A goal as the agent is to read it: `/name …` becomes the skill's instructions (AX-114).

@@ -118,7 +118,7 @@ impl WiredAgents {
         };
         let registry = Arc::new(registry);
         let memory = Some(memory(&config, &self.store)?);
-        let trusted = super::skills::hooks_trusted(self.environment.data.clone());
+        let trusted = super::skills::approved(self.environment.data.clone(), directory);
         Ok(Parts { model, summarizer, registry, world, settings, memory, trusted, previews })
     }
 

@@ -22,6 +22,7 @@ mod mcp;
 mod gate;
 mod permissions;
 mod asking;
+mod trusting;
 mod litellm;
 mod screen;
 mod replies;

@@ -289,6 +289,7 @@ fn an_eval_tells_whether_a_skill_helps_and_keeps_what_failed() {
     put(&program, "greet/evals/case-1/grader.sh", grader);
     put(&program, "greet/evals/case-2/task.md", "Greet rudely.");
     put(&program, "greet/evals/case-2/grader.sh", "echo there is no rude greeting; exit 1\n");
+    program.windlass(&["trust", "--yes"]).expect(0);
     let ran = program.windlass(&["skills", "eval", "greet"]).expect(1);
     insta::assert_snapshot!(ran.stdout, @"
     CASE    WITH  WITHOUT

@@ -7,10 +7,11 @@ mod offer;
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use windlass_skills::{Scope, Skills, parse_markdown, parse_yaml};
+use windlass_skills::{Approved, Parsed, Scope, Skills, parse_markdown, parse_yaml};
 
 pub(crate) fn put(directory: &TempDir, name: &str, content: impl AsRef<[u8]>) {
     let path = directory.path().join(name);
@@ -21,7 +22,12 @@ pub(crate) fn put(directory: &TempDir, name: &str, content: impl AsRef<[u8]>) {
 pub(crate) fn load(directory: &TempDir, names: &[(&str, Scope)]) -> Skills {
     let directories: Vec<_> =
         names.iter().map(|(name, scope)| (directory.path().join(name), *scope)).collect();
-    Skills::load(&directories)
+    Skills::load(&directories, &approved(false))
+}
+
+/// Whether every project's skill is approved.
+pub(crate) fn approved(all: bool) -> Approved {
+    Arc::new(move |_| all)
 }
 
 fn shown(skills: &Skills, directory: &Path) -> String {
@@ -76,8 +82,31 @@ fn the_later_directory_wins_by_name() {
     let directory = tempfile::tempdir().unwrap();
     put(&directory, "home/pdf/SKILL.md", PDF);
     put(&directory, "project/.windlass/skills/pdf.md", PDF.replace("Fill in", "Read"));
-    let places = [("home", Scope::User), ("project/.windlass/skills", Scope::Project)];
-    insta::assert_snapshot!(shown(&load(&directory, &places), directory.path()), @"pdf (project): Read forms");
+    let places = [("home", Scope::User), ("project/.windlass/skills", Scope::Project)]
+        .map(|(name, scope)| (directory.path().join(name), scope));
+    let loaded = |all| shown(&Skills::load(&places, &approved(all)), directory.path());
+    insta::assert_snapshot!(loaded(true), @"pdf (project): Read forms");
+    insta::assert_snapshot!(loaded(false), @"pdf (user): Fill in forms");
+    let skills = Skills::load(&places, &approved(false));
+    let overridden: Vec<_> = skills.overridden().map(|skill| skill.scope).collect();
+    assert_eq!((overridden, skills.contested().count()), (vec![Scope::Project], 1));
+}
+
+/// Public collections have longer ones.
+#[test]
+fn a_long_description_is_cut_with_a_warning() {
+    let directory = tempfile::tempdir().unwrap();
+    let description = "é".repeat(2000);
+    put(&directory, "s/x.md", format!("---\nname: x\ndescription: {description}\n---\nbody\n"));
+    let skills = load(&directory, &[("s", Scope::User)]);
+    let kept = &skills.get("x").unwrap().meta.description;
+    assert_eq!(kept.chars().count(), 1024);
+    assert!(kept.ends_with("é…"), "{kept}");
+    let problem = skills.problems()[0].to_string();
+    assert!(
+        problem
+            .ends_with("x.md:3: `description` has 2000 characters; only the first 1024 are used")
+    );
 }
 
 /// ES-248, MS-152
@@ -91,7 +120,6 @@ fn broken_files_are_reported_and_the_rest_is_used() {
         ("badtype.md", "---\nname: x\ndescription: y\nuser-invocable: perhaps\n---\n".to_owned()),
         ("colon.md", "---\nname: x\ndescription: use this: always\n---\n".to_owned()),
         ("list.md", "---\n- a\n---\n".to_owned()),
-        ("long.md", format!("---\nname: x\ndescription: {}\n---\n", "é".repeat(1025))),
         ("longname.md", format!("---\nname: {}\ndescription: y\n---\n", "n".repeat(65))),
         ("nodescription.md", "---\nname: x\n---\nbody\n".to_owned()),
         ("noend.md", "---\nname: x\n".to_owned()),
@@ -121,10 +149,10 @@ fn every_key_is_read_in_kebab_and_in_snake_case() {
             unknown: ignored\n---\nbody"
         )
     };
-    let (meta, body) = parse_markdown(&text("-", "[read, grep]"), "f").unwrap();
+    let Parsed { meta, body, .. } = parse_markdown(&text("-", "[read, grep]"), "f").unwrap();
     insta::assert_debug_snapshot!(meta);
     assert_eq!(body, "body");
-    assert_eq!(parse_markdown(&text("_", "read, grep"), "f").unwrap().0, meta);
+    assert_eq!(parse_markdown(&text("_", "read, grep"), "f").unwrap().meta, meta);
 }
 
 /// A few lines that stand for billions: refused, not unfolded.
@@ -168,7 +196,7 @@ proptest! {
         name in "[a-z][a-z0-9-]{0,63}", description in "[a-zA-Z][a-zA-Z ,.]{0,80}[a-z]", body in "[a-z #\n]{0,80}",
     ) {
         let text = format!("---\nname: '{name}'\ndescription: '{description}'\n---\n{body}");
-        let (meta, read) = parse_markdown(&text, "fallback").unwrap();
+        let Parsed { meta, body: read, .. } = parse_markdown(&text, "fallback").unwrap();
         prop_assert_eq!((meta.name, meta.description), (name, description));
         prop_assert_eq!(read, body.trim_start_matches('\n'));
     }

@@ -68,7 +68,10 @@ impl Props {
         let workspace = Workspace::open(directory, places).map_err(|e| internal(&e))?;
         let world = ToolContext {
             workspace: Arc::new(workspace),
-            skills: SkillRegistry::fixed(Skills::load(&[(self.skills.clone(), Scope::User)])),
+            skills: SkillRegistry::fixed(Skills::load(
+                &[(self.skills.clone(), Scope::User)],
+                &(Arc::new(|_: &windlass_skills::Skill| false) as windlass_skills::Approved),
+            )),
             notices: Notices::default(),
             embeddings: None,
             shell: Arc::new(self.shell(directory, task.id()).map_err(|e| internal(&e))?),

@@ -26,7 +26,10 @@ fn bench() -> Bench {
         "forked.md",
         "---\nname: forked\ndescription: Apart\ncontext: fork\nallowed-tools: read\nauthor-type: executor\n---\nX.\n",
     );
-    let skills = Skills::load(&[(bench.outside.path().join("skills"), Scope::User)]);
+    let skills = Skills::load(
+        &[(bench.outside.path().join("skills"), Scope::User)],
+        &(std::sync::Arc::new(|_: &windlass_skills::Skill| false) as windlass_skills::Approved),
+    );
     bench.with_skills(skills)
 }
 
