@@ -48,6 +48,7 @@ pub(super) async fn drive(
         let answered = match asked {
             Some(asked) => {
                 screen.clear();
+                notify(app, task, "a question waits");
                 ask::inline(app, asked.request_id, &mut interrupts).await?
             }
             None => {
@@ -60,6 +61,7 @@ pub(super) async fn drive(
                 screen.end(&result);
                 if !printing.json {
                     print_questions(app, &result)?;
+                    notify(app, task, ended(result.status));
                 }
                 ask::Answered::No
             }
@@ -73,6 +75,26 @@ pub(super) async fn drive(
                 return code(app, &result, &stop);
             }
         }
+    }
+}
+
+/// Tells the person by the signal that their settings name, where stderr is a terminal.
+fn notify(app: &AppContext, task: TaskId, words: &str) {
+    let row = app.coordinator.tasks().get(task).ok().flatten().filter(|_| app.style.can_redraw);
+    // A configuration that broke meanwhile is reported by the next command, not by a bell.
+    let config = row.and_then(|row| app.environment.config(row.workspace.as_ref()).ok());
+    if let Some(config) = config {
+        show::notify(config.ui.notify, words);
+    }
+}
+
+fn ended(status: ResultStatus) -> &'static str {
+    match status {
+        ResultStatus::Completed => "the task is done",
+        ResultStatus::Failed => "the task has failed",
+        ResultStatus::BlockedUser => "a question waits",
+        ResultStatus::Paused => "the task is paused",
+        ResultStatus::Cancelled => "the task is cancelled",
     }
 }
 

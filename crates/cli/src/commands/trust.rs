@@ -50,7 +50,7 @@ pub(super) fn trust(environment: &Environment, args: &ApproveProject) -> Result<
         let path = config::read::project_file(&args.workspace);
         return Err(Failure::usage(
             format!("there is no `{}`", path.display()),
-            "a project without that file, MCP servers or skills with hooks or graders needs no approval",
+            "a project without that file, MCP servers or skills with hooks needs no approval",
         ));
     }
     let unknown = |entry: &Entry| entry.trust(&environment.data) == Trust::Unknown;

@@ -45,7 +45,7 @@ pub use types::{ModelChoice, ModelFacts, Origin, Timeout};
 use layers::{FileTrust, Layers};
 use settings::{
     Agent, Compaction, Coordinator, Mcp, Models, Policy, Sandbox, Server, Setting, Store,
-    Subagents, Web,
+    Subagents, Ui, Web,
 };
 use values::Values;
 use written::Raw;
@@ -104,6 +104,7 @@ pub struct Config {
     pub mcp: Mcp,
     pub store: Store,
     pub server: Server,
+    pub ui: Ui,
     /// What is known of models, by the names in `[models."NAME"]`.
     pub model_facts: BTreeMap<String, ModelFacts>,
     /// What the person should know.
@@ -215,6 +216,7 @@ impl Config {
             mcp: Mcp::of(&values),
             store: Store::of(&values),
             server: Server::of(&values),
+            ui: Ui::of(&values),
             model_facts,
             notices,
             values,

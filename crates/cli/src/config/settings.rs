@@ -13,7 +13,7 @@ use windlass_core::policy::WorkspaceRemoval;
 
 use super::kind::{Kind, Unit, YEAR};
 use super::types::{
-    AutoRepair, Base, ByteSize, ClassRule, DenyRule, Keep, ModelChoice, Network, Placement,
+    AutoRepair, Base, ByteSize, ClassRule, DenyRule, Keep, ModelChoice, Network, Notify, Placement,
     SandboxMode, SearchProvider, Tables, Timeout,
 };
 use super::values::Values;
@@ -62,7 +62,7 @@ pub struct Section {
 }
 
 /// Every section, in reading order.
-pub const SECTIONS: [&Section; 11] = [
+pub const SECTIONS: [&Section; 12] = [
     &Models::SECTION,
     &Agent::SECTION,
     &Compaction::SECTION,
@@ -74,6 +74,7 @@ pub const SECTIONS: [&Section; 11] = [
     &Mcp::SECTION,
     &Store::SECTION,
     &Server::SECTION,
+    &Ui::SECTION,
 ];
 
 /// Tables whose settings have names in the environment that follow from the key (§15.17).
@@ -435,5 +436,13 @@ section! {
         listen: SocketAddr = Kind::Listen, "127.0.0.1:7878", NotYet;
         /// Names besides the address itself that a request's `Host` and `Origin` may have.
         allowed_hosts: Vec<String> = Kind::List, "", NotYet;
+    }
+}
+
+section! {
+    /// How windlass behaves at your terminal.
+    "ui" Ui {
+        /// How you are told that a question waits or a run has ended: not at all, by the terminal's bell, or by a notification of the desktop (OSC 9).
+        notify: Notify = Kind::Word(&["off", "bell", "osc9"]), "off", User;
     }
 }

@@ -220,6 +220,17 @@ string_enum! {
 }
 
 string_enum! {
+    /// How a person is told that something waits for them.
+    Notify ("notify") {
+        Off = "off",
+        /// The terminal's bell.
+        Bell = "bell",
+        /// A notification of the desktop, where the terminal passes it on (OSC 9).
+        Osc9 = "osc9",
+    }
+}
+
+string_enum! {
     /// Where a program that we start ourselves runs.
     Placement ("placement") {
         /// In the task's sandbox.

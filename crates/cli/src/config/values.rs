@@ -14,7 +14,7 @@ use super::error::Source;
 use super::kind::{Kind, Value};
 use super::settings::{self, Setting};
 use super::types::{
-    AutoRepair, Base, ByteSize, ClassRule, DenyRule, Keep, ModelChoice, Network, Placement,
+    AutoRepair, Base, ByteSize, ClassRule, DenyRule, Keep, ModelChoice, Network, Notify, Placement,
     SandboxMode, SearchProvider, Tables, Timeout,
 };
 use super::written::Raw;
@@ -145,6 +145,7 @@ from_value! {
     WorkspaceRemoval: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Network: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Placement: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    Notify: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     AutoRepair: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Outage: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     SearchProvider: Some(Value::Text(word)) => FromStr::from_str(word).ok();

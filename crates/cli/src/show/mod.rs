@@ -15,6 +15,7 @@ pub use ending::answer_with;
 pub use screen::{FRAME, Screen};
 use windlass_term::question::Place;
 
+use crate::config::types::Notify;
 use crate::config::{self, Config};
 use crate::failure::Failure;
 
@@ -66,6 +67,17 @@ pub fn lost_results() -> Option<io::Error> {
 /// Prints a remark.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Tells a person who looks elsewhere that something waits for them. `words` are our own.
+pub fn notify(how: Notify, words: &str) {
+    let signal = match how {
+        Notify::Off => return,
+        Notify::Bell => "\u{7}".to_owned(),
+        Notify::Osc9 => format!("\u{1b}]9;windlass: {words}\u{7}"),
+    };
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "{signal}").and_then(|()| stderr.flush());
 }
 
 /// Where a question on stderr is shown.

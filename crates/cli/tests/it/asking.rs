@@ -166,3 +166,22 @@ fn a_sub_agents_question_names_its_label() {
     let inbox = program.windlass(&["inbox"]).expect(0).stdout;
     assert!(inbox.contains("ago by sub-agent `source` of task_"), "{inbox}");
 }
+
+#[test]
+fn a_person_who_looks_elsewhere_is_told_where_they_want_it() {
+    let heard = |setting: &str| {
+        let program = removing();
+        let directory = program.data.path().join(".config/windlass");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("config.toml"), setting).unwrap();
+        let mut terminal = on_terminal(&program, &["run", "tidy"], 80);
+        terminal.until("> ");
+        terminal.types("y\n");
+        terminal.end().0
+    };
+    assert!(!heard("").contains('\u{7}'));
+    assert_eq!(heard("[ui]\nnotify = \"bell\"\n").matches('\u{7}').count(), 2);
+    let told = heard("[ui]\nnotify = \"osc9\"\n");
+    assert!(told.contains("\u{1b}]9;windlass: a question waits\u{7}"), "{told:?}");
+    assert!(told.contains("\u{1b}]9;windlass: the task is done\u{7}"), "{told:?}");
+}

@@ -132,7 +132,9 @@ fn manual_control_asks_for_an_edit_under_trusted() {
     let edits = [edit("x", "b"), edit("b", "c"), edit("c", "d")].join(", ");
     let program = playing(&format!("replies: [{{read: old.txt}}, {edits}, {{say: done}}]"));
     let ran = program.windlass(&["run", "x", "--control", "manual", "--json"]).expect(3);
-    assert!(ran.result()["hitl_request"]["question"].as_str().unwrap().starts_with("Make this change?"));
+    assert!(
+        ran.result()["hitl_request"]["question"].as_str().unwrap().starts_with("Make this change?")
+    );
     assert_eq!(program.file("old.txt"), "x", "looking is not asked about, editing is");
     let task = program.task();
     program.windlass(&["answer", &task, "Allow"]).expect(0);
