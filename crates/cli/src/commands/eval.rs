@@ -31,6 +31,7 @@ use crate::args::{SandboxArgs, values};
 use crate::config::{Config, Trust};
 use crate::failure::Failure;
 use crate::show::{self, note, out_json};
+use crate::wiring::place::Placed;
 use crate::wiring::trust::Entry;
 use crate::wiring::{self, Environment, mcp, sandbox, skills};
 
@@ -324,8 +325,9 @@ impl Examiner<'_> {
         // The sandbox shows a task its trace; this one has none, but needs the place.
         let trace = environment.data.join("traces").join(root.to_string());
         fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
-        let opened = sandbox::open(&environment, self.config, room, root).await;
-        let opened = opened.map_err(|details| Failure::of_details(&details))?;
+        let placed = Placed::alone(room, root);
+        let opened = sandbox::open_with(&environment, self.config, &placed, root, None).await;
+        let opened = opened.map_err(|details| Failure::of_details(&details))?.sandbox;
         let inside = opened.isolation().workspace;
         let graded = run_grader(&*opened, case, &inside).await;
         opened.stop().await;

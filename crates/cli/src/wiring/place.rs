@@ -45,6 +45,13 @@ impl Placed {
         Self { top, layout, added: Vec::new() }
     }
 
+    /// A directory by itself, whatever repository it lies in.
+    pub fn alone(directory: &Path, root: TaskId) -> Self {
+        let top = super::skills::real(directory);
+        let layout = Layout::personal(root, &text(&top), &text(&top));
+        Self { top, layout, added: Vec::new() }
+    }
+
     /// What commands see besides the workspace: what was added, and what git needs.
     pub fn shown(&self) -> Vec<AddedDirectory> {
         let git = match self.layout.kind() {
