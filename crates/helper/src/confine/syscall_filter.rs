@@ -41,9 +41,8 @@ impl SyscallFilter {
             always(&mut rules, UNKNOWN_UNCOUNTED, refusal(libc::ENOSYS));
         }
         let eperm = refusal(libc::EPERM);
-        for flag in NAMESPACE_FLAGS {
-            add(&mut rules, libc::SYS_clone, vec![Test::has(0, flag as u32)], eperm);
-        }
+        let namespaces = NAMESPACE_FLAGS.iter().fold(0, |all, &flag| all | flag as u32);
+        add(&mut rules, libc::SYS_clone, vec![Test::has_any(0, namespaces)], eperm);
         for request in TYPING_REQUESTS {
             add(&mut rules, libc::SYS_ioctl, vec![Test::is(1, u32::MAX, request as u32)], eperm);
         }
@@ -84,16 +83,12 @@ fn guard_the_host(rules: &mut Rules, setup: &Setup) {
 
 /// Refuses set-id bits in every call that gives a file its mode.
 fn refuse_set_id_bits(rules: &mut Rules) {
-    for bit in SET_ID_BITS {
-        for &(_, number, mode) in MODE_CALLS {
-            add(rules, number, vec![Test::has(mode, bit)], refusal(libc::EPERM));
-        }
-        for &(_, number, flags, mode) in OPEN_CALLS {
-            for flag in CREATING_FLAGS {
-                let tests = vec![Test::has(flags, flag), Test::has(mode, bit)];
-                add(rules, number, tests, refusal(libc::EPERM));
-            }
-        }
+    for &(_, number, mode) in MODE_CALLS {
+        add(rules, number, vec![Test::has_any(mode, SET_ID_BITS)], refusal(libc::EPERM));
+    }
+    for &(_, number, flags, mode) in OPEN_CALLS {
+        let tests = vec![Test::has_any(flags, CREATING_FLAGS), Test::has_any(mode, SET_ID_BITS)];
+        add(rules, number, tests, refusal(libc::EPERM));
     }
 }
 
@@ -112,13 +107,12 @@ fn restrict_sockets(rules: &mut Rules, setup: &Setup, landlock: u32) {
         (true, NetworkMode::Everything) => &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
         (false, _) => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
     };
-    let none_of_them = families.iter().map(|&family| Test::is_not(FAMILY, family as u32)).collect();
+    let none_of_them =
+        families.iter().map(|&family| Test::is_not(FAMILY, u32::MAX, family as u32)).collect();
     add(rules, libc::SYS_socket, none_of_them, refusal(libc::EAFNOSUPPORT));
     if on_the_host && setup.network == NetworkMode::Proxy && ports_are_guarded {
-        for kind in (0..=KIND_MASK).filter(|&kind| kind != libc::SOCK_STREAM as u32) {
-            let tests = vec![Test::is(KIND, KIND_MASK, kind)];
-            add(rules, libc::SYS_socket, tests, refusal(libc::EPERM));
-        }
+        let tests = vec![Test::is_not(KIND, KIND_MASK, libc::SOCK_STREAM as u32)];
+        add(rules, libc::SYS_socket, tests, refusal(libc::EPERM));
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 use rustix::fs::CWD;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags};
 use rustix::process::{Signal, WaitOptions};
-use windlass_helper::protocol::{Isolation, Setup};
+use windlass_helper::protocol::{Access, Isolation, Setup};
 
 use crate::sys;
 
@@ -33,7 +33,10 @@ impl OwnerMap {
             return None;
         }
         let map = Self::new().ok()?;
-        map.clone_mount(Path::new(&setup.workspace)).ok()?;
+        let added = setup.binds.iter().filter(|bind| bind.access == Access::Writable);
+        for source in added.map(|bind| &bind.source).chain([&setup.workspace]) {
+            map.clone_mount(Path::new(source)).ok()?;
+        }
         (setup.uid, setup.gid) = (NOBODY, NOBODY);
         Some(map)
     }

@@ -27,9 +27,9 @@ pub struct Test {
 }
 
 impl Test {
-    /// The argument has all of these bits.
-    pub fn has(argument: u8, bits: u32) -> Self {
-        Self { argument, mask: bits, value: bits, is_equal: true }
+    /// The argument has any of these bits.
+    pub fn has_any(argument: u8, bits: u32) -> Self {
+        Self { argument, mask: bits, value: 0, is_equal: false }
     }
 
     /// The argument, of which only the bits of the mask count, is this value.
@@ -37,8 +37,9 @@ impl Test {
         Self { argument, mask, value, is_equal: true }
     }
 
-    pub fn is_not(argument: u8, value: u32) -> Self {
-        Self { argument, mask: u32::MAX, value, is_equal: false }
+    /// The argument, of which only the bits of the mask count, is another value.
+    pub fn is_not(argument: u8, mask: u32, value: u32) -> Self {
+        Self { argument, mask, value, is_equal: false }
     }
 }
 
@@ -77,7 +78,7 @@ fn find(calls: &[(u32, &[Rule])]) -> Vec<sock_filter> {
         let mut program = Vec::new();
         for (number, rules) in calls {
             let decided = decide(rules);
-            program.extend([jump(libc::BPF_JEQ, *number, 1, 0), skip(decided.len())]);
+            program.extend(unless(libc::BPF_JEQ, *number, decided.len()));
             program.extend(decided);
         }
         program.push(answer(libc::SECCOMP_RET_ALLOW));
@@ -86,7 +87,16 @@ fn find(calls: &[(u32, &[Rule])]) -> Vec<sock_filter> {
     let (low, high) = calls.split_at(calls.len() / 2);
     let first_high = high[0].0;
     let (low, high) = (find(low), find(high));
-    [vec![jump(libc::BPF_JGE, first_high, 0, 1), skip(low.len())], low, high].concat()
+    let past_high = unless(libc::BPF_JGE, first_high, high.len());
+    [past_high, high, low].concat()
+}
+
+/// Goes on if what was loaded compares so, else past so many instructions.
+fn unless(comparison: u32, value: u32, past: usize) -> Vec<sock_filter> {
+    match u8::try_from(past) {
+        Ok(past) => vec![jump(comparison, value, 0, past)],
+        Err(_) => vec![jump(comparison, value, 1, 0), skip(past)],
+    }
 }
 
 /// Answers one call by its arguments.
@@ -98,14 +108,17 @@ fn decide(rules: &[Rule]) -> Vec<sock_filter> {
         for test in rule.tests.iter().rev() {
             let past = left.len() as u8;
             let (held, failed) = if test.is_equal { (0, past) } else { (past, 0) };
-            let checked = [
-                load(16 + 8 * u32::from(test.argument)),
-                instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, test.mask),
-                jump(libc::BPF_JEQ, test.value, held, failed),
-            ];
+            let mut checked = vec![load(16 + 8 * u32::from(test.argument))];
+            if test.mask != u32::MAX {
+                checked.push(instruction(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, test.mask));
+            }
+            checked.push(jump(libc::BPF_JEQ, test.value, held, failed));
             left.splice(0..0, checked);
         }
         program.extend(left);
+        if rule.tests.is_empty() {
+            return program;
+        }
     }
     program.push(answer(libc::SECCOMP_RET_ALLOW));
     program

@@ -115,11 +115,10 @@ pub const OPEN_CALLS: &[(&str, c_long, u8, u8)] = &[
 ];
 
 /// Set-user and set-group.
-pub const SET_ID_BITS: [u32; 2] = [0o4000, 0o2000];
+pub const SET_ID_BITS: u32 = 0o6000;
 
-/// Flags that make an open create a file. The second is the part of `O_TMPFILE` that `O_DIRECTORY` lacks.
-pub const CREATING_FLAGS: [u32; 2] =
-    [libc::O_CREAT as u32, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32];
+/// Flags that make an open create a file. Of `O_TMPFILE` it is the part that is not `O_DIRECTORY`.
+pub const CREATING_FLAGS: u32 = (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
 
 const FCHMODAT2: c_long = 452;
 
