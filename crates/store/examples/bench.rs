@@ -108,6 +108,7 @@ async fn owner(store: &Store) -> Owner {
         user_id: None,
         deadline: None,
         outage: None,
+        continues: None,
     };
     store.tasks().create(at, created).await.unwrap();
     store.own(task_id).await.unwrap()

@@ -252,6 +252,7 @@ impl MessageSource {
             final_message: None,
             evidence_refs: before.map(|result| result.evidence_refs).unwrap_or_default(),
             usage: row.usage,
+            cost_usd: None,
             error_details: moved.error.clone(),
             hitl_request: None,
         };

@@ -26,6 +26,9 @@ pub const MAX_OUTPUT_SIZE: usize = 30 * 1024;
 /// Bytes of a stream that its file keeps; the rest is counted and dropped.
 pub const HARD_CAP_BYTES: u64 = 64 * 1024 * 1024;
 
+/// The largest version of a file that is kept for people who look at changes.
+pub const MAX_CONTENT_BYTES: u64 = 1024 * 1024;
+
 /// How long a file is kept, unless [`Options::keep_outputs`](crate::Options) says otherwise (AX-080).
 pub const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
@@ -175,6 +178,47 @@ impl Outputs {
         self.clean(now)
     }
 
+    /// Keeps a version of a file by its hash. Kept again, it stays for as long again.
+    pub fn keep_content(&self, hash: &str, content: &[u8]) -> Result<(), Error> {
+        let path = self.content_path(hash)?;
+        if content.len() as u64 > MAX_CONTENT_BYTES {
+            return Ok(());
+        }
+        // Written beside and renamed, so that a version is whole or not there.
+        let part = path.with_extension(format!("{}.part", std::process::id()));
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&part)
+            .and_then(|mut file| file.write_all(content))
+            .and_then(|()| fs::rename(&part, &path))
+            .map_err(|error| Error::file(&path, error))
+    }
+
+    /// Whether a version of a file is kept.
+    pub fn has_content(&self, hash: &str) -> bool {
+        self.content_path(hash).is_ok_and(|path| path.exists())
+    }
+
+    /// A version of a file, where it is kept.
+    pub fn content(&self, hash: &str) -> Result<Option<Vec<u8>>, Error> {
+        let path = self.content_path(hash)?;
+        match fs::read(&path) {
+            Ok(content) => Ok(Some(content)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::file(&path, error)),
+        }
+    }
+
+    fn content_path(&self, hash: &str) -> Result<PathBuf, Error> {
+        match !hash.is_empty() && hash.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            true => Ok(self.dir.join(format!("{hash}_content"))),
+            false => Err(Error::BadOutputId(hash.to_owned())),
+        }
+    }
+
     /// Removes files that were last written longer before `now` than they are kept.
     pub fn clean(&self, now: Timestamp) -> Result<Cleaned, Error> {
         let mut cleaned = Cleaned::default();
@@ -251,7 +295,8 @@ const NO_FOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 /// The size of a file of ours that is too old; `None` for any other.
 fn expired_size(path: &Path, now: Timestamp, keep: SignedDuration) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
-    if !name.ends_with("_stdout.txt") && !name.ends_with("_stderr.txt") {
+    let is_ours = ["_stdout.txt", "_stderr.txt", "_content", ".part"];
+    if !is_ours.iter().any(|ending| name.ends_with(ending)) {
         return None;
     }
     let metadata = fs::symlink_metadata(path).ok()?;

@@ -156,6 +156,8 @@ fn start(state: &TaskState) -> AgentStart {
         guard: None,
         prelude: None,
         context: Vec::new(),
+        said: Vec::new(),
+        followed_skills: Vec::new(),
     }
 }
 
@@ -202,6 +204,7 @@ fn result(state: &TaskState) -> TaskResult {
         final_message: state.last_reply.final_text.clone(),
         evidence_refs: Vec::new(),
         usage,
+        cost_usd: None,
         error_details: None,
         hitl_request: None,
     }

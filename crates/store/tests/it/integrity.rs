@@ -40,6 +40,8 @@ fn begin(task: TaskId, system: &str) -> Event {
         prelude: Some(Prelude { system: system.to_owned(), tools: vec![tool] }),
         skills: Default::default(),
         context: Vec::new(),
+        said: Vec::new(),
+        followed_skills: Vec::new(),
     }))
 }
 

@@ -27,6 +27,7 @@ pub fn result(created: &TaskCreated, status: ResultStatus) -> Event {
         final_message: Some("done".to_owned()),
         evidence_refs: Vec::new(),
         usage: UsageMetrics::default(),
+        cost_usd: None,
         error_details: None,
         hitl_request: None,
     }))

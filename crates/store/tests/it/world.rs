@@ -60,6 +60,7 @@ pub fn created_at(at: Timestamp) -> TaskCreated {
         user_id: None,
         deadline: None,
         outage: None,
+        continues: None,
     }
 }
 
