@@ -160,6 +160,9 @@ pub struct TaskResult {
     pub evidence_refs: Vec<EvidenceRef>,
     /// What it took.
     pub usage: UsageMetrics,
+    /// What it and its sub-agents have cost in US dollars, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     /// What went wrong, if something did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_details: Option<ErrorDetails>,

@@ -31,7 +31,7 @@ pub use sandbox::{CommandExited, SandboxEnded, SandboxLost, SandboxStarted};
 pub use sub_agent::{
     BudgetHit, BudgetKind, BudgetLevel, SubAgentComplete, SubAgentSpawn, SubAgentStatus,
 };
-pub use task::{AgentStart, Deadline, Driver, ModeChanged, StatusChanged, TaskCreated};
+pub use task::{AgentStart, Continued, Deadline, Driver, ModeChanged, StatusChanged, TaskCreated};
 
 /// The version of event bodies that this program writes.
 pub const EVENT_VERSION: u32 = 1;

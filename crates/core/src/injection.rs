@@ -58,6 +58,11 @@ pub enum Control {
     Unwatch {
         schedule: ScheduleId,
     },
+    /// Ask another model, from the next segment on.
+    UseModel {
+        /// As `provider/model`.
+        model: String,
+    },
     /// Its time is up.
     Expire {
         /// What becomes of it.
@@ -118,6 +123,7 @@ impl Injection {
             Control::Cancel { reason } => reason.clone().unwrap_or_else(|| "cancel".to_owned()),
             Control::Watch { .. } => "watch".to_owned(),
             Control::Unwatch { .. } => "unwatch".to_owned(),
+            Control::UseModel { model } => format!("model: {model}"),
             Control::Expire { .. } => "its time is up".to_owned(),
         };
         let control = Some(control);
@@ -168,6 +174,7 @@ impl Injection {
                     | Control::Cancel { .. }
                     | Control::Revoke { .. }
                     | Control::Unwatch { .. }
+                    | Control::UseModel { .. }
                     | Control::Expire { .. },
                 ),
             ) => None,

@@ -108,7 +108,7 @@ pub enum MailKind {
     Decision,
     /// A schedule speaks, or the harness says what changed.
     Notice,
-    /// Control that waits until the task runs for another reason: pause, revoke, unwatch.
+    /// Control that waits until the task runs for another reason: pause, revoke, unwatch, a model.
     Passive,
 }
 
@@ -128,7 +128,12 @@ impl MailKind {
             (InjectionType::SystemControl, None | Some(Control::Watch { .. })) => Self::Notice,
             (
                 InjectionType::SystemControl,
-                Some(Control::Pause | Control::Revoke { .. } | Control::Unwatch { .. }),
+                Some(
+                    Control::Pause
+                    | Control::Revoke { .. }
+                    | Control::Unwatch { .. }
+                    | Control::UseModel { .. },
+                ),
             ) => Self::Passive,
         }
     }

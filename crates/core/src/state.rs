@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::axes::Axes;
-use crate::command::{HitlRequest, TaskCommand};
+use crate::command::{ExecutionConfig, HitlRequest, TaskCommand};
 use crate::compaction_state::CompactionState;
 use crate::error::ErrorDetails;
-use crate::event::{Event, SubAgentSpawn, TaskCreated};
+use crate::event::{Continued, Event, SubAgentSpawn, TaskCreated};
 use crate::guard::Guard;
 use crate::id::{CallId, QuestionId, ScheduleId, TaskId};
 use crate::layout::Own;
@@ -87,6 +87,8 @@ pub struct TaskState {
     pub until: Option<Timestamp>,
     /// What went wrong.
     pub error: Option<ErrorDetails>,
+    /// The model that a person has chosen since it was created.
+    pub chosen_model: Option<String>,
     /// A signal to act on.
     pub signal: Option<Signal>,
     /// The axes in force.
@@ -126,12 +128,13 @@ impl TaskState {
             return Err(FoldError::NotCreated(event.kind()));
         };
         let created = created.as_ref().clone();
-        Ok(Self {
+        let mut state = Self {
             created_at: at,
             status: TaskStatus::Todo,
             reason: StatusReason::User,
             until: None,
             error: None,
+            chosen_model: None,
             signal: None,
             axes: created.axes,
             created,
@@ -148,7 +151,9 @@ impl TaskState {
             compaction: CompactionState::default(),
             sub_agents: BTreeMap::new(),
             schedules: BTreeSet::new(),
-        })
+        };
+        state.take_over();
+        Ok(state)
     }
 
     /// The memos that the agent has written, by path.
@@ -269,6 +274,26 @@ impl TaskState {
     /// The task's id.
     pub fn id(&self) -> TaskId {
         self.created.command.task_id
+    }
+
+    /// What it does differently from the configuration, as people have it now.
+    pub fn execution_config(&self) -> ExecutionConfig {
+        let mut config = self.created.command.execution_config.clone();
+        if let Some(model) = &self.chosen_model {
+            config.model = Some(model.clone());
+        }
+        config
+    }
+
+    /// What a task that continues this one takes over.
+    pub fn continued(&self) -> Continued {
+        Continued {
+            task: self.id(),
+            plan: self.plan.clone(),
+            known_files: self.files.known.clone(),
+            allow_rules: self.allow_rules.clone(),
+            working_directory: self.sandbox.working_directory.clone(),
+        }
     }
 
     /// What was handed in.

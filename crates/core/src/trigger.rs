@@ -58,6 +58,10 @@ pub struct UserMessageReceived {
     /// What happens then; without, the task fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_action: Option<DeadlineAction>,
+    /// The directory that a new session works in. Never on the wire: a client of a stream must not choose
+    /// directories of this machine.
+    #[serde(skip)]
+    pub workspace: Option<String>,
 }
 
 /// A run segment ended (ES-097); the same JSON as on `task-result`.

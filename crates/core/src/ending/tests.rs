@@ -32,6 +32,7 @@ fn state(status: TaskStatus, reason: StatusReason) -> TaskState {
         user_id: None,
         deadline: None,
         outage: None,
+        continues: None,
     };
     let mut state = TaskState::begin(NOW, &Event::TaskCreated(Box::new(created))).unwrap();
     (state.status, state.reason) = (status, reason);

@@ -12,6 +12,8 @@ use crate::guard::Thresholds;
 use crate::id::TaskId;
 use crate::layout::{Layout, LayoutKind, Site};
 use crate::message::{Message, Prelude};
+use crate::plan::WorkingPlan;
+use crate::policy::allow::AllowRule;
 use crate::schedule::DeadlineAction;
 use crate::status::{StatusReason, TaskStatus};
 use crate::string_enum;
@@ -65,6 +67,9 @@ pub struct TaskCreated {
     /// What happens when the model server stays away, where neither the command nor the configuration says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+    /// The ended task whose conversation it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Box<Continued>>,
 }
 
 impl TaskCreated {
@@ -90,6 +95,24 @@ impl TaskCreated {
             LayoutKind::Personal => Layout::personal(self.root, self.boundary(), &self.workspace),
         }
     }
+}
+
+/// The task that a follow-up continues, and what its state takes over from it. The conversation itself is in
+/// the first `agent_start`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Continued {
+    pub task: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<WorkingPlan>,
+    /// The version of each file that the agent has last seen or made.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub known_files: BTreeMap<String, String>,
+    /// What people have allowed for the session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_rules: Vec<AllowRule>,
+    /// The shell's directory, as the agent sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<String>,
 }
 
 /// When a task must be finished, and what happens if it is not (ES-078).
@@ -158,6 +181,12 @@ pub struct AgentStart {
     /// The messages the conversation opens with; present when it begins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Message>,
+    /// What people said in the conversation that it continues, word for word; compactions keep it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<String>,
+    /// The skills that the agent follows in the conversation that it continues.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub followed_skills: Vec<String>,
 }
 
 /// The axes changed.

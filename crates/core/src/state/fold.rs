@@ -18,6 +18,15 @@ use crate::schedule::Expiry;
 use crate::status::{StatusReason, TaskStatus};
 
 impl TaskState {
+    /// A follow-up begins with what the task before it knew.
+    pub(super) fn take_over(&mut self) {
+        let Some(before) = &self.created.continues else { return };
+        self.plan = before.plan.clone();
+        self.files.known = before.known_files.clone();
+        self.allow_rules = before.allow_rules.clone();
+        self.sandbox.working_directory = before.working_directory.clone();
+    }
+
     pub(super) fn on_status_change(&mut self, change: &StatusChanged) -> Result<(), FoldError> {
         self.status.check_move(change.to)?;
         if change.to == TaskStatus::Retrying {
@@ -51,6 +60,7 @@ impl TaskState {
         self.sandbox.kind = None;
         self.spending.on_segment_start();
         self.attempts.started = true;
+        self.attempts.model = Some(start.model.clone());
         self.attempts.segment = Some(Segment { last_event: at, worked_ms: 0 });
     }
 
@@ -176,6 +186,7 @@ impl TaskState {
                 None => drop(self.schedules.remove(schedule)),
             },
             Some(Control::Unwatch { schedule }) => drop(self.schedules.remove(schedule)),
+            Some(Control::UseModel { model }) => self.chosen_model = Some(model.clone()),
             // What a person said first counts.
             Some(Control::Expire { action }) if self.signal.is_none() => {
                 self.signal = Some(Signal::Expired(*action, injection.content.clone()));

@@ -63,6 +63,8 @@ pub enum Unfinished {
 pub struct Attempts {
     /// Whether an agent has ever started.
     pub started: bool,
+    /// The model of the last segment.
+    pub model: Option<String>,
     /// Times it was retried.
     pub retries: u32,
     /// Times in a row that the model server refused a request for a while instead of answering.
