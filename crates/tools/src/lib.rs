@@ -17,4 +17,6 @@ pub mod workspace;
 pub use builtin::{Asked, Spawned};
 pub use registry::Registry;
 pub use shell::Shell;
-pub use tool::{Act, Call, Category, Facts, Kind, Notices, Prepared, Subject, Tool, ToolContext};
+pub use tool::{
+    Act, Call, Category, Facts, Kind, LiveOutput, Notices, Prepared, Subject, Tool, ToolContext,
+};

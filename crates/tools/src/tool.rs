@@ -4,6 +4,7 @@
 //! loop runs at most once and only after the gate has allowed it and the journal has it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
@@ -74,6 +75,30 @@ pub struct Facts {
     pub may_spawn: bool,
 }
 
+/// Where a running call shows what it prints, before it has ended. Nobody need watch.
+#[derive(Clone, Default)]
+pub struct LiveOutput(Option<Arc<dyn Fn(String) + Send + Sync>>);
+
+impl LiveOutput {
+    /// Shows each piece by this function.
+    pub fn new(show: impl Fn(String) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(show)))
+    }
+
+    /// Shows a piece.
+    pub(crate) fn show(&self, text: String) {
+        if let Some(show) = &self.0 {
+            show(text);
+        }
+    }
+}
+
+impl fmt::Debug for LiveOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "LiveOutput(shown)" } else { "LiveOutput(none)" })
+    }
+}
+
 /// One call, its arguments already checked against the tool's schema.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -86,6 +111,8 @@ pub struct Call {
     pub limit_tokens: u64,
     /// Set when the call is to end before its time.
     pub stop: CancellationToken,
+    /// Where it shows what it prints.
+    pub live: LiveOutput,
 }
 
 /// The part of a call that changes things; run at most once.

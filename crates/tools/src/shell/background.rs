@@ -13,6 +13,7 @@ use windlass_sandbox::{Command, Exit, Killer, Running};
 use super::collect::Collector;
 use super::{Shell, exit_words};
 use crate::output;
+use crate::tool::LiveOutput;
 
 /// Background commands of one task at a time.
 const MAX_BACKGROUND: usize = 16;
@@ -78,7 +79,7 @@ impl Shell {
             ));
         }
         let spec = Command { background: true, ..Command::script(call.to_string(), command, cwd) };
-        let collector = match Collector::new(self, call) {
+        let collector = match Collector::new(self, call, LiveOutput::default()) {
             Ok(collector) => collector,
             Err(error) => return Outcome::error(format!("Its output cannot be kept: {error}.")),
         };
@@ -93,7 +94,8 @@ impl Shell {
             note.unwrap_or_default()
         );
         let command = command.to_owned();
-        Outcome::ok(text).with(Fact::BackgroundStarted { call, command })
+        let display = Some("started in the background".to_owned());
+        Outcome { display, ..Outcome::ok(text) }.with(Fact::BackgroundStarted { call, command })
     }
 
     /// What a background command printed since the last look.

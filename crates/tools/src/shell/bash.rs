@@ -137,7 +137,7 @@ async fn run(context: &ToolContext, call: &Call, given: Arguments) -> Outcome {
         ..Command::script(call.id.to_string(), given.command, directory(context, call))
     };
     // Before it starts: a command whose output cannot be kept does not run.
-    let collector = match Collector::new(shell, call.id) {
+    let collector = match Collector::new(shell, call.id, call.live.clone()) {
         Ok(collector) => collector,
         Err(error) => return Outcome::error(format!("Its output cannot be kept: {error}.")),
     };
@@ -219,6 +219,7 @@ async fn follow(mut running: Running, mut collector: Collector, call: &Call) -> 
                 Some(chunk) => drop(collector.take(&chunk)),
                 None => break,
             },
+            () = collector.has_news() => collector.show_news(),
             () = call.stop.cancelled(), if !stopping => {
                 stopping = true;
                 killer.kill(KILL_GRACE);
@@ -230,8 +231,10 @@ async fn follow(mut running: Running, mut collector: Collector, call: &Call) -> 
 
 fn outcome(ended: Ended, printed: Printed, words: Option<String>) -> Outcome {
     let Printed { mut text, mut display, has_controls, truncated } = printed;
-    let differs = has_controls || words.is_some() || !ended.refused.is_empty();
-    if text.is_empty() && words.is_none() && ended.refused.is_empty() {
+    let is_silent = text.is_empty() && words.is_none() && ended.refused.is_empty();
+    // A person sees that nothing was printed.
+    let differs = has_controls || words.is_some() || !ended.refused.is_empty() || is_silent;
+    if is_silent {
         text.push_str("(no output)");
     }
     if let Some(words) = words {

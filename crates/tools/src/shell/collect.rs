@@ -12,7 +12,9 @@ use windlass_sandbox::{Chunk, Stream as From};
 use windlass_store::outputs::{HARD_CAP_BYTES, Origin, OutputWriter, Stream};
 
 use super::Shell;
+use super::live_tail::LiveTail;
 use crate::output;
+use crate::tool::LiveOutput;
 use crate::workspace::Workspace;
 
 /// The output of one command while it comes in.
@@ -23,10 +25,15 @@ pub(super) struct Collector {
     interleaved: Interleaved,
     /// Both streams without keys, in the same order.
     clean: [RedactedStream; 2],
+    tail: LiveTail,
 }
 
 impl Collector {
-    pub(super) fn new(shell: &Shell, call: CallId) -> Result<Self, windlass_store::Error> {
+    pub(super) fn new(
+        shell: &Shell,
+        call: CallId,
+        live: LiveOutput,
+    ) -> Result<Self, windlass_store::Error> {
         let outputs = shell.store.outputs();
         let writer = |stream| {
             let task = Some(shell.task);
@@ -40,6 +47,7 @@ impl Collector {
             stderr: writer(Stream::Stderr)?,
             interleaved,
             clean: [secrets.stream(), secrets.stream()],
+            tail: LiveTail::new(live),
         })
     }
 
@@ -50,8 +58,19 @@ impl Collector {
             From::Err => (err, &mut self.stderr),
         };
         let bytes = clean.push(&chunk.bytes);
+        self.tail.take(&bytes);
         self.interleaved.take(&bytes);
         writer.write(&bytes)
+    }
+
+    /// Resolves when it is time to show what was printed last.
+    pub(super) async fn has_news(&self) {
+        self.tail.due().await;
+    }
+
+    /// Shows what was printed last to whoever watches.
+    pub(super) fn show_news(&mut self) {
+        self.tail.show();
     }
 
     /// Takes what waited because it could have been the beginning of a key.
@@ -80,7 +99,7 @@ impl Collector {
         workspace: &Workspace,
     ) -> Result<Printed, windlass_store::Error> {
         self.take_rest()?;
-        let Self { call, stdout, stderr, interleaved, clean: _ } = self;
+        let Self { call, stdout, stderr, interleaved, clean: _, tail: _ } = self;
         stdout.finish_with_next_append(stderr, task, at)?;
         Ok(interleaved.printed(call, limit_tokens, workspace))
     }

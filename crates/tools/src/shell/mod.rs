@@ -7,6 +7,7 @@
 mod bash;
 mod background;
 mod collect;
+mod live_tail;
 mod background_tools;
 
 use std::path::{Path, PathBuf};

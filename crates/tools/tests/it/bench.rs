@@ -129,7 +129,8 @@ impl Bench {
         let arguments = self.registry.check(tool, &arguments.to_string())?;
         let facts = Arc::new(self.facts.clone());
         let (limit_tokens, stop) = (8_000, self.stop.clone());
-        let call = Call { id, arguments, facts, limit_tokens, stop };
+        let live = windlass_tools::LiveOutput::default();
+        let call = Call { id, arguments, facts, limit_tokens, stop, live };
         self.registry.get(tool).unwrap().prepare(&self.world, call).await
     }
 
