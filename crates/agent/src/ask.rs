@@ -14,7 +14,7 @@ use windlass_store::Level;
 use crate::billing::Credit;
 use crate::journal::Journal;
 use crate::model_wait::wait_for_model;
-use crate::{Agent, Error, Preview, report, spans};
+use crate::{Agent, Error, Live, Preview, report, spans};
 
 impl Agent {
     /// One reply of the model, journaled.
@@ -54,7 +54,7 @@ impl Agent {
         let mut live = |live: StreamEvent| {
             let live = without_keys(live, &secrets, &mut shown);
             // Nobody listening is fine: previews are for surfaces that happen to be there.
-            let _ = previews.send(Preview { task: id, live });
+            let _ = previews.send(Preview { task: id, live: Live::Reply(live) });
         };
         let options = Options::default();
         let span = spans::chat(id, self.parts.model.name());

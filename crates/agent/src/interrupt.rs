@@ -119,7 +119,8 @@ impl Watch {
             | Control::Resume
             | Control::Revoke { .. }
             | Control::Watch { .. }
-            | Control::Unwatch { .. } => false,
+            | Control::Unwatch { .. }
+            | Control::UseModel { .. } => false,
         };
         self.wait_for_control(is_end).await
     }

@@ -8,7 +8,7 @@ use windlass_core::command::{CompactionOverrides, Outage};
 use windlass_core::compaction;
 use windlass_core::event::SubAgentSpawn;
 use windlass_core::guard::Thresholds;
-use windlass_core::id::TaskId;
+use windlass_core::id::{CallId, TaskId};
 use windlass_core::policy::GivenRules;
 use windlass_model::{Model, Price, StreamEvent};
 use windlass_tools::{Registry, ToolContext};
@@ -99,11 +99,19 @@ pub struct Settings {
     pub price: Option<Price>,
 }
 
-/// Part of a reply, shown before it is journaled; a retry makes it void.
+/// Something that is shown before it is journaled.
 #[derive(Clone, Debug)]
 pub struct Preview {
     /// The task it belongs to.
     pub task: TaskId,
-    /// The part of the reply.
-    pub live: StreamEvent,
+    pub live: Live,
+}
+
+/// What is shown before it is journaled.
+#[derive(Clone, Debug)]
+pub enum Live {
+    /// Part of a reply; a retry makes it void.
+    Reply(StreamEvent),
+    /// What a running call has printed since the last piece. Where much is printed, only its end.
+    Output { call: CallId, text: String },
 }

@@ -16,6 +16,8 @@ use crate::memory::RecalledMemories;
 
 /// The result of a call with an unknown outcome.
 pub const UNKNOWN_OUTCOME: &str = include_str!("prompts/unknown_outcome.md");
+/// The result of a call that its task ended before.
+pub const NOT_RUN: &str = include_str!("prompts/not_run.md");
 /// The result of an answered `ask_user` call.
 pub const ANSWERED: &str = include_str!("prompts/answered.md");
 /// What replaces the turns that were too long to send together, while notes are saved.
@@ -241,6 +243,16 @@ pub fn opening(
         let _ = write!(text, "\n{}", fill(include_str!("prompts/task_directory.md"), &values));
     }
     vec![Message::user(text)]
+}
+
+/// What a person asks for after a task has ended.
+pub fn follow_up(command: &TaskCommand) -> String {
+    let mut text = command.goal.trim().to_owned();
+    if !command.constraints.is_empty() {
+        let list: String = command.constraints.iter().map(|item| format!("\n- {item}")).collect();
+        let _ = write!(text, "\n\nConstraints:\n{list}");
+    }
+    text
 }
 
 fn tool_list(tools: &[ToolSpec]) -> String {

@@ -32,6 +32,7 @@ pub(crate) fn result_of(state: &TaskState, active_ms: u64, ending: &Ending) -> T
         },
         evidence_refs: evidence(state),
         usage: UsageMetrics { duration_ms: active_ms, ..state.spending.usage },
+        cost_usd: state.known_cost(),
         error_details: error,
         hitl_request: blocked.then(|| state.hitl_request()).flatten(),
     }

@@ -49,6 +49,7 @@ impl Agent {
             gate: gate.clone(),
             world: parts.world.clone(),
             output_limit: parts.settings.tool_output_max_tokens,
+            previews: parts.previews.clone(),
             time_limit,
         };
         let billing = Billing::new(tree.budget().clone(), parts.reply_tokens());

@@ -9,6 +9,7 @@ use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_skills::Viewer;
 use windlass_store::Level;
 
+use crate::conversation::Conversation;
 use crate::journal::Journal;
 use crate::memory::RecalledMemories;
 use crate::prompt::{self, PromptInput};
@@ -23,8 +24,11 @@ impl Agent {
         let first = !task.context().has_begun();
         let (shelf, viewer) = (self.parts.world.skills.current(), Viewer::of(&state.axes));
         let skills = shelf.listing(viewer);
-        // Other tools than in the last segment begin a new epoch, with the same messages.
-        let is_new = first || task.context().tools() != Some(tools.as_slice());
+        let model = self.parts.model.name().to_string();
+        // Other tools or another model than in the last segment begin a new epoch, with the same messages.
+        let is_new = first
+            || task.context().tools() != Some(tools.as_slice())
+            || state.attempts.model.as_ref().is_some_and(|last| *last != model);
         let prelude = is_new.then(|| {
             let about = PromptInput {
                 tools: &tools,
@@ -41,7 +45,10 @@ impl Agent {
             Prelude { system, tools: tools.clone() }
         });
         let recalled = match &self.parts.memory {
-            Some(memory) if first => memory.recall(command).await,
+            // A follow-up has what was recalled for the task before it.
+            Some(memory) if first && state.created.continues.is_none() => {
+                memory.recall(command).await
+            }
             Some(_) | None => Ok(RecalledMemories::default()),
         };
         let (recalled, unable) = match recalled {
@@ -52,15 +59,14 @@ impl Agent {
         let begins = first && unable.is_none();
         let prelude = prelude.filter(|_| begins || !first);
         let versions = prelude.is_some().then(|| shelf.versions(viewer));
-        let layout = self.parts.world.workspace.layout();
-        let context = match begins {
-            true => prompt::opening(command, &recalled, layout),
-            false => Vec::new(),
+        let opening = match begins {
+            true => self.opening(task, &recalled)?,
+            false => Conversation::default(),
         };
         let start = AgentStart {
             task_id: command.task_id,
             goal: command.goal.clone(),
-            model: self.parts.model.name().to_string(),
+            model,
             container: self.parts.settings.container.clone(),
             footing: self.parts.settings.footing.clone(),
             tools: tools.iter().map(|tool| tool.name.clone()).collect(),
@@ -72,7 +78,9 @@ impl Agent {
             guard: Some(self.parts.settings.guard).filter(|guard| *guard != Thresholds::default()),
             prelude,
             skills: versions.unwrap_or_default(),
-            context,
+            context: opening.messages,
+            said: opening.said,
+            followed_skills: opening.skills,
         };
         let running =
             task.status_change(TaskStatus::Running, StatusReason::User).map(Event::StatusChanged);
@@ -81,6 +89,20 @@ impl Agent {
         let events = running.into_iter().chain([started]).chain(lost).collect();
         task.commit(events, Level::Written).await?;
         Ok(unable)
+    }
+
+    /// What the conversation begins with: the goal, or the conversation that it continues.
+    fn opening(&self, task: &Journal, recalled: &RecalledMemories) -> Result<Conversation, Error> {
+        let command = task.state().command();
+        let Some(before) = &task.state().created.continues else {
+            let layout = self.parts.world.workspace.layout();
+            let messages = prompt::opening(command, recalled, layout);
+            return Ok(Conversation { messages, ..Conversation::default() });
+        };
+        let model = self.parts.model.clone();
+        let conversation = Conversation::read(task.store(), before.task, model)?;
+        let text = prompt::follow_up(command);
+        Ok(conversation.followed_by(command.task_id, &text))
     }
 }
 

@@ -37,6 +37,7 @@ pub fn state(goal: &str) -> TaskState {
         user_id: None,
         deadline: None,
         outage: None,
+        continues: None,
     };
     TaskState::begin(now, &Event::TaskCreated(Box::new(created))).unwrap()
 }

@@ -11,6 +11,7 @@
 mod batch;
 mod recover;
 mod runner;
+mod versions;
 
 pub(crate) use batch::{Batch, Group, Plan, Run, Settled, Spawn};
 pub(crate) use runner::Runner;

@@ -4,21 +4,24 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::join_all;
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_core::event::Event;
-use windlass_core::outcome::Outcome;
+use windlass_core::id::{CallId, TaskId};
+use windlass_core::outcome::{FileChange, Outcome, Recovery};
+use windlass_core::policy::Class;
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_skills::{Skill, Viewer};
 use windlass_store::Level;
-use windlass_tools::{Call, Facts, Prepared, ToolContext, output};
+use windlass_tools::{Call, Facts, LiveOutput, Prepared, ToolContext, output};
 
-use super::{Run, result};
-use crate::Error;
+use super::{Run, result, versions};
 use crate::gate::Gate;
 use crate::interrupt::{Interrupt, TimeLimit};
 use crate::journal::{Flushed, Journal};
 use crate::spans;
+use crate::{Error, Live, Preview};
 
 pub(crate) struct Runner {
     pub gate: Arc<Gate>,
@@ -27,6 +30,8 @@ pub(crate) struct Runner {
     /// Largest result in the context, in tokens.
     pub output_limit: u64,
     pub time_limit: TimeLimit,
+    /// Where previews go; they are not journaled.
+    pub previews: broadcast::Sender<Preview>,
 }
 
 /// A call, what it came to, and how long it took in milliseconds.
@@ -57,8 +62,17 @@ impl Runner {
             facts: Arc::new(facts),
             limit_tokens: self.output_limit,
             stop: stop.clone(),
+            live: self.live_output(state.id(), open.request.id),
         };
         tool.prepare(&self.world, call).await
+    }
+
+    /// Shows what a call prints to whoever watches.
+    fn live_output(&self, task: TaskId, call: CallId) -> LiveOutput {
+        let previews = self.previews.clone();
+        LiveOutput::new(move |text| {
+            let _ = previews.send(Preview { task, live: Live::Output { call, text } });
+        })
     }
 
     /// Runs calls side by side and journals their results in the order of the reply. Says what
@@ -125,11 +139,25 @@ impl Runner {
         hooks: &[Arc<Skill>],
         end_calls: &CancellationToken,
     ) -> Performed {
+        let change = match &prepared.recovery {
+            // What the agent writes for itself is no change that a person looks for.
+            Recovery::Verify { change, .. } if prepared.assessment.class != Class::Note => {
+                Some(change.clone())
+            }
+            _ => None,
+        };
+        let (store, workspace) = (task.store(), &self.world.workspace);
+        if let Some(FileChange { path, before: Some(before), .. }) = &change {
+            versions::keep(store, workspace, path, before).await;
+        }
         let begun = Instant::now();
         let span = spans::tool(&open.request.name, open.request.id);
         let mut outcome = (prepared.act)().instrument(span.clone()).await;
         spans::called(&span, &outcome);
         drop(span);
+        if let Some(FileChange { path, after, .. }) = change.filter(|_| !outcome.is_error()) {
+            versions::keep(store, workspace, &path, &after).await;
+        }
         let remarks = tokio::select! {
             remarks = self.gate.run_after(hooks, task.task(), &open, &outcome) => remarks,
             () = end_calls.cancelled() => Vec::new(),

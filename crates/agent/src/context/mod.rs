@@ -32,7 +32,8 @@ pub use epoch::hypothetical;
 pub use header::Header;
 pub use turns::{Entry, ResultOf, Turn};
 
-use crate::prompt::{CUT, FLUSHED, WITHHELD};
+use crate::conversation::Conversation;
+use crate::prompt::{CUT, FLUSHED, NOT_RUN, WITHHELD};
 
 /// The conversation so far, in the provider's own form and as the turns it is made from.
 pub struct Context {
@@ -143,6 +144,30 @@ impl Context {
         &self.header
     }
 
+    /// The whole conversation, as a follow-up takes it over. Servers insist on a result for each call, so a
+    /// call that never got one is said not to have run.
+    pub(crate) fn conversation(&self, state: &TaskState) -> Conversation {
+        let mut messages = self.opening.clone();
+        if self.header.summary.is_some() {
+            messages.push(Message::user(self.header.text(state)));
+        }
+        let entries = self.turns.iter().flat_map(|turn| &turn.entries);
+        messages.extend(entries.map(|entry| entry.message.clone()));
+        let open = state.last_reply.open_calls.iter().map(|open| &open.request);
+        messages.extend(open.map(|call| Message::Tool {
+            provider_id: call.provider_id.clone(),
+            name: call.name.clone(),
+            text: NOT_RUN.trim_end().to_owned(),
+            is_error: true,
+        }));
+        let said = self.turns.iter().flat_map(|turn| &turn.said);
+        Conversation {
+            messages,
+            said: self.header.said.iter().chain(said).cloned().collect(),
+            skills: self.skills.iter().cloned().collect(),
+        }
+    }
+
     /// How many bytes the system prompt and the tools take.
     pub fn prelude_bytes(&self) -> usize {
         self.prelude.as_ref().map_or(0, |prelude| self.model.transcript(prelude).bytes())
@@ -183,6 +208,8 @@ impl Context {
         for message in &start.context {
             self.open_with(message);
         }
+        self.header.said.extend(start.said.iter().cloned());
+        self.skills.extend(start.followed_skills.iter().cloned());
         if first {
             self.opened_bytes = self.sent_bytes();
         }

@@ -227,6 +227,7 @@ fn created(parent: &TaskState, child: &Child) -> TaskCreated {
         user_id: None,
         deadline: None,
         outage: parent.created.outage,
+        continues: None,
     }
 }
 
