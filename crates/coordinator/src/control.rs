@@ -96,6 +96,9 @@ impl fmt::Display for Steered {
             Self::Queued(Control::Revoke { .. }) => f.write_str("will ask again"),
             Self::Queued(Control::Watch { .. }) => f.write_str("will be checked on"),
             Self::Queued(Control::Unwatch { .. }) => f.write_str("is no longer checked on"),
+            Self::Queued(Control::UseModel { model }) => {
+                write!(f, "will use `{model}` from its next start")
+            }
             Self::Queued(Control::Expire { .. }) => f.write_str("is out of time"),
         }
     }

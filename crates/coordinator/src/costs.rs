@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use windlass_agent::History;
 use windlass_core::event::Record;
 use windlass_core::id::TaskId;
 use windlass_core::trigger::TriggerStream;
@@ -44,10 +45,15 @@ impl Sums {
 }
 
 impl Costs<'_> {
-    /// What one task has cost, reply by reply.
+    /// What one task has cost with every agent below it; its own replies one by one.
     pub fn of(self, task: TaskId) -> Result<CostReport, Error> {
         let mut report = CostReport::default();
-        self.coordinator.tasks().journal(task)?.iter().for_each(|record| report.add(record));
+        for id in self.coordinator.tasks().at_or_below(task)? {
+            let history = History::read(&self.coordinator.store, id)?;
+            history.records().iter().for_each(|record| report.add(record));
+            report.add_lost(id, history.state());
+        }
+        report.turns.retain(|turn| turn.task == task);
         Ok(report)
     }
 
@@ -56,7 +62,9 @@ impl Costs<'_> {
         let (sums, _) = self.sums()?;
         let mut report = CostReport { models: sums.models, ..CostReport::default() };
         report.models.values().for_each(|sum| report.total.merge(sum));
-        let filter = Filter { limit: Some(limit.saturating_add(1)), ..Filter::default() };
+        // A task counts with the agents below it.
+        let limit_and_one = Some(limit.saturating_add(1));
+        let filter = Filter { roots: true, limit: limit_and_one, ..Filter::default() };
         let rows = self.coordinator.tasks().rows(&filter)?;
         report.has_older_tasks = rows.len() > limit;
         for row in rows.iter().take(limit).filter(|row| row.turns > 0) {

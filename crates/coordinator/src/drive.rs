@@ -19,7 +19,7 @@ use windlass_model::Model;
 use windlass_store::{Owner, RuntimeRow};
 
 use crate::task_leases::Stopped;
-use crate::{Coordinator, Error, Tasks};
+use crate::{Activity, Coordinator, Error, Tasks};
 
 /// A future behind the object-safe seam.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -100,6 +100,12 @@ impl Tasks<'_> {
         let agent = Agent::new(parts, Arc::new(tree));
         self.show_runtime(task, current_model).await?;
         self.coordinator.queue().mark_dispatched(&state).await?;
+        // Nobody listening is fine.
+        let _ = self.coordinator.activity.send(Activity::Started {
+            task,
+            goal: state.command().goal.clone(),
+            is_resumed: state.attempts.started,
+        });
         let evicted = self.coordinator.stalls.register(task);
         // A loop that was failed from outside is left where it stalled.
         let result = tokio::select! {
@@ -122,6 +128,7 @@ impl Tasks<'_> {
             result => result?,
         };
         self.coordinator.queue().finish_segment(&state, &result).await?;
+        let _ = self.coordinator.activity.send(Activity::Ended(Box::new(result.clone())));
         self.clean_outputs().await;
         Ok(result)
     }

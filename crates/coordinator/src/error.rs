@@ -42,6 +42,13 @@ pub enum Error {
         /// How it ended.
         status: TaskStatus,
     },
+    /// Only an ended task takes a follow-up.
+    #[error("`{task}` is {status}; a follow-up comes after a task has ended")]
+    NotEnded {
+        task: TaskId,
+        /// Where it stands.
+        status: TaskStatus,
+    },
     /// Only a failed task can be retried.
     #[error("`{task}` is {status}, not failed")]
     NotFailed {
@@ -182,6 +189,7 @@ impl Error {
             | Self::Workspace { .. }
             | Self::WorkspaceTaken { .. }
             | Self::Ended { .. }
+            | Self::NotEnded { .. }
             | Self::NotFailed { .. }
             | Self::TriedEnough { .. }
             | Self::QuestionClosed { .. }

@@ -109,13 +109,19 @@ impl TaskFeed {
             tokio::select! {
                 changed = self.changes.changed() => changed?,
                 preview = self.previews.recv() => match preview {
-                    Ok(preview) if preview.task == self.task => return Ok(Update::Preview(preview)),
+                    Ok(preview) if self.follows(preview.task) => {
+                        return Ok(Update::Preview(preview));
+                    }
                     // Another task's, or too many at once: previews are not promises.
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
                 },
             }
         }
+    }
+
+    fn follows(&self, task: TaskId) -> bool {
+        task == self.task || self.journals.iter().any(|journal| journal.task == task)
     }
 
     /// The next event that is committed already, without waiting.

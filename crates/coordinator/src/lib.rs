@@ -7,6 +7,7 @@
 
 mod tasks;
 mod submit;
+mod follow_up;
 mod drive;
 mod conclude;
 mod inbox;
@@ -20,6 +21,7 @@ mod deadlines;
 mod stall_monitor;
 mod queue;
 mod feed;
+mod activity;
 mod triggers;
 mod router;
 mod decision;
@@ -32,6 +34,7 @@ mod memories;
 pub mod standing_rules;
 pub mod outputs;
 mod costs;
+mod changes;
 mod storage;
 mod retention;
 pub mod explain;
@@ -49,16 +52,19 @@ use tokio::sync::{Notify, broadcast};
 use windlass_store::Store;
 
 // What surfaces show of an agent's work, so that they need not know the agent.
-pub use windlass_agent::{Clock, Preview, SystemClock, trace};
+pub use windlass_agent::{Clock, Live, Preview, SystemClock, trace};
 pub use windlass_model::StreamEvent;
 pub use windlass_store::Plan;
 
+pub use activity::{Activity, ActivityFeed};
+pub use changes::Changes;
 pub use control::{Controls, Steered};
 pub use costs::Costs;
 pub use decision::Decision;
 pub use drive::{AgentFactory, BoxFuture};
 pub use error::Error;
 pub use feed::{Feed, TaskFeed, Update};
+pub use follow_up::FollowUp;
 pub use inbox::{Inbox, Settled};
 pub use lease::Lease;
 pub use limits::Limits;
@@ -91,6 +97,7 @@ pub struct Coordinator {
     agents: Arc<dyn AgentFactory>,
     clock: Arc<dyn Clock>,
     previews: broadcast::Sender<Preview>,
+    activity: broadcast::Sender<Activity>,
     leases: Arc<dyn Lease>,
     limits: Limits,
     work: Arc<Notify>,
@@ -106,6 +113,7 @@ impl Coordinator {
             agents,
             clock,
             previews: broadcast::channel(PREVIEW_BACKLOG).0,
+            activity: broadcast::channel(PREVIEW_BACKLOG).0,
             leases: Arc::new(leases),
             limits: Limits::default(),
             work: Arc::default(),
@@ -189,6 +197,11 @@ impl Coordinator {
         Feed { coordinator: self }
     }
 
+    /// What this process does with tasks, from now on.
+    pub fn activity(&self) -> ActivityFeed {
+        ActivityFeed(self.activity.subscribe())
+    }
+
     /// What comes from outside.
     pub fn triggers(&self) -> Triggers<'_> {
         Triggers { coordinator: self }
@@ -207,6 +220,11 @@ impl Coordinator {
     /// What commands printed.
     pub fn outputs(&self) -> Outputs<'_> {
         Outputs { coordinator: self }
+    }
+
+    /// What tasks have changed in files.
+    pub fn changes(&self) -> Changes<'_> {
+        Changes { coordinator: self }
     }
 
     /// Tokens and money.

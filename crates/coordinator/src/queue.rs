@@ -26,6 +26,11 @@ impl Queue<'_> {
         Ok(self.coordinator.store.scheduler().queue_place(task, per_session)?)
     }
 
+    /// Whether a service or a worker of this data directory runs on this machine.
+    pub fn has_service(self) -> Result<bool, Error> {
+        Ok(self.coordinator.store.has_service()?)
+    }
+
     /// Refuses a task too many for the service to start.
     pub(crate) fn check_limit(self) -> Result<(), Error> {
         let limit = self.coordinator.limits.waiting_tasks;

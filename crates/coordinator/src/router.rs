@@ -4,8 +4,10 @@
 //! Invariant: what was decided is written down under the sender's id before anything is done, and every
 //! id in what is done is derived from it; so a message that is delivered again does nothing again.
 
+use std::path::PathBuf;
+
 use windlass_core::command::{Outage, TaskCommand};
-use windlass_core::event::Deadline;
+use windlass_core::event::{Continued, Deadline};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
 use windlass_core::schedule::DeadlineAction;
@@ -133,14 +135,45 @@ impl Router<'_> {
             resume_context: None,
         };
         let action = message.deadline_action.unwrap_or(DeadlineAction::Fail);
+        let (workspace, continues) = self.project(message)?;
         let options = SubmitOptions {
             user_id: Some(message.user_id.clone()),
             deadline: message.deadline.map(|at| Deadline { at, action }),
             outage: Outage::Park,
+            workspace,
+            continues,
             ..self.coordinator.tasks().default_options()
         };
         let submitted = self.coordinator.tasks().submit_command(command, options).await?;
         Ok(Handled::Started { task: submitted.task, place: submitted.place })
+    }
+
+    /// The directory that a session works in, where that is a person's own, and the ended task whose
+    /// conversation a new one continues there. A directory that was made for one task is its own.
+    fn project(
+        self,
+        message: &UserMessageReceived,
+    ) -> Result<(Option<PathBuf>, Option<Box<Continued>>), Error> {
+        let newest = Filter {
+            session: Some(message.session_id),
+            roots: true,
+            limit: Some(1),
+            ..Filter::default()
+        };
+        let made_for_tasks = self.coordinator.store.dir().workspaces();
+        let last = self.coordinator.store.tasks().list(&newest)?.into_iter().next();
+        let Some(last) = last else {
+            return Ok((message.workspace.as_ref().map(Into::into), None));
+        };
+        let workspace = PathBuf::from(&last.workspace);
+        if workspace.starts_with(made_for_tasks) {
+            return Ok((None, None));
+        }
+        let continues = match last.status.is_terminal() {
+            true => Some(Box::new(self.coordinator.tasks().state(last.id)?.continued())),
+            false => None,
+        };
+        Ok((Some(workspace), continues))
     }
 
     /// Answers the person with what is not seen elsewhere: words, a place in the queue, a refusal.

@@ -46,6 +46,7 @@ impl Service {
         bus: Arc<dyn Bus>,
         stop: CancellationToken,
     ) -> Result<(), Error> {
+        let _present = coordinator.store.announce_service()?;
         // What ends first with an error ends all.
         let (serving, driving) = (stop.child_token(), CancellationToken::new());
         let mut jobs = JoinSet::new();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, Outage, ResumeContext, TaskCommand};
-use windlass_core::event::{Deadline, Driver, TaskCreated};
+use windlass_core::event::{Continued, Deadline, Driver, TaskCreated};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::layout::{AddedDirectory, Site};
 use windlass_store::{Created, Filter};
@@ -68,6 +68,8 @@ pub struct SubmitOptions {
     pub deadline: Option<Deadline>,
     /// What happens when its model server stays away, where neither the command nor the configuration says.
     pub outage: Outage,
+    /// The ended task whose conversation it continues.
+    pub continues: Option<Box<Continued>>,
 }
 
 impl Default for SubmitOptions {
@@ -81,6 +83,7 @@ impl Default for SubmitOptions {
             cost_budget: None,
             deadline: None,
             outage: Outage::Fail,
+            continues: None,
         }
     }
 }
@@ -110,7 +113,6 @@ impl Tasks<'_> {
         command: TaskCommand,
         options: SubmitOptions,
     ) -> Result<Submitted, Error> {
-        let now = self.coordinator.now();
         if command.goal.trim().is_empty() {
             return Err(Error::EmptyGoal);
         }
@@ -145,14 +147,21 @@ impl Tasks<'_> {
             user_id: options.user_id,
             deadline: options.deadline,
             outage: Some(options.outage),
+            continues: options.continues,
         };
+        self.create_for_service(created).await
+    }
+
+    /// Makes a task and puts it in line for the service.
+    pub(crate) async fn create_for_service(self, created: TaskCreated) -> Result<Submitted, Error> {
+        let (now, deadline) = (self.coordinator.now(), created.deadline);
         let created = self.coordinator.store.tasks().create(now, created).await?;
         let task = created.task();
         if created == Created::New(task) {
             self.coordinator
                 .store
                 .scheduler()
-                .enqueue(task, now, options.deadline.map(|deadline| deadline.at))
+                .enqueue(task, now, deadline.map(|deadline| deadline.at))
                 .await?;
         }
         self.coordinator.wake();
@@ -210,6 +219,7 @@ impl Tasks<'_> {
             user_id: draft.user_id,
             deadline: draft.deadline,
             outage: None,
+            continues: None,
         };
         Ok(self.coordinator.store.tasks().create(now, created).await?.task())
     }
@@ -225,7 +235,7 @@ impl Tasks<'_> {
 
     /// Two agents in one directory undo each other's work unaware (§15.14). A task that only reads disturbs nobody,
     /// and one that works above or below does.
-    fn check_alone(self, workspace: &Path, site: &Site) -> Result<(), Error> {
+    pub(crate) fn check_alone(self, workspace: &Path, site: &Site) -> Result<(), Error> {
         let top = site.boundary.as_ref().map_or(workspace, Path::new);
         let live = Filter { live: true, ..Filter::default() };
         for task in self.coordinator.store.tasks().list(&live)? {
@@ -244,7 +254,7 @@ impl Tasks<'_> {
     }
 }
 
-fn usable(path: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn usable(path: &Path) -> Result<PathBuf, Error> {
     let refused = |problem: String| Error::Workspace { path: path.to_owned(), problem };
     let whole = path.canonicalize().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => refused("does not exist".to_owned()),

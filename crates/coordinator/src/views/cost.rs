@@ -6,9 +6,16 @@ use serde::{Deserialize, Serialize};
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
 use windlass_core::message::Usage;
+use windlass_core::state::TaskState;
 
 /// What stands in place of a model's name for the summaries that compactions make.
 const SUMMARIES: &str = "(summaries)";
+
+/// The same for requests that a provider may have billed and whose replies never came.
+const LOST: &str = "(requests without a reply)";
+
+/// Less than this is the error of adding up.
+const LEAST_USD: f64 = 1e-9;
 
 /// What some replies took together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,13 +32,6 @@ pub struct CostSum {
 }
 
 impl CostSum {
-    /// The sum of a journal.
-    pub(super) fn of(records: &[Record]) -> Self {
-        let mut report = CostReport::default();
-        records.iter().for_each(|record| report.add(record));
-        report.total
-    }
-
     /// Adds another sum.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.replies += other.replies;
@@ -59,6 +59,7 @@ impl CostSum {
 /// One reply and what it took.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CostTurn {
+    pub task: TaskId,
     /// The number of its event.
     pub seq: u64,
     pub model: String,
@@ -80,6 +81,20 @@ pub struct CostReport {
 }
 
 impl CostReport {
+    /// Counts what a task has reserved for requests without a reply, as its state does.
+    pub(crate) fn add_lost(&mut self, task: TaskId, state: &TaskState) {
+        let known = self.tasks.get(&task).and_then(|sum| sum.cost_usd).unwrap_or(0.0);
+        let lost = state.spending.own_usd - known;
+        if lost > LEAST_USD {
+            let sums = [
+                &mut self.total,
+                self.models.entry(LOST.to_owned()).or_default(),
+                self.tasks.entry(task).or_default(),
+            ];
+            sums.into_iter().for_each(|sum| *sum.cost_usd.get_or_insert(0.0) += lost);
+        }
+    }
+
     /// Counts an event.
     pub(crate) fn add(&mut self, record: &Record) {
         let Some((model, usage)) = usage_of(record) else { return };
@@ -88,7 +103,12 @@ impl CostReport {
         self.tasks.entry(record.task).or_default().add(usage);
         let mut sum = CostSum::default();
         sum.add(usage);
-        self.turns.push(CostTurn { seq: record.seq, model: model.to_owned(), sum });
+        self.turns.push(CostTurn {
+            task: record.task,
+            seq: record.seq,
+            model: model.to_owned(),
+            sum,
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! What surfaces show: computed here once, drawn by each in its own way. The rules of what a task waits for and
 //! what a person can do next are here too, and nowhere above.
 
+mod changes;
 pub(crate) mod cost;
 mod next_action;
 mod overview;
@@ -8,6 +9,7 @@ mod question;
 mod session;
 pub(crate) mod task;
 
+pub use changes::{ChangedFile, FileDiff};
 pub use cost::{CostReport, CostSum, CostTurn};
 pub use next_action::NextAction;
 pub use overview::{Overview, Totals};

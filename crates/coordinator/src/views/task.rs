@@ -157,8 +157,8 @@ pub(crate) fn details(coordinator: &Coordinator, task: TaskId) -> Result<TaskDet
     let mut questions = Questions::open(coordinator)?;
     let done = done_blockers(coordinator, std::slice::from_ref(&row))?;
     let mut view = view(coordinator, row, Some(state), &done, &mut questions)?;
-    view.cost_usd = state.known_cost();
-    let cost = CostSum { cost_usd: view.cost_usd, ..CostSum::of(records) };
+    let cost = coordinator.costs().of(task)?.total;
+    view.cost_usd = cost.cost_usd.or_else(|| state.known_cost());
     let gauge = gauge(records, state);
     let result = records.iter().rev().find_map(|record| match &record.event {
         Event::AgentEnd(result) => Some((**result).clone()),
@@ -220,8 +220,12 @@ fn view(
         // They end with the process that drives the task (MS-124).
         background = driven_by.map(|_| state.sandbox.background.clone()).unwrap_or_default();
     }
-    let nothing_spent = row.usage.total_tokens == 0;
-    let is_priced = nothing_spent || row.cost_spent > 0.0 || store.tasks().is_priced(id)?;
+    let mut is_priced = row.cost_spent > 0.0 || store.tasks().is_priced(id)?;
+    // What a sub-agent used becomes part of what its parent used when it ends.
+    if !row.status.is_terminal() {
+        is_priced |= add_open_sub_agents(coordinator, &mut row)?;
+    }
+    let is_priced = is_priced || row.usage.total_tokens == 0;
     Ok(TaskView {
         driven_by,
         queue_place: coordinator.queue().place(id)?,
@@ -250,6 +254,21 @@ fn refused_calls(records: &[Record]) -> u32 {
         }
     }
     refused
+}
+
+/// Adds what the sub-agents have used that have not ended; whether a price of theirs is known.
+fn add_open_sub_agents(coordinator: &Coordinator, parent: &mut TaskRow) -> Result<bool, Error> {
+    let below = Filter { parent: Some(parent.id), live: true, ..Filter::default() };
+    let mut is_priced = false;
+    for mut row in coordinator.store.tasks().list(&below)? {
+        is_priced |= row.cost_spent > 0.0 || add_open_sub_agents(coordinator, &mut row)?;
+        parent.cost_spent += row.cost_spent;
+        let (used, more) = (&mut parent.usage, &row.usage);
+        used.input_tokens += more.input_tokens;
+        used.output_tokens += more.output_tokens;
+        used.total_tokens += more.total_tokens;
+    }
+    Ok(is_priced)
 }
 
 fn gauge(records: &[Record], state: &TaskState) -> Option<Gauge> {

@@ -73,6 +73,7 @@ impl Place {
             user_id: None,
             deadline: None,
             outage: None,
+            continues: None,
         };
         self.store.tasks().create(now, created).await.unwrap().task()
     }

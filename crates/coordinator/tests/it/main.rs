@@ -6,6 +6,7 @@
 mod world;
 mod routing;
 mod sessions;
+mod follow_ups;
 mod triggers;
 mod schedules;
 mod active_time;

@@ -62,6 +62,7 @@ impl World {
             message: text.to_owned(),
             deadline: None,
             deadline_action: None,
+            workspace: None,
         }
     }
 
