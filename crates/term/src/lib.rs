@@ -14,12 +14,14 @@ mod table;
 pub mod markdown;
 pub mod diff;
 pub mod numbers;
+mod detail;
 pub mod tool_lines;
 pub mod question;
 pub mod event_lines;
 pub mod usage_line;
 pub mod progress;
 
+pub use detail::Detail;
 pub use line_editor::{Edited, LineEditor};
 pub use progress::Progress;
 pub use strip_controls::strip_controls;

@@ -75,6 +75,11 @@ impl LineEditor {
         Edited::Typing
     }
 
+    /// What is typed so far.
+    pub fn text(&self) -> String {
+        self.text.iter().collect()
+    }
+
     fn edit(&mut self, key: Key) {
         let end = self.text.len();
         match key {

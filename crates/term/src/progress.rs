@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use unicode_width::UnicodeWidthStr as _;
+use windlass_core::compaction::Source;
 use windlass_core::event::{
-    AgentStart, BudgetKind, Event, LlmResponse, Record, SubAgentSpawn, ToolCall, ToolResult,
+    AgentStart, BudgetKind, CompactionEnd, Event, LlmResponse, Record, SubAgentSpawn, ToolCall,
+    ToolResult,
 };
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::{Finish, ToolRequest};
@@ -16,7 +18,7 @@ use windlass_core::state::{Stage, TaskState};
 use windlass_core::text::one_line;
 use windlass_core::tool_name;
 
-use crate::{Paint, UsageLine, markdown, numbers, strip_controls, tool_lines};
+use crate::{Detail, Paint, UsageLine, markdown, numbers, strip_controls, tool_lines};
 
 /// Width of a call's text where the width of the screen is not known yet.
 const DEFAULT_WIDTH: usize = 100;
@@ -27,13 +29,18 @@ const REPLY_LINES: usize = 4;
 pub struct Progress {
     task: TaskId,
     paint: Paint,
+    detail: Detail,
     usage: UsageLine,
     activity: String,
     is_replying: bool,
     has_plan: bool,
     has_introduction: bool,
-    /// Calls that the model requested and that have not started; a result alone does not say which it was.
+    /// Calls that have no result yet; a result alone does not say which it was.
     requested: BTreeMap<CallId, String>,
+    /// The call whose line is the last one that was shown.
+    last_shown: Option<CallId>,
+    /// Whether the agent saves its notes: what else it tries is refused, and that says nothing to a person.
+    is_saving_notes: bool,
     /// Labels of the sub-agents.
     sub_agents: BTreeMap<TaskId, String>,
 }
@@ -45,6 +52,7 @@ impl Progress {
         Self {
             task,
             paint,
+            detail: Detail::Brief,
             usage: UsageLine::new(state),
             activity: call_in_progress(state).unwrap_or_else(|| "starting".to_owned()),
             is_replying: false,
@@ -56,8 +64,17 @@ impl Progress {
                 .iter()
                 .map(|open| requested(&open.request))
                 .collect(),
+            last_shown: None,
+            is_saving_notes: state.compaction.is_flushing(),
             sub_agents: labels.collect(),
         }
+    }
+
+    /// The same, showing this much.
+    #[must_use]
+    pub fn with_detail(mut self, detail: Detail) -> Self {
+        self.detail = detail;
+        self
     }
 
     /// What the task is doing now.
@@ -75,14 +92,14 @@ impl Progress {
         self.is_replying
     }
 
-    /// What the task has used, for the status line.
-    pub fn usage(&self, elapsed: Duration, paint: Paint) -> String {
-        self.usage.text(elapsed, paint)
+    /// What the task and its sub-agents have used, for the status line, the most important first.
+    pub fn usage(&self, elapsed: Duration, paint: Paint) -> Vec<String> {
+        self.usage.parts(elapsed, paint)
     }
 
-    /// The known cost.
-    pub fn cost(&self) -> Option<String> {
-        self.usage.cost()
+    /// Whether some replies had no price.
+    pub fn has_unpriced_replies(&self) -> bool {
+        self.usage.has_unpriced_replies()
     }
 
     /// Takes in one event and returns the lines that it adds.
@@ -98,9 +115,13 @@ impl Progress {
         let lines = self.own_lines(event, width);
         self.has_plan |= matches!(event, Event::PlanUpdated(_));
         self.has_introduction |= matches!(event, Event::AgentStart(_));
-        if let Event::ToolCall(ToolCall { call, .. }) | Event::ToolResult(ToolResult { call, .. }) =
-            event
-        {
+        if !lines.is_empty() {
+            self.last_shown = match event {
+                Event::ToolCall(ToolCall { call, .. }) => Some(*call),
+                _ => None,
+            };
+        }
+        if let Event::ToolResult(ToolResult { call, .. }) = event {
             self.requested.remove(call);
         }
         lines
@@ -117,7 +138,12 @@ impl Progress {
                 Vec::new()
             }
             Event::LlmResponse(response) => {
+                self.usage.apply_sub_agent(&response.usage);
                 self.requested.extend(response.calls.iter().map(requested));
+                Vec::new()
+            }
+            Event::CompactionProgress(part) => {
+                self.usage.apply_sub_agent(&part.usage);
                 Vec::new()
             }
             Event::ToolResult(result) => {
@@ -127,7 +153,13 @@ impl Progress {
                 }
                 // The request may be older than this run.
                 let call = call.unwrap_or_else(|| shown_line(&result.tool));
-                let outcome = tool_lines::outcome(&result.tool, &result.outcome, self.paint, width);
+                let outcome = tool_lines::outcome(
+                    &result.tool,
+                    &result.outcome,
+                    self.paint,
+                    width,
+                    self.detail,
+                );
                 let outcome = outcome.iter().map(|line| format!("  {line}"));
                 dimmed(&line(&format!("✗ {call}"))).into_iter().chain(outcome).collect()
             }
@@ -160,6 +192,9 @@ impl Progress {
                 self.activity = tool_lines::call(&call.tool, &call.arguments, width);
             }
             Event::PlanUpdated(plan) => self.usage.apply_plan(plan),
+            Event::MemoryFlush(_) => self.is_saving_notes = true,
+            Event::CompactionStart(_) => self.is_saving_notes = false,
+            Event::CompactionProgress(part) => self.usage.apply_sub_agent(&part.usage),
             _ => {}
         }
     }
@@ -186,7 +221,7 @@ impl Progress {
                 vec![paint.yellow(&text(&format!("sandbox lost: {}", lost.reason)))]
             }
             Event::LlmResponse(response) => self.reply_lines(response, width),
-            Event::ToolCall(call) => tool_lines::start(call, paint, width).into_iter().collect(),
+            Event::ToolCall(call) => tool_lines::start(call, paint, width, self.detail),
             Event::ToolResult(result) => self.result_lines(result, width),
             Event::PlanUpdated(plan) => self.plan_lines(plan, width),
             Event::DeliverablePublished(file) => {
@@ -205,13 +240,7 @@ impl Progress {
             Event::MemoryFlush(_) => vec![paint.dim("context is filling up: saving notes")],
             // Nothing could be summarized; the end of the run says what follows from that.
             Event::CompactionEnd(end) if end.summarized_turns == 0 => Vec::new(),
-            Event::CompactionEnd(end) => vec![paint.dim(&text(&format!(
-                "context compacted: {} summarized, {} kept, {} → {} tokens",
-                numbers::plural(end.summarized_turns, "turn"),
-                end.kept_turns,
-                end.tokens_before,
-                end.tokens_after
-            )))],
+            Event::CompactionEnd(end) => vec![paint.dim(&text(&compacted(end)))],
             Event::SubAgentSpawn(spawn) => vec![text(&spawn_text(spawn))],
             Event::SubAgentComplete(done) => {
                 let error = done.error.as_deref().filter(|_| done.output.is_empty());
@@ -233,11 +262,17 @@ impl Progress {
         }
     }
 
-    /// What a call came to. A call that never started, or started before this run, has no line yet, so
-    /// its line comes first.
+    /// What a call came to, after the line of the call where that is not the last line.
     fn result_lines(&self, result: &ToolResult, width: usize) -> Vec<String> {
-        let outcome = tool_lines::outcome(&result.tool, &result.outcome, self.paint, width);
-        let call = self.requested.get(&result.call).filter(|_| !outcome.is_empty()).map(|call| {
+        if self.is_saving_notes && result.outcome.ending == CallEnding::Denied {
+            return Vec::new();
+        }
+        let outcome =
+            tool_lines::outcome(&result.tool, &result.outcome, self.paint, width, self.detail);
+        // Several calls may run side by side, so a result names its call unless that is right above it.
+        let is_below = self.last_shown == Some(result.call);
+        let call = self.requested.get(&result.call).filter(|_| !outcome.is_empty() && !is_below);
+        let call = call.map(|call| {
             let mark = if result.outcome.is_error() { "✗" } else { "•" };
             self.paint.dim(&format!("{mark} {}", one_line(call, width)))
         });
@@ -287,9 +322,24 @@ fn call_in_progress(state: &TaskState) -> Option<String> {
     Some(tool_lines::call(&call.tool, &call.arguments, DEFAULT_WIDTH))
 }
 
-/// A new sub-agent: its label, its id and its task.
+/// A new sub-agent: its label and its task.
 fn spawn_text(spawn: &SubAgentSpawn) -> String {
-    format!("↳ {} ({}): {}", spawn.label, spawn.task_id, spawn.task)
+    format!("↳ {}: {}", spawn.label, spawn.task)
+}
+
+fn compacted(end: &CompactionEnd) -> String {
+    let by = match end.source {
+        Source::Model => "",
+        Source::Extract => "; no model could summarize, so the summary is an extract",
+        Source::Mixed => "; the model summarized only a part, the rest is an extract",
+    };
+    format!(
+        "context compacted: {} summarized, {} kept, {} → {} tokens{by}",
+        numbers::plural(end.summarized_turns, "turn"),
+        end.kept_turns,
+        end.tokens_before,
+        end.tokens_after
+    )
 }
 
 /// The task, its model and its sandbox; why this sandbox was chosen only where the line has room.

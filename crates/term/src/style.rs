@@ -8,6 +8,8 @@ use crate::wrap::wrap;
 
 /// Columns of a terminal that does not report its size.
 const DEFAULT_WIDTH: usize = 80;
+/// Lines of such a terminal.
+const DEFAULT_HEIGHT: usize = 24;
 /// Prose wider than this is hard to read.
 const MAX_PROSE_WIDTH: usize = 100;
 /// How wide a line of a list gets where stdout is not a terminal.
@@ -56,6 +58,13 @@ impl TerminalStyle {
     /// How wide a line of progress on stderr may be.
     pub fn notes_width(&self) -> usize {
         width(stderr())
+    }
+
+    /// How many lines stderr shows at once.
+    pub fn notes_height(&self) -> usize {
+        let size = rustix::termios::tcgetwinsize(stderr()).ok();
+        let rows = size.map(|size| usize::from(size.ws_row)).filter(|&rows| rows > 0);
+        rows.unwrap_or(DEFAULT_HEIGHT)
     }
 
     /// Prose for stderr: on a terminal broken between words, elsewhere unchanged.

@@ -8,10 +8,15 @@ use windlass_core::text::one_line;
 use windlass_core::tool_name;
 
 use crate::diff::{self, cut};
-use crate::{Paint, numbers, strip_controls};
+use crate::wrap::wrap;
+use crate::{Detail, Paint, numbers, strip_controls};
 
 /// Lines of a command's output that are shown, from its end.
 const OUTPUT_LINES: usize = 6;
+/// Lines of a command that are shown, from its beginning.
+const COMMAND_LINES: usize = 10;
+/// Characters of the reason of a failure.
+const FAILURE_WIDTH: usize = 300;
 
 /// A call as one line: what is done, to what.
 pub fn call(tool: &str, arguments: &Value, width: usize) -> String {
@@ -32,44 +37,94 @@ pub fn call(tool: &str, arguments: &Value, width: usize) -> String {
         tool_name::LIST_SKILLS => "list skills".to_owned(),
         tool_name::WEB_FETCH => format!("fetch {}", given("url")),
         tool_name::WEB_SEARCH => format!("search the web for {}", given("query")),
+        tool_name::SPAWN_AGENT => format!("start sub-agent {}", given("label")),
         tool_name::UPDATE_PLAN => "planning".to_owned(),
         _ => format!("{tool} {arguments}"),
     };
     one_line(&shown(line.trim_end()), width)
 }
 
-/// The line of a call that starts; none where an event of its own shows what the call does.
-pub fn start(call: &ToolCall, paint: Paint, width: usize) -> Option<String> {
-    let line = || self::call(&call.tool, &call.arguments, width);
+/// A command as a person types it, all its lines; any other call is one line.
+pub fn whole_call(tool: &str, arguments: &Value) -> Vec<String> {
+    match (tool, arguments["command"].as_str()) {
+        (tool_name::BASH, Some(command)) => {
+            let command = shown(command.trim_end());
+            let lines = command.lines().enumerate();
+            lines.map(|(at, line)| format!("{}{line}", if at == 0 { "$ " } else { "  " })).collect()
+        }
+        _ => vec![call(tool, arguments, usize::MAX)],
+    }
+}
+
+/// The lines of a call that starts; none where an event of its own shows what the call does.
+pub fn start(call: &ToolCall, paint: Paint, width: usize, detail: Detail) -> Vec<String> {
     match call.tool.as_str() {
         tool_name::UPDATE_PLAN
         | tool_name::PUBLISH_DELIVERABLE
         | tool_name::ASK_USER
-        | tool_name::SPAWN_AGENT => None,
-        tool_name::BASH => Some(paint.bold(&line())),
-        _ => Some(format!("{} {}", paint.cyan("•"), line())),
+        | tool_name::SPAWN_AGENT => Vec::new(),
+        tool_name::BASH => command(call, paint, width, detail),
+        _ => {
+            vec![format!("{} {}", paint.cyan("•"), self::call(&call.tool, &call.arguments, width))]
+        }
     }
 }
 
+fn command(call: &ToolCall, paint: Paint, width: usize, detail: Detail) -> Vec<String> {
+    let all = whole_call(&call.tool, &call.arguments);
+    if detail == Detail::Full {
+        return all.iter().map(|line| paint.bold(line)).collect();
+    }
+    // One line is not worth a fold.
+    let most = if all.len() <= COMMAND_LINES + 1 { all.len() } else { COMMAND_LINES };
+    let shown = all[..most].iter().map(|line| paint.bold(&cut(line, width)));
+    let hidden = all.len() - most;
+    let more =
+        (hidden > 0).then(|| paint.dim(&format!("  … {}", numbers::plural(hidden, "more line"))));
+    shown.chain(more).collect()
+}
+
 /// What a call came to, as indented lines; none where the call's own line says it all.
-pub fn outcome(tool: &str, outcome: &Outcome, paint: Paint, width: usize) -> Vec<String> {
+pub fn outcome(
+    tool: &str,
+    outcome: &Outcome,
+    paint: Paint,
+    width: usize,
+    detail: Detail,
+) -> Vec<String> {
     let mut lines = Vec::new();
+    let printed = || printed(&strip_controls(outcome.display_text()), paint, width, detail);
     if let Some(code) = outcome.exit_code {
-        let exit = format!("exit {code}");
-        lines.extend(last_lines(&strip_controls(outcome.display_text()), paint, width));
-        lines.push(format!("  {}", if code == 0 { paint.green(&exit) } else { paint.red(&exit) }));
+        lines.extend(printed());
+        if code != 0 {
+            lines.push(format!("  {}", paint.red(&format!("exit {code}"))));
+        }
     } else if outcome.ending != CallEnding::Ok {
-        let text = one_line(&failure(outcome), width);
-        lines.push(format!("  {} {text}", paint.red(&format!("{}:", outcome.ending))));
+        let text = match detail {
+            Detail::Brief => one_line(&failure(outcome), FAILURE_WIDTH),
+            Detail::Full => failure(outcome),
+        };
+        let text = wrap(&format!("{} {text}", paint.red(ending_words(outcome.ending))), width);
+        lines.extend(text.lines().map(|line| format!("  {line}")));
     } else if tool == tool_name::BASH {
-        lines.extend(last_lines(&strip_controls(outcome.display_text()), paint, width));
+        lines.extend(printed());
     }
     for fact in &outcome.facts {
         if let Fact::FileChanged { diff: Some(diff), .. } = fact {
-            lines.extend(diff::lines(diff, paint, width));
+            lines.extend(diff::lines(diff, paint, width, detail));
         }
     }
     lines
+}
+
+const fn ending_words(ending: CallEnding) -> &'static str {
+    match ending {
+        CallEnding::Ok => "ok:",
+        CallEnding::Error => "error:",
+        CallEnding::Denied => "denied:",
+        CallEnding::Cancelled => "cancelled:",
+        CallEnding::Unknown => "outcome unknown:",
+    }
 }
 
 /// Why a call did not do what it should.
@@ -77,11 +132,16 @@ pub fn failure(outcome: &Outcome) -> String {
     strip_controls(outcome.display_text())
 }
 
-fn last_lines(text: &str, paint: Paint, width: usize) -> Vec<String> {
+/// The last lines of an output.
+fn printed(text: &str, paint: Paint, width: usize, detail: Detail) -> Vec<String> {
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    if detail == Detail::Full {
+        return all.iter().map(|line| paint.dim(&format!("  {line}"))).collect();
+    }
     let hidden = all.len().saturating_sub(OUTPUT_LINES);
-    let more =
-        (hidden > 0).then(|| paint.dim(&format!("  … {}", numbers::plural(hidden, "more line"))));
+    let hidden = if hidden == 1 { 0 } else { hidden };
+    let more = (hidden > 0)
+        .then(|| paint.dim(&format!("  … {}", numbers::plural(hidden, "earlier line"))));
     let shown = all[hidden..].iter().map(|line| paint.dim(&format!("  {}", cut(line, width))));
     more.into_iter().chain(shown).collect()
 }
@@ -91,6 +151,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const PLAIN: Paint = Paint { on: false };
+
     #[test]
     fn a_call_reads_as_what_it_does() {
         assert_eq!(call("read", &json!({"path": "src/lib.rs"}), 60), "read src/lib.rs");
@@ -98,5 +160,30 @@ mod tests {
         assert_eq!(call("grep", &json!({"pattern": "fn", "path": "src"}), 60), "search fn in src");
         assert_eq!(call("mcp__x__y", &json!({"a": 1}), 60), r#"mcp__x__y {"a":1}"#);
         assert_eq!(call("read", &json!({"path": "\u{1b}[2Jx"}), 60), r"read \x1b[2Jx");
+    }
+
+    #[test]
+    fn a_command_of_several_lines_is_shown_with_all_of_them() {
+        let arguments = json!({"command": "python3 - <<'X'\nprint(1)\nX\n"});
+        assert_eq!(whole_call("bash", &arguments), ["$ python3 - <<'X'", "  print(1)", "  X"]);
+    }
+
+    #[test]
+    fn what_went_well_is_not_said_and_hidden_lines_are_earlier_ones() {
+        let ran = |printed: &str| Outcome { exit_code: Some(0), ..Outcome::ok(printed) };
+        let silent = Outcome { display: Some(String::new()), ..ran("(no output)") };
+        assert_eq!(outcome("bash", &silent, PLAIN, 80, Detail::Brief), Vec::<String>::new());
+        let long = ran("1\n2\n3\n4\n5\n6\n7\n8\n");
+        let lines = outcome("bash", &long, PLAIN, 80, Detail::Brief);
+        assert_eq!(lines[0], "  … 2 earlier lines");
+        assert_eq!(lines.last().unwrap(), "  8");
+        assert_eq!(outcome("bash", &long, PLAIN, 80, Detail::Full).len(), 8);
+    }
+
+    #[test]
+    fn a_long_reason_is_wrapped_between_words() {
+        let failed = Outcome::error("such addresses are refused unless the user allows them");
+        let lines = outcome("web_fetch", &failed, PLAIN, 40, Detail::Brief);
+        assert!(lines.len() == 2 && lines.iter().all(|line| line.len() <= 42), "{lines:?}");
     }
 }

@@ -67,6 +67,16 @@ impl UsageLine {
         let Usage { input_tokens, output_tokens, cost_usd, .. } = response.usage;
         self.tokens += input_tokens + output_tokens;
         self.context_tokens = input_tokens + output_tokens;
+        self.apply_cost(cost_usd);
+    }
+
+    /// A sub-agent or a summarizer answered: its tokens are used, and are not in this context.
+    pub fn apply_sub_agent(&mut self, usage: &Usage) {
+        self.tokens += usage.input_tokens + usage.output_tokens;
+        self.apply_cost(usage.cost_usd);
+    }
+
+    fn apply_cost(&mut self, cost_usd: Option<f64>) {
         match cost_usd {
             Some(cost) => {
                 self.cost += cost;
@@ -74,6 +84,11 @@ impl UsageLine {
             }
             None => self.has_unpriced_replies = true,
         }
+    }
+
+    /// Whether some replies had no price.
+    pub fn has_unpriced_replies(&self) -> bool {
+        self.has_unpriced_replies
     }
 
     /// The plan changed.
@@ -95,8 +110,8 @@ impl UsageLine {
         })
     }
 
-    /// The whole line.
-    pub fn text(&self, elapsed: Duration, paint: Paint) -> String {
+    /// The parts of the line, the most important first.
+    pub fn parts(&self, elapsed: Duration, paint: Paint) -> Vec<String> {
         let mut parts = vec![numbers::elapsed(elapsed)];
         parts.extend(self.plan.as_ref().map(PlanProgress::fraction));
         if self.tokens > 0 {
@@ -106,7 +121,7 @@ impl UsageLine {
         if let Some(limits) = self.limits.filter(|_| self.context_tokens > 0) {
             parts.push(gauge_text(&limits.gauge(self.context_tokens), paint));
         }
-        parts.join(" · ")
+        parts
     }
 
     /// The known cost; a `+` says that some replies had no price.

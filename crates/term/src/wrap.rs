@@ -1,6 +1,6 @@
 //! Prose broken between words, where a terminal would break it within one.
 
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::strip_controls;
 
@@ -30,6 +30,34 @@ fn wrap_line(line: &str, columns: usize) -> String {
     wrapped
 }
 
+/// Cuts a line to a number of columns. Colours take no room, and end with the line.
+pub fn cut_columns(line: &str, columns: usize) -> String {
+    let (mut kept, mut used, mut coloured) = (String::new(), 0, false);
+    let mut rest = line;
+    while let Some(char) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("\u{1b}[") {
+            let end = after.find('m').map_or(after.len(), |end| end + 1);
+            kept.push_str(&rest[..rest.len() - after.len() + end]);
+            rest = &after[end..];
+            coloured = true;
+            continue;
+        }
+        let width = char.width().unwrap_or(0);
+        if used + width > columns.saturating_sub(1) && strip_controls(rest).width() > columns - used
+        {
+            kept.push('…');
+            break;
+        }
+        kept.push(char);
+        used += width;
+        rest = &rest[char.len_utf8()..];
+    }
+    if coloured {
+        kept.push_str("\u{1b}[0m");
+    }
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,6 +69,14 @@ mod tests {
         assert_eq!(wrap("\u{1b}[31mfailed:\u{1b}[0m no", 10), "\u{1b}[31mfailed:\u{1b}[0m no");
         assert_eq!(wrap("\nhint: 漢字 漢字 漢字", 12), "\nhint: 漢字\n  漢字 漢字");
         assert_eq!(wrap("a_very_long_word_indeed x", 8), "a_very_long_word_indeed\n  x");
+    }
+
+    #[test]
+    fn a_cut_line_keeps_its_colours_and_fits() {
+        assert_eq!(cut_columns("abcdef", 6), "abcdef");
+        assert_eq!(cut_columns("abcdefg", 6), "abcde…");
+        assert_eq!(cut_columns("\u{1b}[1mabcdefg\u{1b}[0m", 6), "\u{1b}[1mabcde…\u{1b}[0m");
+        assert_eq!(cut_columns("漢字漢字", 5), "漢字…");
     }
 
     proptest! {

@@ -37,6 +37,7 @@ fn progress() -> Progress {
         user_id: None,
         deadline: None,
         outage: None,
+        continues: None,
     };
     let state = TaskState::begin(NOW, &Event::TaskCreated(Box::new(created))).unwrap();
     Progress::new(task_id, &state, Paint::default())
