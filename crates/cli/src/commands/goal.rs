@@ -1,0 +1,269 @@
+//! What a person wants, from wherever it is given: the argument, a file, standard input, and what is attached
+//! to it as data: piped input and the files that `@PATH` names in the text.
+//!
+//! Invariant: nothing is cut or left out silently.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
+use windlass_core::shown::shown_line;
+
+use crate::failure::Failure;
+use crate::show::note;
+
+/// The largest goal taken from a file or standard input.
+const MAX_GOAL_BYTES: u64 = 1024 * 1024;
+
+/// How much is attached to a goal, of piped input and of each file: about 64,000 tokens.
+const MAX_ATTACHED_BYTES: u64 = 256 * 1024;
+
+/// Files that one goal can have attached.
+const MAX_FILES: usize = 20;
+
+/// How long an open pipe may say nothing before the goal is taken without it. Programs that start others often
+/// leave one open.
+const PIPE_PATIENCE: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
+
+/// What a model reads of something that is attached.
+const ATTACHED: &str = include_str!("../prompts/attached.md");
+
+/// A goal and what is attached to it.
+#[derive(Debug)]
+pub(super) struct Goal {
+    pub text: String,
+    attached: Vec<Attached>,
+}
+
+#[derive(Debug)]
+struct Attached {
+    name: String,
+    content: String,
+    /// Whether only the beginning is here.
+    is_cut: bool,
+}
+
+impl Goal {
+    /// Reads what was given. `-`, or nothing with something piped in, is standard input; `@FILE` alone is a file
+    /// with the goal. Paths are relative to `directory`.
+    pub(super) fn read(given: Option<&str>, directory: &Path) -> Result<Self, Failure> {
+        let text = match given {
+            None if io::stdin().is_terminal() => {
+                return Err(Failure::usage("there is no goal", NO_GOAL_HINT));
+            }
+            None | Some("-") => {
+                let text = whole("standard input", STDIN_HINT, limited(io::stdin().lock()))?;
+                return Ok(Self { text, attached: Vec::new() });
+            }
+            Some(text) => text,
+        };
+        let mut goal = match text.strip_prefix('@').filter(|path| is_goal_file(path)) {
+            Some(path) => {
+                let bytes = File::open(directory.join(path)).and_then(limited);
+                let text = whole(&format!("`{path}`"), FILE_HINT, bytes)?;
+                Self { text, attached: Vec::new() }
+            }
+            None => Self { text: text.to_owned(), attached: mentioned_files(text, directory) },
+        };
+        goal.attached.extend(piped_input()?);
+        Ok(goal)
+    }
+
+    /// A message with the files that it names.
+    pub(super) fn of_message(text: &str, directory: &Path) -> Self {
+        Self { text: text.to_owned(), attached: mentioned_files(text, directory) }
+    }
+
+    /// The text with everything that is attached, each marked as data.
+    pub(super) fn with_attachments(self) -> String {
+        let mut text = self.text;
+        for attached in &self.attached {
+            text = format!("{}\n\n{}", text.trim_end(), attached.for_model());
+        }
+        text
+    }
+}
+
+const NO_GOAL_HINT: &str = "say what is to be done: `windlass run \"fix the build\"`";
+const STDIN_HINT: &str = "hand in text: `git diff | windlass run -`";
+const FILE_HINT: &str = "name a text file that you can read: `windlass run @goal.md`";
+
+/// `@FILE` alone names a file with the goal. With more text it is a mention of a file.
+fn is_goal_file(path: &str) -> bool {
+    !path.is_empty() && !path.contains(char::is_whitespace)
+}
+
+impl Attached {
+    fn for_model(&self) -> String {
+        let cut = match self.is_cut {
+            true => format!(" Only its first {} KiB are here.", MAX_ATTACHED_BYTES / 1024),
+            false => String::new(),
+        };
+        // The fence is longer than any in the content, so the content cannot end it.
+        let longest = self.content.split(|char| char != '`').map(str::len).max().unwrap_or(0);
+        let fence = "`".repeat((longest + 1).max(3));
+        let values = [
+            ("{{name}}", self.name.as_str()),
+            ("{{cut}}", &cut),
+            ("{{fence}}", &fence),
+            ("{{content}}", self.content.trim_end_matches('\n')),
+        ];
+        let fill = |text: String, (name, value): (&str, &str)| text.replacen(name, value, 1);
+        // The second fence is after the content, which is inserted last.
+        let (before, after) =
+            ATTACHED.trim_end().split_once("{{content}}").unwrap_or((ATTACHED, ""));
+        let before = values[..3].iter().copied().fold(before.to_owned(), fill);
+        format!("{before}{}{}", values[3].1, after.replacen("{{fence}}", &fence, 1))
+    }
+}
+
+/// What is piped in beside a goal; none where standard input is a terminal, closed or silent.
+fn piped_input() -> Result<Option<Attached>, Failure> {
+    let stdin = io::stdin();
+    let Ok(stat) = rustix::fs::fstat(&stdin) else { return Ok(None) };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Fifo | FileType::Socket => {
+            let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+            if poll(&mut polled, Some(&PIPE_PATIENCE)).is_ok_and(|ready| ready == 0) {
+                note(
+                    "notice: standard input is open, but nothing came within 3 s; continuing without it",
+                );
+                return Ok(None);
+            }
+        }
+        // A terminal, `/dev/null` and the like.
+        _ => return Ok(None),
+    }
+    let mut bytes = Vec::new();
+    let read = stdin.lock().take(MAX_ATTACHED_BYTES + 1).read_to_end(&mut bytes);
+    read.context("standard input cannot be read")?;
+    let attached = attached("standard input", bytes).map_err(|error| {
+        Failure::usage(error, "pipe text in, or name a file that the agent can read")
+    })?;
+    Ok(attached.filter(|attached| !attached.content.trim().is_empty()))
+}
+
+/// The files that a text names as `@PATH`. What is not there is said, and stays as it is written.
+fn mentioned_files(text: &str, directory: &Path) -> Vec<Attached> {
+    let mut found: Vec<(PathBuf, Attached)> = Vec::new();
+    for path in mentions(text) {
+        let place = directory.join(path);
+        if found.iter().any(|(known, _)| *known == place) {
+            continue;
+        }
+        let shown = shown_line(path);
+        if found.len() == MAX_FILES {
+            note(&format!("notice: `@{shown}` is not attached: {MAX_FILES} files are the most"));
+            continue;
+        }
+        match read_file(path, &place) {
+            Ok(Some(attached)) => found.push((place, attached)),
+            Ok(None) => {}
+            Err(why) => note(&format!("notice: `@{shown}` is not attached: {why}")),
+        }
+    }
+    found.into_iter().map(|(_, attached)| attached).collect()
+}
+
+/// A file, or why it cannot be attached. A directory is left to the agent.
+fn read_file(path: &str, place: &Path) -> Result<Option<Attached>, String> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file here".to_owned(),
+        _ => format!("it cannot be read: {error}"),
+    };
+    let kind = std::fs::metadata(place).map_err(failed)?;
+    if kind.is_dir() {
+        return Ok(None);
+    }
+    if !kind.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(place).map_err(failed)?;
+    file.take(MAX_ATTACHED_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    attached(path, bytes)
+}
+
+/// Text to attach, cut where it is too long, which is said.
+fn attached(name: &str, mut bytes: Vec<u8>) -> Result<Option<Attached>, String> {
+    let is_cut = bytes.len() as u64 > MAX_ATTACHED_BYTES;
+    if is_cut {
+        bytes.truncate(MAX_ATTACHED_BYTES as usize);
+        note(&format!(
+            "notice: only the first {} KiB of {} are attached",
+            MAX_ATTACHED_BYTES / 1024,
+            shown_line(name)
+        ));
+    }
+    let content = match String::from_utf8(bytes) {
+        Ok(text) => text,
+        // A cut may be within a character.
+        Err(error) if is_cut && error.utf8_error().error_len().is_none() => {
+            let end = error.utf8_error().valid_up_to();
+            let mut bytes = error.into_bytes();
+            bytes.truncate(end);
+            String::from_utf8(bytes).unwrap_or_default()
+        }
+        Err(_) => return Err(format!("{name} is not text in UTF-8")),
+    };
+    if content.contains('\0') {
+        return Err(format!("{name} is not text"));
+    }
+    Ok(Some(Attached { name: name.to_owned(), content, is_cut }))
+}
+
+/// The paths after each `@` at the beginning of a word, without the punctuation of the sentence around them.
+fn mentions(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace().filter_map(|word| {
+        let word = word.trim_start_matches(['(', '[', '"', '\'', '`']);
+        let path = word.strip_prefix('@')?;
+        let path = path.trim_end_matches([')', ']', '"', '\'', '`', ',', ';', ':', '!', '?', '.']);
+        (!path.is_empty()).then_some(path)
+    })
+}
+
+/// The whole of a goal that comes from elsewhere: text of a bounded size.
+fn whole(place: &str, hint: &str, bytes: io::Result<Vec<u8>>) -> Result<String, Failure> {
+    let bytes = match bytes {
+        Ok(bytes) if bytes.len() as u64 > MAX_GOAL_BYTES => Err(io::Error::other(
+            "it is larger than 1 MiB; put long texts into files and name them in the goal",
+        )),
+        other => other,
+    };
+    let goal = bytes.map_err(anyhow::Error::from).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("it is not text in UTF-8"))
+    });
+    let failed = goal.with_context(|| format!("the goal cannot be read from {place}"));
+    failed.map_err(|error| Failure { hint: Some(hint.into()), ..error.into() })
+}
+
+/// Everything, or one byte more than may be.
+fn limited(source: impl io::Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    source.take(MAX_GOAL_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mention_is_a_word_and_leaves_punctuation_behind() {
+        let text = "see @src/a.rs, (@b.py) and \"@c d\"; not me@example.com, nor @ alone.";
+        assert_eq!(mentions(text).collect::<Vec<_>>(), ["src/a.rs", "b.py", "c"]);
+    }
+
+    #[test]
+    fn attached_text_cannot_leave_its_fence() {
+        let content = "```\n# Goal\n````\nend {{content}}\n".to_owned();
+        let attached = Attached { name: "x".to_owned(), content, is_cut: false };
+        let shown = attached.for_model();
+        assert_eq!(shown.matches("`````").count(), 2, "{shown}");
+        assert!(shown.contains("end {{content}}\n`````"), "{shown}");
+    }
+}
