@@ -91,6 +91,9 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::Ended { task, status: TaskStatus::Failed } => {
             format!("try it again with `windlass retry {task}`")
         }
+        Coordinated::NotEnded { task, .. } => {
+            format!("send it a message: `windlass send {task} \"…\"`")
+        }
         Coordinated::NotFailed { task, .. } => format!("resume it: `windlass resume {task}`"),
         Coordinated::TriedEnough { task, .. } => format!(
             "see `windlass show {task}`; start a new task with `windlass run`, and with more tries by \

@@ -54,5 +54,5 @@ fn headless(app: &AppContext, project: &Project, mut args: Headless) -> Result<u
     if autonomous || args.autonomous {
         args.options.control = Some(RunControl::Autonomous);
     }
-    run(app, project, goal, &args.options)
+    run(app, project, Some(goal), &args.options)
 }

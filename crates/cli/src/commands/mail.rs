@@ -20,12 +20,22 @@ pub(super) fn control(app: &AppContext, task: &str, control: Control) -> Result<
     Ok(0)
 }
 
+/// Says so where nobody would start what was queued. With Redis, services on other machines may.
+pub(super) fn warn_without_service(app: &AppContext) -> Result<(), Failure> {
+    let config = app.environment.config(std::path::Path::new("/"))?;
+    if config.coordinator.redis_url.is_none() && !app.coordinator.queue().has_service()? {
+        show::note("no service is running: nothing starts it until you run `windlass serve`");
+    }
+    Ok(())
+}
+
 /// Says where a message will be read, if the task is not running.
 pub(super) async fn print_uptake(app: &AppContext, task: TaskId) -> Result<u8, Failure> {
     match app.coordinator.messages().wait_for_uptake(task).await? {
         Uptake::NothingToDo => {}
         Uptake::ByService => {
-            show::note("The task is not running; `windlass serve` will continue it.")
+            show::note("The task is not running; `windlass serve` will continue it.");
+            warn_without_service(app)?;
         }
         Uptake::AfterResume => {
             show::note(&format!(

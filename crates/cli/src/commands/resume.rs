@@ -1,11 +1,18 @@
 //! `resume`: continue a task here.
 
+use std::path::Path;
+
 use clap::Args;
+use windlass_core::id::TaskId;
+use windlass_core::shown::shown;
+use windlass_core::text::one_line;
+use windlass_term::numbers;
 
 use super::drive::drive;
-use super::{AppContext, Execute, Start};
+use super::{AppContext, Execute, Start, ask, follow_up};
 use crate::args::ResumeArgs;
 use crate::failure::Failure;
+use crate::show::task_page;
 
 /// Resume a task that was paused, blocked or interrupted
 #[derive(Debug, Args)]
@@ -18,8 +25,14 @@ pub struct Resume {
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass resume                     the last one of this directory
   windlass resume 7K2M                any unique end of the task's id will do
+  windlass resume 7K2M --model openai/gpt-4.1
+                                      with another model from now on
   windlass resume 7K2M --json         print events as JSON lines";
+
+/// How wide a goal gets in a question.
+const GOAL_WIDTH: usize = 60;
 
 impl Execute for Resume {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -28,9 +41,31 @@ impl Execute for Resume {
 }
 
 pub(super) fn resume(app: &AppContext, args: &ResumeArgs) -> Result<u8, Failure> {
-    let task = app.coordinator.tasks().find(&args.task)?;
+    let task = match &args.task {
+        Some(text) => app.coordinator.tasks().find(text)?,
+        None => last_here(app)?,
+    };
     app.runtime.block_on(async {
+        follow_up::change_model(app, task, args.model.as_deref()).await?;
         app.coordinator.control().resume(task, &app.environment.user()).await?;
         drive(app, task, &args.printing).await
     })
+}
+
+/// The last task of this directory that can be resumed: a person is asked, a script is told its name.
+fn last_here(app: &AppContext) -> Result<TaskId, Failure> {
+    let here = follow_up::here(Path::new("."));
+    let Some(last) = app.coordinator.tasks().resumable_in(&here)? else {
+        let hint = "see `windlass tasks`; a finished task is continued with `windlass run --continue \"…\"`";
+        return Err(Failure::usage("no task of this directory can be resumed", hint));
+    };
+    let (task, row) = (last.row.id, &last.row);
+    let goal = one_line(&shown(row.goal.trim()), GOAL_WIDTH);
+    let age = numbers::age(row.updated_at, app.coordinator.now());
+    let what = format!("“{goal}” ({}, {age} ago)", task_page::status_words(&last));
+    if app.style.can_ask && ask::confirmed(&format!("Resume {what}?")) {
+        return Ok(task);
+    }
+    let hint = format!("the last one here is {what}: `windlass resume {task}`");
+    Err(Failure::usage("no task is named", hint))
 }

@@ -1,14 +1,13 @@
 //! `run`: work on a goal here and show it.
 
-use std::fs::{File, OpenOptions};
-use std::io::Read as _;
+use std::fs::OpenOptions;
 use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
-use windlass_coordinator::{Draft, Limits, Share, SubmitOptions, Submitted};
-use windlass_core::axes::Axes;
+use windlass_coordinator::{Draft, FollowUp, Limits, Share, SubmitOptions, Submitted};
+use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, Outage, TaskCommand};
 use windlass_core::event::{Deadline, Driver};
 use windlass_core::id::{CommandId, SessionId, TaskId};
@@ -17,20 +16,22 @@ use windlass_core::shown::shown;
 use windlass_model::Recorder;
 
 use super::drive::drive;
-use super::{AppContext, Execute, Start};
+use super::goal::Goal;
+use super::{AppContext, Execute, Start, follow_up, mail};
 use crate::args::{DeadlineArgs, RunArgs};
 use crate::config::{self, Config, Flag, ModelChoice};
 use crate::failure::Failure;
 use crate::show::{note, out, out_json};
+use crate::times;
 use crate::wiring::{self, Project, mcp, models, place, skills};
-use crate::{next_action, times};
 
 /// Work on a goal until it is done
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Run {
-    /// The goal; `-` reads it from standard input, `@FILE` from a file
-    pub goal: String,
+    /// The goal; `-` reads it from standard input, `@FILE` from a file. In a longer text `@FILE` attaches
+    /// that file, and piped input is attached too
+    pub goal: Option<String>,
     /// How it is run
     #[command(flatten)]
     pub options: RunArgs,
@@ -40,7 +41,9 @@ const EXAMPLES: &str = "\
 Examples:
   windlass run \"fix the flaky test\"
   windlass run @goal.md --constraint \"keep the public API\" --timeout 1800
-  git diff | windlass run - --mode review -p
+  git diff | windlass run -p \"review this diff\" --mode review
+  windlass run \"explain @src/parser.rs\"
+  windlass run --continue \"now add a test\"
   windlass run \"upgrade the parser\" --model anthropic/NAME --control assisted
   windlass run \"ping\" --model script:replies.yaml --json
 
@@ -49,26 +52,19 @@ Ctrl-C once pauses the task and says how to resume it; twice stops at once.";
 impl Execute for Run {
     fn execute(self, start: Start) -> Result<u8, Failure> {
         let (app, project) = start.app_for_run(&self.options)?;
-        run(&app, &project, &self.goal, &self.options)
+        run(&app, &project, self.goal.as_deref(), &self.options)
     }
 }
-
-/// How a script is written, for someone who has only the program.
-const SCRIPT_FORM: &str = "\
-a script is a YAML file with the model's replies, in order:
-  replies:
-    - bash: ls            # a tool and its main argument
-    - say: All done.      # words alone end the task";
-
-/// The largest goal taken from a file or standard input.
-const MAX_GOAL_BYTES: u64 = 1024 * 1024;
 
 pub(super) fn run(
     app: &AppContext,
     project: &Project,
-    goal: &str,
+    goal: Option<&str>,
     args: &RunArgs,
 ) -> Result<u8, Failure> {
+    if args.continues {
+        return continue_last(app, project, goal, args);
+    }
     let servers = args.mcp_config.as_deref().map(|path| mcp::given(&app.environment, path));
     let servers = servers.transpose()?;
     let (draft, limits) = draft(app, project, goal, args)?;
@@ -125,6 +121,7 @@ fn detach(
         cost_budget: draft.cost_budget,
         deadline: draft.deadline,
         outage: Outage::Park,
+        continues: None,
     };
     keep(app, command.task_id, servers)?;
     let coordinator = coordinator.clone().with_limits(limits);
@@ -140,8 +137,9 @@ fn detach(
         let place = place.unwrap_or_default();
         let task = submitted.task;
         note(&format!(
-            "queued for `windlass serve`{place}; follow it with `windlass events {task} --follow`"
+            "queued for `windlass serve`{place}; watch it with `windlass attach {task}`"
         ));
+        mail::warn_without_service(app)?;
     }
     Ok(0)
 }
@@ -150,43 +148,28 @@ fn detach(
 fn draft(
     app: &AppContext,
     project: &Project,
-    goal: &str,
+    goal: Option<&str>,
     args: &RunArgs,
 ) -> Result<(Draft, Limits), Failure> {
-    let wishes = ExecutionConfig {
-        timeout_seconds: args.timeout,
-        max_iterations: args.max_iterations,
-        model: args.model.clone(),
-        compaction: args.context_window.map(|tokens| CompactionOverrides {
-            context_window_tokens: Some(tokens),
-            ..CompactionOverrides::default()
-        }),
-        outage: None,
-    };
+    let wishes = wishes(args);
     place::check(&app.environment, &args.workspace, args.place.confirm_workspace)?;
     // Refused here rather than after a task was made for it.
     let config = project.config().for_task(&wishes)?;
-    let axes = axes(args, &config);
+    let axes = axes(args, Axes::headless(), config.policy.profile);
     config.permits(axes.permission_profile)?;
     let choice = config.models.for_mode(axes.model_mode)?;
-    project.model(choice).map_err(|details| {
-        let otherwise = match choice {
-            ModelChoice::Script(_) => SCRIPT_FORM,
-            ModelChoice::Served { .. } => "see `windlass models`",
-        };
-        let hint = next_action::hint(&details).unwrap_or_else(|| otherwise.to_owned());
-        Failure::usage(&details.message, hint)
-    })?;
+    follow_up::usable_model(project, choice)?;
     let budget = budget(&config, choice, args.budget)?;
     args.record.as_deref().map(check_recording).transpose()?;
-    let goal = skills::goal(project, &axes, read_goal(goal)?)?;
+    let mut goal = Goal::read(goal, Path::new("."))?;
+    goal.text = skills::goal(project, &axes, goal.text)?;
     if args.printing.shows_progress() {
         print_notices(app, project)?;
     }
     let draft = Draft {
         user_id: Some(app.environment.user()),
-        goal,
-        constraints: args.constraint.iter().filter(|one| !one.trim().is_empty()).cloned().collect(),
+        goal: goal.with_attachments(),
+        constraints: constraints(args),
         workspace: args.workspace.clone(),
         added: place::added(&app.environment, &args.place.add_dir)?,
         share: if args.share { Share::Allowed } else { Share::Alone },
@@ -201,10 +184,75 @@ fn draft(
     Ok((draft, wiring::limits(&config)))
 }
 
-/// The axes to start with: as flags say, else as configured, else as usual.
-fn axes(args: &RunArgs, config: &Config) -> Axes {
-    let base = Axes::headless();
-    let profile = args.permission_profile.or(config.policy.profile);
+/// Continues the last task of this directory: an ended one by a follow-up, any other by a message.
+fn continue_last(
+    app: &AppContext,
+    project: &Project,
+    goal: Option<&str>,
+    args: &RunArgs,
+) -> Result<u8, Failure> {
+    let tasks = app.coordinator.tasks();
+    let last = tasks.newest_in(&follow_up::here(&args.workspace))?.ok_or_else(|| {
+        let hint = "start one with `windlass run \"…\"`, or name one: `windlass send TASK \"…\"`";
+        Failure::usage("there is no task of this directory to continue", hint)
+    })?;
+    let before = tasks.state(last.row.id)?;
+    if let Some(process) = last.driven_by {
+        let task = before.id();
+        let hint = format!("send it a message: `windlass send {task} \"…\"`");
+        return Err(Failure::usage(format!("`{task}` is running in process {process}"), hint));
+    }
+    let mut goal = Goal::read(goal, Path::new("."))?;
+    goal.text = skills::goal(project, &before.axes, goal.text)?;
+    let mut wanted = FollowUp {
+        constraints: constraints(args),
+        share: if args.share { Share::Allowed } else { Share::Alone },
+        axes: Some(axes(args, before.axes, None)),
+        execution_config: wishes(args),
+        deadline: deadline(app, &args.deadline)?,
+        ..FollowUp::message(goal.with_attachments(), app.environment.user())
+    };
+    let wishes = wanted.execution_config_after(before.execution_config());
+    let (config, choice) = follow_up::check_model(app, &before, &wishes)?;
+    config.permits(wanted.axes.unwrap_or(before.axes).permission_profile)?;
+    wanted.cost_budget = budget(&config, &choice, args.budget)?;
+    if args.printing.shows_progress() {
+        print_notices(app, project)?;
+        note(&format!("continues {}", before.id()));
+    }
+    if before.status.is_terminal() {
+        return follow_up::follow_up(app, &before, wanted, &args.printing);
+    }
+    let (task, user) = (before.id(), app.environment.user());
+    app.runtime.block_on(async {
+        follow_up::change_model(app, task, args.model.as_deref()).await?;
+        app.coordinator.messages().send(task, &wanted.text, &user).await?;
+        app.coordinator.control().resume(task, &user).await?;
+        drive(app, task, &args.printing).await
+    })
+}
+
+/// What this run does differently from the configuration.
+fn wishes(args: &RunArgs) -> ExecutionConfig {
+    ExecutionConfig {
+        timeout_seconds: args.timeout,
+        max_iterations: args.max_iterations,
+        model: args.model.clone(),
+        compaction: args.context_window.map(|tokens| CompactionOverrides {
+            context_window_tokens: Some(tokens),
+            ..CompactionOverrides::default()
+        }),
+        outage: None,
+    }
+}
+
+fn constraints(args: &RunArgs) -> Vec<String> {
+    args.constraint.iter().filter(|one| !one.trim().is_empty()).cloned().collect()
+}
+
+/// The axes to start with: as flags say, else as configured, else as before.
+fn axes(args: &RunArgs, base: Axes, configured: Option<PermissionProfile>) -> Axes {
+    let profile = args.permission_profile.or(configured);
     Axes {
         work_mode: args.mode.unwrap_or(base.work_mode),
         run_control: args.control.unwrap_or(base.run_control),
@@ -292,41 +340,4 @@ fn check_recording(path: &Path) -> Result<(), Failure> {
             Err(Failure { hint: Some(hint.into()), ..error.into() })
         }
     }
-}
-
-/// The goal as it is given, from standard input or from a file: text of a bounded size.
-fn read_goal(text: &str) -> Result<String, Failure> {
-    let (place, hint, bytes) = match text.strip_prefix('@') {
-        _ if text == "-" => {
-            let bytes = limited(std::io::stdin().lock());
-            ("standard input".to_owned(), "hand in text: `git diff | windlass run -`", bytes)
-        }
-        Some(path) => {
-            let bytes = File::open(path).and_then(limited);
-            (
-                format!("`{path}`"),
-                "name a text file that you can read: `windlass run @goal.md`",
-                bytes,
-            )
-        }
-        None => return Ok(text.to_owned()),
-    };
-    let bytes = match bytes {
-        Ok(bytes) if bytes.len() as u64 > MAX_GOAL_BYTES => Err(std::io::Error::other(
-            "it is larger than 1 MiB; put long texts into files and name them in the goal",
-        )),
-        other => other,
-    };
-    let goal = bytes.map_err(anyhow::Error::from).and_then(|bytes| {
-        String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("it is not text in UTF-8"))
-    });
-    let failed = goal.with_context(|| format!("the goal cannot be read from {place}"));
-    failed.map_err(|error| Failure { hint: Some(hint.into()), ..error.into() })
-}
-
-/// Everything, or one byte more than may be.
-fn limited(source: impl std::io::Read) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    source.take(MAX_GOAL_BYTES + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

@@ -1,6 +1,6 @@
 //! `schedule`: checks, messages and tasks at set times.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
@@ -15,7 +15,7 @@ use windlass_core::shown::shown;
 use windlass_core::text::one_line;
 use windlass_term::Table;
 
-use super::{AppContext, Execute, Start};
+use super::{AppContext, Execute, Start, follow_up, mail};
 use crate::args::values::one_of;
 use crate::failure::Failure;
 use crate::show::{self, out, out_json};
@@ -97,7 +97,7 @@ pub struct ScheduleAdd {
     /// The session whose active task gets the message, or that started tasks belong to
     #[arg(long, value_name = "SESSION", conflicts_with = "check")]
     pub session: Option<String>,
-    /// The directory that new tasks work in; without, each has its own
+    /// The directory that new tasks work in [default: this one]
     #[arg(long, value_name = "DIR", conflicts_with = "task")]
     pub workspace: Option<PathBuf>,
     /// The time zone of its times [default: this machine's]
@@ -214,8 +214,9 @@ fn add(app: &AppContext, args: &ScheduleAdd) -> Result<(), Failure> {
         Some(until) => Some(times::moment(until, now, &zone)?),
         None => None,
     };
-    let workspace = args.workspace.as_ref();
-    let workspace = workspace.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+    let starts_tasks = action.start.is_some() || args.monitor.is_some();
+    let workspace = args.workspace.as_deref().unwrap_or(Path::new("."));
+    let workspace = starts_tasks.then(|| follow_up::here(workspace));
     if let Some(directory) = &workspace {
         place::check(&app.environment, directory, false)?;
     }
@@ -224,6 +225,7 @@ fn add(app: &AppContext, args: &ScheduleAdd) -> Result<(), Failure> {
         (None, Some(goal)) => Some(watched(app, goal, workspace.clone())?),
         (None, None) => None,
     };
+    let place = workspace.map(|path| path.display().to_string());
     let schedule = Schedule {
         id: ScheduleId::new(now),
         action: kind,
@@ -231,7 +233,7 @@ fn add(app: &AppContext, args: &ScheduleAdd) -> Result<(), Failure> {
         session_id: args.session.as_deref().map(|text| session(app, text)).transpose()?,
         user_id: Some(app.environment.user()),
         goal: action.start.clone(),
-        workspace: workspace.map(|path| path.display().to_string()),
+        workspace: place.clone(),
         check_prompt: prompt,
         rhythm,
         time_zone: zone.iana_name().unwrap_or("UTC").to_owned(),
@@ -247,9 +249,13 @@ fn add(app: &AppContext, args: &ScheduleAdd) -> Result<(), Failure> {
         row.iter().for_each(|row| out_json(&json(row).to_string()));
     } else {
         show::note(&format!("{id} is added{}", next_words(next.as_ref())));
+        if let Some(place) = &place {
+            show::note(&format!("its tasks work in {}", shown(place)));
+        }
         if let Some(task) = task {
             tell_who_drives(app, task)?;
         }
+        mail::warn_without_service(app)?;
     }
     Ok(())
 }

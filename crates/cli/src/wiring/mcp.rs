@@ -75,6 +75,11 @@ pub fn keep(environment: &Environment, task: TaskId, file: &File) -> std::io::Re
     std::fs::write(path, &file.text)
 }
 
+/// Gives the servers of one task to the task that continues it. One without any has none to give.
+pub fn inherit(environment: &Environment, from: TaskId, to: TaskId) {
+    let _ = std::fs::copy(task_file(environment, from), task_file(environment, to));
+}
+
 /// The servers for work in a directory that can be started.
 pub fn found(
     environment: &Environment,

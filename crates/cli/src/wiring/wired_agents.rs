@@ -67,7 +67,7 @@ impl WiredAgents {
         let project = self.project(directory).map_err(misconfigured)?;
         let config = project
             .config()
-            .for_task(&task.command().execution_config)
+            .for_task(&task.execution_config())
             .map_err(|errors| misconfigured(errors.into()))?;
         self.store.hide_secrets(config.secrets());
         let choice = config.models.for_mode(task.axes.model_mode).cloned();
