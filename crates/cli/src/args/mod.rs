@@ -47,6 +47,7 @@ Examples:
   windlass run @goal.md --json            a goal from a file, events as JSON
   windlass inbox                          what waits for you
   windlass answer ANY_ID_SUFFIX Allow     answer it
+  windlass run -c \"now add a test\"        continue the last task of this directory
   windlass resume ANY_ID_SUFFIX           resume a task
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 blocked on a question,
@@ -143,6 +144,9 @@ pub struct RunArgs {
     /// File of MCP servers for this task, in the format of .mcp.json
     #[arg(long, value_name = "FILE")]
     pub mcp_config: Option<PathBuf>,
+    /// Continue the last task of this directory, with its context
+    #[arg(long = "continue", short = 'c', conflicts_with_all = ["detach", "record", "mcp_config"])]
+    pub continues: bool,
     /// Queue it for `windlass serve`, print its id and return
     #[arg(long, conflicts_with_all = ["record", "share", "sandbox"])]
     pub detach: bool,
@@ -203,6 +207,9 @@ pub struct Printing {
     /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
+    /// Print commands, outputs and changes of files whole
+    #[arg(long, short, conflicts_with_all = ["json", "print", "quiet"])]
+    pub verbose: bool,
 }
 
 impl Printing {
@@ -215,8 +222,11 @@ impl Printing {
 /// Arguments of `resume` and `retry`.
 #[derive(Debug, ClapArgs)]
 pub struct ResumeArgs {
-    /// The task: its id or any unique suffix of it
-    pub task: String,
+    /// The task: its id or any unique suffix of it; without, the last one of this directory
+    pub task: Option<String>,
+    /// Another model from now on, as `provider/model` or `script:FILE`
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
     /// Where effects happen
     #[command(flatten)]
     pub sandbox: SandboxArgs,

@@ -92,7 +92,7 @@ fn demo(args: &Demo, start: Start) -> Result<u8, Failure> {
     if args.printing.shows_progress() {
         note(&format!("{}\n", style.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
     }
-    let code = run::run(&app, &project, GOAL, &options);
+    let code = run::run(&app, &project, Some(GOAL), &options);
     let newest = Filter { roots: true, limit: Some(1), ..Filter::default() };
     let task =
         app.coordinator.tasks().rows(&newest).ok().and_then(|rows| rows.first().map(|row| row.id));
@@ -189,6 +189,7 @@ fn run_args(args: &Demo, workspace: &Path, script: &Path) -> RunArgs {
         control: None,
         permission_profile: None,
         mcp_config: None,
+        continues: false,
         detach: false,
         session: None,
         share: false,

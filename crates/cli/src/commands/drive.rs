@@ -10,6 +10,7 @@ use windlass_core::status::StatusReason;
 use windlass_term::numbers;
 
 use super::interrupts::{Interrupt, Interrupts};
+use super::steering::Steering;
 use super::wait::{self, Waited};
 use super::{AppContext, ask};
 use crate::args::Printing;
@@ -58,7 +59,7 @@ pub(super) async fn drive(
                 {
                     screen.event(&end);
                 }
-                screen.end(&result);
+                end(app, &mut screen, &result)?;
                 if !printing.json {
                     print_questions(app, &result)?;
                     notify(app, task, ended(result.status));
@@ -71,7 +72,7 @@ pub(super) async fn drive(
             ask::Answered::No => return code(app, &result, &stop),
             ask::Answered::Over => {
                 let result = app.coordinator.tasks().last_result(task)?.unwrap_or(result);
-                screen.end(&result);
+                end(app, &mut screen, &result)?;
                 return code(app, &result, &stop);
             }
         }
@@ -96,6 +97,20 @@ fn ended(status: ResultStatus) -> &'static str {
         ResultStatus::Paused => "the task is paused",
         ResultStatus::Cancelled => "the task is cancelled",
     }
+}
+
+/// Shows how a run ended, and which files it has changed.
+pub(super) fn end(
+    app: &AppContext,
+    screen: &mut Screen,
+    result: &TaskResult,
+) -> Result<(), Failure> {
+    let changed = match screen.shows_sub_agents() {
+        true => app.coordinator.changes().files(result.task_id)?,
+        false => Vec::new(),
+    };
+    screen.end(result, &changed);
+    Ok(())
 }
 
 /// What a blocked task asks, and how to answer. Several agents of a tree may ask; the first is shown.
@@ -128,6 +143,7 @@ async fn segment(
     };
     let mut frames = tokio::time::interval(show::FRAME);
     let live = screen.is_live();
+    let mut steering = Steering::begin(app, task, live);
     // On a worker, where what it waits for arrives: on this thread, which shows, each event would cost a
     // hop and wait for the showing of the one before.
     let mut driving = JoinSet::new();
@@ -143,6 +159,7 @@ async fn segment(
                 Update::Preview(preview) => screen.preview(&preview),
             },
             _ = frames.tick(), if live => screen.tick(),
+            keys = steering.keys() => steering.take(keys, screen).await,
             interrupt = interrupts.recv() => {
                 let again = stop.is_cancelled() && interrupt != Interrupt::End;
                 if again {

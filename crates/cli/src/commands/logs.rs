@@ -70,13 +70,11 @@ fn log_lines(output: &CallOutput) -> Vec<String> {
 /// One command with what it printed; a stream that stayed silent is left out.
 fn log_page(app: &AppContext, call: &ToolCall, kept: &[(Stream, TruncatedOutput)]) {
     let paint = app.style.results;
-    let what = tool_lines::call(&call.tool, &call.arguments, 100);
-    out(&format!("{}  {}", paint.bold(&what), paint.dim(&call.call.to_string())));
-    let spoke = || kept.iter().filter(|(_, kept)| kept.original_size > 0);
-    if spoke().next().is_none() {
-        out(&paint.dim("(no output)"));
-    }
-    for (stream, kept) in spoke() {
+    let what = tool_lines::whole_call(&call.tool, &call.arguments);
+    let (first, rest) = what.split_first().map_or(("", [].as_slice()), |(one, all)| (one, all));
+    out(&format!("{}  {}", paint.bold(first), paint.dim(&call.call.to_string())));
+    rest.iter().for_each(|line| out(&paint.bold(line)));
+    for (stream, kept) in kept.iter().filter(|(_, kept)| kept.original_size > 0) {
         if *stream == Stream::Stderr {
             out(&paint.dim("stderr:"));
         }

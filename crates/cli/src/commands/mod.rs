@@ -5,12 +5,14 @@ mod run;
 mod headless;
 mod resume;
 mod retry;
+mod attach;
 mod demo;
 mod tasks;
 mod status;
 mod sessions;
 mod show;
 mod events;
+mod diff;
 mod result;
 mod logs;
 mod outputs;
@@ -42,8 +44,12 @@ mod man;
 
 // Parts of commands: what several share, and `skills eval`.
 mod drive;
+mod goal;
+mod follow_up;
+mod steering;
 mod ask;
 mod prompt;
+mod keyboard;
 mod interrupts;
 mod wait;
 mod mail;
@@ -94,6 +100,7 @@ commands! {
         Headless(headless::Headless),
         Resume(resume::Resume),
         Retry(retry::Retry),
+        Attach(attach::Attach),
         Demo(demo::Demo),
     }
     "See what happens" {
@@ -101,6 +108,7 @@ commands! {
         Status(status::Status),
         Sessions(sessions::Sessions),
         Show(show::Show),
+        Diff(diff::Diff),
         Events(events::Events),
         Result(result::PrintResult),
         Logs(logs::Logs),

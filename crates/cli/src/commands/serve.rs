@@ -10,15 +10,18 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::bus::{Bus, Embedded, InStream, Redis};
-use windlass_coordinator::{Coordinator, Lease, Service, open_files};
-use windlass_core::id::CommandId;
+use windlass_coordinator::{Activity, Coordinator, Lease, Service, open_files};
+use windlass_core::command::{ResultStatus, TaskResult};
+use windlass_core::id::{CommandId, TaskId};
 use windlass_core::shown::{shown, shown_line};
+use windlass_core::text::one_line;
+use windlass_term::numbers;
 
 use super::{AppContext, Execute, Start};
 use crate::args::ServeArgs;
 use crate::config::Config;
 use crate::failure::{self, Failure};
-use crate::show::note;
+use crate::show::{ending, note};
 use crate::wiring;
 
 /// Run queued tasks, schedules and messages until stopped
@@ -113,10 +116,15 @@ async fn until_stopped(
     let mut interrupts = listen(SignalKind::interrupt())?;
     let mut terminations = listen(SignalKind::terminate())?;
     let stop = CancellationToken::new();
+    let mut activity = coordinator.activity();
     let mut serving = JoinSet::new();
     serving.spawn(service.run(coordinator, bus, stop.clone()));
     loop {
         tokio::select! {
+            activity = activity.next() => {
+                note(&log_line(&activity));
+                continue;
+            }
             Some(ended) = serving.join_next() => {
                 ended.context("the service ended badly")??;
                 note("stopped; unfinished tasks resume at the next start");
@@ -131,6 +139,45 @@ async fn until_stopped(
         }
         note("stopping: tasks pause after their current step; a second signal stops at once");
         stop.cancel();
+    }
+}
+
+/// How wide the words about a task get.
+const WORDS_WIDTH: usize = 120;
+
+/// One line for what the service did: when, to which task, what.
+fn log_line(activity: &Activity) -> String {
+    let clock = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
+    let line = |task: TaskId, words: &str| {
+        format!("{clock}  {task}  {}", one_line(&shown(words.trim()), WORDS_WIDTH))
+    };
+    match activity {
+        Activity::Started { task, goal, is_resumed: false } => {
+            line(*task, &format!("started: {goal}"))
+        }
+        Activity::Started { task, goal, is_resumed: true } => {
+            line(*task, &format!("resumed: {goal}"))
+        }
+        Activity::Ended(result) => line(result.task_id, &ending_words(result)),
+        Activity::Missed(count) => {
+            format!("{clock}  {} not shown", numbers::plural(*count, "line"))
+        }
+    }
+}
+
+fn ending_words(result: &TaskResult) -> String {
+    match result.status {
+        ResultStatus::Completed => ending::summary(result, false),
+        ResultStatus::Failed => {
+            let why = result.error_details.as_ref().map(|error| error.message.as_str());
+            format!("failed: {}", why.unwrap_or("no reason was given"))
+        }
+        ResultStatus::BlockedUser => match &result.hitl_request {
+            Some(asked) => format!("waits for an answer: {}", asked.question),
+            None => "waits for an answer: see `windlass inbox`".to_owned(),
+        },
+        ResultStatus::Paused => "paused".to_owned(),
+        ResultStatus::Cancelled => "cancelled".to_owned(),
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use windlass_coordinator::views::ChangedFile;
 use windlass_core::command::{ResultStatus, TaskResult};
+use windlass_core::id::TaskId;
 use windlass_core::question::Question;
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::status::StatusReason;
-use windlass_term::{TerminalStyle, numbers};
+use windlass_term::{Paint, TerminalStyle, numbers};
 
 use crate::next_action;
 
@@ -88,13 +90,48 @@ fn why(reason: StatusReason) -> Option<&'static str> {
     }
 }
 
-/// What it took, in one line.
-pub fn summary(result: &TaskResult, cost: Option<String>) -> String {
+/// Files that are named at the end of a run; `windlass diff` has all.
+const NAMED_FILES: usize = 8;
+
+/// The files that a run changed, and how to see what changed in them.
+pub fn changes(task: TaskId, changed: &[ChangedFile], paint: Paint) -> Vec<String> {
+    if changed.is_empty() {
+        return Vec::new();
+    }
+    let count = numbers::plural(changed.len(), "file");
+    let heading = paint.dim(&format!("{count} changed; see: windlass diff {task}"));
+    let named = change_lines(&changed[..changed.len().min(NAMED_FILES)], paint);
+    let hidden = changed.len().saturating_sub(NAMED_FILES);
+    let more =
+        (hidden > 0).then(|| paint.dim(&format!("  … {}", numbers::plural(hidden, "more file"))));
+    std::iter::once(heading).chain(named).chain(more).collect()
+}
+
+/// One line for each changed file: its path, and how many lines came and went.
+pub fn change_lines(changed: &[ChangedFile], paint: Paint) -> Vec<String> {
+    let line = |file: &ChangedFile| {
+        let path = shown_line(&file.path);
+        let new = if file.is_new { " (new)" } else { "" };
+        match file.lines {
+            Some((added, removed)) => {
+                let (added, removed) = (format!("+{added}"), format!("-{removed}"));
+                format!("  {path} {} {}{new}", paint.green(&added), paint.red(&removed))
+            }
+            None => format!("  {path}{new}"),
+        }
+    };
+    changed.iter().map(line).collect()
+}
+
+/// What it took, in one line: the task and its sub-agents.
+pub fn summary(result: &TaskResult, has_unpriced_replies: bool) -> String {
     let usage = &result.usage;
     let done = if result.partial { "stopped at its deadline after" } else { "done in" };
     let steps = numbers::plural(usage.iterations, "step");
     let took = numbers::took(Duration::from_millis(usage.duration_ms));
-    let cost = cost.map(|cost| format!(" · {cost}")).unwrap_or_default();
+    let more = if has_unpriced_replies { "+" } else { "" };
+    let cost = result.cost_usd.filter(|_| usage.total_tokens > 0);
+    let cost = cost.map(|cost| format!(" · {}{more}", numbers::dollars(cost))).unwrap_or_default();
     format!("{done} {took} · {steps} · {}{cost}", numbers::tokens(usage.total_tokens))
 }
 

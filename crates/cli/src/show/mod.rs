@@ -1,6 +1,7 @@
 //! What a person reads: progress and notes on stderr, results on stdout.
 
-mod ending;
+pub(crate) mod ending;
+mod live_area;
 mod screen;
 pub mod task_page;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 use windlass_core::shown::{shown, shown_json};
 use windlass_term::{Table, TerminalStyle};
 
-pub use ending::answer_with;
+pub use ending::{answer_with, change_lines};
 pub use screen::{FRAME, Screen};
 use windlass_term::question::Place;
 

@@ -1,30 +1,38 @@
-//! The output of `run`: the lines of its progress, and on a terminal one line below them that says what
-//! is happening now and what was used so far.
+//! The output of `run` and `attach`: the lines of its progress, and on a terminal a few lines below them that say
+//! what is happening now and what was used so far.
 
-use std::io::{self, Write as _};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-use windlass_coordinator::{Preview, StreamEvent};
+use unicode_width::UnicodeWidthStr as _;
+use windlass_coordinator::views::ChangedFile;
+use windlass_coordinator::{Live, Preview, StreamEvent};
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::event::{Event, Record};
-use windlass_core::id::TaskId;
+use windlass_core::id::{CallId, TaskId};
 use windlass_core::shown::shown_line;
 use windlass_core::state::TaskState;
 use windlass_core::status::StatusReason;
 use windlass_core::text::{one_line, suffix};
-use windlass_term::{Paint, Progress, TerminalStyle, numbers, strip_controls};
+use windlass_term::wrap::cut_columns;
+use windlass_term::{Detail, Paint, Progress, TerminalStyle, markdown, numbers, strip_controls};
 
 use super::ending::Retry;
+use super::live_area::LiveArea;
 use super::{ending, note, out, out_json, task_page};
 use crate::args::Printing;
 
 /// Width of a line of progress where stderr is not a terminal.
 const PIPED_WIDTH: usize = 100;
 /// Bytes of an incoming reply that are kept for its preview.
-const PREVIEW_BYTES: usize = 400;
-/// How often the status line is redrawn.
+const REPLY_BYTES: usize = 32 * 1024;
+/// Bytes of a running command's output that are kept for its preview.
+const OUTPUT_BYTES: usize = 8 * 1024;
+/// Lines of a running command's output that are shown.
+const OUTPUT_LINES: usize = 5;
+/// Columns that the status line keeps for what is happening.
+const ACTIVITY_WIDTH: usize = 24;
+/// How often the lines below are redrawn.
 pub const FRAME: Duration = Duration::from_millis(100);
 
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -35,10 +43,14 @@ pub struct Screen {
     style: TerminalStyle,
     progress: Progress,
     began: Instant,
-    /// The end of the reply that is on its way.
-    preview: String,
+    /// The reply that is on its way.
+    reply: String,
+    /// The end of what a running call has printed.
+    output: Option<(CallId, String)>,
+    /// What a person is typing.
+    typed: String,
     frame: usize,
-    is_drawn: bool,
+    area: LiveArea,
     retry: Retry,
     /// Why the task was last paused.
     pause_reason: Option<StatusReason>,
@@ -50,14 +62,17 @@ pub struct Screen {
 impl Screen {
     /// A screen for one run of a task that has this state.
     pub fn new(printing: &Printing, style: TerminalStyle, task: TaskId, state: &TaskState) -> Self {
+        let detail = if printing.verbose { Detail::Full } else { Detail::Brief };
         Self {
             printing: printing.clone(),
             style,
-            progress: Progress::new(task, state, style.notes),
+            progress: Progress::new(task, state, style.notes).with_detail(detail),
             began: Instant::now(),
-            preview: String::new(),
+            reply: String::new(),
+            output: None,
+            typed: String::new(),
             frame: 0,
-            is_drawn: false,
+            area: LiveArea::default(),
             retry: match state.attempts.retries < state.created.max_retries {
                 true => Retry::Possible,
                 false => Retry::UsedUp,
@@ -68,7 +83,7 @@ impl Screen {
         }
     }
 
-    /// Whether there is a status line to redraw.
+    /// Whether there are lines to redraw.
     pub fn is_live(&self) -> bool {
         self.style.can_redraw && self.shows_progress()
     }
@@ -92,12 +107,17 @@ impl Screen {
             out_json(&windlass_coordinator::trace::entry(record));
             return;
         }
-        if record.task == self.task {
-            match &record.event {
-                Event::LlmRequest(_) => self.preview.clear(),
-                Event::StatusChanged(change) => self.pause_reason = Some(change.reason),
-                _ => {}
+        match &record.event {
+            Event::LlmRequest(_) | Event::LlmResponse(_) if record.task == self.task => {
+                self.reply.clear();
             }
+            Event::StatusChanged(change) if record.task == self.task => {
+                self.pause_reason = Some(change.reason);
+            }
+            Event::ToolResult(result) => {
+                self.output.take_if(|(call, _)| *call == result.call);
+            }
+            _ => {}
         }
         let lines = self.progress.lines(record, self.width());
         if self.shows_progress() {
@@ -112,26 +132,42 @@ impl Screen {
         self.has_end
     }
 
-    /// Shows something that is not journaled yet.
+    /// Shows something that is not journaled yet. The next frame draws it: a fast stream must not cost one
+    /// redraw per word.
     pub fn preview(&mut self, preview: &Preview) {
-        // A late preview belongs to a reply that is already journaled and shown.
-        if !self.shows_progress() || !self.progress.is_replying() {
+        if !self.shows_progress() {
             return;
         }
         match &preview.live {
+            Live::Output { call, text } => {
+                let printed = match &mut self.output {
+                    Some((known, printed)) if known == call => printed,
+                    output => &mut output.insert((*call, String::new())).1,
+                };
+                *printed += text;
+                *printed = suffix(printed, OUTPUT_BYTES).to_owned();
+            }
+            // A late preview belongs to a reply that is already journaled and shown.
+            Live::Reply(live) if preview.task == self.task && self.progress.is_replying() => {
+                self.preview_reply(live);
+            }
+            Live::Reply(_) => {}
+        }
+    }
+
+    fn preview_reply(&mut self, live: &StreamEvent) {
+        match live {
             StreamEvent::Text(more) => {
-                self.preview += more;
-                self.preview = suffix(&self.preview, PREVIEW_BYTES).to_owned();
-                let text = strip_controls(&self.preview);
-                let words: Vec<_> = text.split_whitespace().collect();
-                self.progress.set_activity(format!("“{}", words.join(" ")));
+                self.reply += more;
+                self.reply = suffix(&self.reply, REPLY_BYTES).to_owned();
+                self.progress.set_activity("writing".to_owned());
             }
             StreamEvent::CallStarted { name, .. } => {
                 self.progress.set_activity(format!("preparing {}", shown_line(name)));
             }
             StreamEvent::Retrying { after, reason, .. }
             | StreamEvent::Waiting { after, reason, .. } => {
-                self.preview.clear();
+                self.reply.clear();
                 let reason = one_line(&strip_controls(reason), self.width());
                 let after = match after.as_secs() {
                     0..60 => format!("{:.1} s", after.as_secs_f64()),
@@ -143,7 +179,12 @@ impl Screen {
             }
             StreamEvent::CallArguments { .. } | StreamEvent::Bytes(_) => {}
         }
-        // The next frame draws it: a fast stream must not cost one redraw per word.
+    }
+
+    /// Shows what a person is typing.
+    pub fn typed(&mut self, text: &str) {
+        self.typed = shown_line(text);
+        self.draw();
     }
 
     /// Moves the spinner and the clock.
@@ -159,7 +200,7 @@ impl Screen {
     }
 
     /// Shows how the run ended.
-    pub fn end(&mut self, result: &TaskResult) {
+    pub fn end(&mut self, result: &TaskResult, changed: &[ChangedFile]) {
         if self.printing.json {
             return;
         }
@@ -173,11 +214,16 @@ impl Screen {
         if self.printing.print && result.status == ResultStatus::Completed && !result.partial {
             return;
         }
+        if self.shows_progress() {
+            ending::changes(self.task, changed, self.style.notes)
+                .iter()
+                .for_each(|line| note(line));
+        }
         for line in ending::lines(result, self.style, self.retry, self.pause_reason) {
             note(&line);
         }
         if self.shows_progress() && result.status == ResultStatus::Completed {
-            let summary = ending::summary(result, self.progress.cost());
+            let summary = ending::summary(result, self.progress.has_unpriced_replies());
             note(&self.style.notes.dim(&summary));
         }
     }
@@ -191,34 +237,69 @@ impl Screen {
         all.saturating_sub(4).max(20)
     }
 
-    /// Removes the status line, so that something can be printed in its place.
+    /// Removes the lines below, so that something can be printed in their place.
     pub fn clear(&mut self) {
-        if self.is_drawn {
-            let _ = write!(io::stderr().lock(), "\r\u{1b}[2K");
-            self.is_drawn = false;
-        }
+        self.area.clear(self.style.notes_width());
     }
 
     fn draw(&mut self) {
         if !self.is_live() {
             return;
         }
-        let width = self.style.notes_width();
+        let columns = self.style.notes_width();
+        let mut lines = self.preview_lines(columns);
+        lines.push(self.status_line(columns));
+        if !self.typed.is_empty() {
+            lines.push(format!("> {}", end_of(&self.typed, columns.saturating_sub(4))));
+        }
+        self.area.draw(&lines, columns);
+    }
+
+    /// The reply that is being written, as it will look; else the last lines of a running command.
+    fn preview_lines(&self, columns: usize) -> Vec<String> {
+        let paint = self.style.notes;
+        if !self.reply.trim().is_empty() {
+            let text = markdown::render(
+                &strip_controls(&self.reply),
+                paint,
+                columns.saturating_sub(1).max(10),
+            );
+            let lines: Vec<&str> = text.trim_end().lines().collect();
+            let room = self.style.notes_height().saturating_sub(4).max(1);
+            let lines = &lines[lines.len().saturating_sub(room)..];
+            return lines.iter().map(|line| (*line).to_owned()).collect();
+        }
+        let Some((_, printed)) = &self.output else { return Vec::new() };
+        let printed = strip_controls(printed);
+        let lines: Vec<&str> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = &lines[lines.len().saturating_sub(OUTPUT_LINES)..];
+        let line = |line: &&str| paint.dim(&format!("  {}", line.replace('\t', "    ")));
+        last.iter().map(line).collect()
+    }
+
+    /// What is happening, then as much of what was used as there is room for.
+    fn status_line(&self, columns: usize) -> String {
         let elapsed = self.began.elapsed();
-        let usage = self.progress.usage(elapsed, Paint { on: false });
-        // The spinner, the spaces, the dot between, and the `^C` that a terminal adds.
-        let room = width.saturating_sub(usage.width() + 8);
-        let spinner = self.style.notes.cyan(SPINNER[self.frame % SPINNER.len()]);
-        let line = if room >= 8 {
-            let activity = fit_line(self.progress.activity(), room);
-            let usage = self.progress.usage(elapsed, self.style.notes);
-            format!("{spinner} {activity} · {usage}")
-        } else {
-            one_line(&usage, width.saturating_sub(1))
+        let plain = self.progress.usage(elapsed, Paint { on: false });
+        let painted = self.progress.usage(elapsed, self.style.notes);
+        let activity = strip_controls(self.progress.activity());
+        let activity = activity.lines().next().unwrap_or_default();
+        // The spinner, the spaces around, and the `^C` that a terminal adds.
+        let room = columns.saturating_sub(6);
+        let least = activity.width().min(ACTIVITY_WIDTH);
+        let mut used = 0;
+        let fits = |part: &&String| {
+            used += part.width() + 3;
+            used + least <= room
         };
-        let _ = write!(io::stderr().lock(), "\r\u{1b}[2K{line}");
-        let _ = io::stderr().flush();
-        self.is_drawn = true;
+        let count = plain.iter().take_while(fits).count();
+        let usage: usize = plain[..count].iter().map(|part| part.width() + 3).sum();
+        let activity = cut_columns(activity, room.saturating_sub(usage).max(1));
+        let spinner = self.style.notes.cyan(SPINNER[self.frame % SPINNER.len()]);
+        let parts: Vec<&str> = std::iter::once(activity.as_str())
+            .chain(painted[..count].iter().map(String::as_str))
+            .collect();
+        format!("{spinner} {}", parts.join(" · "))
     }
 }
 
@@ -228,43 +309,30 @@ impl Drop for Screen {
     }
 }
 
-/// Cuts a text to a number of columns: an incoming reply keeps its end, anything else its beginning.
-fn fit_line(text: &str, columns: usize) -> String {
-    let room = columns.saturating_sub(1);
-    let fits = |used: &mut usize, char: char| {
-        *used += char.width().unwrap_or(0);
-        (*used <= room).then_some(char)
-    };
-    if let Some(reply) = text.strip_prefix('“') {
-        if text.width() <= columns {
-            return text.to_owned();
+/// The end of a line that is too long.
+fn end_of(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut rest = text;
+    while rest.width() + 1 > columns {
+        let mut chars = rest.chars();
+        if chars.next().is_none() {
+            break;
         }
-        let tail: Vec<char> = reply.chars().rev().scan(0, fits).collect();
-        return ['…'].into_iter().chain(tail.into_iter().rev()).collect();
+        rest = chars.as_str();
     }
-    let line = text.lines().next().unwrap_or_default();
-    if line.width() <= columns {
-        return line.to_owned();
-    }
-    line.chars().scan(0, fits).chain(['…']).collect()
+    format!("…{rest}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
-    fn a_reply_keeps_its_end_and_a_call_its_beginning() {
-        assert_eq!(fit_line("“one two three", 8), "…o three");
-        assert_eq!(fit_line("“one", 8), "“one");
-        assert_eq!(fit_line("$ cargo test --all", 8), "$ cargo…");
-    }
-
-    proptest! {
-        #[test]
-        fn the_status_line_never_wraps(text in "“?[a-z 漢字é]{0,40}", columns in 8usize..30) {
-            prop_assert!(fit_line(&text, columns).width() <= columns);
-        }
+    fn a_long_typed_line_shows_its_end() {
+        assert_eq!(end_of("one two three", 8), "…o three");
+        assert_eq!(end_of("one", 8), "one");
+        assert_eq!(end_of("漢字漢字", 5), "…漢字");
     }
 }

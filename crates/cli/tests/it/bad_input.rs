@@ -97,7 +97,7 @@ fn a_task_that_has_ended_takes_nothing_more() {
     let task = program.task();
     let masked = |args: &[&str]| error(&program, args).replace(&task, "TASK");
     insta::assert_snapshot!(
-        [masked(&["send", &task, "hello"]), masked(&["resume", &task])].join("\n---\n")
+        [masked(&["retry", &task]), masked(&["resume", &task])].join("\n---\n")
     );
 }
 

@@ -86,22 +86,42 @@ impl Terminal {
     }
 }
 
-/// What remains on the screen: redrawn lines are gone, colours are left out.
+/// What remains on the screen and above it: redrawn lines are gone, colours are left out.
 pub fn remains(written: &str) -> String {
-    let mut lines = Vec::new();
-    for line in written.replace("\r\n", "\n").split('\n') {
-        let kept = line.rsplit("\r\u{1b}[2K").next().unwrap_or_default();
-        lines.push(without_colours(kept).trim_end().to_owned());
+    let mut screen = vec![Vec::new()];
+    let (mut row, mut column) = (0, 0);
+    let mut rest = written.chars().peekable();
+    while let Some(char) = rest.next() {
+        match char {
+            '\r' => column = 0,
+            '\n' => {
+                (row, column) = (row + 1, 0);
+                if row == screen.len() {
+                    screen.push(Vec::new());
+                }
+            }
+            '\u{1b}' if rest.next_if_eq(&'[').is_some() => {
+                let mut number = String::new();
+                while let Some(digit) = rest.next_if(|next| !next.is_ascii_alphabetic()) {
+                    number.push(digit);
+                }
+                match rest.next() {
+                    Some('A') => row = row.saturating_sub(number.parse().unwrap_or(1)),
+                    Some('K') => screen[row].clear(),
+                    _ => {}
+                }
+            }
+            char => {
+                let line: &mut Vec<char> = &mut screen[row];
+                line.resize(line.len().max(column), ' ');
+                match line.get_mut(column) {
+                    Some(place) => *place = char,
+                    None => line.push(char),
+                }
+                column += 1;
+            }
+        }
     }
-    lines.join("\n").trim_end().to_owned()
-}
-
-fn without_colours(line: &str) -> String {
-    let mut kept = String::new();
-    let mut rest = line;
-    while let Some((before, after)) = rest.split_once("\u{1b}[") {
-        kept += before;
-        rest = after.split_once('m').map_or("", |(_, after)| after);
-    }
-    kept + rest
+    let lines = screen.iter().map(|line| line.iter().collect::<String>().trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
 }

@@ -1,0 +1,97 @@
+//! `diff`: what a task has changed in files.
+
+use std::path::Path;
+
+use clap::Args;
+use windlass_core::id::TaskId;
+use windlass_core::shown::shown_line;
+use windlass_term::{Detail, diff, numbers};
+
+use super::{AppContext, Execute, Start, follow_up};
+use crate::failure::Failure;
+use crate::show::{change_lines, note, out};
+
+/// Show what a task has changed in files
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Diff {
+    /// The task: its id or any unique suffix of it; without, the last one of this directory
+    pub task: Option<String>,
+    /// Only the names of the files, and how many lines came and went
+    #[arg(long)]
+    pub stat: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass diff                       the last task of this directory
+  windlass diff 7K2M --stat           only which files, and how much
+  windlass diff 7K2M | git apply -R   take the changes back
+
+It shows the changes by `edit` and `write`, also those of sub-agents. What
+commands have changed is not in it: see `git diff`.";
+
+impl Execute for Diff {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        print(&start.app()?, &self)
+    }
+}
+
+fn print(app: &AppContext, args: &Diff) -> Result<u8, Failure> {
+    let task = task(app, args.task.as_deref())?;
+    let changed = app.coordinator.changes().of(task)?;
+    if args.json {
+        for one in &changed {
+            let mut line = serde_json::json!(one.file);
+            if !args.stat {
+                line["diff"] = serde_json::json!(one.diff);
+            }
+            out(&line.to_string());
+        }
+        return Ok(0);
+    }
+    if changed.is_empty() {
+        note(&format!("{task} has changed no files with its tools; for commands see `git diff`"));
+        return Ok(0);
+    }
+    let paint = app.style.results;
+    if args.stat {
+        let files: Vec<_> = changed.into_iter().map(|one| one.file).collect();
+        change_lines(&files, paint).iter().for_each(|line| out(line));
+        out(&format!("{} changed", numbers::plural(files.len(), "file")));
+        return Ok(0);
+    }
+    for one in &changed {
+        match &one.diff {
+            // Elsewhere than on a terminal it is a patch.
+            Some(text) if !app.style.is_stdout_terminal => out(text.trim_end_matches('\n')),
+            Some(text) => {
+                out(&paint.bold(&shown_line(&one.file.path)));
+                let width = app.style.line_width();
+                diff::lines(text, paint, width, Detail::Full).iter().for_each(|line| out(line));
+            }
+            None => note(&format!(
+                "{}: its versions are not text, are larger than 1 MiB, or are no longer kept",
+                shown_line(&one.file.path)
+            )),
+        }
+    }
+    Ok(0)
+}
+
+fn task(app: &AppContext, given: Option<&str>) -> Result<TaskId, Failure> {
+    let tasks = app.coordinator.tasks();
+    match given {
+        Some(text) => Ok(tasks.find(text)?),
+        None => {
+            let last = tasks.newest_in(&follow_up::here(Path::new(".")))?;
+            last.map(|last| last.row.id).ok_or_else(|| {
+                let hint = "name a task: `windlass diff TASK`; see `windlass tasks`";
+                Failure::usage("there is no task of this directory", hint)
+            })
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What a person types while a task runs: each line is a message to it.
+
+use windlass_core::id::TaskId;
+use windlass_core::shown::shown_line;
+use windlass_term::{Edited, LineEditor};
+
+use super::AppContext;
+use super::keyboard::Keyboard;
+use crate::show::Screen;
+use crate::wiring::skills;
+
+/// Sends what is typed to a task, while it lives.
+pub(super) struct Steering<'a> {
+    app: &'a AppContext,
+    task: TaskId,
+    keyboard: Option<Keyboard>,
+    editor: LineEditor,
+}
+
+impl<'a> Steering<'a> {
+    /// Listens, where a person sees what they type.
+    pub(super) fn begin(app: &'a AppContext, task: TaskId, is_live: bool) -> Self {
+        let can_type = is_live && app.style.can_ask;
+        let keyboard = can_type.then(Keyboard::by_key_in_foreground).flatten();
+        Self { app, task, keyboard, editor: LineEditor::default() }
+    }
+
+    /// The next keys; may be dropped while it waits.
+    pub(super) async fn keys(&mut self) -> Option<Vec<u8>> {
+        match &mut self.keyboard {
+            Some(keyboard) => keyboard.keys().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Shows keys, and sends what they complete.
+    pub(super) async fn take(&mut self, keys: Option<Vec<u8>>, screen: &mut Screen) {
+        let Some(keys) = keys else {
+            // The terminal is gone, or another program has it.
+            self.keyboard = None;
+            return;
+        };
+        for key in keys {
+            let line = match self.editor.push(key) {
+                Edited::Line(line) if !line.trim().is_empty() => line,
+                Edited::Line(_) | Edited::Typing | Edited::End => continue,
+            };
+            match self.send(&line).await {
+                Ok(()) => {
+                    let line = shown_line(&line);
+                    screen.say(&format!("→ {line} (read after the current step)"));
+                }
+                Err(why) => screen.say(&format!("not sent: {}", shown_line(&why))),
+            }
+        }
+        screen.typed(&self.editor.text());
+    }
+
+    async fn send(&self, line: &str) -> Result<(), String> {
+        let (environment, messages) = (&self.app.environment, self.app.coordinator.messages());
+        let state =
+            self.app.coordinator.tasks().state(self.task).map_err(|error| error.to_string())?;
+        let workspace = std::path::Path::new(&state.created.workspace);
+        let text = skills::message(environment, workspace, &state.axes, line.to_owned())
+            .map_err(|failure| failure.error.to_string())?;
+        let sent = messages.send(self.task, &text, &environment.user()).await;
+        sent.map(drop).map_err(|error| error.to_string())
+    }
+}
