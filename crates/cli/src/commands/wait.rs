@@ -52,7 +52,7 @@ pub(super) async fn until(
     let detail = row.and_then(|row| row.detail).unwrap_or_default();
     screen.say(&app.style.wrap_note(&format!("waiting until {clock}: {}", shown(&detail))));
     if is_outage {
-        screen.say("it is tried again by itself; `windlass models` shows where it looks");
+        screen.say("it is tried again automatically; `windlass models` shows where it looks");
     }
     screen.say(&format!("Ctrl-C leaves it paused; resume earlier with: windlass resume {task}"));
     let waited = tokio::select! {

@@ -65,6 +65,7 @@ pub(super) fn unset(setting: &Setting) -> &'static str {
         "models.fast" | "models.deep" => "as `models.smart`",
         "models.embeddings_api_base" => "none: memories are searched by words",
         "agent.timeout_seconds" => "off for `run`, 600 for a task of another program",
+        "models.outage" => "park for `run`, fail for a task of another program",
         "agent.context_window" => "what is known of the model, else 128000",
         "agent.budget_usd"
         | "agent.budget_tokens"

@@ -79,7 +79,7 @@ fn every_setting_has_the_designed_default() {
     models.backoff_multiplier                  2                                default
     models.max_backoff_ms                      30000                            default
     models.stall_seconds                       300                              default
-    models.outage                              -                                default
+    models.outage                              park for `run`, fail for a task of another program default
     agent.max_iterations                       200                              default
     agent.timeout_seconds                      off for `run`, 600 for a task of another program default
     agent.tool_output_max_tokens               8000                             default
@@ -121,6 +121,7 @@ fn every_setting_has_the_designed_default() {
     policy.allow                               none                             default
     policy.deny                                none                             default
     policy.production                          none                             default
+    policy.workspace_removal                   deny                             default
     policy.classes                             none                             default
     coordinator.max_concurrent_tasks           3                                default
     coordinator.max_sessions                   5                                default
