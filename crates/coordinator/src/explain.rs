@@ -67,9 +67,10 @@ impl Explanation {
     /// count: all four are shown.
     pub fn new(command: &str, analysis: CommandAnalysis, given: &GivenRules, axes: &Axes) -> Self {
         let call = &analysis.assessment;
-        let rules = given.rules_for("bash", call, Some(&analysis));
-        let under =
-            |permission_profile| decide(call, &Axes { permission_profile, ..*axes }, &rules);
+        let under = |permission_profile| {
+            let axes = Axes { permission_profile, ..*axes };
+            decide(call, &axes, &given.rules_for("bash", call, Some(&analysis), &axes))
+        };
         let verdicts = PermissionProfile::ALL.iter().map(|&profile| (profile, under(profile)));
         let decided_by = verdicts.filter_map(|(profile, verdict)| decided_by(profile, verdict));
         let decisions = Decisions {

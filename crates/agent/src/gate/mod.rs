@@ -215,7 +215,7 @@ impl Gate {
             filtered: self.not_offered(state, tool),
             session_rule: state.allow_rules.iter().any(covered),
             approved: matches!(permission, Some(Permission::Allow | Permission::AllowAll)),
-            ..self.given.rules_for(tool, &prepared.assessment, analysis)
+            ..self.given.rules_for(tool, &prepared.assessment, analysis, &state.axes)
         }
     }
 

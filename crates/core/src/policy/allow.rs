@@ -15,8 +15,9 @@ use sha2::{Digest, Sha256};
 
 use super::analysis::{CommandAnalysis, ShellCommand};
 use super::class::{Assessment, Class, Risk};
-use super::decide::{can_be_session_allowed, effective_class};
+use super::decide::{Decision, Rules, can_be_session_allowed, decide, effective_class};
 use super::pattern::Pattern;
+use crate::axes::Axes;
 
 /// An entry of the denylist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,11 +59,18 @@ pub fn is_allowlisted(entries: &[Pattern], analysis: &CommandAnalysis) -> bool {
     covers(analysis, |command| entries.iter().any(|entry| entry.matches(command)))
 }
 
-/// The standing rule that covers the worst command of an analysis, where every command that does more than
-/// look is covered by one.
-pub fn standing_rule<'r>(rules: &'r [Pattern], analysis: &CommandAnalysis) -> Option<&'r Pattern> {
+/// The standing rule that covers the worst command of an analysis, where every other command is covered by one
+/// too, or runs without being asked about.
+pub fn standing_rule<'r>(
+    rules: &'r [Pattern],
+    analysis: &CommandAnalysis,
+    axes: &Axes,
+) -> Option<&'r Pattern> {
     let rule_for = |command: &ShellCommand| rules.iter().find(|rule| stands_for(rule, command));
-    if !covers(analysis, |command| rule_for(command).is_some()) {
+    let runs = |command: &ShellCommand| {
+        decide(&command.assessment, axes, &Rules::default()).decision == Decision::Allow
+    };
+    if !covers(analysis, |command| runs(command) || rule_for(command).is_some()) {
         return None;
     }
     let all = analysis.flat();

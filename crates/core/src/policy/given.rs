@@ -6,6 +6,7 @@ use super::analysis::CommandAnalysis;
 use super::class::{Assessment, Class};
 use super::decide::{Rules, can_be_session_allowed, effective_class};
 use super::pattern::Pattern;
+use crate::axes::Axes;
 use crate::string_enum;
 
 string_enum! {
@@ -46,6 +47,7 @@ impl GivenRules {
         tool: &str,
         call: &Assessment,
         analysis: Option<&CommandAnalysis>,
+        axes: &Axes,
     ) -> Rules {
         let class = effective_class(call);
         let removes = class == Class::Catastrophic
@@ -54,7 +56,7 @@ impl GivenRules {
             denylisted: allow::denylist_reason(&self.deny, tool, analysis),
             allowlisted: analysis
                 .is_some_and(|analysis| allow::is_allowlisted(&self.allow, analysis)),
-            standing_rule: self.standing_rule(tool, class, analysis).map(Pattern::to_string),
+            standing_rule: self.standing_rule(tool, class, analysis, axes).map(Pattern::to_string),
             asks_removal: removes && self.workspace_removal == WorkspaceRemoval::Ask,
             reclassified: analysis.is_some_and(|analysis| analysis.reclassified),
             ..Rules::default()
@@ -67,9 +69,10 @@ impl GivenRules {
         tool: &str,
         class: Class,
         analysis: Option<&CommandAnalysis>,
+        axes: &Axes,
     ) -> Option<&Pattern> {
         match analysis {
-            Some(analysis) => allow::standing_rule(&self.standing, analysis),
+            Some(analysis) => allow::standing_rule(&self.standing, analysis, axes),
             None => self.standing.iter().find(|rule| {
                 can_be_session_allowed(class) && rule.matches_words(&[Some(tool.to_owned())])
             }),
