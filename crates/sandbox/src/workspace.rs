@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windlass_core::layout::{Layout, LayoutKind, Own, TASKS_DIRECTORY, WORKSPACE};
+use windlass_core::layout::{AddedDirectory, Layout, LayoutKind, Own, TASKS_DIRECTORY, WORKSPACE};
 use windlass_helper::protocol::NewFile;
 
 use crate::Error;
@@ -104,6 +104,34 @@ pub(crate) fn other_tasks(workspace: &Path, layout: &Layout) -> Vec<PathBuf> {
     others.reverse();
     others.truncate(MAX_OTHER_TASKS);
     others
+}
+
+/// The same directories for Landlock, which allows and cannot take back: one that holds a directory that is only
+/// read is itself only read, and what else is in it can be written.
+pub(crate) fn without_nested(added: &[AddedDirectory]) -> Vec<AddedDirectory> {
+    let below = |outer: &Path, inner: &AddedDirectory| {
+        Path::new(&inner.path) != outer && Path::new(&inner.path).starts_with(outer)
+    };
+    let mut all = Vec::new();
+    for one in added {
+        let path = Path::new(&one.path);
+        let holds_closed = added
+            .iter()
+            .any(|other| !other.writable && below(path, other) && Path::new(&other.path).is_dir());
+        if !one.writable || !holds_closed {
+            all.push(one.clone());
+            continue;
+        }
+        all.push(AddedDirectory { writable: false, ..one.clone() });
+        let entries = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        let others = entries.filter(|entry| {
+            !added.iter().any(|other| Path::new(&other.path) == entry || below(entry, other))
+        });
+        all.extend(others.filter_map(|entry| {
+            Some(AddedDirectory { path: entry.to_str()?.to_owned(), writable: true })
+        }));
+    }
+    all
 }
 
 /// Directories that a sandbox has for itself. A workspace that holds one of them cannot be shown at its own path.

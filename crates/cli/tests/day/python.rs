@@ -23,7 +23,7 @@ replies:
   - {task: fix, turn: 0, bash: '. .venv/bin/activate && pytest -q 2>&1'}
   - {task: fix, turn: 1, read: shop/price.py}
   - {task: fix, turn: 2, edit: {path: shop/price.py, old_string: 'amount - 20', new_string: 'amount * 8 // 10'}}
-  - {task: fix, turn: 3, bash: '.venv/bin/pytest -q 2>&1'}
+  - {task: fix, turn: 3, bash: '.venv/bin/python -m pytest -q 2>&1'}
   - {task: fix, turn: 4, bash: '.venv/bin/pip install -q --no-index vendor/greet-1.0-py3-none-any.whl && .venv/bin/greet'}
   - {task: fix, turn: 5, save_memo: {filename: found.md, content: the rebate was subtracted}}
   - {task: fix, turn: 6, bash: 'git add -A && git commit -qm \"Take twenty percent off\" && git status --short'}

@@ -230,7 +230,11 @@ impl Local {
         for other in workspace::other_tasks(&config.workspace, &config.layout) {
             binds.push(bind(&other, &self.as_seen(&other)));
         }
-        for added in &config.added {
+        let added = match self.isolation {
+            Isolation::Landlock => workspace::without_nested(&config.added),
+            Isolation::Namespaces | Isolation::Host | Isolation::Container => config.added.clone(),
+        };
+        for added in &added {
             let path = canonical(Path::new(&added.path))?;
             let access = if added.writable { Access::Writable } else { Access::ReadOnly };
             binds.push(Bind { access, ..bind(&path, &path) });

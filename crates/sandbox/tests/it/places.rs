@@ -143,3 +143,24 @@ fn the_files_of_other_tasks_cannot_be_changed_by_commands() {
             .ok();
     });
 }
+
+#[test]
+fn a_closed_directory_inside_an_added_one_stays_closed() {
+    everyone!(|who| async move {
+        let place = Place::new(who);
+        let work = owned(who, &place.top.path().join("mine"));
+        let git = owned(who, &place.top.path().join("git"));
+        let (hooks, refs) = (owned(who, &git.join("hooks")), owned(who, &git.join("refs")));
+        for namespaces in [Namespaces::IfAvailable, Namespaces::Off] {
+            let config = Config {
+                added: vec![added(&git, true), added(&hooks, false)],
+                namespaces,
+                ..place.personal(&work)
+            };
+            let local = Local::open(config).await.unwrap();
+            run(&local, &format!("echo x > {}/made", refs.display())).await.ok();
+            run(&local, &format!("echo x > {}/pre-commit", hooks.display())).await.fails();
+            run(&local, &format!("mv {} {}/moved", hooks.display(), git.display())).await.fails();
+        }
+    });
+}

@@ -45,12 +45,17 @@ pub fn git_directories(top: &Path) -> Vec<AddedDirectory> {
     if of_above && is_git(&own, owner) { of_submodule(&own) } else { Vec::new() }
 }
 
+/// Of the repository: what makes git run programs, and what belongs to other worktrees. All else can be written, the
+/// directory itself too: git locks its refs there.
+const FIXED: [&str; 8] =
+    ["hooks", "config", "config.worktree", "info", "modules", "worktrees", "HEAD", "index"];
+
 fn of_worktree(own: &Path, common: &Path) -> Vec<AddedDirectory> {
-    // Git makes it with the first commit of a worktree whose repository is bare.
-    let _ = fs::create_dir(common.join("logs"));
-    let open = ["objects", "refs", "logs"].map(|name| common.join(name));
-    let mut all = vec![shown(common, false)];
-    all.extend(open.iter().filter(|path| path.is_dir()).map(|path| shown(path, true)));
+    // A directory that is not there could be made.
+    let _ = fs::create_dir(common.join("hooks"));
+    let fixed = FIXED.map(|name| common.join(name));
+    let mut all = vec![shown(common, true)];
+    all.extend(fixed.iter().filter(|path| path.exists()).map(|path| shown(path, false)));
     all.push(shown(own, true));
     // Which repository the worktree belongs to stays as it is.
     let fixed = ["commondir", "gitdir", "config.worktree"].map(|name| own.join(name));
