@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! - One watcher per process, whatever the number of registries: a user has few of the kernel's instances.
-//! - Watches are set before files are read, so nothing falls between.
+//! - Files are read once more after watches are set, so nothing falls between.
 //! - A directory that is not there yet is noticed when it appears: its nearest ancestor is watched (O-40).
 //! - Many changes close together are one reload (AX-081). Events that were lost are one scan, and no new watcher.
 
@@ -55,9 +55,11 @@ impl Drop for Watch {
 pub(crate) fn start(registry: SkillRegistry) -> Watch {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let (id, hub) = (NEXT.fetch_add(1, Ordering::Relaxed), HUB.get_or_init(Hub::start));
-    // Set here, not in the thread: a change right after this call is seen.
-    hub.lock().add(id, registry.clone());
+    let events = hub.lock().add(id, registry.clone());
     registry.read();
+    // The thread sets the watches and reads once more after that. Not here: the kernel's events go first, and
+    // somebody who makes very many of them must not hold up who begins to follow.
+    events.wake();
     Watch { id }
 }
 
@@ -72,9 +74,13 @@ impl Hub {
     fn start() -> Self {
         let (signals, received) = mpsc::sync_channel(QUEUE);
         let events = Events { signals, lost: Arc::default(), interest: Arc::default() };
-        let lost = Arc::clone(&events.lost);
-        let followed = Arc::new(Mutex::new(Followed::new(events)));
-        let reader = Reader { followed: Arc::clone(&followed), received, lost, scanned: None };
+        let (lost, receive) = (Arc::clone(&events.lost), events.clone());
+        let registries = HashMap::new();
+        let followed = Followed { registries, released: Vec::new(), refused: false, events };
+        let followed = Arc::new(Mutex::new(followed));
+        let watches = Watches::new(move |event| receive.receive(event));
+        let reader =
+            Reader { followed: Arc::clone(&followed), received, watches, lost, scanned: None };
         let spawned =
             std::thread::Builder::new().name("skills".to_owned()).spawn(move || reader.follow());
         if let Err(error) = &spawned {
@@ -114,66 +120,58 @@ impl Events {
         }
     }
 
+    /// Lets the thread look for who has begun to follow.
+    fn wake(&self) {
+        // With a full queue the thread is awake.
+        let _ = self.signals.try_send(Event::new(EventKind::Any));
+    }
+
     fn interest(&self) -> MutexGuard<'_, Interest> {
         self.interest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Every registry that is followed, and what is watched for it.
+/// Every registry that is followed. Its lock is held for moments only, and never while the watcher is spoken to.
 struct Followed {
     registries: HashMap<u64, Follower>,
-    watches: Watches,
+    /// What was watched for registries that are no longer followed.
+    released: Vec<Wanted>,
+    /// Whether the kernel refuses watches.
+    refused: bool,
     events: Events,
 }
 
+#[derive(Clone)]
 struct Follower {
     registry: SkillRegistry,
     wanted: Wanted,
+    is_watched: bool,
 }
 
 impl Followed {
-    fn new(events: Events) -> Self {
-        let receive = events.clone();
-        let watches = Watches::new(move |event| receive.receive(event));
-        Self { registries: HashMap::new(), watches, events }
-    }
-
-    fn add(&mut self, id: u64, registry: SkillRegistry) {
-        let wanted = self.watch(&registry);
+    fn add(&mut self, id: u64, registry: SkillRegistry) -> Events {
+        let wanted = Wanted::by(&registry);
         self.events.interest().add(&wanted);
-        self.registries.insert(id, Follower { registry, wanted });
+        self.registries.insert(id, Follower { registry, wanted, is_watched: false });
+        self.events.clone()
     }
 
     fn remove(&mut self, id: u64) {
         if let Some(follower) = self.registries.remove(&id) {
             self.events.interest().remove(&follower.wanted);
-            self.watches.release(&follower.wanted);
-        }
-    }
-
-    /// Watches what a registry wants now. A directory that disappears meanwhile is not in the next list.
-    fn watch(&mut self, registry: &SkillRegistry) -> Wanted {
-        let mut wanted = Wanted::by(registry);
-        for _ in 0..WATCH_ATTEMPTS {
-            match self.watches.add(&wanted) {
-                Set::Done => return wanted,
-                Set::Gone => wanted = Wanted::by(registry),
+            if follower.is_watched {
+                self.released.push(follower.wanted);
             }
         }
-        self.events.lost.store(true, Ordering::Relaxed);
-        wanted
     }
 
-    /// Sets the watches of a registry again: what was watched may be gone, and something else in its place.
-    fn set_again(&mut self, id: u64) {
-        let Some(mut follower) = self.registries.remove(&id) else { return };
-        let wanted = self.watch(&follower.registry);
+    /// Takes over what is watched for a registry now; returns what is to be released.
+    fn replace(&mut self, id: u64, wanted: Wanted) -> Option<Wanted> {
+        let Some(follower) = self.registries.get_mut(&id) else { return Some(wanted) };
         self.events.interest().add(&wanted);
-        // The old watches last until the new ones stand.
         self.events.interest().remove(&follower.wanted);
-        self.watches.release(&follower.wanted);
-        follower.wanted = wanted;
-        self.registries.insert(id, follower);
+        let old = std::mem::replace(&mut follower.wanted, wanted);
+        std::mem::replace(&mut follower.is_watched, true).then_some(old)
     }
 }
 
@@ -185,6 +183,7 @@ const WATCH_ATTEMPTS: usize = 3;
 struct Reader {
     followed: Arc<Mutex<Followed>>,
     received: Receiver<Event>,
+    watches: Watches,
     lost: Arc<AtomicBool>,
     /// When everything was last scanned because events were lost.
     scanned: Option<Instant>,
@@ -218,7 +217,7 @@ impl Reader {
         if self.lost.load(Ordering::Relaxed) {
             return LOST_PAUSE;
         }
-        match followed.watches.is_refused() {
+        match followed.refused {
             false => RESCAN,
             true => {
                 let many = u32::try_from(followed.registries.len()).unwrap_or(u32::MAX);
@@ -236,31 +235,54 @@ impl Reader {
         may
     }
 
-    /// Reads the registries that the changes concern.
-    fn read(&self, batch: &Batch) {
+    /// Sets watches where they are needed, and reads the registries that the changes concern.
+    fn read(&mut self, batch: &Batch) {
         for path in &batch.paths {
             tracing::info!("Detected change: {}", path.display());
         }
-        let mut changed = Vec::new();
-        {
-            let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
-            let concerned: Vec<_> = followed
-                .registries
-                .iter()
-                .map(|(id, follower)| (*id, batch.concerns(&follower.wanted)))
-                .filter(|(_, concern)| *concern != Concern::Nothing)
-                .collect();
-            for (id, concern) in concerned {
-                let Some(follower) = followed.registries.get(&id) else { continue };
-                let registry = follower.registry.clone();
-                if concern == Concern::Moved || follower.wanted != Wanted::by(&registry) {
-                    followed.set_again(id);
-                }
-                changed.push(registry);
+        let (released, concerned) = {
+            let mut followed = self.lock();
+            let all = followed.registries.iter().map(|(id, one)| (*id, one, batch.concerns(one)));
+            let concerned = all.filter(|(.., concern)| *concern != Concern::Nothing);
+            let concerned: Vec<_> =
+                concerned.map(|(id, one, concern)| (id, one.clone(), concern)).collect();
+            (std::mem::take(&mut followed.released), concerned)
+        };
+        released.iter().for_each(|wanted| self.watches.release(wanted));
+        for (id, follower, concern) in concerned {
+            let registry = follower.registry;
+            if concern == Concern::Moved || follower.wanted != Wanted::by(&registry) {
+                self.set_watches(id, &registry);
             }
+            registry.reload();
         }
-        // Without the lock: reading takes time, and others begin and end to follow meanwhile.
-        changed.iter().for_each(SkillRegistry::reload);
+        let refused = self.watches.is_refused();
+        self.lock().refused = refused;
+    }
+
+    /// Watches what a registry wants now; the old watches last until the new ones stand. A directory that disappears
+    /// meanwhile is not in the next list.
+    fn set_watches(&mut self, id: u64, registry: &SkillRegistry) {
+        let mut wanted = Wanted::by(registry);
+        let settled = (0..WATCH_ATTEMPTS).any(|_| match self.watches.add(&wanted) {
+            Set::Done => true,
+            Set::Gone => {
+                wanted = Wanted::by(registry);
+                false
+            }
+        });
+        if !settled {
+            self.lost.store(true, Ordering::Relaxed);
+            return;
+        }
+        let old = self.lock().replace(id, wanted);
+        if let Some(old) = old {
+            self.watches.release(&old);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Followed> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -319,9 +341,10 @@ impl Batch {
         true
     }
 
-    fn concerns(&self, wanted: &Wanted) -> Concern {
+    fn concerns(&self, follower: &Follower) -> Concern {
+        let wanted = &follower.wanted;
         let moved = |path: &PathBuf| wanted.leads_to_a_skill_path(path);
-        if self.scan || self.structural.iter().any(moved) {
+        if self.scan || !follower.is_watched || self.structural.iter().any(moved) {
             return Concern::Moved;
         }
         match self.paths.iter().any(|path| wanted.concerns(path)) {

@@ -14,7 +14,7 @@ use crate::program::Program;
 fn a_refused_context_is_compacted_and_sent_once_more() {
     let program = Program::with(ModelServer::start_empty());
     notes(&program, 50, 40);
-    let windowed = Windowed::new(12_000);
+    let windowed = Windowed::new(13_000);
     windowed.serve(
         &program.server,
         |request| reply(request, &format!("say: {}", quoted(SUMMARY))),

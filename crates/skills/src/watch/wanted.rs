@@ -7,7 +7,7 @@ use crate::registry::SkillRegistry;
 use crate::skill::Scope;
 
 /// What has to be watched for one registry.
-#[derive(Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// Skill directories, and folders that links in them lead to: everything below counts.
     pub trees: BTreeSet<PathBuf>,
