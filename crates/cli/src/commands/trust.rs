@@ -34,7 +34,7 @@ Examples:
   windlass trust                      show what the files set and run, then ask
   windlass trust ../other --yes
 
-A changed file has to be approved again, and so has one that runs a changed script.";
+A changed file must be approved again, as must one that runs a changed script.";
 
 impl Execute for ApproveProject {
     fn execute(self, start: Start) -> Result<u8, Failure> {

@@ -145,6 +145,7 @@ fn every_setting_has_the_designed_default() {
     store.data_dir                             $XDG_DATA_HOME/windlass or ~/.local/share/windlass default
     store.outputs_keep_days                    7                                default
     store.keep_days                            forever                          default
+    ui.notify                                  off                              default
     ");
 }
 

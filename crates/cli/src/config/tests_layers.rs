@@ -187,7 +187,7 @@ outputs_keep_days = 2026-01-01
       ~/config.toml:3: `agent.max_iterations` = `0`: allowed: a whole number from 1 to 1000000
       ~/config.toml:4: `agent.max_iteration`: there is no such setting (did you mean `agent.max_iterations`?)
       ~/config.toml:5: `agent.timeout_seconds` = `soon`: allowed: seconds from 1 to 31536000, text such as `2h 30m`, or `off`
-      ~/config.toml:6: `agnet`: there is no such table; allowed: `models`, `agent`, `compaction`, `subagents`, `sandbox`, `policy`, `coordinator`, `web`, `mcp`, `store` (did you mean `[agent]`?)
+      ~/config.toml:6: `agnet`: there is no such table; allowed: `models`, `agent`, `compaction`, `subagents`, `sandbox`, `policy`, `coordinator`, `web`, `mcp`, `store`, `ui` (did you mean `[agent]`?)
       ~/config.toml:9: `compaction.trigger_ratio` = `2`: allowed: a number from 0.1 to 0.99
       ~/config.toml:10: `compaction.memory_flush_enabled` = `yes`: allowed: true or false
       ~/config.toml:11: `compaction.colour`: there is no such setting (`[compaction]` has `response_reserve_tokens`, `trigger_ratio`, `memory_flush_enabled`, `memory_flush_soft_threshold_tokens`, `max_summary_tokens`, `preserve_recent_turns`, `summarization_model`, `at_plan_step`)
