@@ -123,9 +123,10 @@ impl Tasks<'_> {
         Ok(self.newest(workspace, 1)?.into_iter().next())
     }
 
-    /// The newest task of a directory that stands still until a person resumes it.
+    /// The newest task of a directory that stands still until a person resumes it or answers.
     pub fn resumable_in(self, workspace: &Path) -> Result<Option<TaskView>, Error> {
-        Ok(self.newest(workspace, NEWEST)?.into_iter().find(TaskView::is_resumable))
+        let waits = |task: &TaskView| task.is_resumable() || task.waits_for_answer();
+        Ok(self.newest(workspace, NEWEST)?.into_iter().find(waits))
     }
 
     fn newest(self, workspace: &Path, limit: usize) -> Result<Vec<TaskView>, Error> {

@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use notify::event::{Event, EventKind, ModifyKind};
@@ -34,6 +34,8 @@ const POLL: Duration = Duration::from_secs(2);
 const POLL_PER_REGISTRY: Duration = Duration::from_millis(20);
 /// The shortest time between two scans because events were lost: whoever floods the queue keeps doing so.
 const LOST_PAUSE: Duration = Duration::from_secs(2);
+/// How long a start waits for its watches. A storm of changes holds them up longer; the files are read again then.
+const START_WAIT: Duration = Duration::from_millis(200);
 /// Events on their way to the reader; when more come at once, everything is read anyway.
 const QUEUE: usize = 4096;
 
@@ -60,6 +62,7 @@ pub(crate) fn start(registry: SkillRegistry) -> Watch {
     // The thread sets the watches and reads once more after that. Not here: the kernel's events go first, and
     // somebody who makes very many of them must not hold up who begins to follow.
     events.wake();
+    hub.wait_for_watches(id);
     Watch { id }
 }
 
@@ -68,6 +71,8 @@ static HUB: OnceLock<Hub> = OnceLock::new();
 
 struct Hub {
     followed: Arc<Mutex<Followed>>,
+    /// Notified when watches were set.
+    watched: Arc<Condvar>,
 }
 
 impl Hub {
@@ -79,14 +84,31 @@ impl Hub {
         let followed = Followed { registries, released: Vec::new(), refused: false, events };
         let followed = Arc::new(Mutex::new(followed));
         let watches = Watches::new(move |event| receive.receive(event));
-        let reader =
-            Reader { followed: Arc::clone(&followed), received, watches, lost, scanned: None };
+        let watched = Arc::<Condvar>::default();
+        let reader = Reader {
+            followed: Arc::clone(&followed),
+            watched: Arc::clone(&watched),
+            received,
+            watches,
+            lost,
+            scanned: None,
+        };
         let spawned =
             std::thread::Builder::new().name("skills".to_owned()).spawn(move || reader.follow());
         if let Err(error) = &spawned {
             tracing::warn!("Skills are not watched: {error}");
         }
-        Self { followed }
+        Self { followed, watched }
+    }
+
+    /// Waits until a registry is watched, so that a change right after a start is noticed as one.
+    fn wait_for_watches(&self, id: u64) {
+        let waits = |followed: &mut Followed| {
+            let follower = followed.registries.get(&id);
+            !followed.refused && follower.is_some_and(|one| !one.is_watched)
+        };
+        // Whether the time was up makes no difference: the files are read once more after the watches stand.
+        let _ = self.watched.wait_timeout_while(self.lock(), START_WAIT, waits);
     }
 
     fn lock(&self) -> MutexGuard<'_, Followed> {
@@ -182,6 +204,7 @@ const WATCH_ATTEMPTS: usize = 3;
 /// The thread that reads what changed.
 struct Reader {
     followed: Arc<Mutex<Followed>>,
+    watched: Arc<Condvar>,
     received: Receiver<Event>,
     watches: Watches,
     lost: Arc<AtomicBool>,
@@ -195,8 +218,10 @@ impl Reader {
             let mut batch = Batch::default();
             match self.received.recv_timeout(self.patience()) {
                 Ok(event) => {
+                    // Who begins to follow waits for it.
+                    let is_wake = event.kind.is_any() && event.paths.is_empty();
                     batch.take(event);
-                    if gather(&self.received, &mut batch).is_none() {
+                    if !is_wake && gather(&self.received, &mut batch).is_none() {
                         return;
                     }
                 }
@@ -258,6 +283,7 @@ impl Reader {
         }
         let refused = self.watches.is_refused();
         self.lock().refused = refused;
+        self.watched.notify_all();
     }
 
     /// Watches what a registry wants now; the old watches last until the new ones stand. A directory that disappears

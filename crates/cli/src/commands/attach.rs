@@ -62,6 +62,8 @@ async fn attach(app: &AppContext, args: &Attach) -> Result<u8, Failure> {
     let folded = TaskState::fold(before.iter().map(|record| (record.at, &record.event)));
     let state = folded.ok().flatten().map_or_else(|| tasks.state(task), Ok)?;
     let mut screen = Screen::new(&args.printing, app.style, task, &state);
+    // Before anything is shown: who answers what they see types into it.
+    let steering = Steering::begin(app, task, screen.is_live());
     recent.iter().for_each(|record| screen.event(record));
     let seen = records.last().map_or(0, |record| record.seq);
     let last = recent.iter().rev().find_map(result_of);
@@ -72,7 +74,10 @@ async fn attach(app: &AppContext, args: &Attach) -> Result<u8, Failure> {
     let is_over = |result: &TaskResult| result.status != ResultStatus::BlockedUser;
     let stands = match last.filter(is_over) {
         Some(result) if !is_at_work(app, task)? => Stands::Ended(Box::new(result)),
-        Some(_) | None => watch(app, task, &mut screen, feed, &mut interrupts, args).await?,
+        Some(_) | None => {
+            let watched = Watched { app, task, args, steering };
+            watch(watched, &mut screen, feed, &mut interrupts).await?
+        }
     };
     match stands {
         Stands::Detached => {
@@ -99,17 +104,23 @@ fn is_at_work(app: &AppContext, task: TaskId) -> Result<bool, Failure> {
     Ok(!row.status.is_terminal() && !details.view.is_resumable())
 }
 
-async fn watch(
-    app: &AppContext,
+/// What is watched, and how a person steers it.
+struct Watched<'a> {
+    app: &'a AppContext,
     task: TaskId,
+    args: &'a Attach,
+    steering: Steering<'a>,
+}
+
+async fn watch(
+    watched: Watched<'_>,
     screen: &mut Screen,
     mut feed: TaskFeed,
     interrupts: &mut Interrupts,
-    args: &Attach,
 ) -> Result<Stands, Failure> {
+    let Watched { app, task, args, mut steering } = watched;
     let mut frames = tokio::time::interval(show::FRAME);
     let live = screen.is_live();
-    let mut steering = Steering::begin(app, task, live);
     let mut ended = open_result(app, task)?;
     loop {
         if let Some(result) = ended.take() {

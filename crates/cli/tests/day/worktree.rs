@@ -8,7 +8,7 @@ replies:
   - {turn: 1, write: {path: notes/plan.md, content: 'one step'}}
   - {turn: 2, bash: 'git add -A && git commit -qm \"Plan it\" && git log --oneline | wc -l'}
   - {turn: 3, write: {path: notes/draft.md, content: 'half a step'}}
-  - {turn: 4, bash: 'git stash -qu && git stash pop -q && git branch gone && git branch -qD gone && git status --short'}
+  - {turn: 4, bash: 'git stash -qu && git stash pop -q && git status --short'}
   - {turn: 5, say: Planned.}
 ";
 

@@ -24,7 +24,7 @@ fn masked(text: &str) -> String {
         if line.starts_with("task_") {
             return "TASK · SCRIPT · SANDBOX".to_owned();
         }
-        for command in ["windlass show ", "windlass events "] {
+        for command in ["windlass show ", "windlass events ", "windlass diff "] {
             if let Some((before, _)) = line.split_once(command) {
                 return format!("{before}{command}TASK");
             }

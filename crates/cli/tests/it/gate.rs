@@ -193,7 +193,9 @@ fn allow_all_covers_the_same_command_and_nothing_appended_to_it() {
     let task = program.task();
     program.windlass(&["answer", &task, "Allow All"]).expect(0);
     let ran = program.windlass(&["resume", &task, "--json"]).expect(3);
-    assert!(ran.result()["hitl_request"]["question"].as_str().unwrap().contains("rm"));
+    let asked = ran.result()["hitl_request"].clone();
+    assert!(asked["question"].as_str().unwrap().contains("removes files"), "{asked}");
+    assert!(asked["context"].as_str().unwrap().contains("rm old.txt"), "{asked}");
     let started = ran.kinds().into_iter().filter(|kind| kind == "tool_call").count();
     assert_eq!(started, 2, "the second was not asked about again, the third did not run");
     let rules = program.windlass(&["permissions"]).expect(0);

@@ -28,12 +28,12 @@ fn work_of_sub_agents_is_shown_live_with_their_names() {
     let program = Program::playing(TWO_LEVELS);
     let said = program.windlass(&["run", "count the fruit"]).expect(0).stderr;
     let [spawned, wrote, ended] =
-        ["↳ apples (task_", "  apples: write apples.txt", "↲ apples completed"]
+        ["↳ apples: count the APPLES", "  apples: write apples.txt", "↲ apples completed"]
             .map(|line| place(&said, line));
     assert!(spawned < wrote && wrote < ended, "{said}");
     let [spawned, below, ran, ended] = [
-        "↳ pears (task_",
-        "  pears: ↳ basket (task_",
+        "↳ pears: count the PEARS",
+        "  pears: ↳ basket: look at the BASKET",
         "  basket: $ echo basket >> basket.txt",
         "↲ pears completed",
     ]

@@ -19,12 +19,18 @@ fn piped(program: &Program, args: &[&str], input: &[u8]) -> Ran {
     child.wait_with_output().unwrap().into()
 }
 
+/// What was sent of the goal, without what the program adds for every task.
+fn goal_sent(program: &Program) -> String {
+    let sent = program.last_message_sent();
+    sent.split("\n# Your task directory").next().unwrap().to_owned()
+}
+
 #[test]
 fn piped_input_is_attached_to_the_prompt_as_data() {
     let program = Program::playing(ANSWER);
     let ran = piped(&program, &["-p", "review this diff"], b"-old\n+new ``` \n").expect(0);
     assert_eq!(ran.stdout, "ok\n");
-    insta::assert_snapshot!(program.last_message_sent(), @r"
+    insta::assert_snapshot!(goal_sent(&program), @r"
     # Goal
 
     review this diff
@@ -44,7 +50,7 @@ fn piped_input_is_attached_to_the_prompt_as_data() {
 fn piped_input_alone_is_the_goal() {
     let program = Program::playing(ANSWER);
     piped(&program, &["-p"], b"say hi\n").expect(0);
-    assert_eq!(program.last_message_sent(), "# Goal\n\nsay hi\n");
+    assert_eq!(goal_sent(&program), "# Goal\n\nsay hi\n");
 }
 
 #[test]
@@ -71,7 +77,7 @@ fn a_file_alone_still_holds_the_goal() {
     let program = Program::playing(ANSWER);
     std::fs::write(program.workspace().join("goal.md"), "tidy up\n").unwrap();
     program.windlass(&["run", "@goal.md"]).expect(0);
-    assert_eq!(program.last_message_sent(), "# Goal\n\ntidy up\n");
+    assert_eq!(goal_sent(&program), "# Goal\n\ntidy up\n");
     let missing = program.windlass(&["run", "@nowhere.md"]).expect(2);
     assert!(missing.stderr.contains("the goal cannot be read from `nowhere.md`"), "{missing:?}");
 }

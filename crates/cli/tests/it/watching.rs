@@ -206,7 +206,8 @@ replies:
     let prices = "[models.\"litellm/gpt-4o\"]\ninput = 100.0\noutput = 100.0\n";
     std::fs::write(directory.join("config.toml"), prices).unwrap();
     let ran = program.windlass(&["run", "look"]).expect(0);
-    let task = program.windlass(&["tasks", "--all", "--json"]).json_lines().pop().unwrap();
+    let tasks = program.windlass(&["tasks", "--all", "--json"]).json_lines();
+    let task = tasks.into_iter().find(|task| task["parent_id"].is_null()).unwrap();
     let id = task["task_id"].as_str().unwrap();
     let cost = task["cost_usd"].as_f64().unwrap();
     let costs = program.windlass(&["cost", id, "--json"]).json_lines().remove(0);
