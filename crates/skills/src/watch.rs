@@ -219,7 +219,7 @@ impl Reader {
             match self.received.recv_timeout(self.patience()) {
                 Ok(event) => {
                     // Who begins to follow waits for it.
-                    let is_wake = event.kind.is_any() && event.paths.is_empty();
+                    let is_wake = event.kind == EventKind::Any && event.paths.is_empty();
                     batch.take(event);
                     if !is_wake && gather(&self.received, &mut batch).is_none() {
                         return;
