@@ -98,7 +98,7 @@ pub enum Error {
         limit: usize,
     },
     /// As many tasks wait to be started as may wait.
-    #[error("{limit} tasks are already waiting to start")]
+    #[error("{limit} {} already waiting to start", if *limit == 1 { "task is" } else { "tasks are" })]
     TooManyWaiting {
         /// How many may.
         limit: usize,

@@ -42,7 +42,7 @@ async fn a_plain_client_submits_answers_and_reads_the_result() {
     let fields = |value: &serde_json::Value| {
         value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ")
     };
-    let always = "command_id deliverables evidence_refs";
+    let always = "command_id cost_usd deliverables evidence_refs";
     let ending = "session_id status task_id usage";
     assert_eq!(fields(&results[0]), format!("{always} hitl_request {ending}"));
     assert_eq!(fields(&results[1]), format!("{always} final_message {ending}"));

@@ -222,7 +222,7 @@ async fn a_task_too_many_is_refused_and_may_be_sent_again() {
     let result = world.until_published(OutStream::TaskResult, refused.task).await;
     let error = &result["error_details"];
     assert_eq!((&error["error_type"], &error["retryable"]), (&"overloaded".into(), &true.into()));
-    assert_eq!(error["message"], "1 tasks already wait to be started");
+    assert_eq!(error["message"], "1 task is already waiting to start");
     assert!(world.task(refused.task).is_none());
     let ran = limited(&["run", "four", "--detach"]).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr);

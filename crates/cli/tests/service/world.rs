@@ -52,6 +52,7 @@ pub struct Submission {
 impl World {
     pub fn new(on: On, model: ModelServer) -> Self {
         let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("project")).unwrap();
         let redis = (on == On::Redis).then(RedisServer::start);
         let store = Store::open(home.path().join("data"), Options::default()).unwrap();
         Self { model, redis, store, home }
@@ -70,7 +71,7 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
         command
             .args(args)
-            .current_dir(self.home.path())
+            .current_dir(self.home.path().join("project"))
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.home.path())

@@ -60,7 +60,7 @@ fn row(world: &World, task: TaskId) -> windlass_store::TaskRow {
 async fn a_monitor_is_parked_between_checks_and_ends_on_its_condition() {
     let replies = "
 replies:
-  - update_plan: {steps: [{description: wait for the build, status: in_progress}]}
+  - update_plan: {steps: [{id: '1', description: wait for the build, status: in_progress}]}
   - say: nothing to do yet
   - bash: cat build.txt || echo red
   - say: still red

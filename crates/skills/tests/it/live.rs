@@ -37,7 +37,7 @@ impl Desk {
         let merged = SkillMirror::open(room.path().join("merged")).unwrap();
         // Without the skills of the container image, which this machine may have.
         let places = places(Some(&home), &project).split_off(1);
-        let shelf = SkillRegistry::follow(places, Arc::new(|_| false), Some(merged));
+        let shelf = SkillRegistry::follow(places, Arc::new(|_| true), Some(merged));
         Self { shelf, room }
     }
 

@@ -19,7 +19,8 @@ async fn a_new_file_and_its_directories_are_made() {
     let outcome = bench.call("write", call).await;
     assert_eq!(outcome.text, "Created `a/b/c.txt` (8 bytes, 2 lines).");
     let hash = content_hash(b"one\ntwo\n");
-    assert_eq!(outcome.facts, [Fact::FileChanged { path: "a/b/c.txt".into(), hash, diff: None }]);
+    let diff = Some("@@ -0,0 +1,2 @@\n+one\n+two\n".to_owned());
+    assert_eq!(outcome.facts, [Fact::FileChanged { path: "a/b/c.txt".into(), hash, diff }]);
     assert_eq!(bench.text("a/b/c.txt"), "one\ntwo\n");
 }
 
@@ -30,14 +31,14 @@ async fn a_version_that_was_not_read_is_not_replaced() {
     let call = || json!({ "path": "a", "content": "mine" });
     assert_eq!(
         bench.error("write", call()).await,
-        "`a` has not been read in this task. Read it first, then repeat the write."
+        "Error: `a` has not been read in this task. Read it first, then repeat the write."
     );
     bench.ok("read", json!({ "path": "a" })).await;
     assert_eq!(bench.assessed("write", call()).await, "edit MEDIUM: replaces `a`");
     bench.put("a", "theirs again");
     assert_eq!(
         bench.error("write", call()).await,
-        "`a` has changed since you last read it. Read it again, then repeat the write."
+        "Error: `a` has changed since you last read it. Read it again, then repeat the write."
     );
     assert_eq!(bench.text("a"), "theirs again");
     bench.ok("read", json!({ "path": "a" })).await;
@@ -76,6 +77,7 @@ async fn the_mode_of_a_replaced_file_is_kept() {
 async fn recovery_can_tell_whether_the_write_happened() {
     let mut bench = Bench::new();
     bench.put("a", "old");
+    bench.ok("read", json!({ "path": "a" })).await;
     let Prepared { recovery, act, .. } =
         bench.prepare("write", json!({ "path": "a", "content": "new" })).await.ok().unwrap();
     let Recovery::Verify { change, outcome } = recovery else { panic!("writes are verified") };
