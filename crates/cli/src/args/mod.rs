@@ -47,7 +47,7 @@ Examples:
   windlass run @goal.md --json            a goal from a file, events as JSON
   windlass inbox                          what waits for you
   windlass answer ANY_ID_SUFFIX Allow     answer it
-  windlass run -c \"now add a test\"        continue the last task of this directory
+  windlass run -c \"now add a test\"        continue the last task here
   windlass resume ANY_ID_SUFFIX           resume a task
 
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 blocked on a question,
