@@ -47,7 +47,7 @@ fn main() {
     sys::reset_signals(1..32);
     sys::ignore_signal(libc::SIGPIPE);
     let setup = read_setup().map_err(|error| ("read the setup".to_owned(), error));
-    match setup.and_then(|setup| Watchdog::start(setup)) {
+    match setup.and_then(Watchdog::start) {
         Ok(watchdog) => watchdog.run(),
         Err(failure) => report(failure),
     }

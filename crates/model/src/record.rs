@@ -120,11 +120,18 @@ impl Model for Recorder {
     }
 }
 
+/// The beginning of a task's message, up to what names this very task: another run has another id.
+fn beginning(task: &str) -> &str {
+    let id = task.find("/task_").unwrap_or(task.len());
+    let end = if id == task.len() { id } else { task[..id].rfind('\n').unwrap_or(id) };
+    task[..end].trim_end()
+}
+
 /// One reply as an item of a script. JSON's texts are YAML's, so that is how they are quoted.
 fn item(turn: usize, task: Option<&str>, reply: &Reply) -> String {
     let mut lines = vec![format!("turn: {turn}")];
     if let Some(task) = task {
-        let begin: String = task.chars().take(TASK_CHARS).collect();
+        let begin: String = beginning(task).chars().take(TASK_CHARS).collect();
         lines.push(format!("task: {}", quoted(&begin)));
     }
     let key = if reply.calls.is_empty() { "say" } else { "text" };

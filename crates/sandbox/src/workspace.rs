@@ -15,7 +15,10 @@ use crate::Error;
 /// Files that the empty home directory of a sandbox has from the start, by their name there. They are asked for
 /// when the sandbox starts, because most tasks never start one.
 #[derive(Clone, Default)]
-pub struct HomeFiles(Option<Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>>);
+pub struct HomeFiles(Option<Arc<FilesByName>>);
+
+/// Gives names and contents.
+type FilesByName = dyn Fn() -> Vec<(String, String)> + Send + Sync;
 
 impl HomeFiles {
     pub fn new(files: impl Fn() -> Vec<(String, String)> + Send + Sync + 'static) -> Self {

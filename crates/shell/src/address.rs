@@ -60,7 +60,7 @@ pub(super) fn judge(word: &str) -> Option<Assessment> {
     }
     if let Some(domain) = ADDRESS_DOMAINS.iter().find(|domain| host.ends_with(**domain)) {
         let embedded = embedded_address(host.trim_end_matches(*domain));
-        return Some(match embedded.map(|address| kind(address)) {
+        return Some(match embedded.map(kind) {
             Some(Kind::Metadata) => metadata(),
             Some(Kind::Private | Kind::Loopback | Kind::Public) | None => {
                 private("a name that stands for an address")

@@ -101,7 +101,7 @@ fn judge_wrapped(
         let piped =
             args.iter().find_map(|arg| arg.text.trim_start_matches("-o").strip_prefix(['|', '!']));
         if let Some(text) = piped {
-            walk.follow_argument(&text.to_owned(), program);
+            walk.follow_argument(text, program);
         }
     }
     match wrapper.runs {

@@ -310,7 +310,7 @@ impl Candidate {
             Readiness::Ready => None,
             // Whole seconds, as the rule counts them.
             Readiness::ReadyAt(at) => {
-                Some(Timestamp::from_second(at.as_second()).unwrap_or(at)).map(row::instant)
+                Some(row::instant(Timestamp::from_second(at.as_second()).unwrap_or(at)))
             }
             Readiness::Waiting => return Ok(None),
         };

@@ -334,7 +334,7 @@ fn refold_session(tx: &Connection, session: &str) -> Result<(), Fault> {
         }
     }
     let mut statement = scratch.prepare("SELECT * FROM sessions WHERE id = ?1")?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let values: Vec<rusqlite::types::Value> = statement.query_row([session], |row| {
         (0..names.len()).map(|index| row.get(index)).collect::<rusqlite::Result<_>>()
     })?;

@@ -208,7 +208,7 @@ fn compare(
     let order = if keys == 2 { "1, 2" } else { "1" };
     let sql = format!("SELECT * FROM {table} ORDER BY {order}");
     let (mut kept, mut rebuilt) = (kept.prepare(&sql)?, rebuilt.prepare(&sql)?);
-    let names: Vec<String> = kept.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = kept.column_names().map(str::to_owned).collect();
     let (mut kept, mut rebuilt) = (kept.query([])?, rebuilt.query([])?);
     let mut held = Projected::next(&mut kept, &names, keys)?;
     let mut implied = Projected::next(&mut rebuilt, &names, keys)?;

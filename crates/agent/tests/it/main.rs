@@ -1,5 +1,7 @@
 //! The loop at its own seam: a goal and a scripted model in, a journal or a context out.
 
+#![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
+
 mod journal;
 mod control;
 mod calls;

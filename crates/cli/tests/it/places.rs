@@ -29,14 +29,14 @@ fn repository(script: &str) -> Program {
     fs::create_dir_all(place.join("src")).unwrap();
     fs::write(place.join("AGENTS.md"), "use tabs\n").unwrap();
     fs::write(place.join("src/lib.rs"), "pub fn one() {}\n").unwrap();
-    git(&program, &place, &["init", "--quiet"]);
-    git(&program, &place, &["add", "--all"]);
-    git(&program, &place, &["commit", "--quiet", "-m", "one"]);
+    git(&program, place, &["init", "--quiet"]);
+    git(&program, place, &["add", "--all"]);
+    git(&program, place, &["commit", "--quiet", "-m", "one"]);
     program
 }
 
 fn status(program: &Program) -> String {
-    git(program, &program.workspace(), &["status", "--porcelain", "--ignored"])
+    git(program, program.workspace(), &["status", "--porcelain", "--ignored"])
 }
 
 /// Runs a command line in a directory.
@@ -52,7 +52,7 @@ fn shell(program: &Program, directory: &Path, command: &str) -> Ran {
 fn a_question_and_a_command_leave_nothing_behind() {
     let program = repository("replies: [{say: hi}]");
     program.windlass(&["-p", "say hi"]).expect(0);
-    shell(&program, &program.workspace(), "ls").expect(0);
+    shell(&program, program.workspace(), "ls").expect(0);
     assert_eq!(status(&program), "");
     let names: Vec<_> = fs::read_dir(program.workspace()).unwrap().flatten().collect();
     assert_eq!(names.len(), 3, "{names:?}");
@@ -66,10 +66,9 @@ fn what_an_agent_keeps_is_never_committed() {
     );
     program.windlass(&["run", "commit it", "-q"]).expect(0);
     assert_eq!(program.own_file("memo/a.md"), "seen");
-    let shown =
-        git(&program, &program.workspace(), &["show", "--stat", "--format=%an %ae", "HEAD"]);
+    let shown = git(&program, program.workspace(), &["show", "--stat", "--format=%an %ae", "HEAD"]);
     assert!(shown.starts_with("Ada L ada@example.org\n\n new.txt | 1 +\n"), "{shown}");
-    assert_eq!(git(&program, &program.workspace(), &["status", "--porcelain"]), "");
+    assert_eq!(git(&program, program.workspace(), &["status", "--porcelain"]), "");
     assert_eq!(status(&program), "!! .windlass/\n");
 }
 
@@ -78,7 +77,7 @@ fn nothing_of_the_persons_git_runs_programs_inside() {
     let program = repository("replies: [{say: hi}]");
     let ran = shell(
         &program,
-        &program.workspace(),
+        program.workspace(),
         "git config --global --list; git init -q inner && git -C inner symbolic-ref HEAD",
     );
     let text = ran.expect(0).stdout;
@@ -90,8 +89,8 @@ fn nothing_of_the_persons_git_runs_programs_inside() {
 #[test]
 fn a_repositorys_own_identity_wins() {
     let program = repository("replies: [{say: hi}]");
-    git(&program, &program.workspace(), &["config", "user.name", "Work Ada"]);
-    let ran = shell(&program, &program.workspace(), "git config user.name");
+    git(&program, program.workspace(), &["config", "user.name", "Work Ada"]);
+    let ran = shell(&program, program.workspace(), "git config user.name");
     assert_eq!(ran.expect(0).stdout.trim(), "Work Ada");
 }
 
@@ -125,10 +124,10 @@ fn paths_are_true_for_the_person() {
     let place = program.real_workspace();
     fs::write(program.workspace().join("fails.py"), "def f():\n    raise ValueError\nf()\n")
         .unwrap();
-    let ran = shell(&program, &program.workspace(), &format!("python3 {place}/fails.py"));
+    let ran = shell(&program, program.workspace(), &format!("python3 {place}/fails.py"));
     let text = ran.expect(1).stderr;
     assert!(text.contains(&format!("File \"{place}/fails.py\", line 3")), "{text}");
-    shell(&program, &program.workspace(), "test /workspace/fails.py -ef fails.py").expect(0);
+    shell(&program, program.workspace(), "test /workspace/fails.py -ef fails.py").expect(0);
 }
 
 #[test]
@@ -138,7 +137,7 @@ fn a_virtual_environment_works_on_both_sides() {
     // The system's own: it is at the same place on both sides.
     let made = Command::new("/usr/bin/python3")
         .args(["-m", "venv", "--without-pip", "theirs"])
-        .current_dir(&place)
+        .current_dir(place)
         .status()
         .unwrap();
     assert!(made.success());
@@ -146,10 +145,10 @@ fn a_virtual_environment_works_on_both_sides() {
     fs::write(place.join("theirs/bin/where"), entry).unwrap();
     let real = program.real_workspace();
     let ran =
-        shell(&program, &place, ". theirs/bin/activate && sh theirs/bin/where && which python");
+        shell(&program, place, ". theirs/bin/activate && sh theirs/bin/where && which python");
     assert_eq!(ran.expect(0).stdout.trim(), format!("{real}/theirs\n{real}/theirs/bin/python"));
 
-    shell(&program, &place, "/usr/bin/python3 -m venv --without-pip ours").expect(0);
+    shell(&program, place, "/usr/bin/python3 -m venv --without-pip ours").expect(0);
     let output = Command::new(place.join("ours/bin/python"))
         .args(["-c", "import sys; print(sys.prefix)"])
         .output()
@@ -164,15 +163,15 @@ fn a_git_worktree_can_be_worked_in_and_leaves_others_alone() {
     let tree = tempfile::tempdir().unwrap();
     let tree = tree.path().join("tree");
     let name = tree.to_str().unwrap();
-    git(&program, &main, &["worktree", "add", "--quiet", "-b", "feature", name]);
-    git(&program, &main, &["worktree", "add", "--quiet", "-b", "other", &format!("{name}-2")]);
+    git(&program, main, &["worktree", "add", "--quiet", "-b", "feature", name]);
+    git(&program, main, &["worktree", "add", "--quiet", "-b", "other", &format!("{name}-2")]);
     let ran = shell(
         &program,
         &tree,
         "echo x > made && git add -A && git commit -qm two && git log --oneline | wc -l",
     );
     assert_eq!(ran.expect(0).stdout.trim(), "2");
-    let log = git(&program, &main, &["log", "--format=%an %s", "feature"]);
+    let log = git(&program, main, &["log", "--format=%an %s", "feature"]);
     assert_eq!(log, "Ada L two\nAda L one\n");
     let common = main.canonicalize().unwrap().join(".git");
     let common = common.display();

@@ -221,10 +221,7 @@ fn view(
         background = driven_by.map(|_| state.sandbox.background.clone()).unwrap_or_default();
     }
     let mut is_priced = row.cost_spent > 0.0 || store.tasks().is_priced(id)?;
-    // What a sub-agent used becomes part of what its parent used when it ends.
-    if !row.status.is_terminal() {
-        is_priced |= add_open_sub_agents(coordinator, &mut row)?;
-    }
+    is_priced |= add_sub_agents(coordinator, &mut row)?;
     let is_priced = is_priced || row.usage.total_tokens == 0;
     Ok(TaskView {
         driven_by,
@@ -256,13 +253,18 @@ fn refused_calls(records: &[Record]) -> u32 {
     refused
 }
 
-/// Adds what the sub-agents have used that have not ended; whether a price of theirs is known.
-fn add_open_sub_agents(coordinator: &Coordinator, parent: &mut TaskRow) -> Result<bool, Error> {
-    let below = Filter { parent: Some(parent.id), live: true, ..Filter::default() };
+/// Adds what the sub-agents have cost, and the tokens of those that have not ended: what an ended one used is
+/// part of what its parent used. Returns whether a price of theirs is known.
+fn add_sub_agents(coordinator: &Coordinator, parent: &mut TaskRow) -> Result<bool, Error> {
+    let below = Filter { parent: Some(parent.id), ..Filter::default() };
     let mut is_priced = false;
     for mut row in coordinator.store.tasks().list(&below)? {
-        is_priced |= row.cost_spent > 0.0 || add_open_sub_agents(coordinator, &mut row)?;
+        let is_priced_below = add_sub_agents(coordinator, &mut row)?;
+        is_priced |= row.cost_spent > 0.0 || is_priced_below;
         parent.cost_spent += row.cost_spent;
+        if row.status.is_terminal() || parent.status.is_terminal() {
+            continue;
+        }
         let (used, more) = (&mut parent.usage, &row.usage);
         used.input_tokens += more.input_tokens;
         used.output_tokens += more.output_tokens;

@@ -19,7 +19,7 @@ fn read_back(shown: &str) -> Vec<u8> {
             let end = if rest.starts_with('x') { 3 } else { rest.find('}').unwrap() + 1 };
             let (escape, more) = rest.split_at(end);
             rest = more;
-            if run % 2 == 0 {
+            if run.is_multiple_of(2) {
                 text.extend(escape.bytes());
                 continue;
             }

@@ -171,7 +171,7 @@ impl Caller {
 
     /// Two times as `utimensat` takes them; now, where there are none.
     fn times(&self, address: u64) -> io::Result<Timestamps> {
-        let mut words = [0i64, UTIME_NOW as i64, 0, UTIME_NOW as i64];
+        let mut words = [0i64, UTIME_NOW, 0, UTIME_NOW];
         if address != 0 {
             let mut bytes = [0; 4 * size_of::<i64>()];
             self.memory()?.read_exact_at(&mut bytes, address)?;

@@ -64,10 +64,10 @@ fn confine(context: &SpawnContext<'_>) -> Result<Signals, Failure> {
             .map_err(|error| fail("adopt orphans")(error.into()))?;
     }
     let signals = Signals::open(&[libc::SIGCHLD]).map_err(fail("open signals"))?;
-    if let Some(confinement) = context.confinement {
-        if let Some(calls) = confinement.apply()? {
-            SupervisorEvent::Calls(calls).send(&context.control);
-        }
+    if let Some(confinement) = context.confinement
+        && let Some(calls) = confinement.apply()?
+    {
+        SupervisorEvent::Calls(calls).send(&context.control);
     }
     let streams = context.streams.iter().map(AsRawFd::as_raw_fd);
     close_all_but(streams.chain([context.control.as_raw_fd(), signals.as_fd().as_raw_fd()]));
