@@ -158,7 +158,7 @@ fn store_hint(error: &windlass_store::Error) -> String {
             path.display()
         ),
         Error::Emptied { path } => {
-            format!("put a copy of `{0}` back; to start anew, remove `{0}`", path.display())
+            format!("put a copy of `{0}` back; to start again, remove `{0}`", path.display())
         }
         Error::DamagedEvent { .. } => {
             "`windlass doctor` names every damaged task; other tasks are not affected".into()

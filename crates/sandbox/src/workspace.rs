@@ -25,7 +25,7 @@ impl HomeFiles {
         Self(Some(Arc::new(files)))
     }
 
-    /// The files as the helper is told of them, with the home directory as commands see it.
+    /// The files as the helper takes them, with the home directory as commands see it.
     pub(crate) fn below(&self, home: &str) -> Vec<NewFile> {
         let files = self.0.as_ref().map(|files| files()).unwrap_or_default();
         let new = |(name, content)| NewFile { path: format!("{home}/{name}"), content };

@@ -121,7 +121,7 @@ impl Retention<'_> {
         self.store.write(Level::Synced, move |tx| remove(tx, &roots)).await
     }
 
-    /// Gives free pages back to the disk. A database that was made before that was possible is written anew, once.
+    /// Gives free pages back to the disk. A database that was made before that was possible is rewritten once.
     pub async fn compact(self) -> Result<(), Error> {
         self.store.write(Level::Written, |tx| contents::sweep(tx).map(drop)).await?;
         let Some(writer) = &self.store.inner.writer else {

@@ -60,7 +60,7 @@ pub(super) fn answer(app: &AppContext, args: &Answer) -> Result<u8, Failure> {
     })
 }
 
-/// Why an answer was not taken. The time of an earlier one is told as its age.
+/// Why an answer was not taken. The time of an earlier one is shown as its age.
 fn refused(app: &AppContext, error: windlass_coordinator::Error) -> Failure {
     let Some(earlier) = error.earlier_answer() else { return error.into() };
     let Answered { by, text, at } = earlier;

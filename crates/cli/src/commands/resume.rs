@@ -52,7 +52,7 @@ pub(super) fn resume(app: &AppContext, args: &ResumeArgs) -> Result<u8, Failure>
     })
 }
 
-/// The last task of this directory that can be resumed: a person is asked, a script is told its name.
+/// The last task of this directory that can be resumed: a person is asked, a script gets its name.
 fn last_here(app: &AppContext) -> Result<TaskId, Failure> {
     let here = follow_up::here(Path::new("."));
     let Some(last) = app.coordinator.tasks().resumable_in(&here)? else {

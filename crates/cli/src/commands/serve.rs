@@ -53,7 +53,7 @@ impl Execute for Serve {
 /// What a service is there for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// It takes commands, drives tasks and does what people should be told of.
+    /// It takes commands, drives tasks and does what people should know of.
     Whole,
     /// Driving tasks: it takes commands, and leaves what people say to a coordinator.
     Worker,

@@ -220,7 +220,7 @@ string_enum! {
 }
 
 string_enum! {
-    /// How a person is told that something waits for them.
+    /// How a person learns that something waits for them.
     Notify ("notify") {
         Off = "off",
         /// The terminal's bell.

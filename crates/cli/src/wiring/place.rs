@@ -16,7 +16,7 @@ use crate::config::read::MAX_FILE_BYTES;
 use crate::config::settings;
 use crate::failure::Failure;
 
-/// The directories of a task, as a sandbox is told of them.
+/// The directories of a task, as a sandbox takes them.
 #[derive(Clone, Debug)]
 pub struct Placed {
     /// The top of the workspace on the host.

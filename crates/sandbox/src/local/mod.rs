@@ -286,7 +286,7 @@ impl Local {
     }
 
     /// Sockets of the host's processes where commands see them. With the host's network, those that commands make cannot
-    /// be told from others, so only what is there before the first command is covered.
+    /// be told apart from others, so only what is there before the first command is covered.
     fn new_host_sockets(&self) -> Vec<String> {
         if self.isolation != Isolation::Namespaces || matches!(self.config.network, Network::Open) {
             return Vec::new();

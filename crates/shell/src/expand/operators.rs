@@ -158,7 +158,7 @@ fn capital(value: &str, change: impl Fn(&char) -> char) -> String {
     chars.next().map(|first| change(&first)).into_iter().chain(chars).collect()
 }
 
-/// Whether a pattern and a value are such that a match can be told.
+/// Whether a pattern and a value are such that a match can be seen.
 fn check(pattern: &str, value: &str) -> Option<()> {
     let plain = !pattern.contains(['[', '(', '\\']);
     (plain && value.len() <= LONGEST_MATCHED).then_some(())

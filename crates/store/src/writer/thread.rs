@@ -280,7 +280,7 @@ impl Thread {
         }
     }
 
-    /// Gives free pages back to the disk. A database from before that was possible is written anew, once.
+    /// Gives free pages back to the disk. A database from before that was possible is rewritten once.
     fn compact(&mut self) -> Result<(), Error> {
         let failed = |error| Error::sqlite(&self.path, error);
         let mode: i64 = self

@@ -29,7 +29,7 @@ pub enum FileKind {
     Ordinary,
     /// It holds secrets; a person is asked.
     Secret,
-    /// It changes what agents may do or are told; a person is asked.
+    /// It changes what agents may do or read as instructions; a person is asked.
     Rule,
 }
 

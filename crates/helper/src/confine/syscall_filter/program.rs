@@ -91,7 +91,7 @@ fn find(calls: &[(u32, &[Rule])]) -> Vec<sock_filter> {
     [past_high, high, low].concat()
 }
 
-/// Goes on if what was loaded compares so, else past so many instructions.
+/// Continues if what was loaded compares so, else past so many instructions.
 fn unless(comparison: u32, value: u32, past: usize) -> Vec<sock_filter> {
     match u8::try_from(past) {
         Ok(past) => vec![jump(comparison, value, 0, past)],
