@@ -122,9 +122,9 @@ impl Model for Recorder {
 
 /// The beginning of a task's message, up to what names this very task: another run has another id.
 fn beginning(task: &str) -> &str {
-    let id = task.find("/task_").unwrap_or(task.len());
-    let end = if id == task.len() { id } else { task[..id].rfind('\n').unwrap_or(id) };
-    task[..end].trim_end()
+    let Some(id) = task.find("/task_") else { return task };
+    let end = task[..id].rfind('\n').unwrap_or(id);
+    &task[..end]
 }
 
 /// One reply as an item of a script. JSON's texts are YAML's, so that is how they are quoted.
