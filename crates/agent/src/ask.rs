@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use windlass_core::ending::Ending;
-use windlass_core::event::{Event, LlmRequest, LlmResponse};
+use windlass_core::event::{Event, LlmRequest, LlmResponse, ReasoningDropped};
 use windlass_core::id::CallId;
 use windlass_core::message::ToolRequest;
 use windlass_core::secrets::{RedactedStream, Secrets};
@@ -50,9 +50,9 @@ impl Agent {
         };
         let (id, previews) = (flushed.task(), &self.parts.previews);
         let secrets = flushed.store().secrets();
-        let mut shown = secrets.stream();
+        let mut shown = Shown::new(&secrets);
         let mut live = |live: StreamEvent| {
-            let live = without_keys(live, &secrets, &mut shown);
+            let live = shown.without_keys(live, &secrets);
             // Nobody listening is fine: previews are for surfaces that happen to be there.
             let _ = previews.send(Preview { task: id, live: Live::Reply(live) });
         };
@@ -80,7 +80,8 @@ impl Agent {
         }
     }
 
-    /// A context that the provider finds too long is compacted once and sent once more.
+    /// A context that the provider finds too long is compacted once and sent once more. Reasoning that it
+    /// refuses is dropped, and the rest sent once more.
     async fn model_failed(
         &self,
         task: &mut Journal,
@@ -91,26 +92,49 @@ impl Agent {
             tracing::warn!(task_id = %task.task(), %error, "Context refused as too long");
             return self.compactor.force(task).await;
         }
+        let refused = matches!(error.fault, Fault::ReasoningRefused { .. });
+        if refused && task.context().holds_reasoning() {
+            tracing::warn!(task_id = %task.task(), %error, "Reasoning refused");
+            let reason = error.fault.to_string();
+            task.buffer(vec![Event::ReasoningDropped(ReasoningDropped { reason })])?;
+            return Ok(None);
+        }
         let wait = wait_for_model(self.parts.settings.outage, task.state(), task.now(), error);
         Ok(Some(wait.unwrap_or(Ending::Failed(report::model_error(error)))))
     }
 }
 
-/// A preview as it may be shown. The end of a text waits while it may be the beginning of a key.
-fn without_keys(live: StreamEvent, secrets: &Secrets, shown: &mut RedactedStream) -> StreamEvent {
-    match live {
-        StreamEvent::Text(text) => {
-            StreamEvent::Text(String::from_utf8_lossy(&shown.push(text.as_bytes())).into_owned())
+/// What was shown of a reply. The end of a text waits while it may be the beginning of a key.
+struct Shown {
+    text: RedactedStream,
+    reasoning: RedactedStream,
+}
+
+impl Shown {
+    fn new(secrets: &Secrets) -> Self {
+        Self { text: secrets.stream(), reasoning: secrets.stream() }
+    }
+
+    /// A preview as it may be shown.
+    fn without_keys(&mut self, live: StreamEvent, secrets: &Secrets) -> StreamEvent {
+        let clean = |shown: &mut RedactedStream, text: String| {
+            String::from_utf8_lossy(&shown.push(text.as_bytes())).into_owned()
+        };
+        match live {
+            StreamEvent::Text(text) => StreamEvent::Text(clean(&mut self.text, text)),
+            StreamEvent::Reasoning(text) => {
+                StreamEvent::Reasoning(clean(&mut self.reasoning, text))
+            }
+            StreamEvent::CallArguments { index, delta } => {
+                StreamEvent::CallArguments { index, delta: secrets.redact(&delta).into_owned() }
+            }
+            retrying @ StreamEvent::Retrying { .. } => {
+                // The reply starts again.
+                *self = Self::new(secrets);
+                retrying
+            }
+            other => other,
         }
-        StreamEvent::CallArguments { index, delta } => {
-            StreamEvent::CallArguments { index, delta: secrets.redact(&delta).into_owned() }
-        }
-        retrying @ StreamEvent::Retrying { .. } => {
-            // The reply starts again.
-            *shown = secrets.stream();
-            retrying
-        }
-        other => other,
     }
 }
 
@@ -124,6 +148,7 @@ fn response(now: Timestamp, reply: Reply) -> LlmResponse {
     LlmResponse {
         text: reply.text,
         calls: calls.collect(),
+        reasoning: reply.reasoning,
         finish: reply.finish,
         usage: reply.usage,
         model: reply.model,

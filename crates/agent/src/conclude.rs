@@ -28,7 +28,9 @@ pub async fn conclude(
     }
     let to = ending.status_change(state).to;
     if to.is_terminal() {
-        events.push(Event::AgentEnd(Box::new(report::result_of(state, state.active_ms(), ending))));
+        let traces = store.dir().traces();
+        let result = report::result_of(state, state.active_ms(), ending, &traces);
+        events.push(Event::AgentEnd(Box::new(result)));
     }
     end_dependents(owner, store, now, state.id(), to).await?;
     owner.append_to(state.id(), now, events, Level::Synced).await?;

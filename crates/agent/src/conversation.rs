@@ -6,7 +6,8 @@ use std::sync::Arc;
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_core::message::Message;
-use windlass_model::Model;
+use windlass_core::picture::Picture;
+use windlass_model::{Model, PictureSource};
 use windlass_store::Store;
 
 use crate::context::Context;
@@ -29,26 +30,32 @@ impl Conversation {
     /// The conversation of a task, as the model saw it last.
     pub fn read(store: &Store, task: TaskId, model: Arc<dyn Model>) -> Result<Self, Error> {
         let history = History::read(store, task)?;
-        let mut context = Context::new(model);
+        let mut context = Context::new(model, picture_source(store));
         history.replay(|event, state| context.apply(event, state))?;
         let mut conversation = context.conversation(history.state());
         // It ended before it began, so all that is known is what was wanted.
         if conversation.messages.is_empty() {
             let created = &history.state().created;
             let nothing = RecalledMemories::default();
-            conversation.messages = prompt::opening(&created.command, &nothing, &created.layout());
+            conversation.messages = prompt::opening(created, &nothing, &created.layout(), None);
         }
         Ok(conversation)
     }
 
     /// The same after a person said more.
-    pub fn followed_by(mut self, task: TaskId, text: &str) -> Self {
+    pub fn followed_by(mut self, task: TaskId, text: &str, pictures: Vec<Picture>) -> Self {
         let id = InjectionId::derived(&task.to_string(), "follow_up");
         let message = Injection::message(id, text.trim());
         if let Some(text) = message.text_for_model() {
-            self.messages.push(Message::user(&text));
+            self.messages.push(Message::with_pictures(&text, pictures));
             self.said.push(text);
         }
         self
     }
+}
+
+/// Where the pictures of a conversation are.
+pub(crate) fn picture_source(store: &Store) -> PictureSource {
+    let pictures = store.pictures();
+    PictureSource::new(move |picture| pictures.read(picture))
 }

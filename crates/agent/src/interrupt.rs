@@ -9,6 +9,7 @@ use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::id::TaskId;
 use windlass_core::injection::Control;
 use windlass_core::schedule::Expiry;
+use windlass_core::session::Scope;
 use windlass_store::{Changes, Store};
 
 use crate::Error;
@@ -23,6 +24,8 @@ pub enum Interrupt {
     Timeout,
     /// The process is to end.
     Shutdown,
+    /// Other axes are to count at once; the loop finds them in the mailbox.
+    Change,
 }
 
 /// The active time that one attempt at a task may use.
@@ -45,7 +48,7 @@ impl TimeLimit {
     /// How an interrupted step ends the segment; the loop finds a cancel and the end of the process itself.
     pub fn ending(self, interrupt: Interrupt) -> Option<Ending> {
         match interrupt {
-            Interrupt::Cancel | Interrupt::Shutdown => None,
+            Interrupt::Cancel | Interrupt::Shutdown | Interrupt::Change => None,
             Interrupt::Timeout => Some(Ending::Failed(self.error())),
         }
     }
@@ -78,6 +81,7 @@ impl Watch {
         tokio::select! {
             () = self.stop.cancelled() => Ok(Interrupt::Shutdown),
             found = self.ended() => found,
+            changed = self.changed_now() => changed.map(|()| Interrupt::Change),
         }
     }
 
@@ -111,6 +115,13 @@ impl Watch {
         self.wait_for_control(is_pause).await
     }
 
+    /// Resolves when a change of the axes waits that is to count at once.
+    async fn changed_now(&self) -> Result<(), Error> {
+        let is_now =
+            |control: &Control| matches!(control, Control::ChangeAxes { scope: Scope::Now, .. });
+        self.wait_for_control(is_now).await
+    }
+
     async fn cancelled(&self) -> Result<(), Error> {
         let is_end = |control: &Control| match control {
             Control::Cancel { .. } => true,
@@ -120,7 +131,9 @@ impl Watch {
             | Control::Revoke { .. }
             | Control::Watch { .. }
             | Control::Unwatch { .. }
-            | Control::UseModel { .. } => false,
+            | Control::UseModel { .. }
+            | Control::ChangeAxes { .. }
+            | Control::Grant { .. } => false,
         };
         self.wait_for_control(is_end).await
     }

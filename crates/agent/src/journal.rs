@@ -24,6 +24,7 @@ use windlass_store::{Changes, Level, Store, Stream};
 use crate::Error;
 use crate::clock::Clock;
 use crate::context::Context;
+use crate::conversation::picture_source;
 use crate::history::History;
 use crate::log;
 use crate::trace::Trace;
@@ -91,7 +92,7 @@ impl Journal {
         model: Arc<dyn Model>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Error> {
-        let mut context = Context::new(model);
+        let mut context = Context::new(model, picture_source(stream.store()));
         history.replay(|event, state| context.apply(event, state))?;
         let (records, state) = history.into_parts();
         let traces = stream.store().dir().traces().join(stream.root().to_string());
@@ -114,6 +115,11 @@ impl Journal {
     /// How large the conversation is, by the best estimate.
     pub fn estimated_tokens(&self) -> u64 {
         self.context.estimated_tokens()
+    }
+
+    /// Has another model read the context from now on.
+    pub(crate) fn set_model(&mut self, model: Arc<dyn Model>) {
+        self.context.set_model(model, &self.state);
     }
 
     /// The task's id.

@@ -2,14 +2,21 @@
 
 mod run;
 mod start;
+mod start_approval;
+mod epoch;
 mod ask;
 mod model_wait;
 mod calls;
+mod claims;
 mod gate;
 mod billing;
 mod compaction;
 mod delegation;
 mod segment_end;
+mod plan_review;
+mod executor;
+mod verify;
+mod review;
 mod conclude;
 mod parts;
 mod error;
@@ -22,6 +29,7 @@ mod interrupt;
 mod notices;
 mod sandbox_events;
 mod memory;
+mod environment;
 mod prompt;
 mod report;
 pub mod trace;
@@ -35,11 +43,15 @@ pub use clock::{Clock, SystemClock};
 pub use compaction::Summarizer;
 pub use conclude::conclude;
 pub use delegation::tree;
+pub use environment::Surroundings;
 pub use error::Error;
 pub use gate::Trusted;
 pub use history::History;
 pub use journal::Journal;
 pub use memory::Memory;
-pub use parts::{Live, Parts, Preview, Settings};
+pub use parts::{
+    ContractInForce, Live, ModelParts, ModelSource, ModelWish, OpenModel, Parts, Preview, Settings,
+};
+pub use report::model_error;
 pub use run::Agent;
 pub use tree::Tree;

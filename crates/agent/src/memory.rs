@@ -27,13 +27,17 @@ pub struct RecalledMemories {
 }
 
 impl Memory {
-    /// What concerns a task. A service that does not answer fails it (ES-384).
-    pub async fn recall(&self, command: &TaskCommand) -> Result<RecalledMemories, ErrorDetails> {
+    /// What concerns a task in a project's directory. A service that does not answer fails it (ES-384).
+    pub async fn recall(
+        &self,
+        command: &TaskCommand,
+        project: &str,
+    ) -> Result<RecalledMemories, ErrorDetails> {
         match self {
             Self::Embedded(store) => {
                 let found = store
                     .memories()
-                    .search(&command.goal, MAX_MEMORIES)
+                    .search(&command.goal, Some(project), MAX_MEMORIES)
                     .map_err(|error| ErrorDetails::new(ErrorType::Storage, error.to_string()))?;
                 let memories = found.into_iter().map(|memory| memory.text).collect();
                 Ok(RecalledMemories { memories, task_context: None })

@@ -9,18 +9,24 @@ use windlass_core::injection::Injection;
 use windlass_core::state::Next;
 use windlass_skills::{Viewer, change_notice};
 use windlass_store::Level;
+use windlass_tools::ToolContext;
 use windlass_tools::shell::Exited;
 
 use crate::journal::Journal;
-use crate::{Agent, Error, prompt};
+use crate::{Error, prompt};
 
-impl Agent {
+/// Reports to an agent what happened around it.
+pub(crate) struct Notices {
+    pub(crate) world: ToolContext,
+}
+
+impl Notices {
     /// Reports which of its background commands have ended.
     pub(crate) async fn report_exits(&self, task: &mut Journal) -> Result<(), Error> {
         if task.state().last_reply.final_text.is_some() {
             return Ok(());
         }
-        let events: Vec<_> = self.parts.world.shell.exited().into_iter().map(exited).collect();
+        let events: Vec<_> = self.world.shell.exited().into_iter().map(exited).collect();
         if events.is_empty() { Ok(()) } else { task.commit(events, Level::Written).await.map(drop) }
     }
 
@@ -31,9 +37,8 @@ impl Agent {
             return Ok(());
         }
         let viewer = Viewer::of(&state.axes);
-        let skills =
-            change_notice(&state.skills.announced, &self.parts.world.skills.current(), viewer);
-        let others = self.parts.world.notices.take().into_iter().map(|text| (text, None));
+        let skills = change_notice(&state.skills.announced, &self.world.skills.current(), viewer);
+        let others = self.world.notices.take().into_iter().map(|text| (text, None));
         let all = others.chain(skills.map(|(text, versions)| (text, Some(versions))));
         let event = |(text, versions): (String, Option<_>)| {
             let id = InjectionId::new(task.now());

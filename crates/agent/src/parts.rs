@@ -4,18 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::broadcast;
+use windlass_core::axes::ModelMode;
 use windlass_core::command::{CompactionOverrides, Outage};
 use windlass_core::compaction;
+use windlass_core::contract::Contract;
+use windlass_core::error::ErrorDetails;
 use windlass_core::event::SubAgentSpawn;
 use windlass_core::guard::Thresholds;
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::policy::GivenRules;
+use windlass_core::state::TaskState;
 use windlass_model::{Model, Price, StreamEvent};
 use windlass_tools::{Registry, ToolContext};
 
 use crate::billing::budget;
 use crate::compaction::Summarizer;
 use crate::delegation::tree;
+use crate::environment::Surroundings;
 use crate::gate::Trusted;
 use crate::memory::Memory;
 
@@ -37,6 +42,63 @@ pub struct Parts {
     pub trusted: Trusted,
     /// Where previews go; they are not journaled.
     pub previews: broadcast::Sender<Preview>,
+    /// Where another model comes from, when the task wants one while it is worked on.
+    pub models: Option<ModelSource>,
+}
+
+/// Which model a task wants: the one that a person has named, else the one of its mode (MS-073).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelWish {
+    pub mode: ModelMode,
+    pub named: Option<String>,
+}
+
+impl ModelWish {
+    pub fn of(task: &TaskState) -> Self {
+        Self { mode: task.axes.model_mode, named: task.execution_config().model }
+    }
+}
+
+/// Where models come from, and for which wish the present one was opened.
+#[derive(Clone)]
+pub struct ModelSource {
+    pub made_for: ModelWish,
+    pub source: Arc<dyn OpenModel>,
+}
+
+/// Opens the model that a task wants.
+pub trait OpenModel: Send + Sync {
+    fn open(&self, task: &TaskState) -> Result<ModelParts, ErrorDetails>;
+
+    /// The model of a mode, whatever the task itself wants.
+    fn open_mode(&self, task: &TaskState, mode: ModelMode) -> Result<ModelParts, ErrorDetails>;
+}
+
+/// A model and what depends on which it is.
+pub struct ModelParts {
+    pub model: Arc<dyn Model>,
+    pub summarizer: Summarizer,
+    pub compaction: CompactionOverrides,
+    pub tool_output_max_tokens: u64,
+    pub price: Option<Price>,
+}
+
+impl Parts {
+    /// The same with another model.
+    pub(crate) fn with_model(self, other: ModelParts, wish: ModelWish) -> Self {
+        Self {
+            model: other.model,
+            summarizer: other.summarizer,
+            settings: Settings {
+                compaction: other.compaction,
+                tool_output_max_tokens: other.tool_output_max_tokens,
+                price: other.price,
+                ..self.settings
+            },
+            models: self.models.map(|models| ModelSource { made_for: wish, ..models }),
+            ..self
+        }
+    }
 }
 
 impl Parts {
@@ -45,7 +107,7 @@ impl Parts {
         compaction::Limits::from(&self.settings.compaction).reserve
     }
 
-    /// The parts of a sub-agent: the same model, tools, workspace and sandbox, with limits of its own.
+    /// The parts of a sub-agent: the same tools, workspace and sandbox, with limits of its own.
     pub(crate) fn for_child(&self, spawn: &SubAgentSpawn, bound_by: Vec<String>) -> Self {
         let shell = Arc::new(self.world.shell.for_task(spawn.task_id));
         Self {
@@ -54,9 +116,15 @@ impl Parts {
                 timeout: Some(Duration::from_millis(spawn.timeout_ms)),
                 instructions: None,
                 bound_by,
+                contract: None,
                 ..self.settings.clone()
             },
             memory: None,
+            // A sub-agent keeps the model that it was started with: no wish of its own differs from this.
+            models: self.models.clone().map(|models| ModelSource {
+                made_for: ModelWish { mode: spawn.axes.model_mode, named: None },
+                ..models
+            }),
             ..self.clone()
         }
     }
@@ -77,6 +145,10 @@ pub struct Settings {
     pub rules: GivenRules,
     /// Skills that the agents above it follow: it may do no more than they (C-12).
     pub bound_by: Vec<String>,
+    /// Whether an agent without a role is shown the tools for commitments.
+    pub shows_ledger: bool,
+    /// What must hold before the task is done.
+    pub contract: Option<Arc<ContractInForce>>,
     /// Compaction settings in force.
     pub compaction: CompactionOverrides,
     /// When an agent that repeats itself is warned.
@@ -89,6 +161,8 @@ pub struct Settings {
     pub footing: String,
     /// The project's own instructions for agents.
     pub instructions: Option<String>,
+    /// What its first message tells of the place; nothing without it.
+    pub surroundings: Option<Surroundings>,
     /// Limit of active time of a sub-agent whose call does not say (ES-366).
     pub sub_agent_timeout: Duration,
     /// How many agents there may be.
@@ -97,6 +171,16 @@ pub struct Settings {
     pub budget: budget::Limits,
     /// What its model costs, where that is known.
     pub price: Option<Price>,
+}
+
+/// A completion contract, and whether its commands may run.
+#[derive(Clone, Debug)]
+pub struct ContractInForce {
+    pub contract: Contract,
+    /// Where it comes from, for the person who is asked.
+    pub source: String,
+    /// Whether a person has approved its commands.
+    pub approved: bool,
 }
 
 /// Something that is shown before it is journaled.

@@ -6,11 +6,15 @@ use std::fmt::Write as _;
 
 use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
 use windlass_core::command::TaskCommand;
+use windlass_core::event::TaskCreated;
 use windlass_core::id::CallId;
 use windlass_core::layout::{Layout, LayoutKind, Own};
 use windlass_core::message::{Message, ToolSpec};
+use windlass_core::picture::Picture;
+use windlass_core::planning::PlanTask;
 use windlass_core::policy::decide::{by_profile, is_usable_in};
 use windlass_core::policy::{Class, Decision};
+use windlass_core::role::Role;
 
 use crate::memory::RecalledMemories;
 
@@ -29,6 +33,9 @@ pub const CUT: &str = include_str!("prompts/cut.md");
 /// Reports that the provider's filter stopped the last reply.
 pub const WITHHELD: &str = include_str!("prompts/withheld.md");
 
+/// Why an older picture is only named after a compaction.
+pub const FADED: &str = include_str!("prompts/faded.md");
+
 /// What an agent is advised to do when a hook refuses a call.
 pub const HOOK_SUGGESTION: &str = include_str!("prompts/hook_suggestion.md");
 
@@ -38,6 +45,10 @@ pub struct PromptInput<'a> {
     pub tools: &'a [ToolSpec],
     /// The axes in force.
     pub axes: Axes,
+    /// The role in force.
+    pub role: Option<Role>,
+    /// The commitments that an executor works on, one line each.
+    pub commitments: &'a str,
     /// Where the agent's files are, as it sees them.
     pub layout: &'a Layout,
     /// Names and descriptions of the skills.
@@ -46,6 +57,8 @@ pub struct PromptInput<'a> {
     pub instructions: Option<&'a str>,
     /// Whether it is shown a tool that starts sub-agents.
     pub can_delegate: bool,
+    /// Its place in a plan.
+    pub plan: Option<&'a PlanTask>,
 }
 
 /// The system prompt (ES-124…131, ES-405…415).
@@ -54,6 +67,7 @@ pub fn system(about: &PromptInput<'_>) -> String {
         include_str!("prompts/identity.md").to_owned(),
         fill(include_str!("prompts/tools.md"), &[("tools", &tool_list(about.tools))]),
         include_str!("prompts/planning.md").to_owned(),
+        include_str!("prompts/working.md").to_owned(),
         files(about.layout),
         about.layout.fill(include_str!("prompts/context.md")),
     ];
@@ -67,10 +81,11 @@ pub fn system(about: &PromptInput<'_>) -> String {
         &[
             ("profile", about.axes.permission_profile.as_str()),
             ("control", about.axes.run_control.as_str()),
-            ("rules", &rules(&about.axes)),
+            ("rules", &rules(&about.axes, about.role)),
         ],
     ));
-    sections.extend(read_only(about.axes.work_mode));
+    sections.push(work_mode(about.axes.work_mode, about.role));
+    sections.extend(role(about));
     sections.push(include_str!("prompts/denials.md").to_owned());
     if !about.skills.is_empty() {
         let list: String =
@@ -80,6 +95,13 @@ pub fn system(about: &PromptInput<'_>) -> String {
     if let Some(text) = about.instructions {
         let text = text.trim();
         sections.push(fill(include_str!("prompts/project.md"), &[("instructions", text)]));
+    }
+    if let Some((plan, text)) =
+        about.plan.and_then(|plan| Some((plan, plan.agent_prompt.as_ref()?)))
+    {
+        let agent = plan.agent.as_deref().unwrap_or_default();
+        let values = [("agent", agent), ("plan", &plan.name), ("instructions", text.trim())];
+        sections.push(fill(include_str!("prompts/plan_agent.md"), &values));
     }
     sections.push(include_str!("prompts/completion.md").to_owned());
     sections.join("\n")
@@ -91,7 +113,7 @@ pub fn minimal(about: &PromptInput<'_>) -> String {
     let values = [
         ("profile", profile.as_str()),
         ("control", control.as_str()),
-        ("rules", &rules(&about.axes)),
+        ("rules", &rules(&about.axes, about.role)),
     ];
     let mut sections = vec![
         include_str!("prompts/minimal.md").to_owned(),
@@ -100,21 +122,103 @@ pub fn minimal(about: &PromptInput<'_>) -> String {
         about.layout.fill(include_str!("prompts/context.md")),
         fill(include_str!("prompts/safety.md"), &values),
     ];
-    sections.extend(read_only(about.axes.work_mode));
+    sections.extend(read_only_section(about.axes.work_mode, about.role));
+    sections.extend(role(about));
     sections.push(include_str!("prompts/denials.md").to_owned());
     sections.join("\n")
 }
 
-/// What a work mode that is read-only means; nothing for the others.
-fn read_only(mode: WorkMode) -> Option<String> {
-    let purpose = match mode {
-        WorkMode::Plan => "work out a plan for someone who carries it out.",
-        WorkMode::Review => "judge work that exists, and report what you find.",
-        WorkMode::Research => "find things out, and report what you find.",
+/// What the work mode means for an agent (MS-022, MS-029, MS-030, MS-045).
+fn work_mode(mode: WorkMode, role: Option<Role>) -> String {
+    let text = match mode {
+        WorkMode::Chat => include_str!("prompts/modes/chat.md"),
+        WorkMode::Plan => include_str!("prompts/modes/plan.md"),
+        WorkMode::Build => include_str!("prompts/modes/build.md"),
+        WorkMode::Review => include_str!("prompts/modes/review.md"),
+        WorkMode::Repair => include_str!("prompts/modes/repair.md"),
+        WorkMode::Research => include_str!("prompts/modes/research.md"),
+    };
+    match read_only(mode, role) {
+        Some(limits) => format!("{text}\n{limits}"),
+        None => text.to_owned(),
+    }
+}
+
+/// What a work mode that is read-only forbids; nothing for the others.
+fn read_only(mode: WorkMode, role: Option<Role>) -> Option<String> {
+    if role == Some(Role::Auditor) {
+        return Some(include_str!("prompts/audit.md").to_owned());
+    }
+    let way_out = match mode {
+        WorkMode::Plan => "Such changes are what your plan is for.",
+        WorkMode::Review | WorkMode::Research => {
+            "When the goal needs such a change, say in your final message exactly what should be changed; the \
+             user can run it with `--mode build`."
+        }
         WorkMode::Chat | WorkMode::Build | WorkMode::Repair => return None,
     };
-    let values = [("mode", mode.as_str()), ("purpose", purpose)];
-    Some(fill(include_str!("prompts/read_only.md"), &values))
+    Some(fill(include_str!("prompts/read_only.md"), &[("way_out", way_out)]))
+}
+
+/// The same for a sub-agent, which has one piece of the work.
+fn read_only_section(mode: WorkMode, role: Option<Role>) -> Option<String> {
+    let limits = read_only(mode, role)?;
+    Some(format!("# Work Mode\n\nYou work in mode `{mode}`. {limits}"))
+}
+
+/// That the user has accepted a plan, with its text where that is not what the agent said.
+pub fn plan_accepted(axes: &Axes, path: &str, text: Option<&String>) -> String {
+    let values = [
+        ("mode", axes.work_mode.as_str()),
+        ("control", axes.run_control.as_str()),
+        ("profile", axes.permission_profile.as_str()),
+        ("path", path),
+    ];
+    let accepted = line(include_str!("prompts/plan_accepted.md"), &values);
+    let edited = include_str!("prompts/plan_accepted_edited.md");
+    text.map_or(accepted.clone(), |text| accepted + &line(edited, &[("text", text.as_str())]))
+}
+
+/// That the user has edited a plan which is to be revised.
+pub fn plan_edited(text: &str) -> String {
+    line(include_str!("prompts/plan_edited.md"), &[("text", text)])
+}
+
+/// Tells an agent at work that its rules have changed.
+pub fn mode_changed(before: &Axes, now: &Axes, role: Option<Role>) -> String {
+    let (before, now) = (before.to_string(), now.to_string());
+    let values = [("before", before.as_str()), ("axes", now.as_str())];
+    let changed = line(include_str!("prompts/mode_changed.md"), &values);
+    match role {
+        Some(role) => format!("{changed} You work in the role `{role}` now."),
+        None => changed,
+    }
+}
+
+/// What the role means for an agent (AX-077).
+fn role(about: &PromptInput<'_>) -> Option<String> {
+    let role = about.role?;
+    let work = match about.commitments.is_empty() {
+        true => String::new(),
+        false => line(include_str!("prompts/claimed.md"), &[("commitments", about.commitments)]),
+    };
+    Some(format!("# Role\n\n{}\n{work}", role.prompt()))
+}
+
+/// What of a completion contract is not met, for the agent that has to meet it.
+pub fn contract_unmet(unmet: &str) -> String {
+    line(include_str!("prompts/contract_unmet.md"), &[("unmet", unmet)])
+}
+
+/// What an auditor is to judge.
+pub fn audit_goal(task: &str, goal: &str, said: &str, checks: &str) -> String {
+    let values = [("task", task), ("goal", goal), ("said", said), ("checks", checks)];
+    line(include_str!("prompts/audit_goal.md"), &values)
+}
+
+/// That an auditor has rejected the work.
+pub fn audit_rejected(by: &str, reason: &str) -> String {
+    line(include_str!("prompts/audit_rejected.md"), &[("by", by), ("reason", reason)])
 }
 
 /// Where files are and belong.
@@ -197,6 +301,18 @@ pub fn outside_skill(skill: &str, tools: &[String]) -> String {
     line(include_str!("prompts/outside_skill.md"), &values)
 }
 
+/// Why an agent that follows a skill can only read: nobody has said what the skill's scope allows.
+pub fn unknown_scope(skill: &str, scope: &str) -> String {
+    line(include_str!("prompts/unknown_scope.md"), &[("skill", skill), ("scope", scope)])
+}
+
+/// Why a tool cannot be used in a task of a plan.
+pub fn outside_plan(plan: &PlanTask) -> String {
+    let tools = plan.tools.as_deref().unwrap_or_default().join("`, `");
+    let values = [("task", plan.key.as_str()), ("tools", &tools)];
+    line(include_str!("prompts/outside_plan.md"), &values)
+}
+
 /// Why a tool is not available.
 pub fn out_of_profile(tool: &str, profile: PermissionProfile) -> String {
     let values = [("tool", tool), ("profile", profile.as_str())];
@@ -208,6 +324,13 @@ pub fn hook_refused(skill: &str, words: &str) -> String {
     line(include_str!("prompts/hook_refused.md"), &[("skill", skill), ("words", words)])
 }
 
+/// Names the pictures of a result, in the order in which they are shown before it.
+pub fn pictures(tool: &str, pictures: &[Picture]) -> String {
+    let names: Vec<_> = pictures.iter().map(ToString::to_string).collect();
+    let values = [("tool", tool), ("pictures", &names.join("; "))];
+    line(include_str!("prompts/pictures.md"), &values)
+}
+
 /// What a hook says about a call that ran.
 pub fn hook_remark(skill: &str, words: &str) -> String {
     line(include_str!("prompts/hook_remark.md"), &[("skill", skill), ("words", words)])
@@ -215,13 +338,17 @@ pub fn hook_remark(skill: &str, words: &str) -> String {
 
 /// The messages a conversation opens with (ES-123, ES-132…135, ES-297).
 pub fn opening(
-    command: &TaskCommand,
+    created: &TaskCreated,
     recalled: &RecalledMemories,
     layout: &Layout,
+    environment: Option<&str>,
 ) -> Vec<Message> {
+    let command = &created.command;
     if let Some(resumed) = &command.resume_context {
         let mut messages = resumed.previous_messages.clone();
-        messages.extend(resumed.injection.text_for_model().map(Message::user));
+        let injection = &resumed.injection;
+        let message = |text| Message::with_pictures(text, injection.pictures.clone());
+        messages.extend(injection.text_for_model().map(message));
         return messages;
     }
     let mut text = fill(include_str!("prompts/task.md"), &[("goal", command.goal.trim())]);
@@ -234,7 +361,12 @@ pub fn opening(
         }
     };
     list("Constraints", &command.constraints);
-    list("What is remembered from earlier work", &recalled.memories);
+    if !recalled.memories.is_empty() {
+        let _ = write!(text, "\n{}", include_str!("prompts/memories.md"));
+        for memory in &recalled.memories {
+            let _ = writeln!(text, "- {}", memory.trim().replace('\n', "\n  "));
+        }
+    }
     if let Some(known) = &recalled.task_context {
         let _ = write!(text, "\n# What is known of this task\n\n{}\n", known.trim());
     }
@@ -242,7 +374,15 @@ pub fn opening(
         let values = [("directory", directory.as_str())];
         let _ = write!(text, "\n{}", fill(include_str!("prompts/task_directory.md"), &values));
     }
-    vec![Message::user(text)]
+    if let Some(environment) = environment {
+        let _ = write!(text, "\n{environment}");
+    }
+    vec![Message::with_pictures(text, created.pictures.clone())]
+}
+
+/// Where the agent works, one line for each fact.
+pub fn environment(lines: &str) -> String {
+    fill(include_str!("prompts/environment.md"), &[("lines", lines)])
 }
 
 /// What a person asks for after a task has ended.
@@ -255,18 +395,17 @@ pub fn follow_up(command: &TaskCommand) -> String {
     text
 }
 
+/// The names alone: what each is for comes with its schema, and saying it twice costs every request.
 fn tool_list(tools: &[ToolSpec]) -> String {
-    let lines = tools.iter().map(|tool| {
-        let first = tool.description.lines().next().unwrap_or_default();
-        format!("- `{}`: {first}", tool.name)
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    let names: Vec<String> = tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
+    format!("{}.", names.join(", "))
 }
 
 /// The gate's table for these axes, in words (ES-129, ES-412).
-fn rules(axes: &Axes) -> String {
+fn rules(axes: &Axes, role: Option<Role>) -> String {
     let of = |wanted: Decision| -> String {
         let decision = |class| match is_usable_in(axes.work_mode, class) {
+            _ if role == Some(Role::Auditor) && class == Class::Test => Decision::Allow,
             true => by_profile(class, axes.permission_profile),
             false => Decision::Deny,
         };

@@ -1,12 +1,15 @@
 //! What a segment hands back: the `TaskResult`, its evidence, and errors that a person can act on.
 
+use std::path::Path;
+
 use windlass_core::command::{
     DeliverableType, EvidenceRef, EvidenceType, ResultStatus, TaskResult, UsageMetrics,
+    WorkingMemory,
 };
 use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
 use windlass_core::event::StatusChanged;
-use windlass_core::layout::Own;
+use windlass_core::layout::{LayoutKind, Own, file_uri};
 use windlass_core::state::{Next, TaskState, Unfinished};
 use windlass_model::Fault;
 
@@ -14,8 +17,13 @@ use windlass_model::Fault;
 /// cannot be brief must end at some point.
 const MAX_CUT_REPLIES: u32 = 3;
 
-/// What a task that ends like this hands back.
-pub(crate) fn result_of(state: &TaskState, active_ms: u64, ending: &Ending) -> TaskResult {
+/// What a task that ends like this hands back. `traces` is where its traces are on this machine.
+pub(crate) fn result_of(
+    state: &TaskState,
+    active_ms: u64,
+    ending: &Ending,
+    traces: &Path,
+) -> TaskResult {
     let StatusChanged { to, reason, error, .. } = ending.status_change(state);
     let status = ResultStatus::of(to, reason).unwrap_or(ResultStatus::Failed);
     let blocked = status == ResultStatus::BlockedUser;
@@ -28,23 +36,36 @@ pub(crate) fn result_of(state: &TaskState, active_ms: u64, ending: &Ending) -> T
         deliverables: state.files.deliverables.values().cloned().collect(),
         final_message: match state.next() {
             Next::Finish(text) => Some(text),
-            Next::AskModel | Next::Compact | Next::RunCalls | Next::Wait(_) => None,
+            Next::AskModel | Next::Compact | Next::RunCalls | Next::Wait(_) | Next::StartPlan => {
+                None
+            }
         },
-        evidence_refs: evidence(state),
+        evidence_refs: evidence(state, traces),
+        working_memory: Some(state.working_memory())
+            .filter(|kept| *kept != WorkingMemory::default()),
         usage: UsageMetrics { duration_ms: active_ms, ..state.spending.usage },
         cost_usd: state.known_cost(),
         error_details: error,
         hitl_request: blocked.then(|| state.hitl_request()).flatten(),
+        contract: state.verification.result(),
     }
 }
 
-/// Where the proof is: the trace and every deliverable.
-fn evidence(state: &TaskState) -> Vec<EvidenceRef> {
+/// Where the proof is: the trace, every deliverable, cut outputs, and what calls came across (ES-305).
+fn evidence(state: &TaskState, traces: &Path) -> Vec<EvidenceRef> {
     let layout = state.created.layout();
+    let file = format!("{}.jsonl", state.id());
     let trace = EvidenceRef {
         ref_id: "trace".to_owned(),
         kind: EvidenceType::Log,
-        uri: layout.uri(&format!("{}/{}.jsonl", layout.path(Own::Trace), state.id())),
+        uri: match layout.kind() {
+            LayoutKind::Service => layout.uri(&format!("{}/{file}", layout.path(Own::Trace))),
+            // In a person's directory only commands in the sandbox find it below the workspace.
+            LayoutKind::Personal => {
+                let root = traces.join(state.created.root.to_string());
+                file_uri(&root.join(file).display().to_string())
+            }
+        },
         description: Some("every event of this task".to_owned()),
     };
     let files =
@@ -66,7 +87,18 @@ fn evidence(state: &TaskState) -> Vec<EvidenceRef> {
         uri: layout.uri(path),
         description: Some("the whole of an output that was cut".to_owned()),
     });
-    std::iter::once(trace).chain(files).chain(outputs).collect()
+    let seen = state.files.evidence.iter().enumerate().map(|(index, evidence)| EvidenceRef {
+        ref_id: format!("{}-{}", evidence.kind, index + 1),
+        kind: evidence.kind,
+        uri: match evidence.kind {
+            EvidenceType::Url => evidence.location.clone(),
+            EvidenceType::Screenshot | EvidenceType::File | EvidenceType::Log => {
+                layout.uri(&evidence.location)
+            }
+        },
+        description: Some(evidence.description.clone()),
+    });
+    std::iter::once(trace).chain(files).chain(outputs).chain(seen).collect()
 }
 
 /// Why a task whose last reply is incomplete cannot continue. After a cut reply the rest is requested, a few
@@ -105,7 +137,7 @@ pub fn model_error(error: &windlass_model::Error) -> ErrorDetails {
         Fault::RateLimited { .. } | Fault::OutOfCredit { .. } => {
             (ErrorType::ModelRateLimited, Remedy::RaiseAccountLimit)
         }
-        Fault::BadRequest { .. } | Fault::ContentFilter { .. } => {
+        Fault::BadRequest { .. } | Fault::ReasoningRefused { .. } | Fault::ContentFilter { .. } => {
             (ErrorType::ModelRefused, Remedy::ReadServerMessage)
         }
         Fault::ContextLength { .. } => (ErrorType::ContextLength, Remedy::SetContextWindow),

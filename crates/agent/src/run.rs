@@ -23,6 +23,8 @@ use crate::delegation::{Delegation, tree::Tree};
 use crate::gate::Gate;
 use crate::interrupt::TimeLimit;
 use crate::journal::Journal;
+use crate::notices::Notices;
+use crate::plan_review::PlanReview;
 use crate::{Error, Parts, spans};
 
 /// One agent: what it is made from, and who does what in its loop.
@@ -37,6 +39,8 @@ pub struct Agent {
     /// Keeps the context within its window.
     pub(crate) compactor: Compactor,
     pub(crate) delegation: Delegation,
+    plan_review: PlanReview,
+    notices: Notices,
     pub(crate) time_limit: TimeLimit,
 }
 
@@ -54,13 +58,25 @@ impl Agent {
         };
         let billing = Billing::new(tree.budget().clone(), parts.reply_tokens());
         let compactor = Compactor::new(&parts, billing.clone());
+        let plan_review = PlanReview::new(&parts);
+        let notices = Notices { world: parts.world.clone() };
         let delegation = Delegation::new(parts.clone(), tree);
-        Self { parts, gate, runner, billing, compactor, delegation, time_limit }
+        Self {
+            parts,
+            gate,
+            runner,
+            billing,
+            compactor,
+            delegation,
+            plan_review,
+            notices,
+            time_limit,
+        }
     }
 
     /// Works on the task until the segment ends, and journals how.
     pub async fn run(
-        &self,
+        &mut self,
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<TaskResult, Error> {
@@ -76,14 +92,19 @@ impl Agent {
     }
 
     async fn segment(
-        &self,
+        &mut self,
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<TaskResult, Error> {
         task.drain().await?;
         // Sub-agents may spend what a person has just granted, before this agent asks again.
         self.billing.sync_raises(task.state());
-        let ending = match self.reason_not_to_start(task) {
+        if task.state().next() == Next::StartPlan && task.state().signal.is_none() {
+            self.plan_review.start(task).await?;
+        }
+        self.plan_review.report_edits(task).await?;
+        let refused = self.ask_to_start(task).await?;
+        let ending = match refused.or_else(|| self.reason_not_to_start(task)) {
             Some(ending) => ending,
             None => self.start_and_work(task, stop).await?,
         };
@@ -91,25 +112,39 @@ impl Agent {
     }
 
     async fn start_and_work(
-        &self,
+        &mut self,
         task: &mut Journal,
         stop: &CancellationToken,
     ) -> Result<Ending, Error> {
+        if let Err(ending) = self.renew_model(task) {
+            return Ok(*ending);
+        }
         match self.start(task).await? {
             Some(ending) => Ok(ending),
             None => self.work(task, stop).await,
         }
     }
 
-    async fn work(&self, task: &mut Journal, stop: &CancellationToken) -> Result<Ending, Error> {
+    async fn work(
+        &mut self,
+        task: &mut Journal,
+        stop: &CancellationToken,
+    ) -> Result<Ending, Error> {
         loop {
             task.drain().await?;
-            self.report_exits(task).await?;
-            self.report_news(task).await?;
-            if let Some(ending) = self.report_sandbox(task).await? {
+            self.notices.report_exits(task).await?;
+            self.notices.report_news(task).await?;
+            if let Some(ending) = self.notices.report_sandbox(task).await? {
                 return Ok(ending);
             }
             if let Some(ending) = self.signalled(task, stop) {
+                return Ok(ending);
+            }
+            self.check_claim(task).await?;
+            self.leave_verifying(task).await?;
+            if task.state().next() == Next::AskModel
+                && let Some(ending) = self.renew_epoch(task).await?
+            {
                 return Ok(ending);
             }
             let step = match task.state().next() {
@@ -124,12 +159,17 @@ impl Agent {
                 Next::Compact => self.compactor.run(task, stop).await?,
                 Next::RunCalls => self.run_calls(task, stop).await?,
                 Next::Wait(_) => return Ok(Ending::Blocked),
+                Next::StartPlan => self.plan_review.start(task).await?,
+                Next::Finish(_) if PlanReview::ends_in_proposal(task.state()) => {
+                    self.plan_review.propose(task).await?
+                }
+                Next::Finish(_) if self.must_verify(task) => self.verify(task, stop).await?,
                 Next::Finish(_) => return Ok(self.finished(task)),
             };
             if let Some(ending) = step {
                 return Ok(ending);
             }
-            if let Some(ending) = self.guard(task).await? {
+            if let Some(ending) = self.notices.guard(task).await? {
                 return Ok(ending);
             }
         }
@@ -138,7 +178,7 @@ impl Agent {
     /// Ends the segment. Mail may come between the last look into the mailbox and the end; what was
     /// accepted is delivered, so the work continues then.
     async fn conclude(
-        &self,
+        &mut self,
         task: &mut Journal,
         mut ending: Ending,
         stop: &CancellationToken,
@@ -153,7 +193,9 @@ impl Agent {
             match self.end(task, ending).await {
                 Err(Error::Store(windlass_store::Error::MailPending(_))) => {
                     ending = match task.state().status {
-                        TaskStatus::Running => self.work(task, stop).await?,
+                        TaskStatus::Running | TaskStatus::Verifying => {
+                            self.work(task, stop).await?
+                        }
                         _ => self.start_and_work(task, stop).await?,
                     };
                 }

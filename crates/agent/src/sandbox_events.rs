@@ -8,13 +8,14 @@ use windlass_sandbox::{FatalCause, SandboxEvent};
 use windlass_store::Level;
 
 use crate::journal::Journal;
-use crate::{Agent, Error, prompt};
+use crate::notices::Notices;
+use crate::{Error, prompt};
 
-impl Agent {
+impl Notices {
     /// Journals what became of the sandbox since it was last asked; how the task ends, if it has to (ES-381,
     /// ES-385).
     pub(crate) async fn report_sandbox(&self, task: &mut Journal) -> Result<Option<Ending>, Error> {
-        let news = self.parts.world.shell.sandbox().drain_events();
+        let news = self.world.shell.sandbox().drain_events();
         if news.is_empty() {
             return Ok(None);
         }
@@ -30,7 +31,7 @@ impl Agent {
     fn event(&self, news: SandboxEvent) -> Event {
         match news {
             SandboxEvent::Started { what, container: container_id } => {
-                let kind = self.parts.world.shell.sandbox().isolation().kind.to_string();
+                let kind = self.world.shell.sandbox().isolation().kind.to_string();
                 Event::SandboxStarted(SandboxStarted { kind, footing: what, container_id })
             }
             SandboxEvent::Lost { why } => {

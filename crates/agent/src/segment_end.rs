@@ -1,14 +1,17 @@
 //! How a segment ends: what ends one, and what is journaled of it.
 
+use std::path::Path;
+
 use tokio_util::sync::CancellationToken;
 use windlass_core::axes::RunControl;
 use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::ending::{Ending, transition};
 use windlass_core::error::{ErrorDetails, ErrorType, Remedy};
-use windlass_core::event::{Event, SandboxEnded};
-use windlass_core::state::{Next, Signal};
-use windlass_core::status::StatusReason;
+use windlass_core::event::{CheckpointMade, Event, SandboxEnded};
+use windlass_core::state::{Next, Signal, TaskState};
+use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_store::Level;
+use windlass_tools::workspace::checkpoint;
 
 use crate::billing::stopped_by_person;
 use crate::journal::Journal;
@@ -22,18 +25,30 @@ impl Agent {
         match (&state.signal, state.next()) {
             (Some(Signal::Cancel(_) | Signal::Expired(..)), _) => Ending::from_signal(state),
             (_, Next::Wait(_)) => Some(Ending::Blocked),
-            // It waited for a person to look at it, and nothing was said against it.
+            // A conversation waits for the next message; other work waited for a person to look at it, and
+            // nothing was said against it.
             (_, Next::Finish(_)) if state.reason == StatusReason::AwaitingMessage => {
-                Some(Ending::Done)
+                Some(match state.created.conversation {
+                    true => Ending::paused(StatusReason::AwaitingMessage),
+                    false => Ending::Done,
+                })
             }
             _ => None,
         }
     }
 
-    /// A final reply ends the task; with assisted control a person looks first (MS-047).
+    /// A final reply ends the task; in a conversation it waits for the next message, and with assisted control
+    /// a person looks first (MS-047).
     pub(crate) fn finished(&self, task: &Journal) -> Ending {
         if task.state().waits_for_schedule() {
             return Ending::paused(StatusReason::Schedule);
+        }
+        if task.state().before_repair.is_some() {
+            // It is looked at once more before it continues.
+            return Ending::paused(StatusReason::AwaitingMessage);
+        }
+        if task.state().created.conversation {
+            return Ending::paused(StatusReason::AwaitingMessage);
         }
         match task.state().axes.run_control {
             RunControl::Assisted if task.state().created.depth == 0 => {
@@ -59,7 +74,7 @@ impl Agent {
             return Some(Ending::Failed(self.time_limit.error()));
         }
         let rounds = state.attempt_rounds();
-        if state.next() == Next::RunCalls && rounds >= self.parts.settings.max_iterations {
+        if state.next() == Next::RunCalls && rounds >= self.max_iterations() {
             let steps = if rounds == 1 { "step" } else { "steps" };
             let message = format!("it reached its limit of {rounds} {steps}");
             return Some(Ending::Failed(
@@ -77,7 +92,8 @@ impl Agent {
         ending: Ending,
     ) -> Result<TaskResult, Error> {
         let mut events = transition(task.state(), &ending);
-        let mut result = report::result_of(task.state(), task.active_ms(), &ending);
+        let traces = task.store().dir().traces();
+        let mut result = report::result_of(task.state(), task.active_ms(), &ending, &traces);
         let to = ending.status_change(task.state()).to;
         self.delegation.end_dependents(task.task(), to).await?;
         if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
@@ -92,8 +108,20 @@ impl Agent {
             // Journaled first; the process that drives the task ends the sandbox afterwards.
             events.push(Event::SandboxEnded(SandboxEnded { kind }));
         }
+        events.extend(self.checkpoint(task.state(), to).await.map(Event::CheckpointMade));
         events.push(Event::AgentEnd(Box::new(result.clone())));
         task.commit(events, Level::Synced).await?;
         Ok(result)
+    }
+
+    /// Keeps the state of the files under a git ref, where a task that had effects has ended (MS-133).
+    async fn checkpoint(&self, state: &TaskState, to: TaskStatus) -> Option<CheckpointMade> {
+        let had_effects = !state.files.changed.is_empty() || state.sandbox.kind.is_some();
+        if !to.is_terminal() || !had_effects || state.created.depth > 0 {
+            return None;
+        }
+        let top = Path::new(state.created.boundary());
+        let made = checkpoint::make(top, &state.id().to_string()).await?;
+        Some(CheckpointMade { checkpoint_ref: made.reference, commit: made.commit })
     }
 }

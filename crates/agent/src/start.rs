@@ -3,16 +3,16 @@
 use windlass_core::ending::Ending;
 use windlass_core::event::{AgentStart, Event, SandboxLost};
 use windlass_core::guard::Thresholds;
-use windlass_core::message::Prelude;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_skills::Viewer;
 use windlass_store::Level;
 
 use crate::conversation::Conversation;
+use crate::epoch::is_stale;
 use crate::journal::Journal;
 use crate::memory::RecalledMemories;
-use crate::prompt::{self, PromptInput};
+use crate::prompt;
 use crate::{Agent, Error};
 
 impl Agent {
@@ -23,31 +23,17 @@ impl Agent {
         let tools = self.gate.specs(state);
         let first = !task.context().has_begun();
         let (shelf, viewer) = (self.parts.world.skills.current(), Viewer::of(&state.axes));
-        let skills = shelf.listing(viewer);
         let model = self.parts.model.name().to_string();
-        // Other tools or another model than in the last segment begin a new epoch, with the same messages.
+        // Other tools, rules or another model than in the last segment begin a new epoch, with the same messages.
         let is_new = first
             || task.context().tools() != Some(tools.as_slice())
-            || state.attempts.model.as_ref().is_some_and(|last| *last != model);
-        let prelude = is_new.then(|| {
-            let about = PromptInput {
-                tools: &tools,
-                axes: state.axes,
-                layout: self.parts.world.workspace.layout(),
-                skills: &skills,
-                instructions: self.parts.settings.instructions.as_deref(),
-                can_delegate: self.gate.shows_spawning(state),
-            };
-            let system = match state.created.parent {
-                None => prompt::system(&about),
-                Some(_) => prompt::minimal(&about),
-            };
-            Prelude { system, tools: tools.clone() }
-        });
+            || state.attempts.model.as_ref().is_some_and(|last| *last != model)
+            || is_stale(state);
+        let prelude = is_new.then(|| self.prelude(state, tools.clone()));
         let recalled = match &self.parts.memory {
             // A follow-up has what was recalled for the task before it.
             Some(memory) if first && state.created.continues.is_none() => {
-                memory.recall(command).await
+                memory.recall(command, state.created.boundary()).await
             }
             Some(_) | None => Ok(RecalledMemories::default()),
         };
@@ -60,7 +46,7 @@ impl Agent {
         let prelude = prelude.filter(|_| begins || !first);
         let versions = prelude.is_some().then(|| shelf.versions(viewer));
         let opening = match begins {
-            true => self.opening(task, &recalled)?,
+            true => self.opening(task, &recalled).await?,
             false => Conversation::default(),
         };
         let start = AgentStart {
@@ -71,7 +57,9 @@ impl Agent {
             footing: self.parts.settings.footing.clone(),
             tools: tools.iter().map(|tool| tool.name.clone()).collect(),
             risk_policy: state.axes.permission_profile.to_string(),
-            max_iterations: self.parts.settings.max_iterations,
+            axes: Some(state.axes),
+            role: state.role,
+            max_iterations: self.max_iterations(),
             timeout_ms: self.parts.settings.timeout.map(|limit| limit.as_millis() as u64),
             compaction_config: serde_json::to_value(&self.parts.settings.compaction)
                 .unwrap_or_default(),
@@ -92,17 +80,24 @@ impl Agent {
     }
 
     /// What the conversation begins with: the goal, or the conversation that it continues.
-    fn opening(&self, task: &Journal, recalled: &RecalledMemories) -> Result<Conversation, Error> {
+    async fn opening(
+        &self,
+        task: &Journal,
+        recalled: &RecalledMemories,
+    ) -> Result<Conversation, Error> {
         let command = task.state().command();
         let Some(before) = &task.state().created.continues else {
             let layout = self.parts.world.workspace.layout();
-            let messages = prompt::opening(command, recalled, layout);
+            let environment = self.environment(task).await;
+            let messages =
+                prompt::opening(&task.state().created, recalled, layout, environment.as_deref());
             return Ok(Conversation { messages, ..Conversation::default() });
         };
         let model = self.parts.model.clone();
         let conversation = Conversation::read(task.store(), before.task, model)?;
         let text = prompt::follow_up(command);
-        Ok(conversation.followed_by(command.task_id, &text))
+        let pictures = task.state().created.pictures.clone();
+        Ok(conversation.followed_by(command.task_id, &text, pictures))
     }
 }
 

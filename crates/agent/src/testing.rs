@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use windlass_core::axes::Axes;
-use windlass_core::command::{ExecutionConfig, TaskCommand};
+use windlass_core::command::TaskCommand;
 use windlass_core::event::{Driver, Event, RiskCheck, SubAgentSpawn, TaskCreated};
-use windlass_core::id::{CallId, CommandId, SessionId, TaskId};
+use windlass_core::id::{CallId, SessionId, TaskId};
 use windlass_core::message::ToolRequest;
 use windlass_core::policy::{Class, Decision, Risk};
 use windlass_core::state::{OpenCall, Stage, TaskState};
@@ -12,33 +12,8 @@ use windlass_core::state::{OpenCall, Stage, TaskState};
 /// The state of a task that was just created.
 pub fn state(goal: &str) -> TaskState {
     let now = Timestamp::UNIX_EPOCH;
-    let task_id = TaskId::new(now);
-    let command = TaskCommand {
-        command_id: CommandId::new(now),
-        session_id: SessionId::new(now),
-        task_id,
-        goal: goal.to_owned(),
-        constraints: Vec::new(),
-        execution_config: ExecutionConfig::default(),
-        resume_context: None,
-    };
-    let created = TaskCreated {
-        command,
-        parent: None,
-        root: task_id,
-        depth: 0,
-        axes: Axes::headless(),
-        workspace: "/workspace".to_owned(),
-        site: windlass_core::layout::Site::default(),
-        driver: Driver::Foreground,
-        dependency_blockers: Vec::new(),
-        max_retries: 0,
-        cost_budget: None,
-        user_id: None,
-        deadline: None,
-        outage: None,
-        continues: None,
-    };
+    let command = TaskCommand::new(now, SessionId::new(now), goal);
+    let created = TaskCreated::new(command, Axes::headless(), "/workspace", Driver::Foreground);
     TaskState::begin(now, &Event::TaskCreated(Box::new(created))).unwrap()
 }
 
@@ -75,7 +50,9 @@ pub fn spawn() -> SubAgentSpawn {
         task: "paint the door".to_owned(),
         timeout_ms: 1_000,
         model: "scripted".to_owned(),
+        model_mode: None,
         axes: Axes::headless(),
+        role: None,
         depth: 1,
         write_output_to: None,
     }

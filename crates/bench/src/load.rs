@@ -76,7 +76,7 @@ impl Bench {
         let before = cpu_seconds(self.serve.child.id());
         self.submit((0..count).map(|_| "measure".to_owned())).await?;
         self.seen += count;
-        done(&self.store, self.seen, Instant::now()).await?;
+        done(&self.store, &mut self.serve, self.seen, Instant::now()).await?;
         Ok(cpu_seconds(self.serve.child.id()) - before)
     }
 
@@ -236,7 +236,7 @@ async fn steady(effort: Effort) -> Result<Figure> {
         Some(Answer::reply(reply_of(request.replies, turns, Calls::Glob)).delayed(delay))
     })?;
     bench.seen += bench.submit((0..tasks).map(|number| format!("measure #{number}#"))).await?;
-    done(&bench.store, bench.seen, Instant::now()).await?;
+    done(&bench.store, &mut bench.serve, bench.seen, Instant::now()).await?;
     bench.stop()?;
     let own = own.lock().unwrap_or_else(PoisonError::into_inner);
     let (half, most) = (quantile(&own, 0.5), quantile(&own, 0.99));

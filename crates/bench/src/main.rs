@@ -11,10 +11,13 @@ mod memory;
 mod turns;
 mod many;
 mod service;
+mod http;
 mod load;
 mod helper;
 mod docker;
 mod gate;
+mod terminal;
+mod worktrees;
 
 use std::process::ExitCode;
 
@@ -46,6 +49,9 @@ enum Inner {
     /// Run many tasks in this process.
     #[command(hide = true)]
     Tasks(many::Tasks),
+    /// Print the memory of a terminal after so many events.
+    #[command(hide = true)]
+    TerminalMemory { events: usize },
 }
 
 /// How much is measured.
@@ -64,12 +70,16 @@ enum Part {
     Start,
     /// Turns of one task.
     Turns,
+    /// Turns of a model that reasons.
+    Reasoning,
     /// Memory of one task.
     Memory,
     /// Many tasks at work.
     Many,
     /// Many tasks of one service.
     Service,
+    /// The HTTP surface: readers, requests, scrapes.
+    Http,
     /// What many tasks cost: a crowd, a queue, a restart, a steady minute, a year.
     Load,
     /// Many tasks that wait.
@@ -78,6 +88,10 @@ enum Part {
     Helper,
     Docker,
     Gate,
+    /// The interactive terminal.
+    Terminal,
+    /// Many worktrees of one repository.
+    Worktrees,
 }
 
 impl Effort {
@@ -153,14 +167,18 @@ impl Part {
         match self {
             Self::Start => turns::start_up(effort),
             Self::Turns => each(turns::turns),
+            Self::Reasoning => turns::reasoning(effort),
             Self::Memory => each(turns::peak_memory),
             Self::Many => many::throughput(effort, turns::COMMANDS[0].1),
             Self::Service => service::figures(effort),
+            Self::Http => http::figures(effort),
             Self::Load => load::figures(effort),
             Self::Idle => many::idle(effort),
             Self::Helper => tokio::runtime::Runtime::new()?.block_on(helper::figures(effort)),
             Self::Docker => tokio::runtime::Runtime::new()?.block_on(docker::figures(effort)),
             Self::Gate => gate::figures(),
+            Self::Terminal => terminal::figures(effort),
+            Self::Worktrees => worktrees::figures(),
         }
     }
 }
@@ -176,8 +194,14 @@ fn machine() -> String {
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "its figures are what it prints")]
 fn main() -> ExitCode {
     let args = Args::parse();
-    if let Some(Inner::Tasks(tasks)) = &args.inner {
-        return match many::run(tasks) {
+    if let Some(inner) = &args.inner {
+        let ran = match inner {
+            Inner::Tasks(tasks) => many::run(tasks),
+            Inner::TerminalMemory { events } => {
+                terminal::resident_after(*events).map(|kilobytes| println!("{kilobytes}"))
+            }
+        };
+        return match ran {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("error: {error:#}");

@@ -79,6 +79,7 @@ fn draft(workspace: PathBuf) -> Draft {
     Draft {
         user_id: None,
         goal: "measure".to_owned(),
+        pictures: Vec::new(),
         constraints: Vec::new(),
         workspace,
         added: Vec::new(),

@@ -37,17 +37,29 @@ pub struct Hold {
 impl Server {
     /// Asks for `command` (`{n}` is the turn's number) `turns` times in each conversation.
     pub fn start(command: &str, turns: usize, hold: Option<Hold>) -> Self {
+        Self::start_thinking(command, turns, hold, &[])
+    }
+
+    /// As `start`, with replies that come after these thoughts.
+    pub fn start_thinking(
+        command: &str,
+        turns: usize,
+        hold: Option<Hold>,
+        thoughts: &[String],
+    ) -> Self {
         let inner = ModelServer::start_empty();
         inner.forget_bodies();
         let last_body = Arc::new(Mutex::new(Arc::default()));
         let at_turn: Arc<Vec<_>> = Arc::new((0..=turns).map(|_| AtomicUsize::new(0)).collect());
         let (command, body, count) =
             (command.to_owned(), Arc::clone(&last_body), Arc::clone(&at_turn));
+        let thoughts = thoughts.to_vec();
         inner.answer_with(move |request: &Request| {
             *body.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&request.body);
             let turn = request.replies.min(turns);
             count[turn].fetch_add(1, Ordering::SeqCst);
-            let answer = Answer::reply(reply(&command, turn, turns));
+            let reply = Scripted { think: thoughts.clone(), ..reply(&command, turn, turns) };
+            let answer = Answer::reply(reply);
             Some(match &hold {
                 Some(hold) if hold.turn == turn => answer.gated(0, &hold.gate),
                 Some(_) | None => answer,
@@ -117,14 +129,11 @@ pub fn turn_with(call: ScriptedCall, turn: usize, last: bool) -> Scripted {
         task: None,
         text: if last { "done".to_owned() } else { String::new() },
         calls: if last { Vec::new() } else { vec![call] },
+        think: Vec::new(),
+        redacted: None,
         finish: None,
         // Small whatever the size, so that no turn is spent on compaction.
-        usage: Some(Usage {
-            input_tokens: 100,
-            output_tokens: 10,
-            cached_tokens: 0,
-            cost_usd: None,
-        }),
+        usage: Some(Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() }),
         expect: Vec::new(),
         delay: Duration::ZERO,
     }

@@ -69,14 +69,14 @@ async fn crowd(count: usize, calls: Calls) -> Result<Figure> {
     });
     let store = Store::open(place.data(), Options::default())?;
     let bus = Embedded::new(store.clone(), Arc::new(Timestamp::now));
-    let serve = serve(&place, &server, count)?;
+    let mut serve = serve(&place, &server, count)?;
     // The commands are built before the clock starts, so that they can be handed in at once.
     let commands: Vec<_> = (0..count).map(|_| command("measure")).collect::<Result<_>>()?;
     let begun = Instant::now();
     let submitted = commands.iter().map(|body| bus.submit(InStream::TaskCommand, None, body));
     futures_util::future::try_join_all(submitted).await?;
     let process = serve.child.id();
-    done(&store, count, begun).await?;
+    done(&store, &mut serve, count, begun).await?;
     let took = begun.elapsed();
     let (megabytes, cpu) = (peak_megabytes(process)?, cpu_seconds(process));
     stop(serve)?;
@@ -111,7 +111,9 @@ pub(crate) fn serve(place: &Place, server: &ModelServer, tasks: usize) -> Result
         .env("LITELLM_MODEL", "scripted")
         // A long queue is what is measured.
         .env("COORDINATOR_MAX_WAITING_TASKS", "100000")
-        .stderr(Stdio::null());
+        // Its log would be a line for each task; what it says about itself is wanted.
+        .env("RUST_LOG", "error")
+        .stderr(Stdio::inherit());
     place::start(command)
 }
 
@@ -144,7 +146,12 @@ pub(crate) fn reply_of(turn: usize, rounds: usize, calls: Calls) -> Scripted {
 }
 
 /// Waits until `count` results are published, each of a task that is done.
-pub(crate) async fn done(store: &Store, count: usize, begun: Instant) -> Result<()> {
+pub(crate) async fn done(
+    store: &Store,
+    serve: &mut Started,
+    count: usize,
+    begun: Instant,
+) -> Result<()> {
     let (mut seen, mut last) = (0, 0);
     while seen < count {
         for entry in store.bus().read(OutStream::TaskResult.as_str(), last, PAGE)? {
@@ -152,6 +159,9 @@ pub(crate) async fn done(store: &Store, count: usize, begun: Instant) -> Result<
             ensure!(result.status == ResultStatus::Completed, "{:?}", result.error_details);
             seen += 1;
             last = entry.id;
+        }
+        if let Some(ended) = serve.child.try_wait()? {
+            bail!("the service ended with {ended} after {seen} of {count} tasks; its log is above");
         }
         if begun.elapsed() > PATIENCE {
             bail!("{seen} of {count} tasks were done in time");

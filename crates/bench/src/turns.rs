@@ -76,6 +76,28 @@ pub fn turns(effort: Effort, name: &str, command: &str) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
+/// Bytes that a model thinks before each reply.
+const REASONING_BYTES: usize = 4 * 1024;
+
+/// Turns with reasoning beside turns without: it is journaled with each reply and sent back with each request.
+pub fn reasoning(effort: Effort) -> Result<Vec<Figure>> {
+    let (name, command) = COMMANDS[0];
+    let (turns, rounds) = effort.lengths()[1];
+    let thought = "The build fails where the parser ends. ".repeat(REASONING_BYTES / 39);
+    let (with, without) = (Place::new()?, Place::new()?);
+    let thinking = Server::start_thinking(command, turns, None, &[thought]);
+    let plain = Server::start(command, turns, None);
+    let (mut thoughtful, mut quick) = (Vec::new(), Vec::new());
+    for _ in 0..rounds.max(2) {
+        let seen = conversation(&thinking, turns, with.windlass(&thinking)?)?;
+        thoughtful.extend_from_slice(&seen.turns[1..]);
+        let seen = conversation(&plain, turns, without.windlass(&plain)?)?;
+        quick.extend_from_slice(&seen.turns[1..]);
+    }
+    let what = format!("{name}, {turns} turns: 4 KB of reasoning a turn, beside none");
+    Ok(vec![Figure::ratio(what, median(&thoughtful), median(&quick)).at_most(1.1)])
+}
+
 /// What both sides took for the same conversation.
 struct Compared {
     /// All turns but the first of each run.

@@ -4,6 +4,7 @@ use crate::config::ConfigErrors;
 use crate::next_action;
 use windlass_coordinator::Error as Coordinated;
 use windlass_core::command::{ResultStatus, TaskResult};
+use windlass_core::commitment::Refusal;
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::status::TaskStatus;
 
@@ -100,7 +101,7 @@ fn hint(error: &Coordinated) -> String {
              `agent.max_retries`"
         ),
         Coordinated::Ended { task, .. } => {
-            format!("see `windlass result {task}`; start a new task with `windlass run`")
+            format!("continue it with `windlass send {task} \"…\"`")
         }
         Coordinated::QuestionClosed { .. } => "see what is open with `windlass inbox`".into(),
         Coordinated::NothingAsked { .. } => "see `windlass inbox`".into(),
@@ -117,6 +118,16 @@ fn hint(error: &Coordinated) -> String {
             "numbers work too, and `y` or `n`; `no, …` tells the agent what to do instead".into()
         }
         Coordinated::Dependencies { .. } => "it can start when they are done".into(),
+        Coordinated::Unhealthy { task, .. } => format!(
+            "see `windlass doctor`; after `windlass doctor fix` or `heal`, `windlass resume {task}`"
+        ),
+        Coordinated::Workflow(_) => {
+            "`windlass workflow list` shows what there is; `windlass workflow validate` checks it"
+                .into()
+        }
+        Coordinated::NotARun { task } => {
+            format!("see `windlass workflow status`, and `windlass show {task}`")
+        }
         Coordinated::Equipment { details, .. } => {
             next_action::hint(details).unwrap_or_else(|| "see `windlass config`".into())
         }
@@ -126,8 +137,45 @@ fn hint(error: &Coordinated) -> String {
         Coordinated::TooManyWaiting { .. } => {
             "check that `windlass serve` runs, or raise `coordinator.max_waiting_tasks`".into()
         }
+        Coordinated::Picture { .. } => {
+            "name a PNG, JPEG, GIF or WebP file that is whole, or make it smaller first".into()
+        }
         Coordinated::SessionBusy { .. } => "try again in a moment".into(),
         Coordinated::NothingActive { .. } => "name a task; see `windlass tasks`".into(),
+        Coordinated::UnknownCommand { .. } => "`/help` lists the commands".into(),
+        Coordinated::BadCommand { usage, .. } => format!("use it as `{usage}`"),
+        Coordinated::NotAvailable { .. } => "`/help` lists the commands that are".into(),
+        Coordinated::Unrestricted => {
+            "put `allow_unrestricted = true` under `[policy]` in your own configuration file".into()
+        }
+        Coordinated::Unusable { details } => next_action::hint(details)
+            .unwrap_or_else(|| "see `windlass models` and `/skills`".into()),
+        Coordinated::Working { .. } => "wait for it, or stop it with `/stop`".into(),
+        Coordinated::NothingToRate { .. } => "let it do something first".into(),
+        Coordinated::BadPlan(_) | Coordinated::PlanFile { .. } => {
+            "correct the file; `windlass plan validate` checks it, and docs/plans.md describes it".into()
+        }
+        Coordinated::NoPlan { named: None, .. } => {
+            "activate one with `windlass plan activate PLAN`, or begin one with `windlass plan new NAME`"
+                .into()
+        }
+        Coordinated::NoPlan { .. } => {
+            "name a file, or a plan of `.windlass/plans`; `windlass plan list` lists them".into()
+        }
+        Coordinated::PlanChanged { .. } => {
+            "activate it as it is now: `windlass plan activate`".into()
+        }
+        Coordinated::NotTrusted { .. } => {
+            "look at it and approve it with `windlass trust`".into()
+        }
+        Coordinated::Snapshot(_) => {
+            "a snapshot has failingTests, techDebt, openDecisions and nextTaskIntent".into()
+        }
+        Coordinated::MissingField { field } => format!("give it with `--{field}`"),
+        Coordinated::IssueResolved { .. } => "see `windlass plan issues`".into(),
+        Coordinated::NothingClaimed { .. } => {
+            "claim one with `windlass commitments claim ID`; `windlass commitments list` shows what is open".into()
+        }
         Coordinated::BadTrigger { .. } => "correct it as it says, and send it again".into(),
         Coordinated::BadSchedule { .. } => "see `windlass schedule add --help`".into(),
         Coordinated::ScheduleEnded { .. } => "see `windlass schedule list`".into(),
@@ -175,9 +223,17 @@ fn store_hint(error: &windlass_store::Error) -> String {
         | Error::Malformed { .. } => "`windlass doctor` checks it; nothing was changed".into(),
         Error::Stopped => "the program is ending; run the command again".into(),
         Error::UnknownTask(_) => "list tasks with `windlass tasks`".into(),
+        Error::UnknownSession(_) => "list them with `windlass sessions`".into(),
+        Error::SessionMoved { .. } => "run the command again".into(),
+        Error::UnknownIssue(_) => "list them with `windlass plan issues`".into(),
+        Error::UnknownCommitment(_) => "list them with `windlass commitments list`".into(),
+        Error::Refused(refusal) => refusal_hint(refusal),
         Error::UnknownSchedule(_) => "list them with `windlass schedule list`".into(),
         Error::TooManyRules { .. } => {
             "revoke some with `windlass permissions revoke N`; see `windlass permissions`".into()
+        }
+        Error::TooManyPictures { .. } => {
+            "remove old tasks with their pictures: `windlass prune`".into()
         }
         Error::TooManySchedules { .. } => {
             "remove some with `windlass schedule remove`; see `windlass schedule list`".into()
@@ -187,14 +243,9 @@ fn store_hint(error: &windlass_store::Error) -> String {
         }
         Error::Ambiguous { .. } => "give more of the id".into(),
         Error::TaskExists(task) => format!("see `windlass show {task}`"),
-        Error::Driven { task, .. } => format!(
-            "follow it with `windlass events --follow {task}`, send it a message with `windlass send \
-             {task} \"…\"`"
-        ),
+        Error::Driven { task, .. } => format!("watch and steer it with `windlass attach {task}`"),
         Error::Superseded { task } => {
-            format!(
-                "another process drives it now; follow it with `windlass events --follow {task}`"
-            )
+            format!("another process drives it now; watch it with `windlass attach {task}`")
         }
         Error::WrongTree { root, .. } => format!("drive the whole tree: `windlass resume {root}`"),
         Error::StreamInUse(_) | Error::IllegalMove { .. } | Error::DuplicateCreation(_) => {
@@ -202,7 +253,7 @@ fn store_hint(error: &windlass_store::Error) -> String {
         }
         Error::EventTooLarge { .. } => "the task is kept as it is; see `windlass show`".into(),
         Error::TaskEnded { task, .. } => {
-            format!("see `windlass result {task}`; start a new task with `windlass run`")
+            format!("continue it with `windlass send {task} \"…\"`")
         }
         Error::AlreadyAnswered { .. } => "the first answer counts".into(),
         Error::MailPending(task) => format!("resume it: `windlass resume {task}`"),
@@ -215,6 +266,31 @@ fn store_hint(error: &windlass_store::Error) -> String {
         }
         Error::BadOutputId(_) | Error::UnknownOutput(_) => {
             "`windlass logs TASK` names them; whole outputs are kept for 7 days".into()
+        }
+    }
+}
+
+/// What to do about an order that the ledger refuses.
+fn refusal_hint(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::AlreadyClaimed { id, .. } => {
+            format!(
+                "choose another, or take the claim away with `windlass commitments release {id}`"
+            )
+        }
+        Refusal::WrongState { id, .. } => format!("see `windlass commitments show {id}`"),
+        Refusal::NotTheClaimer { id, .. } => {
+            format!("see who holds it with `windlass commitments show {id}`")
+        }
+        Refusal::NoEvidence { id } => {
+            format!(
+                "add evidence first: `windlass commitments capture {id} --type file --path FILE`"
+            )
+        }
+        Refusal::OwnWork { .. } => "let somebody else judge it".into(),
+        Refusal::TooMuchEvidence { id } => format!("submit it: `windlass commitments submit {id}`"),
+        Refusal::Empty { .. } | Refusal::TooLong { .. } | Refusal::IncompleteEvidence { .. } => {
+            "see `windlass commitments --help`".into()
         }
     }
 }

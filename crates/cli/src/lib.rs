@@ -83,6 +83,11 @@ fn unparsed(error: clap::Error, words: &[OsString]) -> u8 {
     if let Some(goal) = meant_as_goal(&error, words) {
         show::note(&format!("\nhint: a goal is one argument: windlass run {goal:?}"));
     }
+    if error.kind() == ErrorKind::UnknownArgument
+        && words.get(1).is_some_and(|word| word == "explain")
+    {
+        show::note("\nhint: a command is one argument: windlass explain 'ls -la'");
+    }
     if error.use_stderr() { failure::USAGE } else { 0 }
 }
 
@@ -102,6 +107,10 @@ fn meant_as_goal(error: &clap::Error, words: &[OsString]) -> Option<String> {
         return None;
     }
     let (kind, place) = match error.kind() {
+        // Behind a known command it is no goal.
+        ErrorKind::InvalidSubcommand if args::parser().find_subcommand(words.get(1)?).is_some() => {
+            return None;
+        }
         ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, 1),
         ErrorKind::UnknownArgument if words.get(1)? == "run" => (ContextKind::InvalidArg, 2),
         _ => return None,

@@ -40,7 +40,7 @@ pub fn command(action: &NextAction, task: TaskId) -> Option<String> {
         NextAction::Answer { question } | NextAction::RaiseBudget { question } => {
             Some(answer_command(*question, &[]))
         }
-        NextAction::Follow { .. } => Some(format!("windlass events {task} --follow")),
+        NextAction::Follow { .. } => Some(format!("windlass attach {task}")),
         NextAction::Retry { remedy } => Some(retry_command(*remedy, task)),
         NextAction::WaitForService => Some("windlass serve".to_owned()),
         NextAction::WaitForCheck { .. }
@@ -52,23 +52,23 @@ pub fn command(action: &NextAction, task: TaskId) -> Option<String> {
     }
 }
 
-/// The command that answers a question and resumes its task. Where the answers are given, the first is written
-/// out and the others are named behind it.
+/// The command that answers a question and resumes its task, with the first of the answers that are given.
 pub fn answer_command(question: QuestionId, options: &[String]) -> String {
-    let quoted = |option: &String| match option.contains(|char: char| !char.is_alphanumeric()) {
+    let answer = options.first().map_or("\"…\"".to_owned(), |option| quoted(option));
+    shown_line(&format!("windlass answer {question} {answer} --resume"))
+}
+
+/// The other answers, as they are typed.
+pub fn other_answers(options: &[String]) -> Option<String> {
+    let others: Vec<_> = options.iter().skip(1).map(|option| quoted(option)).collect();
+    (!others.is_empty()).then(|| shown_line(&others.join(", ")))
+}
+
+fn quoted(option: &str) -> String {
+    match option.contains(|char: char| !char.is_alphanumeric()) {
         true => format!("{option:?}"),
-        false => option.clone(),
-    };
-    let mut options = options.iter().map(quoted);
-    let Some(first) = options.next() else {
-        return format!("windlass answer {question} \"…\" --resume");
-    };
-    let others: Vec<_> = options.collect();
-    let others = match others.is_empty() {
-        true => String::new(),
-        false => format!("   (or {})", others.join(", ")),
-    };
-    shown_line(&format!("windlass answer {question} {first} --resume{others}"))
+        false => option.to_owned(),
+    }
 }
 
 /// The command that tries a failed task again, changed where the same again would fail again.

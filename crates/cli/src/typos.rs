@@ -30,6 +30,8 @@ pub fn suggest(mut error: clap::Error, words: &[OsString]) -> clap::Error {
         }
         _ => command.get_subcommands().map(|command| command.get_name().to_owned()).collect(),
     };
+    // "To pass it as a value, use `-- --yes`": hardly anybody means that.
+    error.remove(ContextKind::Suggested);
     if let Some(meant) = nearest(&wrong, &known) {
         let meant = match kind {
             ContextKind::SuggestedArg => ContextValue::String(meant),
@@ -73,7 +75,11 @@ fn nearest(wrong: &str, known: &[String]) -> Option<String> {
     let most = if letters > 4 { 2 } else { 1 };
     let edits =
         |known: &&String| (damerau_levenshtein(wrong, known), known.len().abs_diff(wrong.len()));
-    known.iter().min_by_key(edits).filter(|known| edits(known).0 <= most).cloned()
+    let similar = known.iter().min_by_key(edits).filter(|known| edits(known).0 <= most);
+    // `--profile` for `--permission-profile`.
+    let part = wrong.trim_start_matches('-');
+    let is_part_of = |known: &&String| part.len() > 3 && known.contains(&format!("-{part}"));
+    similar.or_else(|| known.iter().find(is_part_of)).cloned()
 }
 
 #[cfg(test)]
@@ -96,6 +102,7 @@ mod tests {
         for (line, meant) in [
             ("windlass run x --modle y", "--model"),
             ("windlass run x --sanbox host", "--sandbox"),
+            ("windlass run x --profile trusted", "--permission-profile"),
             ("windlass tasks --jsno", "--json"),
             ("windlass taks", "tasks"),
             ("windlass rnu x", "run"),

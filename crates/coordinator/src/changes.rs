@@ -95,7 +95,7 @@ impl Changes<'_> {
         }
         changes.sort_by_key(|(pos, _)| *pos);
         let mut versions = BTreeMap::new();
-        for (_, change) in changes.into_iter().filter(|(_, change)| !is_own(&change.path)) {
+        for (_, change) in changes.into_iter().filter(|(_, change)| !is_own_file(&change.path)) {
             let FileChange { path, before, after } = change;
             let entry =
                 versions.entry(path).or_insert_with(|| Versions { before, after: after.clone() });
@@ -106,7 +106,7 @@ impl Changes<'_> {
 }
 
 /// Whether a file is the agent's own: its plan, its notes, what it keeps for itself.
-fn is_own(path: &str) -> bool {
+pub fn is_own_file(path: &str) -> bool {
     let first = path.split('/').next().unwrap_or_default();
     matches!(first, ".plan.md" | ".memo" | ".scratch" | ".trace" | ".windlass")
 }

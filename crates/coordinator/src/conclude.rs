@@ -22,7 +22,7 @@ impl Coordinator {
 
     /// Fails a task that nobody drives, with the reason.
     pub(crate) async fn fail(&self, task: TaskId, error: ErrorDetails) -> Result<(), Error> {
-        let owner = self.store.own(task).await?;
+        let owner = self.store.owners().own(task).await?;
         let state = self.tasks().state(task)?;
         self.conclude(&owner, &state, &Ending::Failed(error)).await.map(drop)
     }

@@ -67,7 +67,7 @@ impl Controls<'_> {
 
     /// Carries out the signals of a task that nobody drives; returns the status it then has.
     pub(crate) async fn settle(self, task: TaskId) -> Result<TaskStatus, Error> {
-        let owner = self.coordinator.store.own(task).await?;
+        let owner = self.coordinator.store.owners().own(task).await?;
         owner.stream(task)?.drain(self.coordinator.now()).await?;
         let state = self.coordinator.tasks().state(task)?;
         match Ending::from_signal(&state) {
@@ -90,15 +90,17 @@ impl fmt::Display for Steered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Applied(status) => write!(f, "is {status}"),
-            Self::Queued(Control::Pause) => f.write_str("will pause at its next boundary"),
+            Self::Queued(Control::Pause) => f.write_str("pauses after its current step"),
             Self::Queued(Control::Cancel { .. }) => f.write_str("is being cancelled"),
             Self::Queued(Control::Resume) => f.write_str("will be resumed"),
             Self::Queued(Control::Revoke { .. }) => f.write_str("will ask again"),
             Self::Queued(Control::Watch { .. }) => f.write_str("will be checked on"),
             Self::Queued(Control::Unwatch { .. }) => f.write_str("is no longer checked on"),
             Self::Queued(Control::UseModel { model }) => {
-                write!(f, "will use `{model}` from its next start")
+                write!(f, "will use `{model}` from its next request")
             }
+            Self::Queued(Control::ChangeAxes { .. }) => f.write_str("will change its mode"),
+            Self::Queued(Control::Grant { .. }) => f.write_str("will not ask about that again"),
             Self::Queued(Control::Expire { .. }) => f.write_str("is out of time"),
         }
     }

@@ -3,6 +3,7 @@
 //! The sums are kept up to an event, so that each event is added up once, and still counts when it was removed.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use windlass_agent::History;
@@ -28,9 +29,12 @@ pub struct Costs<'a> {
     pub(crate) coordinator: &'a Coordinator,
 }
 
+/// The sums that this process has added up, so that it adds each event up once.
+pub(crate) type KnownSums = Arc<Mutex<Option<(Sums, i64)>>>;
+
 /// What all events up to one add up to. What it holds does not grow with the number of tasks.
-#[derive(Default, Serialize, Deserialize)]
-struct Sums {
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Sums {
     models: BTreeMap<String, CostSum>,
     metrics: Metrics,
 }
@@ -73,14 +77,21 @@ impl Costs<'_> {
         Ok(report)
     }
 
-    /// The counters that monitoring reads.
+    /// The counters that monitoring reads. A process that is asked again adds up only what is new (MS-198).
     pub fn metrics(self) -> Result<Metrics, Error> {
-        let (sums, _) = self.sums()?;
-        let mut metrics = sums.metrics;
+        let mut metrics = {
+            let mut known = self.coordinator.sums.lock().unwrap_or_else(PoisonError::into_inner);
+            let (sums, pos) = match known.take() {
+                Some((sums, pos)) => self.continued(sums, pos)?,
+                None => self.sums()?,
+            };
+            let metrics = sums.metrics.clone();
+            *known = Some((sums, pos));
+            metrics
+        };
         let stream = TriggerStream::UserMessageReceived.as_str();
-        for text in self.coordinator.store.triggers().decisions(stream)? {
-            let decision: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-            metrics.routed(decision["decision"].as_str().unwrap_or("unknown"));
+        for (decision, count) in self.coordinator.store.triggers().counts(stream)? {
+            metrics.routed(&decision, count);
         }
         Ok(metrics)
     }
@@ -95,7 +106,7 @@ impl Costs<'_> {
     /// The kept sums and what came after them; and the position of the last event in them.
     fn sums(self) -> Result<(Sums, i64), Error> {
         let kept = self.coordinator.store.sums().get(NAME)?;
-        let (mut sums, mut pos) = match kept {
+        let (sums, pos) = match kept {
             Some(Sum { pos, body }) => {
                 let malformed =
                     |_| windlass_store::Error::Malformed { table: "sums", value: body.clone() };
@@ -103,6 +114,11 @@ impl Costs<'_> {
             }
             None => (Sums::default(), 0),
         };
+        self.continued(sums, pos)
+    }
+
+    /// The same from sums that are known already.
+    fn continued(self, mut sums: Sums, mut pos: i64) -> Result<(Sums, i64), Error> {
         loop {
             match self.coordinator.store.journal().since(pos, PAGE) {
                 Ok(records) => {

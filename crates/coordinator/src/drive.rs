@@ -6,18 +6,24 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use windlass_agent::{Agent, History, Journal, Parts, Preview, Tree};
-use windlass_core::command::TaskResult;
+use windlass_agent::{Agent, History, Journal, Memory, Parts, Preview, Tree};
+use windlass_core::axes::Axes;
+use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::ending::Ending;
 use windlass_core::error::{ErrorDetails, ErrorType};
-use windlass_core::event::Driver;
+use windlass_core::event::{Driver, WorkflowPart, WorkflowSource};
 use windlass_core::id::TaskId;
 use windlass_core::layout::Site;
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
 use windlass_model::Model;
+use windlass_plan::Capabilities;
 use windlass_store::{Owner, RuntimeRow};
+use windlass_workflow::RunnerPlace;
+use windlass_workflow::runner::Runner;
 
+use crate::health::{Admitted, Check, Fixed, RepairPolicy};
+use crate::skill_proposals::SkillPolicy;
 use crate::task_leases::Stopped;
 use crate::{Activity, Coordinator, Error, Tasks};
 
@@ -39,11 +45,121 @@ pub trait AgentFactory: Send + Sync {
         Site::default()
     }
 
+    /// A text as an agent is to read it, where it calls a skill by `/name`; `None` where it does not.
+    fn expand(
+        &self,
+        _directory: Option<&str>,
+        _axes: &Axes,
+        _text: &str,
+    ) -> Result<Option<ExpandedSkill>, ErrorDetails> {
+        Ok(None)
+    }
+
+    /// The skills that a person may call by `/name` in a directory.
+    fn skill_commands(&self, _directory: Option<&str>) -> Result<Vec<SkillCommand>, ErrorDetails> {
+        Ok(Vec::new())
+    }
+
+    /// A model as a person names it, in full, or why it cannot be used.
+    fn check_model(&self, _directory: Option<&str>, name: &str) -> Result<String, ErrorDetails> {
+        Ok(name.to_owned())
+    }
+
+    /// What a plan may load in a directory.
+    fn capabilities(&self, _directory: &Path) -> Result<Capabilities, ErrorDetails> {
+        Ok(Capabilities::default())
+    }
+
+    /// Whether a person has approved a file of a project as it is now (§15.13).
+    fn is_trusted(&self, _directory: &Path, _path: &Path, _text: &str) -> bool {
+        false
+    }
+
+    /// Checks of what work in a directory needs besides the data.
+    fn checks<'a>(&'a self, _directory: &'a Path) -> BoxFuture<'a, Vec<Check>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// Those that are made before each dispatch, because they cost next to nothing.
+    fn dispatch_checks(&self, _directory: &Path) -> Vec<Check> {
+        Vec::new()
+    }
+
+    /// Puts right what they find, as far as that needs no model.
+    fn fix<'a>(&'a self, _directory: &'a Path) -> BoxFuture<'a, Vec<Fixed>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// What happens when a dispatch is not safe in a directory.
+    fn repair_policy(&self, _directory: &Path) -> RepairPolicy {
+        RepairPolicy::Ask
+    }
+
+    /// Whether a person has approved the commands of a project's workflow file, as it is now.
+    fn is_workflow_approved(&self, _directory: &Path, _file: &Path) -> bool {
+        false
+    }
+
+    /// Remembers that a person has approved the commands of a workflow.
+    fn approve_workflow(
+        &self,
+        _directory: &Path,
+        _source: &WorkflowSource,
+    ) -> Result<(), ErrorDetails> {
+        Ok(())
+    }
+
+    /// Another program that works on the steps of workflows; `command` where the workflow brings it.
+    fn runner(
+        &self,
+        _directory: &Path,
+        name: &str,
+        _command: Option<&[String]>,
+    ) -> Result<Arc<dyn Runner>, ErrorDetails> {
+        let message = format!("there is no runner `{name}`");
+        Err(ErrorDetails::new(ErrorType::InvalidCommand, message))
+    }
+
+    /// Where such a program works.
+    fn runner_place<'a>(
+        &'a self,
+        _task: &'a TaskState,
+    ) -> BoxFuture<'a, Result<RunnerPlace, ErrorDetails>> {
+        let error = ErrorDetails::new(ErrorType::SandboxUnavailable, "there is no sandbox");
+        Box::pin(std::future::ready(Err(error)))
+    }
+
+    /// What becomes of what tasks in a directory have in common.
+    fn skill_policy(&self, _directory: &Path) -> SkillPolicy {
+        SkillPolicy::Propose
+    }
+
+    /// The model that answers reasoning prompts in a directory, where the user wants one to (MS-227).
+    fn reasoning_model(&self, _directory: &Path) -> Result<Option<Arc<dyn Model>>, ErrorDetails> {
+        Ok(None)
+    }
+
     /// The model that routes messages; without one the fallback decides.
     fn router(&self) -> BoxFuture<'_, Result<Arc<dyn Model>, ErrorDetails>> {
         let error = ErrorDetails::new(ErrorType::ModelUnavailable, "there is no router");
         Box::pin(std::future::ready(Err(error)))
     }
+}
+
+/// A skill that a person may call by `/name`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillCommand {
+    pub name: String,
+    pub description: String,
+}
+
+/// The skill that a text called for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpandedSkill {
+    /// As the goal of a task: the agent follows it itself.
+    pub goal: String,
+    /// As a message to an agent at work, which lets a sub-agent follow a skill that forks.
+    pub message: String,
 }
 
 /// Whether there is no space left for the journal.
@@ -55,8 +171,19 @@ impl Tasks<'_> {
     /// Runs the tree that a task belongs to here, until the segment of its root ends. Fails if somebody
     /// else drives it.
     pub async fn drive(self, task: TaskId, stop: &CancellationToken) -> Result<TaskResult, Error> {
-        let owner = self.coordinator.store.own(task).await?;
-        self.drive_owned(owner, stop).await
+        let owner = self.coordinator.store.owners().own(task).await?;
+        let result = Drive::of(self.coordinator).run(owner, stop).await?;
+        if result.status != ResultStatus::Paused || stop.is_cancelled() {
+            return Ok(result);
+        }
+        // An agent that has repaired what the health check found continues with its goal.
+        match self.state(result.task_id)?.before_repair {
+            Some(_) => {
+                let owner = self.coordinator.store.owners().own(task).await?;
+                Drive::of(self.coordinator).run(owner, stop).await
+            }
+            None => Ok(result),
+        }
     }
 
     /// Runs a task whose owner of this epoch has stopped. That one cannot append any more, and its commands have
@@ -68,23 +195,39 @@ impl Tasks<'_> {
     ) -> Result<TaskResult, Error> {
         let Stopped { task, epoch } = stopped;
         tracing::warn!(task_id = %task, "its process gives no sign of life; taking it over");
-        let owner = self.coordinator.store.take_over_from(task, epoch).await?;
-        self.drive_owned(owner, stop).await
+        let owner = self.coordinator.store.owners().take_over_from(task, epoch).await?;
+        Drive::of(self.coordinator).run(owner, stop).await
+    }
+}
+
+/// One run of a tree in this process.
+#[derive(Clone, Copy)]
+pub(crate) struct Drive<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+impl<'a> Drive<'a> {
+    pub(crate) const fn of(coordinator: &'a Coordinator) -> Self {
+        Self { coordinator }
     }
 
-    async fn drive_owned(
-        self,
-        owner: Owner,
-        stop: &CancellationToken,
-    ) -> Result<TaskResult, Error> {
+    async fn run(self, owner: Owner, stop: &CancellationToken) -> Result<TaskResult, Error> {
         let task = owner.root();
-        let history = History::read(&self.coordinator.store, task)?;
+        let mut history = History::read(&self.coordinator.store, task)?;
+        self.check_startable(history.state())?;
+        self.coordinator.plans().brief(history.state()).await?;
+        let admitted = self.coordinator.health().admit(&owner, history.state()).await?;
+        if admitted == Admitted::Changed {
+            history = History::read(&self.coordinator.store, task)?;
+        }
         let state = history.state().clone();
-        self.check_startable(&state)?;
         self.coordinator.queue().mark_claimed(&state).await?;
         if state.created.driver == Driver::Service {
             // Before the agent is made, which may take long: from here on this process gives signs of life.
-            self.show_runtime(task, None).await?;
+            self.show_runtime(task, None, None).await?;
+        }
+        if let Some(WorkflowPart::Run(source)) = state.created.workflow.as_deref() {
+            return self.drive_run(owner, &state, source.clone(), stop).await;
         }
         let Coordinator { store, clock, agents, previews, .. } = self.coordinator;
         let parts = agents
@@ -92,13 +235,15 @@ impl Tasks<'_> {
             .await
             .map_err(|details| Error::Equipment { task, details: Box::new(details) })?;
         let model = parts.model.clone();
+        // Where memories are kept elsewhere, or switched off, none is kept here.
+        let remembers = matches!(parts.memory, Some(Memory::Embedded(_)));
         let (agents, budget) = (parts.settings.sub_agents, parts.settings.budget);
         let tree = Tree::open(owner, store, clock.clone(), agents, budget, &state)?;
         let stream = tree.stream(task)?;
         let current_model = Some(model.name().to_string());
         let mut journal = Journal::open(stream, history, model, clock.clone())?;
-        let agent = Agent::new(parts, Arc::new(tree));
-        self.show_runtime(task, current_model).await?;
+        let mut agent = Agent::new(parts, Arc::new(tree));
+        self.show_runtime(task, current_model, None).await?;
         self.coordinator.queue().mark_dispatched(&state).await?;
         // Nobody listening is fine.
         let _ = self.coordinator.activity.send(Activity::Started {
@@ -117,27 +262,37 @@ impl Tasks<'_> {
         let Some(result) = result else {
             return Err(windlass_store::Error::Superseded { task }.into());
         };
-        self.coordinator.store.runtime().clear(task, std::process::id()).await?;
-        let result = match result {
-            Err(error) if is_full(&error) => {
-                // Its lock is free then.
-                drop((agent, journal));
-                self.park_on_full_disk(task).await;
-                return Err(error.into());
-            }
-            result => result?,
-        };
+        if result.as_ref().is_err_and(is_full) {
+            // Its lock is free then.
+            drop((agent, journal));
+            self.park_on_full_disk(task).await;
+        }
+        self.hide_runtime(task).await;
+        let result = result?;
         self.coordinator.queue().finish_segment(&state, &result).await?;
         let _ = self.coordinator.activity.send(Activity::Ended(Box::new(result.clone())));
+        if remembers && let Err(error) = self.coordinator.memories().add_task(&state, &result).await
+        {
+            tracing::warn!(%task, %error, "the task was not remembered");
+        }
+        let gathered = self.coordinator.skill_proposals().add_task(&state, result.status).await;
+        if let Err(error) = gathered {
+            tracing::warn!(%task, %error, "what the task has in common with others was not gathered");
+        }
         self.clean_outputs().await;
         Ok(result)
     }
 
     /// Shows how a task runs here.
-    async fn show_runtime(self, task: TaskId, current_model: Option<String>) -> Result<(), Error> {
+    pub(crate) async fn show_runtime(
+        self,
+        task: TaskId,
+        current_model: Option<String>,
+        worktree_path: Option<String>,
+    ) -> Result<(), Error> {
         let runtime = RuntimeRow {
             process_pid: std::process::id(),
-            worktree_path: None,
+            worktree_path,
             current_model,
             context_usage_percent: None,
             last_heartbeat_at: self.coordinator.now(),
@@ -145,12 +300,20 @@ impl Tasks<'_> {
         Ok(self.coordinator.store.runtime().set(task, runtime).await?)
     }
 
+    /// A row that stays behind names a process that has ended or another task; the next start replaces it.
+    pub(crate) async fn hide_runtime(self, task: TaskId) {
+        let cleared = self.coordinator.store.runtime().clear(task, std::process::id()).await;
+        if let Err(error) = cleared {
+            tracing::warn!(%task, %error, "how the task ran is still shown");
+        }
+    }
+
     /// Says why a task does not run. One that a person has just handed in, and that has not begun, is taken back: the
     /// person sees the error.
     async fn park_on_full_disk(self, task: TaskId) {
         let parked = async {
-            let owner = self.coordinator.store.own(task).await?;
-            let state = self.state(task)?;
+            let owner = self.coordinator.store.owners().own(task).await?;
+            let state = self.coordinator.tasks().state(task)?;
             let detail = Some("no space is left on the disk of its journal".to_owned());
             let is_unbegun = state.status == TaskStatus::Todo;
             let ending = match state.created.driver {
@@ -167,12 +330,15 @@ impl Tasks<'_> {
     }
 
     /// Outputs are kept for a while (AX-080). A failure is logged, and holds up nothing.
-    async fn clean_outputs(self) {
+    pub(crate) async fn clean_outputs(self) {
         let now = self.coordinator.now();
         let cleaned =
             self.coordinator.store.blocking(move |store| store.outputs().clean_when_due(now)).await;
         if let Err(error) = cleaned {
             tracing::warn!(%error, "Old outputs could not be removed");
+        }
+        if let Err(error) = self.coordinator.retention().forget_browsing() {
+            tracing::warn!(%error, "What browsers showed could not be removed");
         }
         if let Err(error) = self.coordinator.retention().remove_when_due().await {
             tracing::warn!(%error, "Old tasks could not be removed");

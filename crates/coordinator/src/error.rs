@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use windlass_core::error::ErrorDetails;
-use windlass_core::id::{QuestionId, ScheduleId, SessionId, TaskId};
+use windlass_core::id::{IssueId, QuestionId, ScheduleId, SessionId, TaskId};
+use windlass_core::planning::Resolution;
 use windlass_core::question::Answer;
 use windlass_core::status::TaskStatus;
 use windlass_core::trigger::TriggerStream;
+use windlass_model::picture::PictureError;
 
 /// Why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -87,9 +89,22 @@ pub enum Error {
         /// What it waits for.
         blockers: Vec<TaskId>,
     },
+    /// A workflow, its spells or its inputs are not usable.
+    #[error("{0}")]
+    Workflow(String),
+    /// The task is not a run of a workflow.
+    #[error("`{task}` is not a run of a workflow")]
+    NotARun { task: TaskId },
     /// The agent could not be made.
     #[error("`{task}` cannot be run: {}", details.message)]
     Equipment { task: TaskId, details: Box<ErrorDetails> },
+    /// The installation is not sound enough to run it.
+    #[error("`{task}` was not started: {problem}")]
+    Unhealthy {
+        task: TaskId,
+        /// What the health check found.
+        problem: String,
+    },
     /// A user has as many sessions with live tasks as one may have (ES-091).
     #[error("`{user}` already has {limit} sessions with live tasks")]
     TooManySessions {
@@ -109,6 +124,77 @@ pub enum Error {
     /// A session was named where a task was meant, and it has none.
     #[error("`{session}` has no active task")]
     NothingActive { session: SessionId },
+    /// A slash command that does not exist.
+    #[error("`/{name}` is not a command{}", nearest.as_ref().map(|near| format!("; did you mean `/{near}`?")).unwrap_or_default())]
+    UnknownCommand {
+        name: String,
+        /// The command that is meant, probably.
+        nearest: Option<String>,
+    },
+    /// A slash command that is not used as it can be.
+    #[error("{problem}")]
+    BadCommand {
+        problem: String,
+        /// How it is used.
+        usage: String,
+    },
+    /// A command of a feature that is not built.
+    #[error("`/{name}` is not available yet")]
+    NotAvailable { name: &'static str },
+    /// `unrestricted` needs the user's opt-in.
+    #[error("`unrestricted` is not allowed until you opt in")]
+    Unrestricted,
+    /// A model or a skill that cannot be used.
+    #[error("{}", details.message)]
+    Unusable { details: Box<ErrorDetails> },
+    /// Something cannot be done while a task works.
+    #[error("`{task}` is working")]
+    Working { task: TaskId },
+    /// There is no task that could be rated.
+    #[error("`{session}` has done nothing that could be rated")]
+    NothingToRate { session: SessionId },
+    /// A plan or a file of it is not valid.
+    #[error(transparent)]
+    BadPlan(#[from] windlass_plan::Problems),
+    /// A file of a plan cannot be read.
+    #[error("`{}` {problem}", path.display())]
+    PlanFile {
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// There is no such plan, or none is active.
+    #[error("{}", match named {
+        Some(named) => format!("there is no plan `{named}` in `{}`", directory.display()),
+        None => format!("no plan is active in `{}`", directory.display()),
+    })]
+    NoPlan {
+        directory: PathBuf,
+        /// What it was called by.
+        named: Option<String>,
+    },
+    /// A plan is not as it was activated.
+    #[error("`{}` has changed since it was activated", path.display())]
+    PlanChanged { path: PathBuf },
+    /// A project's file sets what it may set only when a person has approved it.
+    #[error("`{}` is not approved, and sets: {sets}", path.display())]
+    NotTrusted {
+        path: PathBuf,
+        /// What it sets.
+        sets: String,
+    },
+    /// A snapshot is not complete, or cannot be read or written.
+    #[error(transparent)]
+    Snapshot(#[from] windlass_plan::snapshot_file::Error),
+    /// Something was left out that is needed.
+    #[error("`{field}` is missing or empty")]
+    MissingField { field: &'static str },
+    /// The issue was resolved before.
+    #[error("`{issue}` is already resolved: {resolution}")]
+    IssueResolved { issue: IssueId, resolution: Resolution },
+    /// An executor works on a commitment that is claimed, and none is (AX-056).
+    #[error("Executor mode needs a claimed commitment, and nothing is claimed for `{session}`")]
+    NothingClaimed { session: SessionId },
     /// A trigger that is not valid; another delivery would not be either.
     #[error("`{stream}` is not valid: {problem}")]
     BadTrigger {
@@ -126,6 +212,13 @@ pub enum Error {
     /// The schedule has ended.
     #[error("schedule `{schedule}` has ended")]
     ScheduleEnded { schedule: ScheduleId },
+    /// A file that was named as a picture cannot be shown.
+    #[error("`{name}` {source}")]
+    Picture {
+        /// What it is called.
+        name: String,
+        source: PictureError,
+    },
     /// The bus does not answer.
     #[error("the bus does not answer")]
     Bus(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -179,11 +272,13 @@ impl Error {
                     | Stored::Stopped
                     | Stored::Driven { .. }
                     | Stored::Superseded { .. }
+                    | Stored::SessionMoved { .. }
                     | Stored::MailboxFull { .. }
                     | Stored::StreamFull { .. }
             ),
             Self::Agent(_) | Self::Dependencies { .. } => true,
             Self::Equipment { details, .. } => details.retryable,
+            Self::Unhealthy { .. } => false,
             Self::EmptyGoal
             | Self::SubAgent { .. }
             | Self::Workspace { .. }
@@ -196,12 +291,31 @@ impl Error {
             | Self::NothingAsked { .. }
             | Self::SeveralQuestions { .. }
             | Self::NotAnOption { .. }
+            | Self::Workflow(_)
+            | Self::NotARun { .. }
             | Self::TooManySessions { .. }
             | Self::TooManyWaiting { .. }
             | Self::NothingActive { .. }
+            | Self::UnknownCommand { .. }
+            | Self::BadCommand { .. }
+            | Self::NotAvailable { .. }
+            | Self::Unrestricted
+            | Self::Unusable { .. }
+            | Self::Working { .. }
+            | Self::NothingToRate { .. }
+            | Self::BadPlan(_)
+            | Self::PlanFile { .. }
+            | Self::NoPlan { .. }
+            | Self::PlanChanged { .. }
+            | Self::NotTrusted { .. }
+            | Self::Snapshot(_)
+            | Self::MissingField { .. }
+            | Self::IssueResolved { .. }
+            | Self::NothingClaimed { .. }
             | Self::BadTrigger { .. }
             | Self::BadSchedule { .. }
             | Self::ScheduleEnded { .. }
+            | Self::Picture { .. }
             | Self::Job(_) => false,
         }
     }

@@ -24,6 +24,8 @@ pub struct Explanation {
     pub commands: Vec<ShellCommand>,
     /// What would happen under each profile.
     pub decisions: Decisions,
+    /// The profile that counts where it is asked.
+    pub profile: PermissionProfile,
     /// What decided, where it was not the profile's table.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub decided_by: Vec<DecidedBy>,
@@ -63,8 +65,8 @@ pub enum Paint {
 }
 
 impl Explanation {
-    /// Explains an analysis of `command`, with what was decided beforehand. The profile of `axes` does not
-    /// count: all four are shown.
+    /// Explains an analysis of `command`, with what was decided beforehand. All four profiles are shown, and that of
+    /// `axes` is marked.
     pub fn new(command: &str, analysis: CommandAnalysis, given: &GivenRules, axes: &Axes) -> Self {
         let call = &analysis.assessment;
         let under = |permission_profile| {
@@ -86,6 +88,7 @@ impl Explanation {
             reason: reasons(&analysis),
             parsed: analysis.parsed,
             decisions,
+            profile: axes.permission_profile,
             decided_by: decided_by.collect(),
             commands: analysis.commands,
         }
@@ -109,9 +112,13 @@ impl Explanation {
         for (profile, decision) in profiles {
             out.push_str(&paint(Paint::Text, &format!("{profile:<14}")));
             out.push_str(&paint(Paint::Decision(decision), decision.as_str()));
-            if let Some(by) = self.decided_by.iter().find(|by| by.profile == profile) {
+            let by = self.decided_by.iter().find(|by| by.profile == profile);
+            let here = (profile == self.profile).then_some("(here)");
+            let words = here.into_iter().chain(by.map(|by| by.reason.as_str()));
+            let words = words.collect::<Vec<_>>().join(" ");
+            if !words.is_empty() {
                 let space = " ".repeat(7 - decision.as_str().len().min(6));
-                out.push_str(&paint(Paint::Text, &format!("{space}{}", by.reason)));
+                out.push_str(&paint(Paint::Text, &format!("{space}{words}")));
             }
             out.push('\n');
         }

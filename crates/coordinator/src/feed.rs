@@ -1,7 +1,7 @@
 //! Following a task: its events as they are committed, and previews of what is coming.
 //!
-//! Events come from the store, whichever process commits them. Previews come from a broadcast inside this process:
-//! a task that another process drives has none.
+//! Events come from the store, whichever process commits them. Previews come from a broadcast inside this process, and
+//! where somebody asks for it from the process that drives the task.
 
 use std::collections::VecDeque;
 
@@ -9,8 +9,10 @@ use tokio::sync::broadcast;
 use windlass_agent::Preview;
 use windlass_core::event::{Event, Record};
 use windlass_core::id::TaskId;
+pub use windlass_store::Scope;
 use windlass_store::{Changes, Filter, Store};
 
+use crate::live::Watcher;
 use crate::{Coordinator, Error};
 
 /// Events read at once while following.
@@ -34,6 +36,8 @@ pub struct TaskFeed {
     ready: VecDeque<Record>,
     changes: Changes,
     previews: broadcast::Receiver<Preview>,
+    /// Previews of the process that drives it.
+    elsewhere: Option<Watcher>,
 }
 
 /// One journal, read up to here.
@@ -67,6 +71,7 @@ impl Feed<'_> {
             ready: VecDeque::new(),
             changes: self.coordinator.store.changes(),
             previews: self.coordinator.previews.subscribe(),
+            elsewhere: None,
         }
     }
 
@@ -89,6 +94,118 @@ impl Feed<'_> {
         }
         Ok(feed)
     }
+
+    /// Up to `limit` events after the cursor `pos`, oldest first. One that is damaged is left out: `doctor` names it.
+    pub fn after(self, scope: Scope, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
+        let mut pos = pos;
+        loop {
+            match self.coordinator.store.journal().since_in(scope, pos, limit) {
+                Err(windlass_store::Error::DamagedEvent { pos: damaged, .. }) if damaged > pos => {
+                    pos = damaged;
+                }
+                found => return Ok(found?),
+            }
+        }
+    }
+
+    /// The cursor of the newest event.
+    pub fn end(self) -> Result<i64, Error> {
+        Ok(self.coordinator.store.journal().end()?)
+    }
+
+    /// Every event of every task that is committed from now on. A process needs one of these, whoever listens to it.
+    pub fn tail(self) -> Result<Tail, Error> {
+        let changes = self.coordinator.store.changes();
+        Ok(Tail { coordinator: self.coordinator.clone(), pos: self.end()?, changes })
+    }
+
+    /// While it is kept, other processes' commits are noticed within some milliseconds. It costs wake-ups.
+    pub fn watch_closely(self) -> CloseWatch {
+        CloseWatch { _changes: self.coordinator.store.close_changes() }
+    }
+
+    /// Previews of the tasks that this process drives. Whoever is too slow misses some.
+    pub fn previews(self) -> broadcast::Receiver<Preview> {
+        self.coordinator.previews.subscribe()
+    }
+}
+
+/// Kept by somebody who watches.
+pub struct CloseWatch {
+    _changes: Changes,
+}
+
+/// The end of the whole journal, as it grows.
+pub struct Tail {
+    coordinator: Coordinator,
+    pos: i64,
+    changes: Changes,
+}
+
+impl Tail {
+    /// The cursor of the last event that was returned.
+    pub fn pos(&self) -> i64 {
+        self.pos
+    }
+
+    /// The next events, at least one; waits for them.
+    pub async fn next(&mut self) -> Result<Vec<Record>, Error> {
+        loop {
+            self.changes.mark_seen();
+            let records = self.coordinator.feed().after(Scope::All, self.pos, PAGE)?;
+            if let Some(last) = records.last() {
+                self.pos = last.pos;
+                return Ok(records);
+            }
+            self.changes.changed().await?;
+        }
+    }
+}
+
+/// What happens in any task, for whoever keeps many pages up to date.
+pub struct Notices {
+    changes: Changes,
+    previews: broadcast::Receiver<Preview>,
+}
+
+/// Something happened.
+#[derive(Clone, Debug)]
+pub enum Notice {
+    /// Something was committed, by this process or another.
+    Committed,
+    /// A task of this process has something to show before it is committed.
+    Preview(Preview),
+}
+
+impl Feed<'_> {
+    /// Notices from now on.
+    pub fn notices(self) -> Notices {
+        Notices {
+            changes: self.coordinator.store.close_changes(),
+            previews: self.coordinator.previews.subscribe(),
+        }
+    }
+}
+
+impl Notices {
+    /// The next notice; waits for it. Several commits may be one notice. A commit is noticed before any preview that was
+    /// made after it.
+    pub async fn next(&mut self) -> Result<Notice, Error> {
+        loop {
+            tokio::select! {
+                biased;
+                changed = self.changes.changed() => {
+                    changed?;
+                    return Ok(Notice::Committed);
+                }
+                preview = self.previews.recv() => match preview {
+                    Ok(preview) => return Ok(Notice::Preview(preview)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+                },
+            }
+        }
+    }
 }
 
 impl TaskFeed {
@@ -96,6 +213,21 @@ impl TaskFeed {
     pub fn closely(mut self) -> Self {
         self.changes = self.store.close_changes();
         self
+    }
+
+    /// Also gets the previews of another process that drives the task; without one it has none.
+    pub fn watch_process(&mut self, process: Option<u32>) {
+        let root = self.store.dir().root().to_owned();
+        let other = process.filter(|process| *process != std::process::id());
+        // The one before goes first: both would have the same name.
+        self.elsewhere = None;
+        self.elsewhere = other.and_then(|process| match Watcher::open(&root, process) {
+            Ok(watcher) => Some(watcher),
+            Err(error) => {
+                tracing::warn!(%error, "what is printed meanwhile cannot be watched");
+                None
+            }
+        });
     }
 
     /// The next thing to show; waits for it, also when the task has ended. A caller that wants to stop then asks
@@ -115,6 +247,13 @@ impl TaskFeed {
                     // Another task's, or too many at once: previews are not promises.
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+                },
+                preview = from_elsewhere(self.elsewhere.as_ref()) => match preview {
+                    Ok(preview) if self.follows(preview.task) => {
+                        return Ok(Update::Preview(preview));
+                    }
+                    Ok(_) => {}
+                    Err(_) => self.elsewhere = None,
                 },
             }
         }
@@ -164,5 +303,12 @@ impl TaskFeed {
             }
             _ => {}
         }
+    }
+}
+
+async fn from_elsewhere(watcher: Option<&Watcher>) -> std::io::Result<Preview> {
+    match watcher {
+        Some(watcher) => watcher.next().await,
+        None => std::future::pending().await,
     }
 }

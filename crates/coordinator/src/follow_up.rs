@@ -6,8 +6,10 @@ use std::path::Path;
 
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, TaskCommand};
-use windlass_core::event::{Deadline, Driver, TaskCreated};
+use windlass_core::event::{Continued, Deadline, Driver, TaskCreated};
 use windlass_core::id::{CommandId, TaskId};
+use windlass_core::picture::Picture;
+use windlass_core::session::SessionState;
 use windlass_store::Filter;
 
 use crate::submit::{Share, Submitted, usable};
@@ -23,6 +25,8 @@ pub struct FollowUp {
     pub user_id: Option<String>,
     /// What is wanted now.
     pub text: String,
+    /// What that shows; each is kept already, by [`crate::Pictures`].
+    pub pictures: Vec<Picture>,
     /// What must hold on the way, besides what held before.
     pub constraints: Vec<String>,
     /// Whether another live task may work in the directory.
@@ -33,6 +37,8 @@ pub struct FollowUp {
     /// What the follow-up itself may cost.
     pub cost_budget: Option<f64>,
     pub deadline: Option<Deadline>,
+    /// The sender's own id, so that a repeated delivery has no further effect.
+    pub request: Option<String>,
 }
 
 impl FollowUp {
@@ -41,12 +47,14 @@ impl FollowUp {
         Self {
             user_id: Some(user.into()),
             text: text.into(),
+            pictures: Vec::new(),
             constraints: Vec::new(),
             share: Share::Alone,
             axes: None,
             execution_config: ExecutionConfig::default(),
             cost_budget: None,
             deadline: None,
+            request: None,
         }
     }
 
@@ -56,14 +64,18 @@ impl FollowUp {
         ExecutionConfig {
             timeout_seconds: now.timeout_seconds.or(before.timeout_seconds),
             max_iterations: now.max_iterations.or(before.max_iterations),
+            // An effort belongs to the model it was chosen for.
+            effort: now.effort.or(before.effort.filter(|_| now.model.is_none())),
             model: now.model.or(before.model),
             compaction: now.compaction.or(before.compaction),
             outage: now.outage.or(before.outage),
+            role: now.role.or(before.role),
+            contract: now.contract.or(before.contract),
         }
     }
 }
 
-impl Tasks<'_> {
+impl<'a> Tasks<'a> {
     /// Makes a task that continues an ended one. Who drove that one drives it too.
     pub async fn follow_up(self, task: TaskId, wanted: FollowUp) -> Result<Submitted, Error> {
         let now = self.coordinator.now();
@@ -77,37 +89,48 @@ impl Tasks<'_> {
         }
         let driver = before.created.driver;
         let workspace = usable(Path::new(&before.created.workspace))?;
-        let axes = wanted.axes.unwrap_or(before.axes);
+        let session_id = before.command().session_id;
+        let session = self.coordinator.store.sessions().state(session_id)?;
+        // A run may have had axes of its own.
+        let moved = |session: &SessionState| {
+            session.created.interactive || session.axes != session.created.axes
+        };
+        let known = session.as_ref().map(|(session, _)| session).filter(|session| moved(session));
+        let axes = known.map_or(before.axes, |session| session.axes);
+        let axes = wanted.axes.unwrap_or(axes);
+        let session_rules = session.map(|(session, _)| session.rules).unwrap_or_default();
+        // What was allowed is the session's, where that has a stream.
+        let continued = match session_rules.is_empty() {
+            true => before.continued(),
+            false => Continued { allow_rules: Vec::new(), ..before.continued() },
+        };
         let may_meet = wanted.share == Share::Allowed || axes.work_mode.is_read_only();
         if driver == Driver::Foreground && !may_meet {
             self.check_alone(&workspace, &before.created.site)?;
         }
-        let task_id = TaskId::new(now);
-        let command = TaskCommand {
-            command_id: CommandId::new(now),
-            session_id: before.command().session_id,
-            task_id,
-            execution_config: wanted.execution_config_after(before.execution_config()),
-            goal: wanted.text,
-            constraints: wanted.constraints,
-            resume_context: None,
+        let execution_config = wanted.execution_config_after(before.execution_config());
+        let new = TaskCommand::new(now, session_id, wanted.text);
+        let (command_id, task_id) = match &wanted.request {
+            Some(request) => {
+                (CommandId::derived(request, "command"), TaskId::derived(request, "task"))
+            }
+            None => (new.command_id, new.task_id),
         };
+        let constraints = wanted.constraints;
+        let command = TaskCommand { command_id, task_id, execution_config, constraints, ..new };
         let created = TaskCreated {
-            command,
-            parent: None,
-            root: task_id,
-            depth: 0,
-            axes,
-            workspace: workspace.display().to_string(),
+            pictures: wanted.pictures,
             site: before.created.site.clone(),
-            driver,
-            dependency_blockers: Vec::new(),
             max_retries: self.coordinator.limits.retries,
             cost_budget: wanted.cost_budget.or(before.created.cost_budget),
             user_id: wanted.user_id,
             deadline: wanted.deadline,
             outage: before.created.outage,
-            continues: Some(Box::new(before.continued())),
+            continues: Some(Box::new(continued)),
+            conversation: before.created.conversation,
+            session_rules,
+            plan: before.created.plan.clone(),
+            ..TaskCreated::new(command, axes, workspace.display().to_string(), driver)
         };
         match driver {
             Driver::Service => self.create_for_service(created).await,
@@ -118,20 +141,34 @@ impl Tasks<'_> {
         }
     }
 
-    /// The newest task that a person has started in a directory.
-    pub fn newest_in(self, workspace: &Path) -> Result<Option<TaskView>, Error> {
-        Ok(self.newest(workspace, 1)?.into_iter().next())
+    /// The tasks that people have started in a directory.
+    pub fn in_directory(self, workspace: &'a Path) -> InDirectory<'a> {
+        InDirectory { tasks: self, workspace }
+    }
+}
+
+/// The tasks that people have started in a directory.
+#[derive(Clone, Copy)]
+pub struct InDirectory<'a> {
+    tasks: Tasks<'a>,
+    workspace: &'a Path,
+}
+
+impl InDirectory<'_> {
+    /// The newest.
+    pub fn newest(self) -> Result<Option<TaskView>, Error> {
+        Ok(self.latest(1)?.into_iter().next())
     }
 
-    /// The newest task of a directory that stands still until a person resumes it or answers.
-    pub fn resumable_in(self, workspace: &Path) -> Result<Option<TaskView>, Error> {
+    /// The newest that stands still until a person resumes it or answers.
+    pub fn resumable(self) -> Result<Option<TaskView>, Error> {
         let waits = |task: &TaskView| task.is_resumable() || task.waits_for_answer();
-        Ok(self.newest(workspace, NEWEST)?.into_iter().find(waits))
+        Ok(self.latest(NEWEST)?.into_iter().find(waits))
     }
 
-    fn newest(self, workspace: &Path, limit: usize) -> Result<Vec<TaskView>, Error> {
-        self.list(&Filter {
-            workspace: Some(workspace.display().to_string()),
+    fn latest(self, limit: usize) -> Result<Vec<TaskView>, Error> {
+        self.tasks.list(&Filter {
+            workspace: Some(self.workspace.display().to_string()),
             roots: true,
             limit: Some(limit),
             ..Filter::default()

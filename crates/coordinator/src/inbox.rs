@@ -3,11 +3,12 @@
 use windlass_core::id::{InjectionId, QuestionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_core::question::Answer;
+use windlass_core::session::{AxesChange, Scope, Source};
 use windlass_store::{QuestionRow, QuestionState};
 
 use crate::tasks::Parents;
 use crate::views::{AskedCall, OpenQuestion, label};
-use crate::{Coordinator, Error};
+use crate::{AxesOrder, Changed, Coordinator, Error};
 
 /// What people are asked.
 #[derive(Clone, Copy)]
@@ -29,6 +30,17 @@ impl Inbox<'_> {
     pub fn open(self) -> Result<Vec<OpenQuestion>, Error> {
         let rows = self.coordinator.store.questions().open()?;
         rows.into_iter().map(|row| self.with_asker(row)).collect()
+    }
+
+    /// The questions that were answered last, the newest answer first.
+    pub fn answered(self, limit: u32) -> Result<Vec<QuestionRow>, Error> {
+        Ok(self.coordinator.store.questions().answered(limit)?)
+    }
+
+    /// The tasks that ask, one for each open question.
+    pub fn askers(self) -> Result<Vec<TaskId>, Error> {
+        let rows = self.coordinator.store.questions().open()?;
+        Ok(rows.into_iter().map(|row| row.task).collect())
     }
 
     /// The open questions of a task and of every agent below it, oldest first.
@@ -78,6 +90,30 @@ impl Inbox<'_> {
         self.answer_as(InjectionId::new(self.coordinator.now()), question, text, by).await
     }
 
+    /// Answers a question from elsewhere and changes the axes of the session that asks with it: both or neither
+    /// (MS-176).
+    pub async fn answer_with_axes(
+        self,
+        question: QuestionId,
+        text: &str,
+        wanted: AxesChange,
+        by: &str,
+    ) -> Result<Changed, Error> {
+        let id = InjectionId::new(self.coordinator.now());
+        let (task, injection) = self.read_answer(id, question, text, by)?;
+        let session = self.coordinator.tasks().session_of(task)?;
+        let order = AxesOrder {
+            wanted,
+            scope: Scope::Now,
+            reason: format!("with the answer to {question}"),
+            source: Source::Remote,
+            by: by.to_owned(),
+            id: None,
+        };
+        let session = self.coordinator.session(session);
+        session.change_with(order, vec![(task, injection)]).await
+    }
+
     /// The same by an id of the sender's, so that a repeated delivery has no further effect.
     pub(crate) async fn answer_as(
         self,
@@ -86,15 +122,26 @@ impl Inbox<'_> {
         text: &str,
         by: &str,
     ) -> Result<TaskId, Error> {
+        let (task, injection) = self.read_answer(id, question, text, by)?;
+        self.coordinator.messages().inject(task, injection).await?;
+        Ok(task)
+    }
+
+    /// An answer as its task reads it.
+    fn read_answer(
+        self,
+        id: InjectionId,
+        question: QuestionId,
+        text: &str,
+        by: &str,
+    ) -> Result<(TaskId, Injection), Error> {
         let row = self.coordinator.store.questions().get(question)?;
         let row = row.ok_or(Error::QuestionClosed { question })?;
         let Some(text) = row.question.read_answer(text) else {
             let (given, options) = (text.trim().to_owned(), row.question.options);
             return Err(Error::NotAnOption { given, options });
         };
-        let injection = Injection::answer(id, question, &text).from(by);
-        self.coordinator.messages().inject(row.task, injection).await?;
-        Ok(row.task)
+        Ok((row.task, Injection::answer(id, question, &text).from(by)))
     }
 
     /// Resolves when somebody has answered a question or ended the task that asks.

@@ -83,7 +83,7 @@ impl Coordinator {
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
         let owner = token();
-        self.take_lease(session, &owner).await?;
+        take(self, session, &owner).await?;
         let done = work.await;
         // What was done counts; a lease that cannot be given back expires.
         if let Err(error) = self.leases.give_back(session, &owner).await {
@@ -91,18 +91,18 @@ impl Coordinator {
         }
         done
     }
+}
 
-    async fn take_lease(&self, session: SessionId, owner: &str) -> Result<(), Error> {
-        let ttl = self.limits.session_lease;
-        let attempts = (ttl * PATIENCE).as_millis() / RETRY.as_millis() + 1;
-        for _ in 0..attempts {
-            if self.leases.take(session, owner, ttl).await? {
-                return Ok(());
-            }
-            tokio::time::sleep(RETRY).await;
+async fn take(coordinator: &Coordinator, session: SessionId, owner: &str) -> Result<(), Error> {
+    let ttl = coordinator.limits.session_lease;
+    let attempts = (ttl * PATIENCE).as_millis() / RETRY.as_millis() + 1;
+    for _ in 0..attempts {
+        if coordinator.leases.take(session, owner, ttl).await? {
+            return Ok(());
         }
-        Err(Error::SessionBusy { session })
+        tokio::time::sleep(RETRY).await;
     }
+    Err(Error::SessionBusy { session })
 }
 
 /// Names one taking of one process.

@@ -14,6 +14,7 @@ mod inbox;
 mod messages;
 mod control;
 mod sessions;
+mod session;
 mod schedules;
 mod timer;
 mod schedule_runs;
@@ -21,21 +22,31 @@ mod deadlines;
 mod stall_monitor;
 mod queue;
 mod feed;
+mod live;
 mod activity;
 mod triggers;
 mod router;
 mod decision;
-mod slash_commands;
+pub mod slash;
 mod lease;
 mod task_leases;
 pub mod open_files;
 mod limits;
 mod memories;
+pub mod skill_proposals;
+pub mod plans;
+mod commitments;
+mod assist;
 pub mod standing_rules;
 pub mod outputs;
+pub mod parallel;
+pub mod pictures;
+pub mod files;
 mod costs;
 mod changes;
+mod deliverables;
 mod storage;
+pub mod health;
 mod retention;
 pub mod explain;
 pub mod metrics;
@@ -44,7 +55,9 @@ pub mod bus;
 mod service;
 mod worker;
 mod outbox;
+pub mod workflows;
 mod error;
+mod error_code;
 
 use std::sync::Arc;
 
@@ -54,34 +67,46 @@ use windlass_store::Store;
 // What surfaces show of an agent's work, so that they need not know the agent.
 pub use windlass_agent::{Clock, Live, Preview, SystemClock, trace};
 pub use windlass_model::StreamEvent;
-pub use windlass_store::Plan;
+pub use windlass_store::{CommitmentFilter, CommitmentRow, Plan};
 
 pub use activity::{Activity, ActivityFeed};
-pub use changes::Changes;
+pub use assist::{Assist, Assistance};
+pub use changes::{Changes, is_own_file};
+pub use commitments::{Commitments, GivenEvidence, NewCommitment};
 pub use control::{Controls, Steered};
 pub use costs::Costs;
 pub use decision::Decision;
-pub use drive::{AgentFactory, BoxFuture};
+pub use deliverables::Deliverables;
+pub use drive::{AgentFactory, BoxFuture, ExpandedSkill, SkillCommand};
 pub use error::Error;
-pub use feed::{Feed, TaskFeed, Update};
-pub use follow_up::FollowUp;
+pub use error_code::ErrorClass;
+pub use feed::{CloseWatch, Feed, Notice, Notices, Scope, Tail, TaskFeed, Update};
+pub use follow_up::{FollowUp, InDirectory};
+pub use health::Health;
 pub use inbox::{Inbox, Settled};
 pub use lease::Lease;
 pub use limits::Limits;
 pub use memories::Memories;
 pub use messages::{Messages, Uptake};
 pub use outputs::Outputs;
+pub use pictures::Pictures;
+pub use plans::Plans;
 pub use queue::Queue;
 pub use retention::{Removed, Retention};
 pub use schedules::Schedules;
 pub use service::Service;
+pub use session::{AxesOrder, Changed, NewSession, Sent, Session, Talk};
 pub use sessions::Sessions;
+pub use skill_proposals::SkillProposals;
 pub use standing_rules::StandingRules;
 pub use storage::Storage;
 pub use submit::{Draft, Share, SubmitOptions, Submitted};
 pub use tasks::{ParkedWait, Tasks};
 pub use timer::{Ticked, Timer};
 pub use triggers::{Handled, Triggers};
+
+pub use parallel::Parallel;
+pub use workflows::Workflows;
 
 use deadlines::Deadlines;
 use router::Router;
@@ -102,6 +127,7 @@ pub struct Coordinator {
     limits: Limits,
     work: Arc<Notify>,
     stalls: StallMonitor,
+    sums: costs::KnownSums,
 }
 
 impl Coordinator {
@@ -118,6 +144,7 @@ impl Coordinator {
             limits: Limits::default(),
             work: Arc::default(),
             stalls: StallMonitor::default(),
+            sums: costs::KnownSums::default(),
         }
     }
 
@@ -212,6 +239,26 @@ impl Coordinator {
         Memories { coordinator: self }
     }
 
+    /// What tasks have in common, and the skills that are proposed for it.
+    pub fn skill_proposals(&self) -> SkillProposals<'_> {
+        SkillProposals { coordinator: self }
+    }
+
+    /// Plans, their issues, decisions and snapshots.
+    pub fn plans(&self) -> Plans<'_> {
+        Plans { coordinator: self }
+    }
+
+    /// Prompts for hard decisions.
+    pub fn assist(&self) -> Assist<'_> {
+        Assist { coordinator: self }
+    }
+
+    /// Promised work, and what proves it.
+    pub fn commitments(&self) -> Commitments<'_> {
+        Commitments { coordinator: self }
+    }
+
     /// What people allow beforehand.
     pub fn standing_rules(&self) -> StandingRules<'_> {
         StandingRules { coordinator: self }
@@ -222,9 +269,19 @@ impl Coordinator {
         Outputs { coordinator: self }
     }
 
+    /// Pictures that people attach.
+    pub fn pictures(&self) -> Pictures<'_> {
+        Pictures { coordinator: self }
+    }
+
     /// What tasks have changed in files.
     pub fn changes(&self) -> Changes<'_> {
         Changes { coordinator: self }
+    }
+
+    /// What tasks have published.
+    pub fn deliverables(&self) -> Deliverables<'_> {
+        Deliverables { coordinator: self }
     }
 
     /// Tokens and money.
@@ -237,9 +294,30 @@ impl Coordinator {
         Storage { coordinator: self }
     }
 
+    /// Whether the installation is sound, and what to do where it is not.
+    pub fn health(&self) -> Health<'_> {
+        Health { coordinator: self }
+    }
+
     /// What of finished tasks is kept.
     pub fn retention(&self) -> Retention<'_> {
         Retention { coordinator: self }
+    }
+
+    /// The skills that a person may call by `/name` in a directory.
+    pub fn skills(&self, directory: Option<&str>) -> Result<Vec<SkillCommand>, Error> {
+        let found = self.agents.skill_commands(directory);
+        found.map_err(|details| Error::Unusable { details: Box::new(details) })
+    }
+
+    /// Workers side by side.
+    pub fn parallel(&self) -> Parallel<'_> {
+        Parallel { coordinator: self }
+    }
+
+    /// Workflows and their runs.
+    pub fn workflows(&self) -> Workflows<'_> {
+        Workflows { coordinator: self }
     }
 
     fn router(&self) -> Router<'_> {

@@ -33,6 +33,8 @@ pub struct Limits {
     pub retries: u32,
     /// How much tasks may do without asking, where who hands them in does not say; `policy.profile`.
     pub profile: PermissionProfile,
+    /// Whether the profile `unrestricted` may be chosen; `policy.allow_unrestricted`.
+    pub unrestricted: bool,
 }
 
 impl Default for Limits {
@@ -49,6 +51,7 @@ impl Default for Limits {
             autonomous_time: Duration::from_secs(8 * 3600),
             retries: 3,
             profile: Axes::headless().permission_profile,
+            unrestricted: false,
         }
     }
 }

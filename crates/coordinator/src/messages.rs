@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use windlass_core::event::Driver;
 use windlass_core::id::{InjectionId, TaskId};
 use windlass_core::injection::{Injection, InjectionType};
+use windlass_core::picture::Picture;
 use windlass_core::status::TaskStatus;
 use windlass_store::Accepted;
 
@@ -40,8 +41,19 @@ pub enum Uptake {
 impl Messages<'_> {
     /// Tells a task something.
     pub async fn send(self, task: TaskId, text: &str, by: &str) -> Result<Accepted, Error> {
+        self.send_with_pictures(task, text, Vec::new(), by).await
+    }
+
+    /// Tells a task something and shows it pictures, which are kept already.
+    pub async fn send_with_pictures(
+        self,
+        task: TaskId,
+        text: &str,
+        pictures: Vec<Picture>,
+        by: &str,
+    ) -> Result<Accepted, Error> {
         let id = InjectionId::new(self.coordinator.now());
-        self.inject(task, Injection::message(id, text).from(by)).await
+        self.inject(task, Injection::message(id, text).with_pictures(pictures).from(by)).await
     }
 
     /// Reports an event to a task.

@@ -141,10 +141,10 @@ impl Metrics {
         }
     }
 
-    /// Takes in one decision of the router (ES-337); those are kept beside the journal, for a week.
-    pub fn routed(&mut self, decision: &str) {
+    /// Takes in how often the router made a decision (ES-337); that is counted beside the journal.
+    pub fn routed(&mut self, decision: &str, count: u64) {
         let labels = vec![("decision_type", decision.to_owned())];
-        self.count(("coordinator.routing.decisions", labels), 1);
+        self.count(("coordinator.routing.decisions", labels), count);
     }
 
     /// All metrics as Prometheus reads them: dots become underscores.

@@ -42,3 +42,9 @@ pub(crate) fn has_room() -> bool {
     let open = std::fs::read_dir("/proc/self/fd").map_or(u64::MAX, |all| all.count() as u64);
     open.saturating_add(PER_TASK + RESERVED / 2) <= limit
 }
+
+/// How many connections of clients fit besides tasks: a quarter of all files.
+pub fn connection_capacity() -> usize {
+    let Some(limit) = getrlimit(Resource::Nofile).current else { return usize::MAX };
+    usize::try_from(limit / 4).unwrap_or(usize::MAX).max(16)
+}

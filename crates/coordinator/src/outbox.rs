@@ -36,7 +36,7 @@ pub(crate) async fn publish(
     let work = run(&coordinator, &*bus);
     match stop.run_until_cancelled(work).await {
         Some(failed) => return failed,
-        None if coordinator.store.claim_singleton(DUTY)?.is_none() => return Ok(()),
+        None if coordinator.store.owners().claim_singleton(DUTY)?.is_none() => return Ok(()),
         None => {}
     }
     let rest = async {
@@ -52,7 +52,7 @@ pub(crate) async fn publish(
 async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
     let store = &coordinator.store;
     let _duty = loop {
-        match store.claim_singleton(DUTY)? {
+        match store.owners().claim_singleton(DUTY)? {
             Some(duty) => break duty,
             None => tokio::time::sleep(ELECTION).await,
         }

@@ -49,6 +49,11 @@ impl Outputs<'_> {
         Ok(found.unwrap_or_else(|| text.to_owned()))
     }
 
+    /// The task that a call belongs to; `None` where nothing of its output is kept, or it belongs to no task.
+    pub fn task_of(self, id: &str) -> Result<Option<TaskId>, Error> {
+        Ok(self.coordinator.store.tasks().of_output(id)?)
+    }
+
     /// Whole outputs of a call, those of `streams` that are kept; at least one.
     pub fn open(self, id: &str, streams: &[Stream]) -> Result<Vec<OutputReader>, Error> {
         let outputs = self.coordinator.store.outputs();

@@ -28,7 +28,7 @@ impl Queue<'_> {
 
     /// Whether a service or a worker of this data directory runs on this machine.
     pub fn has_service(self) -> Result<bool, Error> {
-        Ok(self.coordinator.store.has_service()?)
+        Ok(self.coordinator.store.owners().has_service()?)
     }
 
     /// Refuses a task too many for the service to start.
@@ -63,7 +63,9 @@ impl Queue<'_> {
     pub(crate) fn interrupted(self, ours: &HashSet<TaskId>) -> Result<Vec<TaskId>, Error> {
         let mut lost = Vec::new();
         for task in self.coordinator.store.scheduler().running_tasks()? {
-            if !ours.contains(&task) && self.coordinator.store.driving_process(task)?.is_none() {
+            if !ours.contains(&task)
+                && self.coordinator.store.owners().driving_process(task)?.is_none()
+            {
                 lost.push(task);
             }
         }

@@ -1,4 +1,4 @@
-//! Removing finished tasks with everything of theirs: journal, trace, the service's workspace, outputs.
+//! Removing finished tasks with everything of theirs: journal, trace, the service's workspace, outputs, pictures.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -94,6 +94,7 @@ impl Retention<'_> {
         }
         store.retention().compact().await?;
         removed.bytes += before.saturating_sub(self.database_bytes());
+        removed.bytes += store.pictures().sweep(self.coordinator.now())?;
         Ok(removed)
     }
 
@@ -114,6 +115,22 @@ impl Retention<'_> {
         let plan = self.plan(age)?;
         let removed = self.remove(&plan).await?;
         tracing::info!(tasks = removed.tasks, bytes = removed.bytes, "old tasks removed");
+        Ok(())
+    }
+
+    /// Removes what the browsers of tasks that have ended would have been started again with: it holds cookies.
+    pub(crate) fn forget_browsing(self) -> Result<(), Error> {
+        let directory = self.coordinator.store.dir().browsing();
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = path.file_stem().and_then(|name| name.to_str());
+            let Some(task) = name.and_then(|name| name.parse::<TaskId>().ok()) else { continue };
+            let row = self.coordinator.store.tasks().get(task)?;
+            if row.is_none_or(|row| row.status.is_terminal()) {
+                // The next look removes what this one could not.
+                let _ = fs::remove_file(path);
+            }
+        }
         Ok(())
     }
 

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use windlass_core::command::{Outage, TaskCommand};
+use windlass_core::command::{ExecutionConfig, Outage, TaskCommand};
 use windlass_core::event::{Continued, Deadline};
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::injection::{Control, Injection};
@@ -15,8 +15,9 @@ use windlass_core::trigger::{TriggerStream, UserMessageCommand, UserMessageRecei
 use windlass_store::Filter;
 
 use crate::decision::{Decision, SessionTasks};
+use crate::slash::{self, Effect, SlashInput};
 use crate::submit::SubmitOptions;
-use crate::{Coordinator, Error, Handled};
+use crate::{Coordinator, Error, Handled, Talk};
 
 /// Decides where messages go.
 #[derive(Clone, Copy)]
@@ -31,9 +32,21 @@ impl Router<'_> {
         if message.message.trim().is_empty() {
             return Err(Error::BadTrigger { stream, problem: "the message is empty".to_owned() });
         }
-        let handled = match message.message.trim().strip_prefix('/') {
-            Some(command) => self.obey(message, command).await,
-            None => {
+        let session = self.coordinator.session(message.session_id);
+        let known = self.coordinator.store.sessions().state(message.session_id)?;
+        let interactive = known.is_some_and(|(state, _)| state.created.interactive);
+        let handled = match slash::is_command(&message.message) {
+            true => self.obey(message).await,
+            // A person stays in it: what they say belongs to the conversation.
+            false if interactive => {
+                let talk = Talk {
+                    request: message.request_id.clone(),
+                    pictures: message.pictures.clone(),
+                    ..Talk::for_service(&message.message, &message.user_id)
+                };
+                session.send(talk).await.map(Handled::from)
+            }
+            false => {
                 let decision = self.decided(message).await?;
                 self.carry_out(message, decision).await
             }
@@ -41,6 +54,33 @@ impl Router<'_> {
         self.coordinator.wake();
         self.reply(message, &handled).await?;
         handled
+    }
+
+    /// Obeys a slash command, as every surface does.
+    async fn obey(self, message: &UserMessageReceived) -> Result<Handled, Error> {
+        let session = self.coordinator.session(message.session_id);
+        let input = SlashInput {
+            request: message.request_id.clone(),
+            ..SlashInput::for_service(message.message.trim(), &message.user_id)
+        };
+        let reply = match session.run(input).await {
+            // What is mistyped is answered, as what is not.
+            Err(error @ (Error::UnknownCommand { .. } | Error::NotAvailable { .. })) => {
+                return Ok(Handled::Said { message: error.to_string() });
+            }
+            Err(Error::BadCommand { problem, usage }) => {
+                return Ok(Handled::Said { message: format!("{problem}; use {usage}") });
+            }
+            reply => reply?,
+        };
+        let words = reply.to_string();
+        Ok(match reply.effect {
+            Effect::Work { task } => Handled::Injected { task },
+            Effect::Steered { task } => Handled::Steered { task, words },
+            Effect::None | Effect::Axes { .. } | Effect::Cleared => {
+                Handled::Said { message: words }
+            }
+        })
     }
 
     /// What becomes of a message: as decided the first time, else by the router, once.
@@ -94,7 +134,9 @@ impl Router<'_> {
             Decision::NewTask { goal } => return self.start(message, goal).await,
             Decision::InjectIntoActive { task_id } => {
                 let text = &message.message;
-                let injection = Injection::message(id, text).from(&message.user_id);
+                let injection = Injection::message(id, text)
+                    .from(&message.user_id)
+                    .with_pictures(message.pictures.clone());
                 return match self.coordinator.messages().inject(task_id, injection).await {
                     Ok(_) => Ok(Handled::Injected { task: task_id }),
                     // It ended while the message was on its way; what was said is not lost.
@@ -125,24 +167,27 @@ impl Router<'_> {
             }
             None => (CommandId::new(now), TaskId::new(now)),
         };
+        let known = self.coordinator.store.sessions().state(message.session_id)?;
+        let role = known.as_ref().and_then(|(state, _)| state.role);
         let command = TaskCommand {
             command_id,
-            session_id: message.session_id,
             task_id,
-            goal,
-            constraints: Vec::new(),
-            execution_config: Default::default(),
-            resume_context: None,
+            execution_config: ExecutionConfig { role, ..ExecutionConfig::default() },
+            ..TaskCommand::new(now, message.session_id, goal)
         };
         let action = message.deadline_action.unwrap_or(DeadlineAction::Fail);
         let (workspace, continues) = self.project(message)?;
+        let default = self.coordinator.tasks().default_options();
         let options = SubmitOptions {
+            // Later tasks of a session start with its axes.
+            axes: known.map_or(default.axes, |(state, _)| state.axes),
             user_id: Some(message.user_id.clone()),
             deadline: message.deadline.map(|at| Deadline { at, action }),
             outage: Outage::Park,
             workspace,
             continues,
-            ..self.coordinator.tasks().default_options()
+            pictures: message.pictures.clone(),
+            ..default
         };
         let submitted = self.coordinator.tasks().submit_command(command, options).await?;
         Ok(Handled::Started { task: submitted.task, place: submitted.place })

@@ -46,7 +46,7 @@ impl Service {
         bus: Arc<dyn Bus>,
         stop: CancellationToken,
     ) -> Result<(), Error> {
-        let _present = coordinator.store.announce_service()?;
+        let _present = coordinator.store.owners().announce_service()?;
         // What ends first with an error ends all.
         let (serving, driving) = (stop.child_token(), CancellationToken::new());
         let mut jobs = JoinSet::new();
@@ -62,8 +62,13 @@ impl Service {
         }
         let (with, until) = (coordinator.clone(), serving.clone());
         jobs.spawn(async move {
-            let check = with.store.blocking(|store| store.check_pages(PAGE_CHECK));
+            let check = with.store.blocking(|store| store.projections().check_pages(PAGE_CHECK));
             until.run_until_cancelled(check).await.unwrap_or(Ok(())).map_err(Error::from)
+        });
+        let (with, until) = (coordinator.clone(), serving.clone());
+        jobs.spawn(async move {
+            until.run_until_cancelled(with.feed().share_previews()).await;
+            Ok(())
         });
         jobs.spawn(collect::collect(coordinator.clone(), bus.clone(), serving.clone()));
         let (with, until) = (coordinator.clone(), serving.clone());

@@ -1,7 +1,7 @@
 //! Conversations: found, listed, limited per user.
 
 use windlass_core::id::SessionId;
-use windlass_store::{Filter, SessionRow};
+use windlass_store::{Filter, ModeTransition, SessionPlace, SessionRow};
 
 use crate::views::{SessionView, TaskEntry};
 use crate::{Coordinator, Error};
@@ -23,6 +23,25 @@ impl Sessions<'_> {
     /// The sessions that changed last.
     pub fn newest(self, limit: u32) -> Result<Vec<SessionRow>, Error> {
         Ok(self.coordinator.store.sessions().newest(limit)?)
+    }
+
+    /// The same from behind a place in that order.
+    pub fn newest_after(
+        self,
+        place: Option<SessionPlace>,
+        limit: u32,
+    ) -> Result<Vec<SessionRow>, Error> {
+        Ok(self.coordinator.store.sessions().newest_after(place, limit)?)
+    }
+
+    /// The newest session in which a person worked in this directory.
+    pub fn newest_in(self, workspace: &str) -> Result<Option<SessionId>, Error> {
+        Ok(self.coordinator.store.sessions().newest_in(workspace)?.map(|row| row.id))
+    }
+
+    /// The changes of a session's axes, oldest first.
+    pub fn transitions(self, session: SessionId) -> Result<Vec<ModeTransition>, Error> {
+        Ok(self.coordinator.store.sessions().transitions(session)?)
     }
 
     /// A session as it stands; one that nobody has used is empty.

@@ -99,21 +99,21 @@ impl Coordinator {
         for task in self.stalls.observe(self.clock.running_time(), &pulses, self.limits.hang) {
             // A task that nobody drives is resumed, not failed.
             if self.tasks().driving_process(task)?.is_some() {
-                self.fail_stalled_task(task).await?;
+                fail_stalled_task(self, task).await?;
                 stalled.push(task);
             }
         }
         Ok(stalled)
     }
+}
 
-    async fn fail_stalled_task(&self, task: TaskId) -> Result<(), Error> {
-        let silent = self.limits.hang.as_secs();
-        tracing::warn!(task_id = %task, silent, "task stalled; failing it");
-        let owner = self.store.take_over(task).await?;
-        self.stalls.evict(task);
-        let state = self.tasks().state(task)?;
-        let message = format!("the agent gave no sign of life for {silent} s");
-        let error = ErrorDetails::new(ErrorType::Hung, message).with_remedy(Remedy::ReadEvents);
-        self.conclude(&owner, &state, &Ending::Failed(error)).await.map(drop)
-    }
+async fn fail_stalled_task(coordinator: &Coordinator, task: TaskId) -> Result<(), Error> {
+    let silent = coordinator.limits.hang.as_secs();
+    tracing::warn!(task_id = %task, silent, "task stalled; failing it");
+    let owner = coordinator.store.owners().take_over(task).await?;
+    coordinator.stalls.evict(task);
+    let state = coordinator.tasks().state(task)?;
+    let message = format!("the agent gave no sign of life for {silent} s");
+    let error = ErrorDetails::new(ErrorType::Hung, message).with_remedy(Remedy::ReadEvents);
+    coordinator.conclude(&owner, &state, &Ending::Failed(error)).await.map(drop)
 }

@@ -24,6 +24,46 @@ impl Storage<'_> {
         self.coordinator.store.dir().database()
     }
 
+    /// The file with the token that programs sign in with.
+    pub fn token_file(self) -> PathBuf {
+        self.coordinator.store.dir().token()
+    }
+
+    /// The file that says where the HTTP server of this data directory listens, while it does.
+    pub fn address_file(self) -> PathBuf {
+        self.coordinator.store.dir().root().join("server.url")
+    }
+
+    /// The directory of login links that were not used yet.
+    pub fn login_directory(self) -> PathBuf {
+        self.coordinator.store.dir().root().join("logins")
+    }
+
+    /// The file that says who sent requests to the HTTP server.
+    pub fn access_log_file(self) -> PathBuf {
+        self.coordinator.store.dir().root().join("access.log")
+    }
+
+    /// Whether the database answers, and has room for more.
+    pub fn check(self) -> Result<(), Error> {
+        let store = &self.coordinator.store;
+        store.journal().end()?;
+        match store.retention().has_room() {
+            true => Ok(()),
+            false => Err(windlass_store::Error::Full { path: self.database() }.into()),
+        }
+    }
+
+    /// The directory with what people have begun to write on the page.
+    pub fn drafts_directory(self) -> PathBuf {
+        self.coordinator.store.dir().root().join("drafts")
+    }
+
+    /// The directory with the messages that wait in sessions.
+    pub fn queue_directory(self) -> PathBuf {
+        self.coordinator.store.dir().root().join("queue")
+    }
+
     /// The directory with the traces of a tree of agents.
     pub fn trace_directory(self, root: TaskId) -> PathBuf {
         self.coordinator.store.dir().traces().join(root.to_string())

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use windlass_core::axes::Axes;
 use windlass_core::command::{ExecutionConfig, Outage, ResumeContext, TaskCommand};
 use windlass_core::event::{Continued, Deadline, Driver, TaskCreated};
-use windlass_core::id::{CommandId, SessionId, TaskId};
+use windlass_core::id::{SessionId, TaskId};
 use windlass_core::layout::{AddedDirectory, Site};
-use windlass_store::{Created, Filter};
+use windlass_core::picture::Picture;
+use windlass_core::policy::allow::AllowRule;
+use windlass_store::{Created, Filter, Store};
 
 use crate::{Error, Tasks};
 
@@ -18,6 +20,8 @@ pub struct Draft {
     pub user_id: Option<String>,
     /// What is wanted.
     pub goal: String,
+    /// What the goal shows; each is kept already, by [`crate::Pictures`].
+    pub pictures: Vec<Picture>,
     /// What must hold on the way.
     pub constraints: Vec<String>,
     /// The directory to work in.
@@ -70,6 +74,8 @@ pub struct SubmitOptions {
     pub outage: Outage,
     /// The ended task whose conversation it continues.
     pub continues: Option<Box<Continued>>,
+    /// What the goal shows; each is kept already, by [`crate::Pictures`].
+    pub pictures: Vec<Picture>,
 }
 
 impl Default for SubmitOptions {
@@ -84,6 +90,7 @@ impl Default for SubmitOptions {
             deadline: None,
             outage: Outage::Fail,
             continues: None,
+            pictures: Vec::new(),
         }
     }
 }
@@ -107,16 +114,18 @@ impl Tasks<'_> {
         SubmitOptions { axes, ..SubmitOptions::default() }
     }
 
-    /// Makes a task of a whole command, for the service to drive. Repeated, it names the same task.
+    /// Makes a task of a whole command, for the service to drive. Repeated, it names the same task. A goal that calls a
+    /// skill by `/name` becomes its instructions (AX-114).
     pub async fn submit_command(
         self,
-        command: TaskCommand,
+        mut command: TaskCommand,
         options: SubmitOptions,
     ) -> Result<Submitted, Error> {
         if command.goal.trim().is_empty() {
             return Err(Error::EmptyGoal);
         }
         let (task_id, session) = (command.task_id, command.session_id);
+        let axes = self.axes_for(&command, options.axes, options.user_id.as_deref())?;
         let known = self.coordinator.store.tasks().get(task_id)?.is_some();
         if !known {
             self.coordinator.queue().check_limit()?;
@@ -132,24 +141,48 @@ impl Tasks<'_> {
             }
             None => (self.own_workspace(task_id)?, Site::default()),
         };
+        let workspace = workspace.display().to_string();
+        if !known {
+            let skill =
+                self.coordinator.agents.expand(Some(&workspace), &options.axes, &command.goal);
+            let skill = skill.map_err(|details| Error::Unusable { details: Box::new(details) })?;
+            command.goal = skill.map_or(command.goal, |skill| skill.goal);
+        }
         let created = TaskCreated {
-            command,
-            parent: None,
-            root: task_id,
-            depth: 0,
-            axes: options.axes,
-            workspace: workspace.display().to_string(),
+            pictures: options.pictures,
             site,
-            driver: Driver::Service,
-            dependency_blockers: Vec::new(),
             max_retries: self.coordinator.limits.retries,
             cost_budget: options.cost_budget,
             user_id: options.user_id,
             deadline: options.deadline,
             outage: Some(options.outage),
             continues: options.continues,
+            session_rules: self.session_rules(session)?,
+            ..TaskCreated::new(command, axes, workspace, Driver::Service)
         };
         self.create_for_service(created).await
+    }
+
+    /// The axes of a task that may begin in a role. An executor works on a commitment that is claimed (AX-056).
+    fn axes_for(
+        self,
+        command: &TaskCommand,
+        axes: Axes,
+        user: Option<&str>,
+    ) -> Result<Axes, Error> {
+        let Some(role) = command.execution_config.role else { return Ok(axes) };
+        let session = command.session_id;
+        let ledger = self.coordinator.store.commitments();
+        match role.requires_commitment() && ledger.held_in(session, user)?.is_empty() {
+            true => Err(Error::NothingClaimed { session }),
+            false => Ok(role.axes(axes)),
+        }
+    }
+
+    /// What people have allowed in a session so far.
+    pub(crate) fn session_rules(self, session: SessionId) -> Result<Vec<AllowRule>, Error> {
+        let known = self.coordinator.store.sessions().state(session)?;
+        Ok(known.map(|(state, _)| state.rules).unwrap_or_default())
     }
 
     /// Makes a task and puts it in line for the service.
@@ -172,7 +205,7 @@ impl Tasks<'_> {
         })
     }
 
-    fn own_workspace(self, task: TaskId) -> Result<PathBuf, Error> {
+    pub(crate) fn own_workspace(self, task: TaskId) -> Result<PathBuf, Error> {
         let path = self.coordinator.store.dir().workspaces().join(task.to_string());
         std::fs::create_dir_all(&path).map_err(|error| Error::Workspace {
             path: path.clone(),
@@ -187,50 +220,31 @@ impl Tasks<'_> {
         if draft.goal.trim().is_empty() {
             return Err(Error::EmptyGoal);
         }
-        self.check_room()?;
+        check_room(&self.coordinator.store)?;
         let workspace = usable(&draft.workspace)?;
         let site = self.coordinator.agents.site(&workspace);
         let site = Site { added: draft.added, ..site };
         if draft.share == Share::Alone && !draft.axes.work_mode.is_read_only() {
             self.check_alone(&workspace, &site)?;
         }
-        let task_id = TaskId::new(now);
         let command = TaskCommand {
-            command_id: CommandId::new(now),
-            session_id: SessionId::new(now),
-            task_id,
-            goal: draft.goal,
             constraints: draft.constraints,
             execution_config: draft.execution_config,
             resume_context: draft.resume_context,
+            ..TaskCommand::new(now, SessionId::new(now), draft.goal)
         };
+        let axes = self.axes_for(&command, draft.axes, draft.user_id.as_deref())?;
         let created = TaskCreated {
-            command,
-            parent: None,
-            root: task_id,
-            depth: 0,
-            axes: draft.axes,
-            workspace: workspace.display().to_string(),
+            pictures: draft.pictures,
             site,
-            driver: draft.driver,
             dependency_blockers: draft.dependency_blockers,
             max_retries: self.coordinator.limits.retries,
             cost_budget: draft.cost_budget,
             user_id: draft.user_id,
             deadline: draft.deadline,
-            outage: None,
-            continues: None,
+            ..TaskCreated::new(command, axes, workspace.display().to_string(), draft.driver)
         };
         Ok(self.coordinator.store.tasks().create(now, created).await?.task())
-    }
-
-    /// A task that could be written down and not begun would only be in the way.
-    fn check_room(self) -> Result<(), Error> {
-        let store = &self.coordinator.store;
-        match store.has_room() {
-            true => Ok(()),
-            false => Err(windlass_store::Error::Full { path: store.dir().database() }.into()),
-        }
     }
 
     /// Two agents in one directory undo each other's work unaware (§15.14). A task that only reads disturbs nobody,
@@ -246,7 +260,7 @@ impl Tasks<'_> {
             let boundary = self.coordinator.agents.site(other).boundary;
             let other = boundary.as_ref().map_or(other, Path::new);
             let meet = other.starts_with(top) || top.starts_with(other);
-            if meet && self.coordinator.store.driving_process(task.id)?.is_some() {
+            if meet && self.coordinator.store.owners().driving_process(task.id)?.is_some() {
                 return Err(Error::WorkspaceTaken { task: task.id, path: workspace.to_owned() });
             }
         }
@@ -269,4 +283,12 @@ pub(crate) fn usable(path: &Path) -> Result<PathBuf, Error> {
         .and_then(|()| std::fs::remove_dir(&probe))
         .map_err(|error| refused(format!("cannot be written to: {error}")))?;
     Ok(whole)
+}
+
+/// A task that could be written down and not begun would only be in the way.
+fn check_room(store: &Store) -> Result<(), Error> {
+    match store.retention().has_room() {
+        true => Ok(()),
+        false => Err(windlass_store::Error::Full { path: store.dir().database() }.into()),
+    }
 }

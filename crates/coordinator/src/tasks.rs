@@ -10,7 +10,7 @@ use windlass_core::event::{Event, Record, StatusChanged};
 use windlass_core::id::{SessionId, TaskId};
 use windlass_core::state::TaskState;
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::{Filter, Level, TaskRow};
+use windlass_store::{Filter, Level, TaskOrigin, TaskRow};
 
 use crate::views::{Compaction, TaskDetails, TaskView};
 use crate::{Coordinator, Error, views};
@@ -46,6 +46,11 @@ impl Tasks<'_> {
         Ok(self.coordinator.store.tasks().get(task)?)
     }
 
+    /// Where a task belongs; `None` where there is no such task.
+    pub fn origin(self, task: TaskId) -> Result<Option<TaskOrigin>, Error> {
+        Ok(self.coordinator.store.tasks().origin(task)?)
+    }
+
     /// Rows of tasks, the newest first.
     pub fn rows(self, filter: &Filter) -> Result<Vec<TaskRow>, Error> {
         Ok(self.coordinator.store.tasks().list(filter)?)
@@ -54,6 +59,17 @@ impl Tasks<'_> {
     /// Tasks as lists show them, the newest first.
     pub fn list(self, filter: &Filter) -> Result<Vec<TaskView>, Error> {
         views::task::list(self.coordinator, filter)
+    }
+
+    /// The same at a glance: nothing is folded, so what a running task uses is as of its last ended segment.
+    pub fn glance(self, filter: &Filter) -> Result<Vec<TaskView>, Error> {
+        views::task::glance(self.coordinator, filter)
+    }
+
+    /// A task as lists show it, without what only its journal says: commands in its background, and how long it has
+    /// worked since its last segment.
+    pub fn view(self, task: TaskId) -> Result<TaskView, Error> {
+        views::task::one(self.coordinator, task)
     }
 
     /// A task as its own page shows it.
@@ -102,7 +118,7 @@ impl Tasks<'_> {
 
     /// The process that drives a task.
     pub fn driving_process(self, task: TaskId) -> Result<Option<u32>, Error> {
-        Ok(self.coordinator.store.driving_process(task)?)
+        Ok(self.coordinator.store.owners().driving_process(task)?)
     }
 
     /// Whether nothing more will be journaled of a task.
@@ -118,7 +134,7 @@ impl Tasks<'_> {
 
     /// Makes a failed task ready to run again (`failed → retrying`, under its limit).
     pub async fn retry(self, task: TaskId) -> Result<(), Error> {
-        let owner = self.coordinator.store.own(task).await?;
+        let owner = self.coordinator.store.owners().own(task).await?;
         let state = self.state(task)?;
         let (status, times) = (state.status, state.attempts.retries);
         match status {

@@ -15,7 +15,10 @@ use windlass_core::trigger::{
     TaskResultReceived, Trigger, TriggerStream, UserMessageReceived,
 };
 
-use crate::{Coordinator, Error};
+use crate::{Coordinator, Error, Sent};
+
+/// The kind under which requests of other programs are remembered.
+const REQUESTS: &str = "request";
 
 /// What became of a trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +43,15 @@ pub enum Handled {
     Said { message: String },
     /// There was nothing to do.
     Nothing { reason: String },
+}
+
+impl From<Sent> for Handled {
+    fn from(sent: Sent) -> Self {
+        match sent {
+            Sent::Begun { task, place } => Self::Started { task, place },
+            Sent::Delivered { task } => Self::Injected { task },
+        }
+    }
 }
 
 /// What comes from outside.
@@ -117,6 +129,17 @@ impl Triggers<'_> {
         let handled = self.controlled(&trigger).await;
         log(TriggerStream::TaskControlReceived, trigger.command_id.as_deref(), &handled);
         handled
+    }
+
+    /// What the first request by a key of its sender's was; this one, where it is the first. Kept for a week.
+    pub async fn first_request(self, key: &str, request: String) -> Result<String, Error> {
+        let now = self.coordinator.now();
+        Ok(self.coordinator.store.triggers().decide(REQUESTS, key, request, now).await?)
+    }
+
+    /// What the first request by a key was, where there was one.
+    pub fn request(self, key: &str) -> Result<Option<String>, Error> {
+        Ok(self.coordinator.store.triggers().decision(REQUESTS, key)?)
     }
 
     fn ended(self, trigger: &TaskResultReceived) -> Result<Handled, Error> {

@@ -127,7 +127,7 @@ impl Pool {
     /// Starts what waits for nothing but a process.
     fn fill(&mut self, stop: &CancellationToken) -> Result<(), Error> {
         // On a full disk a task would only be parked again.
-        if self.running.len() >= self.limit || !self.coordinator.store.has_room() {
+        if self.running.len() >= self.limit || !self.coordinator.store.retention().has_room() {
             return Ok(());
         }
         let room = self.limit - self.running.len();
@@ -201,10 +201,18 @@ impl Pool {
         let Some(task) = self.driven.remove(&id) else { return };
         self.tasks.remove(&task);
         match outcome {
-            Ok(_) => drop(self.cooling.remove(&task)),
+            Ok(result) => {
+                self.cooling.remove(&task);
+                if let Err(error) = self.coordinator.plans().settle(&result).await {
+                    tracing::warn!(%task, reason = chain(&error), "a task of a plan was not settled");
+                }
+            }
             // Another was quicker, or it needs nobody any more.
             Err(Error::Store(windlass_store::Error::Driven { .. })) => self.cool_down(task),
-            Err(Error::Ended { .. } | Error::Dependencies { .. }) => self.cool_down(task),
+            // The health check has parked it, and said why.
+            Err(Error::Ended { .. } | Error::Dependencies { .. } | Error::Unhealthy { .. }) => {
+                self.cool_down(task);
+            }
             Err(Error::Store(windlass_store::Error::Superseded { .. })) => {
                 tracing::warn!(%task, "another process has taken the task over");
                 self.cool_down(task);

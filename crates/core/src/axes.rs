@@ -1,5 +1,7 @@
 //! The five axes: independent settings of a session. No value of one implies a value of another.
 
+mod transitions;
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,12 +1,17 @@
 //! What comes in and what goes out: `TaskCommand` and `TaskResult`, with exactly the fields of the
 //! wire contract (ES-292…305). Other programs read these; a field here is a promise.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::contract::{ContractResult, GivenContract};
 use crate::error::ErrorDetails;
 use crate::id::{CommandId, QuestionId, SessionId, TaskId};
 use crate::injection::Injection;
+use crate::plan::WorkingPlan;
 use crate::question::Question;
+use crate::reasoning::Effort;
+use crate::role::Role;
 use crate::status::{StatusReason, TaskStatus};
 use crate::string_enum;
 
@@ -36,6 +41,21 @@ pub struct TaskCommand {
     pub resume_context: Option<ResumeContext>,
 }
 
+impl TaskCommand {
+    /// A goal, with ids of its own.
+    pub fn new(now: Timestamp, session_id: SessionId, goal: impl Into<String>) -> Self {
+        Self {
+            command_id: CommandId::new(now),
+            session_id,
+            task_id: TaskId::new(now),
+            goal: goal.into(),
+            constraints: Vec::new(),
+            execution_config: ExecutionConfig::default(),
+            resume_context: None,
+        }
+    }
+}
+
 /// Per-task overrides; what is absent comes from the configuration (ES-369).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,12 +69,21 @@ pub struct ExecutionConfig {
     /// The model, as `provider/model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// How much the model thinks before it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     /// Compaction settings that differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<CompactionOverrides>,
     /// What happens when the model server stays away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<Outage>,
+    /// The role that it begins in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// What must hold before it is done; it replaces the project's own contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<Box<GivenContract>>,
 }
 
 string_enum! {
@@ -126,6 +155,7 @@ impl ResultStatus {
             TaskStatus::Failed => Some(Self::Failed),
             TaskStatus::Cancelled => Some(Self::Cancelled),
             TaskStatus::Paused => Some(Self::Paused),
+            TaskStatus::Reviewing => Some(Self::BlockedUser),
             TaskStatus::Blocked => Some(match reason {
                 StatusReason::Timeout | StatusReason::Error => Self::Failed,
                 _ => Self::BlockedUser,
@@ -133,7 +163,6 @@ impl ResultStatus {
             TaskStatus::Todo
             | TaskStatus::Running
             | TaskStatus::Verifying
-            | TaskStatus::Reviewing
             | TaskStatus::Retrying => None,
         }
     }
@@ -158,6 +187,9 @@ pub struct TaskResult {
     pub final_message: Option<String>,
     /// Where the proof is.
     pub evidence_refs: Vec<EvidenceRef>,
+    /// What the agent has put down for itself, if anything (ES-106).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_memory: Option<WorkingMemory>,
     /// What it took.
     pub usage: UsageMetrics,
     /// What it and its sub-agents have cost in US dollars, where that is known.
@@ -169,6 +201,9 @@ pub struct TaskResult {
     /// What is asked; present exactly when the status is `BLOCKED_USER` (ES-300).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hitl_request: Option<HitlRequest>,
+    /// What its completion contract came to, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<ContractResult>,
 }
 
 string_enum! {
@@ -208,9 +243,18 @@ string_enum! {
         File = "file",
         /// A record of what happened.
         Log = "log",
-        /// A page elsewhere (ES-305). Evidence from a browser produces it.
+        /// A page elsewhere that was read.
         Url = "url",
     }
+}
+
+/// What an agent has put down for itself (ES-106).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkingMemory {
+    /// Its working plan.
+    pub plan: Option<WorkingPlan>,
+    /// The paths of its memos.
+    pub memos: Vec<String>,
 }
 
 /// Where one piece of proof is (ES-304).
@@ -311,7 +355,8 @@ mod tests {
             assert_eq!(on_wire(TaskStatus::Failed, reason), Some("FAILED"));
             assert_eq!(on_wire(TaskStatus::Paused, reason), Some("PAUSED"));
             assert_eq!(on_wire(TaskStatus::Cancelled, reason), Some("CANCELLED"));
-            for at_work in ["todo", "running", "verifying", "reviewing", "retrying"] {
+            assert_eq!(on_wire(TaskStatus::Reviewing, reason), Some("BLOCKED_USER"));
+            for at_work in ["todo", "running", "verifying", "retrying"] {
                 assert_eq!(on_wire(at_work.parse().unwrap(), reason), None, "{at_work}");
             }
         }

@@ -180,6 +180,8 @@ string_enum! {
         ContextLength = "context_length",
         /// A plan step is finished and the context is filling up.
         PlanStep = "plan_step",
+        /// The context shows as many pictures as one may.
+        Pictures = "pictures",
     }
 }
 

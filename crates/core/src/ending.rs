@@ -39,6 +39,12 @@ pub enum Ending {
         /// The same in words.
         detail: String,
     },
+    /// A step of its workflow failed; resumed, the step is tried again.
+    Stuck {
+        /// `error`, `timeout` or `merge_conflict`.
+        reason: StatusReason,
+        error: ErrorDetails,
+    },
     /// A person stopped it for good.
     Cancelled(Option<String>),
     /// An error or a limit stopped it for good.
@@ -84,6 +90,10 @@ impl Ending {
             Self::Blocked if state.spending.hit.is_some() => {
                 to(TaskStatus::Blocked, StatusReason::Budget)
             }
+            // Finished work that waits for somebody to judge it.
+            Self::Blocked if state.is_under_review() => {
+                to(TaskStatus::Reviewing, StatusReason::Question)
+            }
             Self::Blocked => to(TaskStatus::Blocked, StatusReason::Question),
             Self::OverBudget => to(TaskStatus::Blocked, StatusReason::Budget),
             Self::Partial(why) => StatusChanged {
@@ -97,6 +107,11 @@ impl Ending {
                 detail: Some(detail.clone()),
                 until: Some(*until),
                 ..to(TaskStatus::Paused, *reason)
+            },
+            Self::Stuck { reason, error } => StatusChanged {
+                detail: Some(error.message.clone()),
+                error: Some(error.clone()),
+                ..to(TaskStatus::Blocked, *reason)
             },
             Self::Cancelled(why) => StatusChanged {
                 detail: why.clone(),
@@ -147,6 +162,8 @@ const fn reason_of(error: ErrorType) -> StatusReason {
         | Storage
         | Workspace
         | Budget
+        | Workflow
+        | ContractUnmet
         | Internal => StatusReason::Error,
     }
 }

@@ -59,6 +59,10 @@ string_enum! {
         Hung = "hung",
         /// The budget question was answered with stop.
         Budget = "budget",
+        /// A step of a workflow failed.
+        Workflow = "workflow",
+        /// The agent could not meet the completion contract.
+        ContractUnmet = "contract_unmet",
         /// A bug of ours.
         Internal = "internal",
     }
@@ -75,6 +79,7 @@ impl ErrorType {
             | DoomLoop
             | Hung
             | Budget
+            | ContractUnmet
             | ContextLength => ErrorCategory::Agent,
             ModelUnreachable
             | ModelRateLimited
@@ -83,7 +88,7 @@ impl ErrorType {
             | Overloaded
             | Storage => ErrorCategory::Transient,
             ModelUnauthorized | ModelUnavailable | ModelProtocol | ModelRefused
-            | SandboxOutOfMemory | InvalidCommand | Workspace | Internal => {
+            | SandboxOutOfMemory | InvalidCommand | Workspace | Workflow | Internal => {
                 ErrorCategory::Permanent
             }
         }

@@ -14,6 +14,9 @@ mod question;
 mod sandbox;
 mod compaction;
 mod sub_agent;
+mod worker;
+mod workflow;
+mod verification;
 
 use jiff::Timestamp;
 
@@ -25,13 +28,22 @@ use crate::question::Question;
 
 pub use call::{DoomLoopDetected, RiskCheck, ToolCall, ToolResult};
 pub use compaction::{CompactionEnd, CompactionProgress, CompactionStart, Excerpt, MemoryFlush};
-pub use model::{LlmRequest, LlmResponse};
-pub use question::{QuestionAnswered, QuestionClosed};
+pub use model::{LlmRequest, LlmResponse, ReasoningDropped};
+pub use question::{PlanAccepted, QuestionAnswered, QuestionClosed};
 pub use sandbox::{CommandExited, SandboxEnded, SandboxLost, SandboxStarted};
 pub use sub_agent::{
     BudgetHit, BudgetKind, BudgetLevel, SubAgentComplete, SubAgentSpawn, SubAgentStatus,
 };
-pub use task::{AgentStart, Continued, Deadline, Driver, ModeChanged, StatusChanged, TaskCreated};
+pub use task::{
+    AgentStart, Continued, Deadline, Driver, ModeChanged, PromptChanged, StatusChanged, TaskCreated,
+};
+pub use verification::{PlannedCheck, ReviewStarted, VerificationEnded, VerificationStarted};
+pub use workflow::{
+    MergeChanged, MergeState, RunnerReported, ScriptWork, StepEnded, StepResult, StepStarted,
+    WorkflowPart, WorkflowSource, WorktreeChanged, WorktreeState,
+};
+
+pub use worker::{CheckpointMade, IntentClaimed};
 
 /// The version of event bodies that this program writes.
 pub const EVENT_VERSION: u32 = 1;
@@ -52,20 +64,34 @@ macro_rules! events {
                 match self { $(Self::$kind(_) => $text,)* }
             }
 
-            fn write_body(&self) -> serde_json::Result<String> {
-                match self { $(Self::$kind(body) => serde_json::to_string(body),)* }
+            /// The event's name and its body as JSON.
+            pub fn parts(&self) -> (&'static str, String) {
+                let body = match self { $(Self::$kind(body) => serde_json::to_string(body),)* };
+                (self.kind(), body.expect("events hold only JSON-representable data"))
             }
 
-            /// `None` for a kind that this program does not know.
-            fn read_body(kind: &str, body: &str) -> Option<serde_json::Result<Self>> {
+            /// Reads a stored event.
+            pub fn from_parts(
+                kind: &str,
+                version: u32,
+                body: &str,
+            ) -> Result<Self, $crate::event::UnreadableEvent> {
+                let unreadable = |source| $crate::event::UnreadableEvent::new(kind, version, source);
+                if version > $crate::event::EVENT_VERSION {
+                    return Err(unreadable(None));
+                }
                 match kind {
-                    $($text => Some(serde_json::from_str(body).map(Self::$kind)),)*
-                    _ => None,
+                    $($text => serde_json::from_str(body)
+                        .map(Self::$kind)
+                        .map_err(|source| unreadable(Some(source))),)*
+                    // A kind that this program does not know.
+                    _ => Err(unreadable(None)),
                 }
             }
         }
     };
 }
+pub(crate) use events;
 
 events! {
     /// Something that happened to a task.
@@ -79,14 +105,18 @@ events! {
         AgentStart(Box<AgentStart>) = "agent_start",
         /// A run segment ended.
         AgentEnd(Box<TaskResult>) = "agent_end",
-        /// The axes changed. Session modes produce it: changing a running task's axes.
+        /// The axes changed.
         ModeChanged(ModeChanged) = "mode_changed",
+        /// The system prompt, the tools or the model changed: a new epoch begins within the segment.
+        PromptChanged(Box<PromptChanged>) = "prompt_changed",
 
         // The model.
         /// The model was asked.
         LlmRequest(LlmRequest) = "llm_request",
         /// The model answered.
         LlmResponse(LlmResponse) = "llm_response",
+        /// What the model thought is sent back to it no longer.
+        ReasoningDropped(ReasoningDropped) = "reasoning_dropped",
 
         // Tool calls.
         /// The gate decided about a call.
@@ -107,12 +137,26 @@ events! {
         QuestionAnswered(QuestionAnswered) = "question_answered",
         /// A question is no longer open.
         QuestionClosed(QuestionClosed) = "question_closed",
+        /// A plan was accepted, and its execution begins.
+        PlanAccepted(Box<PlanAccepted>) = "plan_accepted",
 
         // What the work produces.
         /// The working plan changed.
         PlanUpdated(WorkingPlan) = "plan_updated",
         /// A file became a deliverable.
         DeliverablePublished(Deliverable) = "deliverable_published",
+        /// A worker says what it will edit.
+        IntentClaimed(IntentClaimed) = "intent_claimed",
+        /// The state of the files was kept under a git ref.
+        CheckpointMade(CheckpointMade) = "checkpoint_made",
+
+        // The completion contract.
+        /// The checks of the contract begin.
+        VerificationStarted(VerificationStarted) = "verification_started",
+        /// The checks of the contract have ended.
+        VerificationEnded(VerificationEnded) = "verification_ended",
+        /// An auditor reviews the finished work.
+        ReviewStarted(ReviewStarted) = "review_started",
 
         // The sandbox.
         /// The sandbox runs.
@@ -141,6 +185,18 @@ events! {
         SubAgentComplete(Box<SubAgentComplete>) = "sub_agent_complete",
         /// A budget is nearly or wholly used up.
         BudgetHit(BudgetHit) = "budget_hit",
+
+        // Runs of workflows.
+        /// A step of a workflow begins.
+        WorkflowStepStarted(Box<StepStarted>) = "workflow_step_started",
+        /// A step of a workflow ended.
+        WorkflowStepEnded(Box<StepEnded>) = "workflow_step_ended",
+        /// A worktree of a run is made, used or removed.
+        WorktreeChanged(Box<WorktreeChanged>) = "worktree_changed",
+        /// What a run did is merged, or cannot be.
+        MergeChanged(Box<MergeChanged>) = "merge_changed",
+        /// Another program reports what it does.
+        RunnerReported(Box<RunnerReported>) = "runner_reported",
     }
 }
 
@@ -169,6 +225,12 @@ pub struct UnreadableEvent {
     source: Option<serde_json::Error>,
 }
 
+impl UnreadableEvent {
+    pub(crate) fn new(kind: &str, version: u32, source: Option<serde_json::Error>) -> Self {
+        Self { kind: kind.to_owned(), version, source }
+    }
+}
+
 impl Event {
     /// How long the segment had been worked on when the event was journaled, where the event says so.
     pub fn segment_ms(&self) -> Option<u64> {
@@ -189,24 +251,6 @@ impl Event {
             Self::ToolResult(result) => result.segment_ms = Some(segment_ms),
             // As above.
             _ => {}
-        }
-    }
-
-    /// The event's name and its body as JSON.
-    pub fn parts(&self) -> (&'static str, String) {
-        let body = self.write_body().expect("events hold only JSON-representable data");
-        (self.kind(), body)
-    }
-
-    /// Reads a stored event.
-    pub fn from_parts(kind: &str, version: u32, body: &str) -> Result<Self, UnreadableEvent> {
-        let unreadable = |source| UnreadableEvent { kind: kind.to_owned(), version, source };
-        if version > EVENT_VERSION {
-            return Err(unreadable(None));
-        }
-        match Self::read_body(kind, body) {
-            Some(event) => event.map_err(|source| unreadable(Some(source))),
-            None => Err(unreadable(None)),
         }
     }
 }

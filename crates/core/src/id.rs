@@ -85,6 +85,8 @@ ids! {
     QuestionId = "q";
     /// Identifies one message pushed into a task; a second with the same id is dropped.
     InjectionId = "inj";
+    /// Identifies one change of a session's axes.
+    ChangeId = "chg";
     /// Identifies one submission, so that a repeated one starts nothing.
     CommandId = "cmd";
     /// Identifies one commitment; the commitment ledger gives it.
@@ -93,6 +95,12 @@ ids! {
     EvidenceId = "evd";
     /// Identifies one repeating or delayed trigger.
     ScheduleId = "sch";
+    /// Identifies one plan of one project.
+    PlanId = "plan";
+    /// Identifies one issue that somebody logged while a plan was worked on.
+    IssueId = "iss";
+    /// Identifies one decision that somebody logged while a plan was worked on.
+    DecisionId = "dec";
 }
 
 fn uuid_at(at: Timestamp) -> Uuid {

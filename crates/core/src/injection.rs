@@ -5,13 +5,18 @@ use std::collections::BTreeMap;
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
-use crate::id::{InjectionId, QuestionId, ScheduleId};
+use crate::id::{ChangeId, InjectionId, QuestionId, ScheduleId};
+use crate::picture::Picture;
 use crate::policy::allow::AllowRule;
 use crate::schedule::Expiry;
+use crate::session::{AxesChange, Scope, Source};
 use crate::string_enum;
 
 /// An injection's text is cut here; a larger one is refused when it arrives.
 pub const MAX_INJECTION_BYTES: usize = 256 * 1024;
+
+/// The word for the model of the model mode, in place of one that a person has named.
+pub const DEFAULT_MODEL: &str = "default";
 
 /// The key under which a notice has the skills that the agent knows.
 const ANNOUNCED_SKILLS: &str = "told_skills";
@@ -58,10 +63,22 @@ pub enum Control {
     Unwatch {
         schedule: ScheduleId,
     },
-    /// Ask another model, from the next segment on.
+    /// Ask another model from the next request on.
     UseModel {
-        /// As `provider/model`.
+        /// As `provider/model`; [`DEFAULT_MODEL`] is the one of the model mode.
         model: String,
+    },
+    /// Other axes from the next boundary on; a running call keeps its own.
+    ChangeAxes {
+        change: ChangeId,
+        wanted: AxesChange,
+        scope: Scope,
+        source: Source,
+        reason: String,
+    },
+    /// A rule that a person gave elsewhere in the session.
+    Grant {
+        rule: AllowRule,
     },
     /// Its time is up.
     Expire {
@@ -78,6 +95,9 @@ pub struct Injection {
     pub injection_type: InjectionType,
     /// What it says, in the sender's words.
     pub content: String,
+    /// What it shows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
     /// The question it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<QuestionId>,
@@ -95,7 +115,17 @@ pub struct Injection {
 impl Injection {
     fn new(id: InjectionId, injection_type: InjectionType, content: String) -> Self {
         let by = String::new();
-        Self { id, injection_type, content, question: None, control: None, by, metadata: None }
+        let pictures = Vec::new();
+        Self {
+            id,
+            injection_type,
+            content,
+            pictures,
+            question: None,
+            control: None,
+            by,
+            metadata: None,
+        }
     }
 
     /// A person says something.
@@ -124,6 +154,8 @@ impl Injection {
             Control::Watch { .. } => "watch".to_owned(),
             Control::Unwatch { .. } => "unwatch".to_owned(),
             Control::UseModel { model } => format!("model: {model}"),
+            Control::ChangeAxes { wanted, .. } => format!("axes: {wanted}"),
+            Control::Grant { rule } => format!("allow: {rule}"),
             Control::Expire { .. } => "its time is up".to_owned(),
         };
         let control = Some(control);
@@ -153,6 +185,12 @@ impl Injection {
         notice.then(|| serde_json::from_value(skills.clone()).ok()).flatten()
     }
 
+    /// The same, showing these.
+    pub fn with_pictures(mut self, pictures: Vec<Picture>) -> Self {
+        self.pictures = pictures;
+        self
+    }
+
     /// The same, with its sender's name.
     pub fn from(mut self, by: impl Into<String>) -> Self {
         self.by = by.into();
@@ -175,6 +213,8 @@ impl Injection {
                     | Control::Revoke { .. }
                     | Control::Unwatch { .. }
                     | Control::UseModel { .. }
+                    | Control::ChangeAxes { .. }
+                    | Control::Grant { .. }
                     | Control::Expire { .. },
                 ),
             ) => None,

@@ -75,6 +75,8 @@ pub struct AddedDirectory {
 pub enum Own {
     /// The working plan, written by `update_plan` alone (ES-036).
     Plan,
+    /// The plan that a person is asked to accept, and may edit.
+    Proposal,
     /// Durable notes (ES-037).
     Memo,
     /// Temporary notes and whole outputs (ES-038).
@@ -166,7 +168,7 @@ impl Layout {
 
     /// How a text that is the same for all tasks names it.
     pub fn named(&self, own: Own) -> String {
-        let slash = if own == Own::Plan { "" } else { "/" };
+        let slash = if matches!(own, Own::Plan | Own::Proposal) { "" } else { "/" };
         match self.kind {
             Kind::Service => format!("`{}{slash}`", service_name(own)),
             Kind::Personal { .. } => {
@@ -231,16 +233,7 @@ impl Layout {
 
     /// The address of a file for programs that open such addresses.
     pub fn uri(&self, path: &str) -> String {
-        let mut uri = "file://".to_owned();
-        for byte in self.in_full(path).bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
-                    uri.push(char::from(byte));
-                }
-                other => uri.push_str(&format!("%{other:02X}")),
-            }
-        }
-        uri
+        file_uri(&self.in_full(path))
     }
 
     /// A text with the names of own files in place of `{{memo}}` and the like.
@@ -296,8 +289,9 @@ pub enum Ownership {
 }
 
 /// The marks in texts that stand for own files.
-const OWN: [(&str, Own); 5] = [
+const OWN: [(&str, Own); 6] = [
     ("{{plan}}", Own::Plan),
+    ("{{proposal}}", Own::Proposal),
     ("{{memo}}", Own::Memo),
     ("{{scratch}}", Own::Scratch),
     ("{{trace}}", Own::Trace),
@@ -307,6 +301,7 @@ const OWN: [(&str, Own); 5] = [
 const fn service_name(own: Own) -> &'static str {
     match own {
         Own::Plan => ".plan.md",
+        Own::Proposal => ".proposal.md",
         Own::Memo => ".memo",
         Own::Scratch => ".scratch",
         Own::Trace => ".trace",
@@ -317,6 +312,7 @@ const fn service_name(own: Own) -> &'static str {
 const fn personal_name(own: Own) -> &'static str {
     match own {
         Own::Plan => "plan.md",
+        Own::Proposal => "proposal.md",
         Own::Memo => "memo",
         Own::Scratch => "scratch",
         Own::Trace => "trace",
@@ -330,6 +326,20 @@ fn join(top: &str, below: &str) -> String {
         return top.to_owned();
     }
     format!("{}/{below}", top.trim_end_matches('/'))
+}
+
+/// The address of a file by its absolute path.
+pub fn file_uri(path: &str) -> String {
+    let mut uri = "file://".to_owned();
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                uri.push(char::from(byte));
+            }
+            other => uri.push_str(&format!("%{other:02X}")),
+        }
+    }
+    uri
 }
 
 #[cfg(test)]

@@ -2,12 +2,19 @@
 
 pub mod id;
 pub mod axes;
+pub mod claim;
+pub mod role;
 pub mod status;
+pub mod picture;
 pub mod message;
+pub mod reasoning;
 pub mod command;
 pub mod tool_name;
 pub mod outcome;
 pub mod plan;
+pub mod planning;
+pub mod commitment;
+pub mod contract;
 pub mod schedule;
 pub mod question;
 pub mod injection;
@@ -16,6 +23,7 @@ pub mod error;
 pub mod compaction;
 pub mod layout;
 pub mod event;
+pub mod session;
 pub mod compaction_state;
 pub mod spending;
 pub mod state;

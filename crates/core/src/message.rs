@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::CallId;
+use crate::picture::Picture;
+use crate::reasoning::Reasoning;
 
 /// One tool call as the model asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +30,9 @@ pub enum Message {
     User {
         /// What it says.
         text: String,
+        /// What it shows, before the text.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pictures: Vec<Picture>,
     },
     /// From the model.
     Assistant {
@@ -36,6 +41,9 @@ pub enum Message {
         /// What it asks for.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<ToolRequest>,
+        /// What it thought before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning: Option<Reasoning>,
     },
     /// What a tool call came to.
     Tool {
@@ -45,7 +53,7 @@ pub enum Message {
         name: String,
         /// The outcome as the model reads it.
         text: String,
-        /// Whether the outcome is an error, for dialects that say so.
+        /// Whether the outcome is an error, for wires that say so.
         is_error: bool,
     },
 }
@@ -53,7 +61,21 @@ pub enum Message {
 impl Message {
     /// A message from a person or the harness.
     pub fn user(text: impl Into<String>) -> Self {
-        Self::User { text: text.into() }
+        Self::with_pictures(text, Vec::new())
+    }
+
+    /// The same with pictures.
+    pub fn with_pictures(text: impl Into<String>, pictures: Vec<Picture>) -> Self {
+        Self::User { text: text.into(), pictures }
+    }
+
+    /// The same without what the model thought: reasoning does not outlive its epoch.
+    #[must_use]
+    pub fn without_reasoning(mut self) -> Self {
+        if let Self::Assistant { reasoning, .. } = &mut self {
+            *reasoning = None;
+        }
+        self
     }
 }
 
@@ -100,7 +122,15 @@ pub struct Usage {
     /// Prompt tokens that came from the provider's cache.
     #[serde(default)]
     pub cached_tokens: u64,
+    /// Reply tokens that were spent on reasoning; `output_tokens` has them too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reasoning_tokens: u64,
     /// What it cost in US dollars, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

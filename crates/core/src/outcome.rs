@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::Deliverable;
+use crate::command::{Deliverable, EvidenceType};
+use crate::contract::Review;
 use crate::id::CallId;
+use crate::picture::Picture;
 use crate::plan::WorkingPlan;
 use crate::policy::denial::Denial;
 use crate::string_enum;
@@ -56,6 +58,10 @@ pub enum Fact {
     Plan(WorkingPlan),
     /// This file is a deliverable.
     Published(Deliverable),
+    /// This proves what was done or read.
+    Evidence(Evidence),
+    /// An auditor has judged the work that it was started to review.
+    Verdict(Review),
     /// A command was left running.
     BackgroundStarted {
         /// The call that started it.
@@ -68,6 +74,32 @@ pub enum Fact {
         path: String,
     },
 }
+
+/// A piece of proof, as the call that came across it names it (ES-305).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    #[serde(rename = "type")]
+    pub kind: EvidenceType,
+    /// A file relative to the workspace, or the address of a page.
+    pub location: String,
+    /// What it shows.
+    pub description: String,
+}
+
+impl Evidence {
+    /// A page that was read.
+    pub fn of_page(url: &str, title: &str) -> Self {
+        let title = if title.trim().is_empty() { "a page that was read" } else { title };
+        Self {
+            kind: EvidenceType::Url,
+            location: crate::text::one_line(url, MAX_EVIDENCE_CHARS),
+            description: crate::text::one_line(title, 200),
+        }
+    }
+}
+
+/// The longest address that is kept as evidence, in characters.
+const MAX_EVIDENCE_CHARS: usize = 2_000;
 
 /// What a call came to: a text for the model, a text for people where it differs, and the rest as data,
 /// so that nobody has to parse a text that was written for someone else.
@@ -87,6 +119,9 @@ pub struct Outcome {
     /// What follows from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<Fact>,
+    /// What a model that can see is shown after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
     /// The exit code, when it was a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -153,6 +188,7 @@ impl Outcome {
             display: None,
             denial: None,
             facts: Vec::new(),
+            pictures: Vec::new(),
             exit_code: None,
             aborted_by: None,
             truncated: None,

@@ -1,6 +1,8 @@
 //! Anything that waits for a person: asked by the agent, by the gate or by a limit.
 
 mod answers;
+mod plan;
+mod review;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,9 @@ use crate::policy::allow::AllowRule;
 use crate::policy::asked::Asked;
 use crate::string_enum;
 
+pub use plan::{Acceptance, PLAN_OPTIONS, PlanAnswer, ProposedPlan};
+pub use review::{REVIEW_OPTIONS, ReviewAnswer};
+
 string_enum! {
     QuestionKind ("question kind") {
         /// The agent, by `ask_user`.
@@ -18,15 +23,22 @@ string_enum! {
         Permission = "permission",
         /// A limit of money or work.
         Budget = "budget",
-        /// An agent that proposes a plan. Produced by plan acceptance: plan mode ends in this question.
+        /// An agent that proposes a plan: plan mode ends in this question (MS-022).
         Plan = "plan",
+        /// A completion contract: somebody judges the finished work.
+        Review = "review",
         /// A program that a workflow step runs. Produced by CLI runners.
         Runner = "runner",
+        /// The health gate, before a dispatch that is not safe (MS-044).
+        Repair = "repair",
     }
 }
 
 /// Answers to a permission question.
 pub const PERMISSION_OPTIONS: [&str; 3] = ["Allow", "Deny", "Allow All"];
+
+/// Answers to a repair question. The second is offered only where work may continue with what is wrong.
+pub const REPAIR_OPTIONS: [&str; 2] = ["Repair", "Continue"];
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
@@ -56,6 +68,9 @@ pub struct Question {
     /// Why a permission is asked for, as data for whoever shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Box<Asked>>,
+    /// The plan that is asked about, and what accepting it is bound to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Box<ProposedPlan>>,
 }
 
 /// What a person said to a permission question.

@@ -63,13 +63,13 @@ impl Facts<'_> {
                 Readiness::when(!self.has_unfinished_blockers && self.has_session_slot)
             }
             TaskStatus::Retrying => Readiness::Ready,
-            TaskStatus::Blocked => Readiness::when(self.is_answered() || self.is_woken()),
+            TaskStatus::Blocked | TaskStatus::Reviewing => {
+                Readiness::when(self.is_answered() || self.is_woken())
+            }
             TaskStatus::Paused if self.is_woken() => Readiness::Ready,
             TaskStatus::Paused => self.end_of_pause(),
             // A task that says it runs may have lost its process. Its lock shows that, not these facts.
-            TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Reviewing => {
-                Readiness::Waiting
-            }
+            TaskStatus::Running | TaskStatus::Verifying => Readiness::Waiting,
             TaskStatus::Done | TaskStatus::Failed | TaskStatus::Cancelled => Readiness::Waiting,
         }
     }
@@ -108,7 +108,7 @@ pub enum MailKind {
     Decision,
     /// A schedule speaks, or the harness says what changed.
     Notice,
-    /// Control that waits until the task runs for another reason: pause, revoke, unwatch, a model.
+    /// Control that waits until the task runs for another reason: pause, rules, unwatch, a model, axes.
     Passive,
 }
 
@@ -132,7 +132,9 @@ impl MailKind {
                     Control::Pause
                     | Control::Revoke { .. }
                     | Control::Unwatch { .. }
-                    | Control::UseModel { .. },
+                    | Control::UseModel { .. }
+                    | Control::ChangeAxes { .. }
+                    | Control::Grant { .. },
                 ),
             ) => Self::Passive,
         }
@@ -161,12 +163,12 @@ impl From<&Injection> for MailKind {
 impl TaskStatus {
     /// Whether a process should be driving the task.
     pub const fn is_running(self) -> bool {
-        matches!(self, Self::Running | Self::Verifying | Self::Reviewing)
+        matches!(self, Self::Running | Self::Verifying)
     }
 
     /// Whether the task, once started, holds one of its session's slots. (ES-090)
     pub const fn holds_session_slot(self) -> bool {
-        self.is_running() || matches!(self, Self::Blocked | Self::Retrying)
+        self.is_running() || matches!(self, Self::Blocked | Self::Reviewing | Self::Retrying)
     }
 }
 

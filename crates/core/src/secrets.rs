@@ -187,6 +187,7 @@ mod tests {
         let event = Event::LlmResponse(LlmResponse {
             text: format!("your key is {KEY}"),
             calls: Vec::new(),
+            reasoning: None,
             finish: Finish::Stop,
             usage: Usage::default(),
             model: "m".to_owned(),

@@ -7,29 +7,35 @@
 
 mod fold;
 mod parts;
+mod verification;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use crate::axes::Axes;
-use crate::command::{ExecutionConfig, HitlRequest, TaskCommand};
+use crate::command::{ExecutionConfig, HitlRequest, TaskCommand, WorkingMemory};
 use crate::compaction_state::CompactionState;
+use crate::contract::Review;
 use crate::error::ErrorDetails;
 use crate::event::{Continued, Event, SubAgentSpawn, TaskCreated};
 use crate::guard::Guard;
 use crate::id::{CallId, QuestionId, ScheduleId, TaskId};
+use crate::injection::DEFAULT_MODEL;
 use crate::layout::Own;
 use crate::plan::WorkingPlan;
 use crate::policy::allow::AllowRule;
-use crate::question::Question;
+use crate::question::{Question, QuestionKind};
+use crate::role::Role;
 use crate::schedule::{Expiry, MONITORING_COMPLETE};
 use crate::spending::Spending;
 use crate::status::{IllegalMove, StatusReason, TaskStatus};
 
 pub use parts::{
-    Attempts, FileState, LastReply, OpenCall, SandboxState, SkillState, Stage, Unfinished,
+    AnsweredPlan, Attempts, FileState, LastReply, OpenCall, PlanReview, SandboxState, SkillState,
+    Stage, StartAnswer, Unfinished,
 };
+pub use verification::{RunningChecks, VerificationState};
 
 /// A journal that contradicts itself.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -59,6 +65,8 @@ pub enum Next {
     RunCalls,
     /// Nothing: a person has to answer first.
     Wait(QuestionId),
+    /// Start the plan that a person has accepted, if nothing has changed since.
+    StartPlan,
     /// End with these words.
     Finish(String),
 }
@@ -93,12 +101,26 @@ pub struct TaskState {
     pub signal: Option<Signal>,
     /// The axes in force.
     pub axes: Axes,
+    /// The role that the agent works in.
+    pub role: Option<Role>,
+    /// The axes that the agent's prompt was made for.
+    pub prompt_axes: Option<Axes>,
+    /// The role that it was made for.
+    pub prompt_role: Option<Role>,
+    /// The axes and the role that it goes back to when what the health check found is repaired.
+    pub before_repair: Option<(Axes, Option<Role>)>,
+    /// What the health check found and a person wants it to continue with, in the words of the question.
+    pub tolerated_problem: Option<String>,
     /// What people have allowed for the session.
     pub allow_rules: Vec<AllowRule>,
     /// Questions without an answer.
     pub open_questions: BTreeMap<QuestionId, Question>,
     /// The working plan.
     pub plan: Option<WorkingPlan>,
+    /// What people said to the plans that it proposed.
+    pub plan_review: PlanReview,
+    /// What a person said when they were asked whether it may start.
+    pub start_answer: Option<StartAnswer>,
     /// The last reply of the model.
     pub last_reply: LastReply,
     /// Segments and retries.
@@ -119,6 +141,10 @@ pub struct TaskState {
     pub sub_agents: BTreeMap<CallId, SubAgentSpawn>,
     /// Schedules that watch it: with nothing to do, it is parked and not done.
     pub schedules: BTreeSet<ScheduleId>,
+    /// What it said, as an auditor, of the work that it was started to review.
+    pub verdict: Option<Review>,
+    /// Where it stands with its completion contract.
+    pub verification: VerificationState,
 }
 
 impl TaskState {
@@ -137,10 +163,17 @@ impl TaskState {
             chosen_model: None,
             signal: None,
             axes: created.axes,
+            role: created.command.execution_config.role,
+            prompt_axes: None,
+            prompt_role: None,
+            allow_rules: created.session_rules.clone(),
+            before_repair: None,
+            tolerated_problem: None,
             created,
-            allow_rules: Vec::new(),
             open_questions: BTreeMap::new(),
             plan: None,
+            plan_review: PlanReview::default(),
+            start_answer: None,
             last_reply: LastReply::default(),
             attempts: Attempts::default(),
             files: FileState::default(),
@@ -151,6 +184,8 @@ impl TaskState {
             compaction: CompactionState::default(),
             sub_agents: BTreeMap::new(),
             schedules: BTreeSet::new(),
+            verdict: None,
+            verification: VerificationState::default(),
         };
         state.take_over();
         Ok(state)
@@ -160,6 +195,11 @@ impl TaskState {
     pub fn memos(&self) -> impl Iterator<Item = &String> {
         let memos = format!("{}/", self.created.layout().path(Own::Memo));
         self.files.known.keys().filter(move |path| path.starts_with(&memos))
+    }
+
+    /// What the agent has put down for itself: its plan and its memos (ES-106).
+    pub fn working_memory(&self) -> WorkingMemory {
+        WorkingMemory { plan: self.plan.clone(), memos: self.memos().cloned().collect() }
     }
 
     /// The state after a whole journal; `None` for an empty one.
@@ -187,6 +227,9 @@ impl TaskState {
             Event::AgentEnd(result) => self.end_segment(Some(result.usage.duration_ms)),
             Event::LlmRequest(request) => self.spending.on_request(request.reserved_usd),
             Event::LlmResponse(response) => self.on_reply(response),
+            // The context alone has what the model thought.
+            Event::ReasoningDropped(_) => {}
+            Event::RiskCheck(check) if self.verification.owns(check.call) => {}
             Event::RiskCheck(check) => {
                 self.open_call("risk_check", check.call)?;
             }
@@ -194,6 +237,7 @@ impl TaskState {
                 if let Some(call) = question.call {
                     self.open_call("question_asked", call)?.stage = Stage::Asked(question.id);
                 }
+                self.plan_review.on_question(question.kind);
                 self.open_questions.insert(question.id, question.clone());
             }
             Event::QuestionAnswered(answered) => {
@@ -204,9 +248,17 @@ impl TaskState {
             Event::QuestionClosed(closed) => {
                 self.open_questions.remove(&closed.question);
             }
+            Event::PlanAccepted(accepted) => {
+                self.plan_review.on_acceptance(accepted);
+                self.last_reply.final_text = None;
+            }
+            Event::ToolCall(call) if self.verification.owns(call.call) => {}
             Event::ToolCall(call) => {
                 self.open_call("tool_call", call.call)?.stage =
                     Stage::Started(Box::new(call.clone()));
+            }
+            Event::ToolResult(result) if self.verification.owns(result.call) => {
+                self.verification.on_result(result);
             }
             Event::ToolResult(result) => self.on_tool_result(result)?,
             Event::InjectionReceived(injection) => self.on_injection(injection),
@@ -233,7 +285,13 @@ impl TaskState {
             Event::DeliverablePublished(deliverable) => {
                 self.files.deliverables.insert(deliverable.filepath.clone(), deliverable.clone());
             }
-            Event::ModeChanged(changed) => self.axes = changed.to,
+            // What others look at; the task itself is not changed by them.
+            Event::IntentClaimed(_) | Event::CheckpointMade(_) => {}
+            Event::VerificationStarted(started) => self.verification.on_start(started),
+            Event::VerificationEnded(ended) => self.on_verification_end(ended),
+            Event::ReviewStarted(started) => self.verification.auditor = Some(started.clone()),
+            Event::PromptChanged(changed) => self.on_prompt_change(changed),
+            Event::ModeChanged(changed) => self.on_mode_change(changed),
             Event::CommandExited(exited) => {
                 self.sandbox.background.remove(&exited.call);
             }
@@ -243,6 +301,16 @@ impl TaskState {
             }
             Event::SandboxStarted(started) => self.sandbox.kind = Some(started.kind.clone()),
             Event::SandboxEnded(_) => self.sandbox.kind = None,
+            // The engine of workflows folds these itself.
+            Event::WorkflowStepStarted(_)
+            | Event::WorkflowStepEnded(_)
+            | Event::WorktreeChanged(_)
+            | Event::MergeChanged(_) => {}
+            Event::RunnerReported(reported) => {
+                if let Some(usage) = &reported.usage {
+                    self.spending.on_usage(usage);
+                }
+            }
         }
         Ok(())
     }
@@ -253,6 +321,9 @@ impl TaskState {
         if let Some(question) = self.open_questions.values().find(|one| one.call.is_none()) {
             return Next::Wait(question.id);
         }
+        if self.plan_review.answered.is_some() {
+            return Next::StartPlan;
+        }
         match (self.last_reply.open_calls.first(), &self.last_reply.final_text) {
             (Some(OpenCall { stage: Stage::Asked(question), .. }), _) => Next::Wait(*question),
             (Some(_), _) => Next::RunCalls,
@@ -260,6 +331,11 @@ impl TaskState {
             (None, None) if self.compaction.compacting.is_some() => Next::Compact,
             (None, None) => Next::AskModel,
         }
+    }
+
+    /// Whether finished work waits for somebody to judge it.
+    pub fn is_under_review(&self) -> bool {
+        self.open_questions.values().any(|question| question.kind == QuestionKind::Review)
     }
 
     /// Whether the last words mean that there is nothing to do until a schedule speaks again (ES-287).
@@ -271,6 +347,11 @@ impl TaskState {
         !self.schedules.is_empty() && !self.last_reply.final_text.as_ref().is_some_and(ended)
     }
 
+    /// The question whether the task may start, where one is needed (MS-216).
+    pub fn start_question(&self) -> QuestionId {
+        QuestionId::derived(&self.id().to_string(), "start")
+    }
+
     /// The task's id.
     pub fn id(&self) -> TaskId {
         self.created.command.task_id
@@ -279,8 +360,11 @@ impl TaskState {
     /// What it does differently from the configuration, as people have it now.
     pub fn execution_config(&self) -> ExecutionConfig {
         let mut config = self.created.command.execution_config.clone();
-        if let Some(model) = &self.chosen_model {
-            config.model = Some(model.clone());
+        config.role = self.role;
+        if let Some(model) = self.chosen_model.as_deref() {
+            config.model = (model != DEFAULT_MODEL).then(|| model.to_owned());
+            // An effort was chosen for the model before it.
+            config.effort = None;
         }
         config
     }

@@ -19,3 +19,14 @@ pub const READ_SKILL: &str = "read_skill";
 pub const PUBLISH_DELIVERABLE: &str = "publish_deliverable";
 pub const WEB_FETCH: &str = "web_fetch";
 pub const WEB_SEARCH: &str = "web_search";
+pub const BROWSER: &str = "browser";
+
+pub const COMMIT: &str = "commit";
+pub const CLAIM: &str = "claim";
+pub const CAPTURE: &str = "capture";
+pub const SUBMIT: &str = "submit";
+pub const APPROVE: &str = "approve";
+pub const REJECT: &str = "reject";
+
+/// The tools for commitments, in the order of a commitment's life.
+pub const LEDGER: [&str; 6] = [COMMIT, CLAIM, CAPTURE, SUBMIT, APPROVE, REJECT];

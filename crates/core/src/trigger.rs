@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::TaskResult;
 use crate::id::{QuestionId, ScheduleId, SessionId, TaskId};
+use crate::picture::Picture;
 use crate::schedule::DeadlineAction;
 use crate::string_enum;
 
@@ -62,6 +63,9 @@ pub struct UserMessageReceived {
     /// directories of this machine.
     #[serde(skip)]
     pub workspace: Option<String>,
+    /// What it shows. Never on the wire: a stream carries no bytes, and their names would mean nothing here.
+    #[serde(skip)]
+    pub pictures: Vec<Picture>,
 }
 
 /// A run segment ended (ES-097); the same JSON as on `task-result`.

@@ -3,6 +3,7 @@
 use std::{future::Future, pin::Pin, time::Duration};
 
 use windlass_core::message::{Finish, Prelude, Usage};
+use windlass_core::reasoning::Reasoning;
 
 use crate::{Error, ModelName, Transcript};
 
@@ -14,12 +15,12 @@ pub trait Model: Send + Sync {
     /// Which model this is; the same for its whole life.
     fn name(&self) -> &ModelName;
 
-    /// An empty conversation in this provider's dialect.
+    /// An empty conversation in this provider's wire.
     fn transcript(&self, prelude: &Prelude) -> Transcript;
 
     /// Asks for the next reply. Temporary failures are retried.
     ///
-    /// `transcript` must come from this model's [`Model::transcript`], or one of the same dialect.
+    /// `transcript` must come from this model's [`Model::transcript`], or one of the same wire.
     /// `live` receives previews and waits; only the returned reply counts. Dropping the future cancels.
     fn reply<'a>(
         &'a self,
@@ -47,6 +48,8 @@ pub struct Reply {
     pub text: String,
     /// What it asks for, in order.
     pub calls: Vec<Call>,
+    /// What it thought before; goes back with the reply.
+    pub reasoning: Option<Reasoning>,
     /// Why it stopped.
     pub finish: Finish,
     /// Tokens and money; all zero when the provider does not say.
@@ -73,6 +76,8 @@ pub struct Call {
 pub enum StreamEvent {
     /// More of the text.
     Text(String),
+    /// More of what it thinks.
+    Reasoning(String),
     /// A tool call has begun.
     CallStarted {
         /// Its place among the reply's calls.

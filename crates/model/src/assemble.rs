@@ -1,12 +1,13 @@
-//! A reply put together from the parts of its stream, whatever the dialect.
+//! A reply put together from the parts of its stream, whatever the wire.
 //!
-//! Invariants: text and arguments together stay within [`MAX_REPLY_BYTES`]; every call of a finished
+//! Invariants: text, thoughts and arguments together stay within [`MAX_REPLY_BYTES`]; every call of a finished
 //! reply has an id that no other call of the conversation has.
 
 use std::collections::HashSet;
 
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 use windlass_core::message::{Finish, Usage};
+use windlass_core::reasoning::{Seal, Thought};
 
 use crate::{Call, Fault, MAX_CALLS, MAX_REPLY_BYTES, StreamEvent, Transcript};
 
@@ -14,7 +15,10 @@ use crate::{Call, Fault, MAX_CALLS, MAX_REPLY_BYTES, StreamEvent, Transcript};
 /// makes an id unique needs some.
 const MAX_ID: usize = 56;
 
-/// Reads a dialect's stream into an [`Assembly`].
+/// The most thoughts one reply may hold; several come before each call.
+const MAX_THOUGHTS: usize = 4 * MAX_CALLS;
+
+/// Reads a wire's stream into an [`Assembly`].
 pub(crate) trait Reader: Send {
     /// Takes in one event's data.
     fn read(
@@ -23,6 +27,11 @@ pub(crate) trait Reader: Send {
         into: &mut Assembly,
         live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Progress, Fault>;
+
+    /// Adds what was kept back until the stream has ended.
+    fn finish(&mut self, _into: &mut Assembly) -> Result<(), Fault> {
+        Ok(())
+    }
 }
 
 /// Whether more of a stream is expected.
@@ -33,7 +42,7 @@ pub(crate) enum Progress {
 }
 
 /// One piece of a stream as what it should be.
-pub(crate) fn parse<T: DeserializeOwned>(what: &str, data: &str) -> Result<T, Fault> {
+pub(crate) fn parse<'a, T: Deserialize<'a>>(what: &str, data: &'a str) -> Result<T, Fault> {
     serde_json::from_str(data).map_err(|error| Fault::Garbled {
         detail: format!("{what} is not valid JSON of its kind: {error}"),
     })
@@ -44,6 +53,7 @@ pub(crate) fn parse<T: DeserializeOwned>(what: &str, data: &str) -> Result<T, Fa
 pub(crate) struct Assembly {
     pub text: String,
     pub calls: Vec<Call>,
+    pub thoughts: Vec<Thought>,
     pub finish: Option<Finish>,
     pub usage: Usage,
     /// Prompt tokens written to the provider's cache, which some bill apart.
@@ -96,6 +106,48 @@ impl Assembly {
         self.grow(delta.len())?;
         self.calls[index].arguments.push_str(&delta);
         live(StreamEvent::CallArguments { index, delta });
+        Ok(())
+    }
+
+    /// Begins a thought at this place of the reply and says which one it is.
+    pub fn begin_thought(&mut self, seal: Option<Seal>) -> Result<usize, Fault> {
+        if self.thoughts.len() == MAX_THOUGHTS {
+            return Err(Fault::TooLarge { what: "thoughts", limit: MAX_THOUGHTS });
+        }
+        let (after_text, after_calls) = (self.text.len(), self.calls.len());
+        self.thoughts.push(Thought { text: String::new(), seal: None, after_text, after_calls });
+        let index = self.thoughts.len() - 1;
+        if let Some(seal) = seal {
+            self.seal(index, seal)?;
+        }
+        Ok(index)
+    }
+
+    pub fn add_thought(
+        &mut self,
+        index: usize,
+        delta: String,
+        live: &mut (dyn FnMut(StreamEvent) + Send),
+    ) -> Result<(), Fault> {
+        if delta.is_empty() {
+            return Ok(());
+        }
+        self.grow(delta.len())?;
+        self.thoughts[index].text.push_str(&delta);
+        live(StreamEvent::Reasoning(delta));
+        Ok(())
+    }
+
+    /// Keeps what the provider wants back with a thought.
+    pub fn seal(&mut self, index: usize, seal: Seal) -> Result<(), Fault> {
+        let (Seal::Signature(data)
+        | Seal::Redacted(data)
+        | Seal::Item(data)
+        | Seal::Field(data)
+        | Seal::Call(data)
+        | Seal::Phase(data)) = &seal;
+        self.grow(data.len())?;
+        self.thoughts[index].seal = Some(seal);
         Ok(())
     }
 
@@ -156,7 +208,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Dialect, anthropic::Events, openai::Chunks};
+    use crate::{Wire, anthropic::Events, chat::Chunks, responses::Items, transcript::Form};
 
     /// Pieces of real events, so that what is put together from them is nearly right.
     fn event() -> impl Strategy<Value = String> {
@@ -168,7 +220,7 @@ mod tests {
             Just("null")
         ];
         let text = prop_oneof![Just("null"), Just("\"\""), Just("\"a\""), Just("{}"), Just("7")];
-        (0..12_usize, number, text.clone(), text).prop_map(|(form, n, a, b)| match form {
+        (0..19_usize, number, text.clone(), text).prop_map(|(form, n, a, b)| match form {
             0 => format!(r#"{{"choices":[{{"index":{n},"delta":{{"content":{a}}},"finish_reason":{b}}}]}}"#),
             1 | 2 => format!(
                 r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{n},"id":{a},"function":{{"name":{b},"arguments":{a}}}}}]}}}}]}}"#
@@ -185,6 +237,25 @@ mod tests {
             8 => format!(r#"{{"type":"content_block_stop","index":{n}}}"#),
             9 => format!(r#"{{"type":"message_delta","delta":{{"stop_reason":{a}}},"usage":{{"output_tokens":{n}}}}}"#),
             10 => "[DONE]".to_owned(),
+            11 => format!(
+                r#"{{"choices":[{{"delta":{{"reasoning_content":{a},"reasoning":{b},"thinking_blocks":[{{"signature":{a}}}]}}}}]}}"#
+            ),
+            12 => format!(
+                r#"{{"type":"content_block_start","index":{n},"content_block":{{"type":"thinking","thinking":{a},"signature":{b}}}}}"#
+            ),
+            13 => format!(
+                r#"{{"type":"content_block_delta","index":{n},"delta":{{"type":"signature_delta","signature":{a}}}}}"#
+            ),
+            14 => format!(
+                r#"{{"type":"response.output_item.added","output_index":{n},"item":{{"type":"function_call","call_id":{a},"name":{b}}}}}"#
+            ),
+            15 => format!(
+                r#"{{"type":"response.function_call_arguments.delta","output_index":{n},"delta":{a}}}"#
+            ),
+            16 => format!(
+                r#"{{"type":"response.output_item.done","output_index":{n},"item":{{"type":"reasoning","summary":[{{"text":{a}}}]}}}}"#
+            ),
+            17 => format!(r#"{{"type":"response.completed","response":{{"output":[{a}],"usage":{b}}}}}"#),
             _ => r#"{"type":"message_stop"}"#.to_owned(),
         })
     }
@@ -195,14 +266,15 @@ mod tests {
             events in proptest::collection::vec(prop_oneof![4 => event(), 1 => any::<String>()], 0..12),
         ) {
             let prelude = windlass_core::message::Prelude { system: String::new(), tools: Vec::new() };
-            let transcript = Transcript::new(Dialect::OpenAi, &prelude);
-            let readers: [Box<dyn Reader>; 2] =
-                [Box::new(Chunks::default()), Box::new(Events::default())];
+            let transcript = Transcript::new(Form::plain(Wire::Chat, "m"), &prelude);
+            let readers: [Box<dyn Reader>; 3] =
+                [Box::new(Chunks::default()), Box::new(Events::default()), Box::new(Items::default())];
             for mut reader in readers {
                 let mut assembly = Assembly::default();
                 for event in &events {
                     let _ = reader.read(event, &mut assembly, &mut |_| {});
                 }
+                let _ = reader.finish(&mut assembly);
                 let _ = assembly.settle(Progress::Done, &transcript);
                 let ids: HashSet<_> = assembly.calls.iter().map(|call| &call.provider_id).collect();
                 let settled = ids.iter().all(|id| !id.is_empty());

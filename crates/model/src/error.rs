@@ -98,6 +98,9 @@ pub enum Fault {
     /// Any other 4xx: the request itself is refused.
     #[error("the model server refused the request (status {status}): {detail}")]
     BadRequest { status: u16, detail: String },
+    /// What the model thought earlier is not accepted back; without it the request may be.
+    #[error("the model server refuses the reasoning it is sent back: {detail}")]
+    ReasoningRefused { detail: String },
     /// The conversation does not fit; compact it and ask again.
     #[error("the conversation is longer than the model's window{}: {detail}", of(*.limit))]
     ContextLength { limit: Option<u64>, detail: String },
@@ -154,6 +157,7 @@ impl Fault {
             | Self::ModelUnavailable { .. }
             | Self::OutOfCredit { .. }
             | Self::BadRequest { .. }
+            | Self::ReasoningRefused { .. }
             | Self::ContextLength { .. }
             | Self::ContentFilter { .. }
             | Self::NotAModelServer { .. }
@@ -180,6 +184,7 @@ impl Fault {
             | Self::RateLimited { .. }
             | Self::OutOfCredit { .. }
             | Self::BadRequest { .. }
+            | Self::ReasoningRefused { .. }
             | Self::ContextLength { .. }
             | Self::ContentFilter { .. }
             | Self::Garbled { .. }
@@ -206,6 +211,7 @@ impl Fault {
             | Self::ModelUnavailable { .. }
             | Self::OutOfCredit { .. }
             | Self::BadRequest { .. }
+            | Self::ReasoningRefused { .. }
             | Self::ContextLength { .. }
             | Self::ContentFilter { .. }
             | Self::Stalled { .. }

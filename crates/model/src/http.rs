@@ -16,13 +16,14 @@ use reqwest::{
 use secrecy::SecretString;
 use sse_stream::SseStream;
 use tokio::time::{Instant, timeout};
+use windlass_core::reasoning::Reasoning;
 
 mod refusal;
 
 pub(crate) use refusal::classify_event;
 
 use crate::{
-    Error, Fault, MAX_REPLY_BYTES, ModelName, Price, Reply, Retry, StreamEvent, Transcript,
+    Error, Fault, MAX_REPLY_BYTES, ModelName, Price, Reply, Retry, StreamEvent, Transcript, Wire,
     assemble::{Assembly, Progress, Reader},
     redact, retry,
 };
@@ -52,9 +53,17 @@ pub(crate) fn request_headers(name: HeaderName, key: Option<String>) -> Option<H
     Some(headers)
 }
 
+/// What is sent, the same for each attempt.
+struct Asked {
+    body: Bytes,
+    /// Headers beyond those of every request.
+    more: HeaderMap,
+}
+
 /// Where one model is asked, and how.
 pub(crate) struct Endpoint {
     pub name: ModelName,
+    pub wire: Wire,
     pub url: Url,
     /// The base as people may see it.
     pub base: String,
@@ -71,14 +80,15 @@ impl Endpoint {
     pub async fn ask<R: Reader>(
         &self,
         body: Vec<u8>,
+        more: HeaderMap,
         transcript: &Transcript,
         reader: impl Fn() -> R + Send + Sync,
         live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Reply, Error> {
-        let body = Bytes::from(body);
+        let asked = Asked { body: Bytes::from(body), more };
         let mut attempts = 1;
         loop {
-            let fault = match self.attempt(body.clone(), transcript, reader(), live).await {
+            let fault = match self.attempt(&asked, transcript, reader(), live).await {
                 Ok(reply) => return Ok(reply),
                 Err(fault) => fault,
             };
@@ -101,13 +111,13 @@ impl Endpoint {
 
     async fn attempt<R: Reader>(
         &self,
-        body: Bytes,
+        asked: &Asked,
         transcript: &Transcript,
         mut reader: R,
         live: &mut (dyn FnMut(StreamEvent) + Send),
     ) -> Result<Reply, Fault> {
         let sent = Instant::now();
-        let response = self.send(body).await?;
+        let response = self.send(asked).await?;
         let cost = header_cost(response.headers());
         let mut assembly = Assembly::default();
         let kind = content_type(&response);
@@ -134,8 +144,9 @@ impl Endpoint {
         if kind != "text/event-stream" && assembly.is_untouched() {
             return Err(self.not_a_model_server(&kind));
         }
+        reader.finish(&mut assembly)?;
         let finish = assembly.settle(progress, transcript)?;
-        let Assembly { text, calls, mut usage, cache_written, mut model, .. } = assembly;
+        let Assembly { text, calls, thoughts, mut usage, cache_written, mut model, .. } = assembly;
         // Proxies also report a cost of zero for models they have no price for, so zero is only the last resort.
         let streamed = usage.cost_usd.filter(|cost| *cost > 0.0);
         let priced = || self.price.map(|price| price.cost(&usage, cache_written));
@@ -143,11 +154,14 @@ impl Endpoint {
         if model.is_empty() {
             model = self.name.model().to_owned();
         }
-        Ok(Reply { text, calls, finish, usage, model, latency: sent.elapsed() })
+        let reasoning =
+            (!thoughts.is_empty()).then(|| Reasoning { model: self.name.to_string(), thoughts });
+        Ok(Reply { text, calls, reasoning, finish, usage, model, latency: sent.elapsed() })
     }
 
-    async fn send(&self, body: Bytes) -> Result<Response, Fault> {
-        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+    async fn send(&self, asked: &Asked) -> Result<Response, Fault> {
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone());
+        let request = request.headers(asked.more.clone()).body(asked.body.clone());
         let response = match timeout(self.stall, request.send()).await {
             Err(_) => return Err(Fault::Stalled { after: self.stall }),
             Ok(Err(error)) => return Err(self.unsent(error)),
@@ -159,7 +173,7 @@ impl Endpoint {
         }
         let wait = retry::retry_after(response.headers());
         let body = self.text(response, MAX_ERROR_BYTES).await.unwrap_or_default();
-        Err(self.cleaned(refusal::classify(status.as_u16(), wait, &body)))
+        Err(self.cleaned(refusal::classify(status.as_u16(), wait, &body, self.wire)))
     }
 
     async fn stream(
@@ -241,6 +255,7 @@ impl Endpoint {
             | Fault::Overloaded { detail, .. }
             | Fault::Server { detail, .. }
             | Fault::BadRequest { detail, .. }
+            | Fault::ReasoningRefused { detail }
             | Fault::ContextLength { detail, .. }
             | Fault::ContentFilter { detail }
             | Fault::Truncated { detail }

@@ -27,9 +27,18 @@ impl KnownModel {
         if name.script().is_some() {
             return None;
         }
-        row(|known, _| known == name.to_string())
-            .or_else(|| row(|known, _| known == name.model()))
-            .or_else(|| row(|_, model| model == name.model()))
+        let (full, model) = (name.to_string(), name.model());
+        let mut found: [Option<&str>; 3] = [None; 3];
+        for (known, figures) in rows() {
+            let rank = match known {
+                known if known == full => 0,
+                known if known == model => 1,
+                known if known.split_once('/').is_some_and(|(_, known)| known == model) => 2,
+                _ => continue,
+            };
+            found[rank].get_or_insert(figures);
+        }
+        found.into_iter().flatten().next().and_then(parse)
     }
 
     /// When the figures were taken.
@@ -40,13 +49,10 @@ impl KnownModel {
     }
 }
 
-fn row(wanted: impl Fn(&str, &str) -> bool) -> Option<KnownModel> {
-    let mut rows = TABLE.lines().filter(|line| !line.starts_with('#'));
-    rows.find_map(|line| {
-        let (name, figures) = line.split_once(' ')?;
-        let (_, model) = name.split_once('/')?;
-        wanted(name, model).then(|| parse(figures))?
-    })
+/// Names in full, and their figures.
+fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once(' '))
 }
 
 fn parse(figures: &str) -> Option<KnownModel> {
@@ -88,11 +94,10 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table_can_be_read() {
-        for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
-            let (name, figures) = line.split_once(' ').unwrap();
-            let known = parse(figures).unwrap_or_else(|| panic!("{line}"));
-            assert_eq!(find(name), Some(known), "{line}");
-            assert!(known.price.input > 0.0 && known.price.output > 0.0, "{line}");
+        for (name, figures) in rows() {
+            let known = parse(figures).unwrap_or_else(|| panic!("{name} {figures}"));
+            assert_eq!(find(name), Some(known), "{name}");
+            assert!(known.price.input > 0.0 && known.price.output > 0.0, "{name}");
         }
         let renewed: jiff::civil::Date = KnownModel::renewed().parse().unwrap();
         assert!(renewed.year() >= 2026);

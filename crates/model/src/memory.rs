@@ -8,7 +8,7 @@ pub use context_service::{ContextService, ContextServiceError, Fetched};
 pub use embeddings::{Embeddings, EmbeddingsError};
 
 /// Why a body was not read.
-enum BodyError {
+pub(crate) enum BodyError {
     /// The connection broke or took too long.
     Broken(reqwest::Error),
     /// There is more of it than the limit.
@@ -16,7 +16,10 @@ enum BodyError {
 }
 
 /// Reads a response's body of at most `limit` bytes.
-async fn read_body(mut response: reqwest::Response, limit: usize) -> Result<Vec<u8>, BodyError> {
+pub(crate) async fn read_body(
+    mut response: reqwest::Response,
+    limit: usize,
+) -> Result<Vec<u8>, BodyError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(BodyError::Broken)? {
         body.extend_from_slice(&chunk);

@@ -4,15 +4,20 @@ use std::{
     collections::{BTreeMap, HashMap},
     fmt,
     net::IpAddr,
-    sync::{Arc, Mutex, Once, PoisonError},
+    sync::{Arc, Mutex, Once, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
+use windlass_core::reasoning::Effort;
 
 use crate::{
-    Model, ModelName, Prices, Retry, Script, http::Endpoint, script::ScriptModel,
+    Auth, EffortForm, Efforts, KnownModel, KnownProvider, Model, ModelName, Prices, ReasoningUse,
+    Retry, Script, Vision, Wire,
+    http::{Endpoint, request_headers},
+    script::ScriptModel,
     served::ServedModel,
 };
 
@@ -30,38 +35,102 @@ pub struct Settings {
     pub stall: Duration,
     /// What models cost where the provider does not say.
     pub prices: Prices,
+    /// Which models can see pictures, by their names; else the table of known models says it.
+    pub vision: BTreeMap<String, bool>,
 }
 
 /// Where a provider is, what it speaks, and what it wants to see. (ES-351, ES-352)
 #[derive(Clone)]
 pub struct Provider {
     /// The protocol it speaks.
-    pub dialect: Dialect,
-    /// Its base URL. `/chat/completions` or `/v1/messages` is added to it.
+    pub wire: Wire,
+    /// Its base URL, to which the path of the wire is added.
     pub base: String,
     /// The key; may be missing for a server on this machine.
     pub key: Option<SecretString>,
+    /// How the key is sent.
+    pub auth: Auth,
+    /// What is added to the base for Chat Completions; `{model}` stands for the model.
+    pub chat_path: String,
+    /// Headers of every request.
+    pub headers: Vec<(String, String)>,
+    /// Parameters of every request's URL.
+    pub query: Vec<(String, String)>,
+    /// What becomes of its models' reasoning.
+    pub reasoning: ReasoningUse,
+    /// How Chat Completions say an effort.
+    pub effort_form: EffortForm,
+    /// Its words for efforts.
+    pub efforts: Efforts,
+    /// The most tokens its models can answer with, where that is configured.
+    pub max_output: Option<u32>,
+}
+
+impl Provider {
+    /// A provider that has nothing special.
+    pub fn new(wire: Wire, base: &str, key: Option<SecretString>) -> Self {
+        Self {
+            wire,
+            base: base.to_owned(),
+            key,
+            auth: Auth::ByWire,
+            chat_path: "/chat/completions".to_owned(),
+            headers: Vec::new(),
+            query: Vec::new(),
+            reasoning: wire.reasoning(),
+            effort_form: EffortForm::Field,
+            efforts: wire.efforts(),
+            max_output: None,
+        }
+    }
+
+    /// A provider that is known by name, with what its entry says.
+    pub fn known(entry: &KnownProvider, wire: Wire, base: &str, key: Option<SecretString>) -> Self {
+        let pairs = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let mut provider = Self::new(wire, base, key);
+        provider.auth = entry.auth;
+        entry.chat_path.clone_into(&mut provider.chat_path);
+        provider.query = pairs(entry.query);
+        // What an entry says of reasoning is about the wire that the provider speaks.
+        if wire == entry.wire || wire == entry.wire_elsewhere {
+            provider.reasoning = entry.reasoning;
+            provider.effort_form = entry.effort_form;
+            provider.efforts = entry.efforts;
+        }
+        provider
+    }
+
+    /// The efforts that it takes, in words.
+    pub fn takes(&self) -> String {
+        let words = self.efforts.iter().map(|(effort, _)| effort.as_str());
+        match self.reasoning {
+            ReasoningUse::Off => "none at all".to_owned(),
+            _ => words.collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// Whether it takes this effort.
+    pub fn can_take(&self, effort: Effort) -> bool {
+        self.reasoning != ReasoningUse::Off
+            && self.efforts.iter().any(|(known, _)| *known == effort)
+    }
 }
 
 impl fmt::Debug for Provider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A base may hold a password, so only what may be shown of it is.
+        // A base may hold a password, and a header a key, so only what may be shown of them is.
         let base =
             parse_base(&self.base).map_or_else(|_| "not a URL".to_owned(), |base| shown(&base));
+        let headers: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("Provider")
-            .field("dialect", &self.dialect)
+            .field("wire", &self.wire)
             .field("base", &base)
             .field("key", &self.key)
-            .finish()
+            .field("headers", &headers)
+            .finish_non_exhaustive()
     }
-}
-
-/// The protocols we speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// Chat Completions, as OpenAI, LiteLLM and most others serve it.
-    OpenAi,
-    Anthropic,
 }
 
 /// Why a model cannot be used as configured.
@@ -83,6 +152,14 @@ pub enum SetupError {
     #[error("the API key of provider `{provider}` holds characters no header can carry")]
     #[expect(missing_docs, reason = "the message says it")]
     BadKey { provider: String },
+    /// A configured header cannot be sent.
+    #[error("the header `{header}` of provider `{provider}` cannot be sent")]
+    #[expect(missing_docs, reason = "the message says it")]
+    BadHeader { provider: String, header: String },
+    /// The provider has no word for the effort.
+    #[error("`{model}` does not take the effort `{effort}`; it takes {takes}")]
+    #[expect(missing_docs, reason = "the message says it")]
+    Effort { model: ModelName, effort: Effort, takes: String },
     /// No client, most likely for want of trusted certificates.
     #[error("cannot set up connections to {base}: {detail}")]
     #[expect(missing_docs, reason = "the message says it")]
@@ -103,7 +180,8 @@ pub struct Models {
 impl Default for Settings {
     fn default() -> Self {
         let (retry, prices) = (Retry::default(), Prices::default());
-        Self { providers: BTreeMap::new(), retry, stall: crate::STALL, prices }
+        let (providers, vision) = (BTreeMap::new(), BTreeMap::new());
+        Self { providers, retry, stall: crate::STALL, prices, vision }
     }
 }
 
@@ -113,8 +191,17 @@ impl Models {
         Self { settings, clients: Mutex::default() }
     }
 
-    /// Makes a model ready to be asked. No request is sent.
+    /// Makes a model ready to be asked; its provider decides how much it thinks. No request is sent.
     pub fn open(&self, name: &ModelName) -> Result<Arc<dyn Model>, SetupError> {
+        self.open_with(name, None)
+    }
+
+    /// As `open`, for a model that thinks this much.
+    pub fn open_with(
+        &self,
+        name: &ModelName,
+        effort: Option<Effort>,
+    ) -> Result<Arc<dyn Model>, SetupError> {
         if let Some(path) = name.script() {
             let script = Script::load(path).map_err(|detail| SetupError::Script {
                 path: path.display().to_string(),
@@ -130,8 +217,30 @@ impl Models {
             };
             SetupError::UnknownProvider { model: name.clone(), known }
         })?;
-        let (endpoint, dialect) = (self.endpoint(name, provider)?, provider.dialect);
-        Ok(Arc::new(ServedModel { endpoint, dialect }))
+        if let Some(effort) = effort.filter(|effort| !provider.can_take(*effort)) {
+            let takes = provider.takes();
+            return Err(SetupError::Effort { model: name.clone(), effort, takes });
+        }
+        let known = KnownModel::find(name);
+        let most = known.and_then(|known| known.max_output);
+        Ok(Arc::new(ServedModel {
+            endpoint: self.endpoint(name, provider)?,
+            effort,
+            effort_form: provider.effort_form,
+            efforts: provider.efforts,
+            reasoning: provider.reasoning,
+            vision: self.vision(name),
+            reasons: known.is_none_or(|known| known.reasons),
+            max_output: provider.max_output.or(most.and_then(|most| u32::try_from(most).ok())),
+            summaries_refused: AtomicBool::new(false),
+        }))
+    }
+
+    /// Whether a model can see. One that nothing is known of cannot: it would refuse the whole request.
+    fn vision(&self, name: &ModelName) -> Vision {
+        let said = self.settings.vision.get(&name.to_string()).copied();
+        let known = || KnownModel::find(name).is_some_and(|known| known.sees);
+        if said.unwrap_or_else(known) { Vision::Seeing } else { Vision::Blind }
     }
 
     fn endpoint(&self, name: &ModelName, provider: &Provider) -> Result<Endpoint, SetupError> {
@@ -142,16 +251,17 @@ impl Models {
         if provider.key.is_none() && !loopback(&base) && base.password().is_none() {
             return Err(SetupError::KeyMissing { provider: who(), base: shown });
         }
-        let headers = match provider.dialect {
-            Dialect::OpenAi => crate::openai::headers(provider.key.as_ref()),
-            Dialect::Anthropic => crate::anthropic::headers(provider.key.as_ref()),
-        };
+        let headers = provider_headers(provider).map_err(|wrong| match wrong {
+            BadHeader::Key => SetupError::BadKey { provider: who() },
+            BadHeader::Named(header) => SetupError::BadHeader { provider: who(), header },
+        })?;
         Ok(Endpoint {
             name: name.clone(),
-            url: request_url(&base, provider.dialect),
+            wire: provider.wire,
+            url: request_url(&base, provider, name.model()),
             client: self.client(&base, &shown)?,
             base: shown,
-            headers: headers.ok_or_else(|| SetupError::BadKey { provider: who() })?,
+            headers,
             key: provider.key.clone(),
             retry: self.settings.retry,
             stall: self.settings.stall,
@@ -171,6 +281,39 @@ impl Models {
         clients.insert(shown.to_owned(), client.clone());
         Ok(client)
     }
+}
+
+/// What cannot be sent as a header.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BadHeader {
+    #[error("its key holds characters no header can carry")]
+    Key,
+    #[error("the header `{0}` cannot be sent")]
+    Named(String),
+}
+
+/// The headers of every request to a provider.
+pub(crate) fn provider_headers(provider: &Provider) -> Result<HeaderMap, BadHeader> {
+    let key = provider.key.as_ref();
+    let headers = match (provider.wire, provider.auth) {
+        (Wire::Chat | Wire::Responses, Auth::ByWire) => crate::chat::headers(key),
+        (Wire::Anthropic, Auth::ByWire) => crate::anthropic::headers(key),
+        (_, Auth::ApiKey) => {
+            let key = key.map(|key| key.expose_secret().trim().to_owned());
+            request_headers(HeaderName::from_static("api-key"), key)
+        }
+    };
+    let mut headers = headers.ok_or(BadHeader::Key)?;
+    for (header, value) in &provider.headers {
+        let (name, value) = (HeaderName::try_from(header), HeaderValue::try_from(value));
+        let (Ok(name), Ok(mut value)) = (name, value) else {
+            return Err(BadHeader::Named(header.clone()));
+        };
+        // It may be a key.
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
 }
 
 pub(crate) fn build_client(base: &Url) -> Result<Client, reqwest::Error> {
@@ -221,14 +364,18 @@ pub(crate) fn shown(base: &Url) -> String {
     base.as_str().trim_end_matches('/').to_owned()
 }
 
-fn request_url(base: &Url, dialect: Dialect) -> Url {
+fn request_url(base: &Url, provider: &Provider, model: &str) -> Url {
     let path = base.path().trim_end_matches('/');
-    let path = match dialect {
-        Dialect::OpenAi => format!("{path}/chat/completions"),
-        Dialect::Anthropic if path.ends_with("/v1") => format!("{path}/messages"),
-        Dialect::Anthropic => format!("{path}/v1/messages"),
+    let path = match provider.wire {
+        Wire::Chat => format!("{path}{}", provider.chat_path.replace("{model}", model)),
+        Wire::Responses => format!("{path}/responses"),
+        Wire::Anthropic if path.ends_with("/v1") => format!("{path}/messages"),
+        Wire::Anthropic => format!("{path}/v1/messages"),
     };
     let mut url = base.clone();
     url.set_path(&path);
+    for (name, value) in &provider.query {
+        url.query_pairs_mut().append_pair(name, value);
+    }
     url
 }

@@ -85,7 +85,7 @@ mod tests {
             input_tokens: 1_000_000,
             output_tokens: 100,
             cached_tokens: 500_000,
-            cost_usd: None,
+            ..Usage::default()
         };
         let cost = price.cost(&usage, 100_000);
         assert!((cost - (1.2 + 0.15 + 0.375 + 0.0015)).abs() < 1e-9, "{cost}");
@@ -98,12 +98,8 @@ mod tests {
         let long = LongPrice { over: 200_000, input: 2.5, output: Some(15.0), cached: None };
         let price =
             Price { input: 1.25, output: 10.0, cached: None, cache_write: None, long: Some(long) };
-        let usage = |input_tokens| Usage {
-            input_tokens,
-            output_tokens: 1_000_000,
-            cached_tokens: 0,
-            cost_usd: None,
-        };
+        let usage =
+            |input_tokens| Usage { input_tokens, output_tokens: 1_000_000, ..Usage::default() };
         assert!((price.cost(&usage(200_000), 0) - 10.25).abs() < 1e-9);
         assert!((price.cost(&usage(400_000), 0) - 16.0).abs() < 1e-9);
     }

@@ -142,6 +142,14 @@ fn item(turn: usize, task: Option<&str>, reply: &Reply) -> String {
         lines.push("calls:".to_owned());
         lines.extend(reply.calls.iter().map(|call| format!("  - {}", flow(call))));
     }
+    let thoughts = reply.reasoning.iter().flat_map(|reasoning| &reasoning.thoughts);
+    let thoughts: Vec<_> = thoughts
+        .filter(|thought| !thought.text.is_empty())
+        .map(|thought| quoted(&thought.text))
+        .collect();
+    if !thoughts.is_empty() {
+        lines.push(format!("think: [{}]", thoughts.join(", ")));
+    }
     match (reply.finish, reply.calls.is_empty()) {
         (Finish::Stop, true) | (Finish::ToolCalls, false) => {}
         (Finish::Stop, false) => lines.push("finish: stop".to_owned()),
@@ -225,6 +233,7 @@ mod tests {
             let reply = Reply {
                 text,
                 calls: vec![call],
+                reasoning: None,
                 finish: Finish::ToolCalls,
                 usage: Usage::default(),
                 model: String::new(),

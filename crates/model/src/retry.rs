@@ -7,7 +7,7 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 use crate::{Category, Fault};
 
-/// How temporary failures are retried. Defaults: ES-374 to ES-377.
+/// How temporary failures are retried. Defaults: ES-374…377.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Retry {
     /// How many retries follow the first attempt.

@@ -8,6 +8,9 @@
 //!     calls:                        # several calls; the second form gives the arguments verbatim
 //!       - read: a.rs
 //!       - {name: bash, id: call_7, arguments: '{"command": "ls"'}
+//!   - bash: ls
+//!     think: [First look., Then ask.]  # reasoning: the first before all else, each other before one more call
+//!     redacted: hidden              # reasoning that nobody may read, before that
 //!   - say: All done.                # text alone: the final reply
 //!     expect: exit code 0           # must occur in what came since the last reply (or a list)
 //!     usage: {input: 900, output: 12, cached: 800, cost: 0.01}
@@ -62,6 +65,10 @@ pub struct Scripted {
     pub text: String,
     /// What it asks for.
     pub calls: Vec<ScriptedCall>,
+    /// What it thinks: the first before all else, each further one before the call of its index.
+    pub think: Vec<String>,
+    /// What it thinks and keeps to itself.
+    pub redacted: Option<String>,
     /// Why it stopped, if not for the obvious reason.
     pub finish: Option<Finish>,
     /// What it took; estimated when not given.
@@ -122,11 +129,12 @@ impl Scripted {
     pub fn usage(&self, prompt_bytes: usize) -> Usage {
         self.usage.unwrap_or_else(|| {
             let calls: usize = self.calls.iter().map(|c| c.name.len() + c.arguments.len()).sum();
+            let thoughts: usize = self.think.iter().map(String::len).sum();
             Usage {
                 input_tokens: (prompt_bytes / 4) as u64,
-                output_tokens: ((self.text.len() + calls) / 4).max(1) as u64,
-                cached_tokens: 0,
-                cost_usd: None,
+                output_tokens: ((self.text.len() + calls + thoughts) / 4).max(1) as u64,
+                reasoning_tokens: (thoughts / 4) as u64,
+                ..Usage::default()
             }
         })
     }
@@ -203,6 +211,9 @@ struct Item {
     say: Option<String>,
     text: Option<String>,
     calls: Option<Vec<BTreeMap<String, Value>>>,
+    #[serde(default)]
+    think: Texts,
+    redacted: Option<String>,
     usage: Option<UsageItem>,
     #[serde(default)]
     expect: Texts,
@@ -222,6 +233,8 @@ struct UsageItem {
     output: u64,
     #[serde(default)]
     cached: u64,
+    #[serde(default)]
+    reasoning: u64,
     cost: Option<f64>,
 }
 
@@ -264,11 +277,14 @@ impl Item {
             task: self.task,
             text: self.say.or(self.text).unwrap_or_default(),
             calls,
+            think: self.think.into(),
+            redacted: self.redacted,
             finish: self.finish,
             usage: self.usage.map(|usage| Usage {
                 input_tokens: usage.input,
                 output_tokens: usage.output,
                 cached_tokens: usage.cached,
+                reasoning_tokens: usage.reasoning,
                 cost_usd: usage.cost,
             }),
             expect: self.expect.into(),

@@ -201,6 +201,8 @@ pub struct IsolationReport {
     pub workspace: PathBuf,
     /// What all commands together may use of memory, where that is bounded.
     pub memory_bytes: Option<u64>,
+    /// Whether commands can make sockets and shared memory of their own, as browsers and databases need.
+    pub has_own_sockets: bool,
     /// What isolates and bounds commands, one sentence each.
     pub facts: Vec<String>,
     /// What is missing that one would expect of this kind, for the person to see at start.

@@ -23,7 +23,7 @@ use windlass_helper::wire;
 
 use crate::api::{Chunk, Command, Ended, Exit, KILL_GRACE, Stdin, Stream};
 use crate::network::Egress;
-use crate::running::{Input, Killer, OnDrop, Running};
+use crate::running::{Carrier, Killer, OnDrop, Running};
 use crate::{Error, proxy};
 use windlass_helper::protocol::{
     Cause, MAX_CHUNK_BYTES, MAX_CONNECTIONS, Order, Ready, Report, Setup, Start, VERSION, WINDOW,
@@ -389,21 +389,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Owner<R, W> {
         }
         let id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1);
-        let (output, chunks) = mpsc::unbounded_channel();
-        let (ended, end) = oneshot::channel();
-        let credit = Arc::new(Semaphore::new(WINDOW as usize));
         let killer = Killer { id, requests: self.requests.clone() };
-        let running = Running {
-            killer: killer.clone(),
-            output: chunks,
-            ended: end,
-            input: (command.stdin == Stdin::Piped)
-                .then(|| Input { killer, credit: credit.clone() }),
-            on_drop: match command.background {
-                true => OnDrop::LetRun,
-                false => OnDrop::Kill(command.grace),
-            },
-        };
+        let (running, Carrier { output, ended, credit }) = Running::new(killer, &command);
         self.order(&Order::Start(Start {
             id,
             argv: command.argv.unwrap_or_default(),

@@ -52,6 +52,32 @@ pub(crate) fn install(data: &Path) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
+/// What is wrong with the helper in a data directory. One that was never needed is not there, and nothing is wrong.
+pub fn helper_problem(data: &Path) -> Option<String> {
+    let directory = data.join("helper");
+    let path = directory.join(format!("helper-{HASH}"));
+    let is_used = fs::read_dir(&directory).is_ok_and(|mut files| files.next().is_some());
+    match fs::read(&path) {
+        Ok(found) if found == PROGRAM => None,
+        Ok(_) => Some(format!("{} is not the helper of this program", path.display())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            is_used.then(|| format!("{} is missing", path.display()))
+        }
+        Err(error) => Some(format!("{} cannot be read: {error}", path.display())),
+    }
+}
+
+/// Writes the helper of this program again.
+pub fn reinstall_helper(data: &Path) -> Result<PathBuf, Error> {
+    let path = data.join("helper").join(format!("helper-{HASH}"));
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::Install { path, source: error })
+        }
+        Ok(()) | Err(_) => install(data),
+    }
+}
+
 /// A name that no other process uses, and that this one uses once.
 pub(crate) fn unique_name(what: &str) -> String {
     use std::sync::atomic::{AtomicU64, Ordering};

@@ -88,6 +88,7 @@ impl Sandbox for Host {
             kind: Kind::Host,
             workspace: self.workspace.clone(),
             memory_bytes: None,
+            has_own_sockets: true,
             facts: vec!["commands run on this machine as the user who runs windlass".to_owned()],
             warnings: vec![
                 "no isolation: commands can read and change everything this user can".to_owned(),

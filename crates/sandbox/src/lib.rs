@@ -27,10 +27,12 @@ pub use api::{
 };
 pub use docker::Docker;
 pub use error::Error;
+pub use helper::{helper_problem, reinstall_helper};
 pub use host::Host;
 pub use limits::Limits;
 pub use local::Local;
 pub use network::{Connection, Egress, Network};
+pub use proxy::LoopbackProxy;
 pub use running::{Input, Killer, Running};
 pub use unavailable::Unavailable;
 pub use workspace::HomeFiles;

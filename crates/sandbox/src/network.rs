@@ -50,6 +50,8 @@ pub struct Egress {
     pub addresses: AddressRules,
     /// Which hosts may be asked for.
     pub hosts: HostRules,
+    /// Servers as `host:port` that may be reached whatever the rules say: a person has named each.
+    pub endpoints: Vec<String>,
     /// Called for every connection that was asked for.
     pub observer: Arc<dyn Fn(&Connection) + Send + Sync>,
 }
@@ -60,8 +62,16 @@ impl Egress {
         Self {
             addresses: AddressRules { allowed: Vec::new() },
             hosts: HostRules::Any,
+            endpoints: Vec::new(),
             observer: Arc::new(|_| {}),
         }
+    }
+
+    /// Whether a person has named this very server.
+    pub(crate) fn names(&self, host: &str, port: u16) -> bool {
+        let has_port = |endpoint: &&String| endpoint.contains(':');
+        let endpoints = self.endpoints.iter().filter(has_port).cloned().collect();
+        HostRules::Only(endpoints).allow(host, port)
     }
 }
 
@@ -70,6 +80,7 @@ impl fmt::Debug for Egress {
         f.debug_struct("Egress")
             .field("addresses", &self.addresses)
             .field("hosts", &self.hosts)
+            .field("endpoints", &self.endpoints)
             .finish_non_exhaustive()
     }
 }

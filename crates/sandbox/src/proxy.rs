@@ -8,6 +8,7 @@
 //! - The observer is called for every connection that was asked for, and again for a tunnel that is ended.
 
 mod http_request;
+mod loopback;
 mod tls_hello;
 
 use std::io;
@@ -25,6 +26,7 @@ use tokio::time::{sleep, timeout};
 use crate::channel::Request;
 use crate::network::{Connection, Egress, HostRules, Verdict, is_same_host};
 use http_request::HttpRequest;
+pub use loopback::LoopbackProxy;
 use tls_hello::Hello;
 use windlass_helper::protocol::{MAX_CHUNK_BYTES, cost};
 
@@ -203,7 +205,8 @@ async fn first_bytes(
 }
 
 async fn judge_and_connect(host: &str, port: u16, egress: &Egress) -> (Verdict, Option<TcpStream>) {
-    if !egress.hosts.allow(host, port) {
+    let is_named = egress.names(host, port);
+    if !is_named && !egress.hosts.allow(host, port) {
         return (Verdict::HostRefused, None);
     }
     let failed = |why: String| (Verdict::Failed(why), None);
@@ -215,7 +218,9 @@ async fn judge_and_connect(host: &str, port: u16, egress: &Egress) -> (Verdict, 
     let mut refused: Option<(IpAddr, crate::network::Refusal)> = None;
     let mut last = format!("`{host}` has no address");
     for address in addresses.into_iter().take(MAX_ADDRESSES) {
-        if let Err(refusal) = egress.addresses.check(address.ip()) {
+        if let Err(refusal) = egress.addresses.check(address.ip())
+            && !is_named
+        {
             refused.get_or_insert((address.ip(), refusal));
             continue;
         }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::api::{Chunk, Ended, Exit};
+use crate::api::{Chunk, Command, Ended, Exit, Stdin};
 use crate::channel::Request;
-use windlass_helper::protocol::{MAX_CHUNK_BYTES, cost};
+use windlass_helper::protocol::{MAX_CHUNK_BYTES, WINDOW, cost};
 
 /// A started command: read its output with [`next`](Self::next), then [`wait`](Self::wait).
 #[derive(Debug)]
@@ -30,7 +30,34 @@ pub(crate) enum OnDrop {
     LetRun,
 }
 
+/// The other ends of a started command: what carries its output and its end.
+pub(crate) struct Carrier {
+    pub(crate) output: mpsc::UnboundedSender<Chunk>,
+    pub(crate) ended: oneshot::Sender<Ended>,
+    /// What may still be written to its input.
+    pub(crate) credit: Arc<Semaphore>,
+}
+
 impl Running {
+    /// A command that is about to be started, and the other ends of it.
+    pub(crate) fn new(killer: Killer, command: &Command) -> (Self, Carrier) {
+        let (output, chunks) = mpsc::unbounded_channel();
+        let (ended, end) = oneshot::channel();
+        let credit = Arc::new(Semaphore::new(WINDOW as usize));
+        let input = Input { killer: killer.clone(), credit: credit.clone() };
+        let running = Self {
+            killer,
+            output: chunks,
+            ended: end,
+            input: (command.stdin == Stdin::Piped).then_some(input),
+            on_drop: match command.background {
+                true => OnDrop::LetRun,
+                false => OnDrop::Kill(command.grace),
+            },
+        };
+        (running, Carrier { output, ended, credit })
+    }
+
     /// The next part of the output in written order; `None` once the command and all it started are gone.
     pub async fn next(&mut self) -> Option<Chunk> {
         let chunk = self.output.recv().await?;

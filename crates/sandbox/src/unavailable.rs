@@ -33,6 +33,7 @@ impl Sandbox for Unavailable {
             kind: Kind::Docker,
             workspace: self.workspace.clone(),
             memory_bytes: None,
+            has_own_sockets: true,
             facts: Vec::new(),
             warnings: Vec::new(),
         }

@@ -36,7 +36,7 @@ pub use parse::{
 };
 pub use places::{IMAGE_DIRECTORY, places};
 pub use registry::SkillRegistry;
-pub use skill::{Context, Meta, Resource, Role, Scope, SideEffects, Skill, Viewer};
+pub use skill::{Context, Meta, Resource, Scope, SideEffects, Skill, Viewer};
 
 /// How much of a system prompt the list of skills may take; what is over is cut, then left out.
 const MAX_LISTED_BYTES: usize = 16 * 1024;
@@ -142,6 +142,15 @@ impl Skills {
     /// The same, to be kept while skills change.
     pub fn shared(&self, name: &str) -> Option<Arc<Skill>> {
         self.by_name.get(name).cloned()
+    }
+
+    /// The set with these alone.
+    pub fn among(&self, names: &[String]) -> Self {
+        let is_wanted = |skill: &&Arc<Skill>| names.contains(&skill.meta.name);
+        let all: Vec<_> = self.all.iter().filter(is_wanted).cloned().collect();
+        let by_name = self.by_name.iter().filter(|(name, _)| names.contains(name));
+        let by_name = by_name.map(|(name, skill)| (name.clone(), Arc::clone(skill))).collect();
+        Self { by_name, all, problems: Vec::new() }
     }
 
     /// The set with this one alone.

@@ -8,7 +8,8 @@ use std::str::FromStr;
 use serde::Deserialize;
 use windlass_core::axes::{PermissionProfile, UnknownValue};
 
-use crate::skill::{Context, Meta, Role, SideEffects};
+use crate::skill::{Context, Meta, SideEffects};
+use windlass_core::role::Role;
 
 /// As the Agent Skills layout has it.
 pub const MAX_NAME_CHARS: usize = 64;

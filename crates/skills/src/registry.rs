@@ -24,6 +24,8 @@ pub struct SkillRegistry {
 
 struct Inner {
     places: Vec<(PathBuf, Scope)>,
+    /// The only skills that it has; all there are without.
+    only: Option<Vec<String>>,
     approved: Approved,
     mirror: Option<SkillMirror>,
     current: Mutex<Arc<Skills>>,
@@ -39,7 +41,7 @@ impl SkillRegistry {
         approved: Approved,
         mirror: Option<SkillMirror>,
     ) -> Self {
-        let registry = Self::holding(Skills::default(), places, approved, mirror);
+        let registry = Self::holding(Skills::default(), None, places, approved, mirror);
         registry.read();
         registry
     }
@@ -50,25 +52,36 @@ impl SkillRegistry {
         approved: Approved,
         mirror: Option<SkillMirror>,
     ) -> Self {
-        let mut registry = Self::holding(Skills::default(), places, approved, mirror);
+        Self::follow_only(None, places, approved, mirror)
+    }
+
+    /// The same with these skills alone: no other is read, shown or listed (C-28).
+    pub fn follow_only(
+        only: Option<Vec<String>>,
+        places: Vec<(PathBuf, Scope)>,
+        approved: Approved,
+        mirror: Option<SkillMirror>,
+    ) -> Self {
+        let mut registry = Self::holding(Skills::default(), only, places, approved, mirror);
         registry.watch = Some(Arc::new(watch::start(registry.clone())));
         registry
     }
 
     /// A registry that never changes.
     pub fn fixed(skills: Skills) -> Self {
-        Self::holding(skills, Vec::new(), Arc::new(|_| false), None)
+        Self::holding(skills, None, Vec::new(), Arc::new(|_| false), None)
     }
 
     fn holding(
         skills: Skills,
+        only: Option<Vec<String>>,
         places: Vec<(PathBuf, Scope)>,
         approved: Approved,
         mirror: Option<SkillMirror>,
     ) -> Self {
         let (current, replaced) = (Mutex::new(Arc::new(skills)), Condvar::new());
         let reloading = Mutex::new(());
-        let inner = Inner { places, approved, mirror, current, replaced, reloading };
+        let inner = Inner { places, only, approved, mirror, current, replaced, reloading };
         Self { inner: Arc::new(inner), watch: None }
     }
 
@@ -103,7 +116,10 @@ impl SkillRegistry {
     pub(crate) fn read(&self) -> (Arc<Skills>, Arc<Skills>) {
         let _one = self.inner.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.current();
-        let after = Skills::load_over(&self.inner.places, &self.inner.approved, &before);
+        let mut after = Skills::load_over(&self.inner.places, &self.inner.approved, &before);
+        if let Some(only) = &self.inner.only {
+            after = after.among(only);
+        }
         for problem in after.problems().iter().filter(|one| !before.problems().contains(one)) {
             report(problem);
         }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use windlass_core::axes::{Axes, PermissionProfile, WorkMode};
+use windlass_core::axes::{Axes, PermissionProfile};
+use windlass_core::role::Role;
 use windlass_core::string_enum;
 
 string_enum! {
@@ -24,27 +25,6 @@ string_enum! {
         Inline = "inline",
         /// In a sub-agent.
         Fork = "fork",
-    }
-}
-
-string_enum! {
-    /// Whom a skill is for (AX-031).
-    Role ("skill author type") {
-        Architect = "architect",
-        Executor = "executor",
-        Auditor = "auditor",
-    }
-}
-
-impl Role {
-    /// The role that works in this mode; none has talk, repair and research to itself.
-    pub const fn in_mode(mode: WorkMode) -> Option<Self> {
-        match mode {
-            WorkMode::Plan => Some(Self::Architect),
-            WorkMode::Build => Some(Self::Executor),
-            WorkMode::Review => Some(Self::Auditor),
-            WorkMode::Chat | WorkMode::Repair | WorkMode::Research => None,
-        }
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Instant;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 use windlass_core::axes::Axes;
-use windlass_core::command::{ExecutionConfig, TaskCommand};
+use windlass_core::command::TaskCommand;
 use windlass_core::event::{Driver, Event, LlmRequest, TaskCreated};
-use windlass_core::id::{CommandId, SessionId, TaskId};
+use windlass_core::id::SessionId;
 use windlass_store::{Level, Options, Owner, Store};
 
 const APPENDS: usize = 2_000;
@@ -84,34 +84,11 @@ async fn reading(store: &Store) {
 
 async fn owner(store: &Store) -> Owner {
     let at = Timestamp::UNIX_EPOCH;
-    let task_id = TaskId::new(at);
-    let created = TaskCreated {
-        command: TaskCommand {
-            command_id: CommandId::new(at),
-            session_id: SessionId::new(at),
-            task_id,
-            goal: "measure".to_owned(),
-            constraints: Vec::new(),
-            execution_config: ExecutionConfig::default(),
-            resume_context: None,
-        },
-        parent: None,
-        root: task_id,
-        depth: 0,
-        axes: Axes::headless(),
-        workspace: "/".to_owned(),
-        site: windlass_core::layout::Site::default(),
-        driver: Driver::Service,
-        dependency_blockers: Vec::new(),
-        max_retries: 3,
-        cost_budget: None,
-        user_id: None,
-        deadline: None,
-        outage: None,
-        continues: None,
-    };
+    let command = TaskCommand::new(at, SessionId::new(at), "measure");
+    let task_id = command.task_id;
+    let created = TaskCreated::new(command, Axes::headless(), "/", Driver::Service);
     store.tasks().create(at, created).await.unwrap();
-    store.own(task_id).await.unwrap()
+    store.owners().own(task_id).await.unwrap()
 }
 
 /// About 400 bytes, as journal rows go.

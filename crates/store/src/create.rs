@@ -8,7 +8,7 @@ use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
 use crate::journal::{self, Tail};
-use crate::{Error, Level, Store, Tasks, projections, ready_index, row};
+use crate::{Error, Level, Store, Tasks, projections, ready_index, row, session_stream};
 
 /// What became of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,7 @@ pub(crate) fn create(
     let mut tail = Tail::default();
     let record = journal::append(tx, task, at, event, &mut tail)?;
     projections::update_tail(tx, &record, &tail)?;
+    session_stream::follow_creation(tx, &record)?;
     ready_index::follow(tx, root, task, TaskStatus::Todo, &[record])?;
     Ok(Created::New(task))
 }

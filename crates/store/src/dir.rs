@@ -75,6 +75,11 @@ impl DataDir {
         self.root.join("reserve")
     }
 
+    /// What the browsers of tasks are started again with.
+    pub fn browsing(&self) -> PathBuf {
+        self.root.join("browser")
+    }
+
     /// One lock file per driven task tree.
     pub fn locks(&self) -> PathBuf {
         self.root.join("locks")
@@ -87,6 +92,16 @@ impl DataDir {
     /// Files with the whole of outputs that the database has only the beginning of.
     pub fn outputs(&self) -> PathBuf {
         self.root.join("outputs")
+    }
+
+    /// Pictures that were shown to models, named by their hashes.
+    pub fn pictures(&self) -> PathBuf {
+        self.root.join("pictures")
+    }
+
+    /// The content of evidence, named by its hash.
+    pub fn evidence(&self) -> PathBuf {
+        self.root.join("evidence")
     }
 
     /// Workspaces of tasks that were submitted without one.

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rusqlite::ffi::ErrorCode;
+use windlass_core::commitment::Refusal;
 use windlass_core::event::UnreadableEvent;
-use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::id::{QuestionId, SessionId, TaskId};
 use windlass_core::status::{IllegalMove, TaskStatus};
 
 /// Why the store could not do what was asked.
@@ -62,6 +63,12 @@ pub enum Error {
     #[error("the store has stopped")]
     Stopped,
 
+    /// Nothing is known of a session of this id.
+    #[error("there is no session `{0}`")]
+    UnknownSession(String),
+    /// Another process has changed the session since it was looked at.
+    #[error("session `{session}` has changed meanwhile")]
+    SessionMoved { session: SessionId },
     /// No task has this id, or an id that begins or ends like this.
     #[error("there is no task `{0}`")]
     UnknownTask(String),
@@ -96,15 +103,27 @@ pub enum Error {
     #[error("an event of {bytes} bytes is over the limit of {limit}")]
     EventTooLarge { bytes: usize, limit: usize },
 
+    /// No commitment has this id, or an id that begins or ends like this.
+    #[error("there is no commitment `{0}`")]
+    UnknownCommitment(String),
+    /// The ledger refuses an order.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// No schedule has this id, or an id that begins or ends like this.
     #[error("there is no schedule `{0}`")]
     UnknownSchedule(String),
+    /// No issue has this id, or an id that begins or ends like this.
+    #[error("there is no issue `{0}`")]
+    UnknownIssue(String),
     /// The data directory has as many schedules as it may have.
     #[error("there are already {limit} schedules, which is the limit")]
     TooManySchedules { limit: u32 },
     /// There are as many standing rules as are tried at a call.
     #[error("there are already {limit} rules, which is the limit")]
     TooManyRules { limit: u32 },
+    /// There are as many pictures as the data directory keeps.
+    #[error("{count} pictures are kept already, and there is no room for more")]
+    TooManyPictures { count: usize },
     /// The task has ended and accepts no more messages.
     #[error("`{task}` is already {status}")]
     TaskEnded { task: TaskId, status: TaskStatus },

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use rusqlite::Connection;
-use windlass_core::id::{CallId, QuestionId, ScheduleId, SessionId, TaskId};
+use windlass_core::id::{CallId, CommitmentId, IssueId, QuestionId, ScheduleId, SessionId, TaskId};
 
 use crate::error::Fault;
 use crate::{Error, Store, row};
@@ -37,11 +37,27 @@ impl Ids<'_> {
             .and_then(|id| id.ok_or_else(unknown))
     }
 
+    /// The same for a commitment.
+    pub fn commitment(self, text: &str) -> Result<CommitmentId, Error> {
+        let unknown = || Error::UnknownCommitment(text.to_owned());
+        self.store
+            .read(|tx| find(tx, ("commitments", "id"), CommitmentId::PREFIX, text))
+            .and_then(|id| id.ok_or_else(unknown))
+    }
+
     /// The same for a schedule.
     pub fn schedule(self, text: &str) -> Result<ScheduleId, Error> {
         let unknown = || Error::UnknownSchedule(text.to_owned());
         self.store
             .read(|tx| find(tx, ("schedules", "id"), ScheduleId::PREFIX, text))
+            .and_then(|id| id.ok_or_else(unknown))
+    }
+
+    /// The same for an issue of a plan.
+    pub fn issue(self, text: &str) -> Result<IssueId, Error> {
+        let unknown = || Error::UnknownIssue(text.to_owned());
+        self.store
+            .read(|tx| find(tx, ("planning_issues", "id"), IssueId::PREFIX, text))
             .and_then(|id| id.ok_or_else(unknown))
     }
 

@@ -14,7 +14,7 @@ use std::collections::hash_map::Entry;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 use windlass_core::event::{EVENT_VERSION, Event, Record};
-use windlass_core::id::TaskId;
+use windlass_core::id::{SessionId, TaskId};
 
 use crate::error::Fault;
 use crate::{Error, Store, contents, projections, row};
@@ -43,7 +43,57 @@ impl Journal<'_> {
     /// Up to `limit` records of all tasks after the cursor `pos`. They end before a damaged event; when it is the
     /// next, the error has its position.
     pub fn since(self, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
-        self.store.read(|tx| self::since(tx, pos, limit))
+        self.store.read(|tx| self::since(tx, Scope::All, pos, limit))
+    }
+
+    /// The same of some tasks only.
+    pub fn since_in(self, scope: Scope, pos: i64, limit: usize) -> Result<Vec<Record>, Error> {
+        self.store.read(|tx| self::since(tx, scope, pos, limit))
+    }
+
+    /// The cursor of the newest event.
+    pub fn end(self) -> Result<i64, Error> {
+        self.store.read(|tx| Ok(next_pos(tx)? - 1))
+    }
+}
+
+/// Whose events are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Of every task.
+    All,
+    /// Of one task, without the agents below it.
+    Task(TaskId),
+    /// Of the tree that has this root.
+    Tree(TaskId),
+    /// Of every task of a session.
+    Session(SessionId),
+}
+
+impl Scope {
+    /// Which rows these are, and the value of the third parameter. The positions are found in an index alone, so
+    /// that a page of a long journal costs its own rows and not all of them.
+    fn condition(self) -> (&'static str, String) {
+        match self {
+            Self::All => ("pos > ?1 AND stream GLOB 'task_*' AND ?3 = ''", String::new()),
+            Self::Task(task) => (
+                "pos IN (SELECT pos FROM events WHERE stream = ?3 AND +pos > ?1
+                     ORDER BY +pos LIMIT ?2)",
+                task.to_string(),
+            ),
+            Self::Tree(root) => (
+                "pos IN (SELECT pos FROM events
+                     WHERE stream IN (SELECT id FROM tasks WHERE root_id = ?3) AND +pos > ?1
+                     ORDER BY +pos LIMIT ?2)",
+                root.to_string(),
+            ),
+            Self::Session(session) => (
+                "pos IN (SELECT pos FROM events
+                     WHERE stream IN (SELECT id FROM tasks WHERE session_id = ?3) AND +pos > ?1
+                     ORDER BY +pos LIMIT ?2)",
+                session.to_string(),
+            ),
+        }
     }
 }
 
@@ -64,44 +114,71 @@ pub(crate) fn append(
     event: Event,
     tail: &mut Tail,
 ) -> Result<Record, Fault> {
-    let (kind, body, content) = split(tx, &event)?;
+    let content = split(tx, &event)?;
+    let mut chain = Chain { seq: tail.seq, hash: tail.hash };
+    let pos = append_row(tx, task.to_string(), at, content, &mut chain)?;
+    let iteration = count(&event, &mut tail.replies);
+    (tail.seq, tail.hash) = (chain.seq, chain.hash);
+    let record = Record { pos, task, seq: chain.seq, at, iteration, event };
+    projections::apply(tx, &record)?;
+    Ok(record)
+}
+
+/// What goes into the row of an event.
+pub(crate) struct Content {
+    pub(crate) kind: &'static str,
+    pub(crate) body: String,
+    /// The hash of what is kept elsewhere.
+    pub(crate) hash: Option<Hash>,
+}
+
+/// Inserts the next row of a stream and moves its chain; returns its position.
+pub(crate) fn append_row(
+    tx: &Connection,
+    stream: String,
+    at: Timestamp,
+    content: Content,
+    chain: &mut Chain,
+) -> Result<i64, Fault> {
+    let Content { kind, body, hash } = content;
     if body.len() > MAX_EVENT_BYTES {
         let (bytes, limit) = (body.len(), MAX_EVENT_BYTES);
         return Err(Error::EventTooLarge { bytes, limit }.into());
     }
     let stored = Stored {
         pos: next_pos(tx)?,
-        stream: task.to_string().into_bytes(),
-        seq: tail.seq + 1,
+        stream: stream.into_bytes(),
+        seq: chain.seq + 1,
         at: row::instant(at).into_bytes(),
         kind: kind.as_bytes().to_vec(),
         version: EVENT_VERSION.into(),
         body: body.into_bytes(),
-        content,
+        content: hash,
         hash: None,
     };
-    let hash = stored.checksum(tail.hash);
-    insert(tx, &stored, hash)?;
-    let Stored { pos, seq, .. } = stored;
-    let iteration = count(&event, &mut tail.replies);
-    (tail.seq, tail.hash) = (seq, Some(hash));
-    let record = Record { pos, task, seq, at, iteration, event };
-    projections::apply(tx, &record)?;
-    Ok(record)
+    let checksum = stored.checksum(chain.hash);
+    insert(tx, &stored, checksum)?;
+    *chain = Chain { seq: stored.seq, hash: Some(checksum) };
+    Ok(stored.pos)
 }
 
-/// What goes into the row of an event, and the hash of what is kept elsewhere.
-fn split(tx: &Connection, event: &Event) -> Result<(&'static str, String, Option<Hash>), Fault> {
-    if let Event::AgentStart(start) = event
-        && let Some(prelude) = &start.prelude
-    {
-        let content = contents::keep(tx, prelude)?;
-        let rest = windlass_core::event::AgentStart { prelude: None, ..(**start).clone() };
-        let (kind, body) = Event::AgentStart(Box::new(rest)).parts();
-        return Ok((kind, body, Some(content)));
-    }
-    let (kind, body) = event.parts();
-    Ok((kind, body, None))
+/// Splits an event into its row and what is kept once for many.
+fn split(tx: &Connection, event: &Event) -> Result<Content, Fault> {
+    let (hash, rest) = match event {
+        Event::AgentStart(start) if start.prelude.is_some() => {
+            let kept = start.prelude.as_ref().map(|prelude| contents::keep(tx, prelude));
+            let rest = windlass_core::event::AgentStart { prelude: None, ..(**start).clone() };
+            (kept.transpose()?, Some(Event::AgentStart(Box::new(rest))))
+        }
+        Event::PromptChanged(changed) if changed.prelude.is_some() => {
+            let kept = changed.prelude.as_ref().map(|prelude| contents::keep(tx, prelude));
+            let rest = windlass_core::event::PromptChanged { prelude: None, ..(**changed).clone() };
+            (kept.transpose()?, Some(Event::PromptChanged(Box::new(rest))))
+        }
+        _ => (None, None),
+    };
+    let (kind, body) = rest.as_ref().unwrap_or(event).parts();
+    Ok(Content { kind, body, hash })
 }
 
 fn insert(tx: &Connection, stored: &Stored, hash: Hash) -> Result<(), Fault> {
@@ -187,16 +264,19 @@ fn check_end(tx: &Connection, task: TaskId, records: &[Record]) -> Result<(), Fa
     }
 }
 
-/// The records of all tasks after `pos`, oldest first.
-pub(crate) fn since(tx: &Connection, pos: i64, limit: usize) -> Result<Vec<Record>, Fault> {
+/// The records of tasks after `pos`, oldest first.
+pub(crate) fn since(
+    tx: &Connection,
+    scope: Scope,
+    pos: i64,
+    limit: usize,
+) -> Result<Vec<Record>, Fault> {
     let mut records = Vec::new();
     let mut streams: HashMap<TaskId, Reading> = HashMap::new();
-    let sql = format!(
-        "SELECT {COLUMNS} FROM events WHERE pos > ?1 AND stream GLOB 'task_*'
-         ORDER BY pos LIMIT ?2"
-    );
+    let (condition, of) = scope.condition();
+    let sql = format!("SELECT {COLUMNS} FROM events WHERE {condition} ORDER BY pos LIMIT ?2");
     let mut statement = tx.prepare_cached(&sql)?;
-    let mut rows = statement.query((pos, limit_of(limit)))?;
+    let mut rows = statement.query((pos, limit_of(limit), of))?;
     while let Some(row) = rows.next()? {
         let stored = Stored::read(row)?;
         let next = next_of_all(tx, &mut streams, stored);
@@ -258,11 +338,16 @@ fn replies_up_to(tx: &Connection, stream: &str, seq: u64) -> rusqlite::Result<u3
     .query_row((stream, whole(seq)), |row| row.get(0))
 }
 
-const UNREADABLE: &str = "it cannot be read";
+pub(crate) const UNREADABLE: &str = "it cannot be read";
 
 impl Stored {
     /// The task whose stream it belongs to.
     pub(crate) fn task(&self) -> Option<TaskId> {
+        std::str::from_utf8(&self.stream).ok()?.parse().ok()
+    }
+
+    /// The session whose stream it belongs to.
+    pub(crate) fn session(&self) -> Option<SessionId> {
         std::str::from_utf8(&self.stream).ok()?.parse().ok()
     }
 

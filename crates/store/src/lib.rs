@@ -16,10 +16,13 @@ mod journal;
 mod contents;
 mod projections;
 mod create;
+mod commitments;
+mod files;
 mod owner;
 mod lock;
 mod mailbox;
 mod changes;
+mod claims;
 mod tasks;
 mod questions;
 mod ids;
@@ -29,6 +32,7 @@ mod ready_index;
 mod outbox;
 mod bus;
 mod sessions;
+mod session_stream;
 mod leases;
 mod presence;
 mod triggers;
@@ -37,14 +41,19 @@ mod scheduler;
 mod deadlines;
 mod rebuild;
 mod verify;
+mod health;
 mod sums;
 mod retention;
 mod reserve;
 mod memories;
+mod skill_proposals;
 mod standing_rules;
+mod planning;
 pub mod outputs;
+mod pictures;
 pub mod search;
 mod secrets;
+mod workflow_runs;
 
 use std::fmt;
 use std::path::Path;
@@ -56,17 +65,24 @@ use rusqlite::Connection;
 
 pub use bus::{Bus, BusEntry, BusRead, MAX_WAITING_ENTRIES};
 pub use changes::Changes;
+pub use claims::{CLAIM_HOLDS, Claims, HeldClaim};
+pub use commitments::{CommitmentFilter, CommitmentRow, Commitments, NewProof};
 pub use create::Created;
 pub use deadlines::Deadlines;
 pub use dir::DataDir;
 pub use error::Error;
+pub use health::{DriftKind, Health, SchemaDrift};
 pub use ids::Ids;
-pub use journal::{Journal, MAX_EVENT_BYTES};
+pub use journal::{Journal, MAX_EVENT_BYTES, Scope};
 pub use leases::Leases;
 pub use mailbox::{Accepted, MAX_WAITING, Mailbox, RESERVED_WAITING};
 pub use memories::{Memories, Memory, NewMemory};
 pub use outbox::{OutStream, Outbox, Outgoing};
-pub use owner::{Owner, Singleton, Stream};
+pub use owner::{Owner, Owners, Singleton, Stream};
+pub use pictures::{MAX_PICTURES, MAX_TOTAL_BYTES, Pictures};
+pub use planning::{
+    Decision, Issue, NewDecision, NewIssue, PlanRow, PlanTaskRow, Planning, PlanningFilter,
+};
 pub use presence::ServicePresence;
 pub use questions::{QuestionRow, QuestionState, Questions};
 pub use rebuild::Projections;
@@ -75,13 +91,18 @@ pub use runtime::{Pulse, Runtime, RuntimeRow};
 pub use scheduler::{Scheduler, SchedulerRow};
 pub use schedules::{Advance, MAX_SCHEDULES, ScheduleRow, Schedules};
 pub use schema::{BUSY_WAIT, SCHEMA_VERSION};
-pub use sessions::{SessionRow, Sessions};
+pub use session_stream::{SessionAppend, announcement};
+pub use sessions::{ModeTransition, SessionPlace, SessionRow, Sessions};
+pub use skill_proposals::{
+    EvidenceKind, NewEvidence, NewProposal, ProposalRow, ProposalStatus, Repeated, SkillProposals,
+};
 pub use standing_rules::{MAX_STANDING_RULES, NewStandingRule, StandingRule, StandingRules};
 pub use sums::{Sum, Sums};
-pub use tasks::{Filter, TaskRow, Tasks, Transition};
+pub use tasks::{Filter, ListPlace, TaskOrigin, TaskRow, Tasks, Transition};
 pub use triggers::Triggers;
 pub use verify::Difference;
 pub use windlass_core::schedule::DeadlineAction;
+pub use workflow_runs::WorkflowRunRow;
 pub use writer::{CommitHook, CommitPoint, Level, Phase};
 
 use changes::ChangeCounters;
@@ -138,20 +159,7 @@ struct Inner {
     secrets: SecretList,
 }
 
-impl Store {
-    /// Opens the store in a data directory, making or migrating what is needed. Where nothing can be written, what is
-    /// there can still be looked at; a write is refused with [`Error::ReadOnly`].
-    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
-        let directory = directory.as_ref();
-        let opened = DataDir::prepare(directory)
-            .and_then(|dir| Ok((schema::open_writer(&dir, &options)?, dir)));
-        match opened {
-            Ok((connection, dir)) => Self::with_writer(dir, connection, options),
-            Err(Error::ReadOnly { path }) => Self::without_writer(directory, &path, options),
-            Err(error) => Err(error),
-        }
-    }
-
+impl Inner {
     fn with_writer(dir: DataDir, connection: Connection, options: Options) -> Result<Self, Error> {
         let (path, counters) = (dir.database(), ChangeCounters::new());
         let reserve = Reserve::new(&dir);
@@ -177,18 +185,32 @@ impl Store {
         options: Options,
     ) -> Self {
         Self {
-            inner: Arc::new(Inner {
-                dir,
-                readers,
-                writer,
-                counters,
-                finished_outputs: FinishedOutputs::default(),
-                keep_outputs: options.keep_outputs,
-                keep_tasks: options.keep_tasks,
-                reserve,
-                secrets: SecretList::default(),
-            }),
+            dir,
+            readers,
+            writer,
+            counters,
+            finished_outputs: FinishedOutputs::default(),
+            keep_outputs: options.keep_outputs,
+            keep_tasks: options.keep_tasks,
+            reserve,
+            secrets: SecretList::default(),
         }
+    }
+}
+
+impl Store {
+    /// Opens the store in a data directory, making or migrating what is needed. Where nothing can be written, what is
+    /// there can still be looked at; a write is refused with [`Error::ReadOnly`].
+    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+        let directory = directory.as_ref();
+        let opened = DataDir::prepare(directory)
+            .and_then(|dir| Ok((schema::open_writer(&dir, &options)?, dir)));
+        let inner = match opened {
+            Ok((connection, dir)) => Inner::with_writer(dir, connection, options),
+            Err(Error::ReadOnly { path }) => Inner::without_writer(directory, &path, options),
+            Err(error) => Err(error),
+        };
+        Ok(Self { inner: Arc::new(inner?) })
     }
 
     /// The layout of the data directory.
@@ -211,6 +233,11 @@ impl Store {
         job.await.map_err(|_| Error::Stopped)?
     }
 
+    /// Who drives which task.
+    pub fn owners(&self) -> Owners<'_> {
+        Owners { store: self }
+    }
+
     /// The events of all tasks.
     pub fn journal(&self) -> Journal<'_> {
         Journal { store: self }
@@ -231,9 +258,28 @@ impl Store {
         Memories { store: self }
     }
 
+    /// Promised work, who has claimed it, and what proves it.
+    pub fn commitments(&self) -> Commitments<'_> {
+        Commitments { store: self }
+    }
+
     /// What people allow beforehand.
+    pub fn skill_proposals(&self) -> SkillProposals<'_> {
+        SkillProposals { store: self }
+    }
+
     pub fn standing_rules(&self) -> StandingRules<'_> {
         StandingRules { store: self }
+    }
+
+    /// Which worker edits what.
+    pub fn claims(&self) -> Claims<'_> {
+        Claims { store: self }
+    }
+
+    /// Plans, issues, decisions and snapshots.
+    pub fn planning(&self) -> Planning<'_> {
+        Planning { store: self }
     }
 
     /// Which process serves which session.

@@ -8,15 +8,16 @@
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
-use windlass_core::event::{Event, QuestionAnswered, Record};
+use windlass_core::event::{Event, ModeChanged, QuestionAnswered, Record};
 use windlass_core::id::{QuestionId, TaskId};
-use windlass_core::injection::{Injection, MAX_INJECTION_BYTES};
-use windlass_core::question::{Answer, QuestionKind};
+use windlass_core::injection::{Control, Injection, MAX_INJECTION_BYTES};
+use windlass_core::question::{Answer, PlanAnswer, Question, QuestionKind, ReviewAnswer};
 use windlass_core::status::TaskStatus;
 
 use crate::error::Fault;
 use crate::owner::StreamHead;
-use crate::{Error, Level, Store, projections, ready_index, row};
+use crate::tasks::TaskAxes;
+use crate::{Error, Level, Store, projections, ready_index, row, session_stream, tasks};
 
 /// Messages that may wait for one task; a sender that wants more does not see what happens.
 pub const MAX_WAITING: usize = 1000;
@@ -108,7 +109,7 @@ pub(crate) fn has_answer(tx: &Connection, task: TaskId) -> Result<bool, Fault> {
         .query_row([task.to_string()], |row| row.get(0))?)
 }
 
-fn accept(
+pub(crate) fn accept(
     tx: &Connection,
     task: TaskId,
     injection: &Injection,
@@ -217,6 +218,7 @@ pub(crate) fn drain(tx: &Connection, task: TaskId, at: Timestamp) -> Result<Vec<
     }
     if let Some(last) = records.last() {
         projections::update_tail(tx, last, head.tail())?;
+        session_stream::follow(tx, &records)?;
         ready_index::follow_mail(tx, task)?;
     }
     Ok(records)
@@ -255,29 +257,78 @@ impl Mail {
     /// it as a message only where the agent asked the question, or where it was about the whole task. An
     /// answer that comes too late is still something that a person said.
     fn events(self, tx: &Connection, task: TaskId) -> Result<Vec<Event>, Fault> {
+        if let Some(control @ Control::ChangeAxes { .. }) = &self.injection.control {
+            return change_of_axes(tx, task, control, &self.injection.by);
+        }
         let open = match self.injection.question {
             Some(question) => question_status(tx, task, question)?.map(|found| (question, found)),
             None => None,
         };
-        let Some((question, QuestionStatus::Open(kind))) = open else {
+        let Some((question, QuestionStatus::Open(asked))) = open else {
             return Ok(vec![Event::InjectionReceived(self.injection)]);
         };
-        let injection = self.injection.clone();
-        let answered =
-            Event::QuestionAnswered(QuestionAnswered { question, answer: self.answer() });
+        let (injection, at) = (self.injection.clone(), self.at);
+        let (kind, answer) = (asked.kind, self.answer());
+        session_stream::follow_answer(tx, task, &asked, &answer, at)?;
+        let answered = Event::QuestionAnswered(QuestionAnswered { question, answer });
         Ok(match kind {
-            QuestionKind::AskUser | QuestionKind::Plan => {
+            // What an accepted plan means to the agent, it reads when the plan starts.
+            QuestionKind::Plan if accepts_plan(&injection.content) => vec![answered],
+            QuestionKind::Review if approves_work(&injection.content) => vec![answered],
+            QuestionKind::AskUser | QuestionKind::Plan | QuestionKind::Review => {
                 vec![answered, Event::InjectionReceived(injection)]
             }
-            QuestionKind::Permission | QuestionKind::Runner | QuestionKind::Budget => {
-                vec![answered]
-            }
+            QuestionKind::Permission
+            | QuestionKind::Runner
+            | QuestionKind::Budget
+            | QuestionKind::Repair => vec![answered],
         })
     }
 }
 
+/// What a task journals of a change of its axes: the change itself. A sub-agent is only tightened (C-12).
+fn change_of_axes(
+    tx: &Connection,
+    task: TaskId,
+    control: &Control,
+    by: &str,
+) -> Result<Vec<Event>, Fault> {
+    let Control::ChangeAxes { change, wanted, scope, source, reason } = control else {
+        return Ok(Vec::new());
+    };
+    let Some(now) = tasks::axes_of(tx, task)? else { return Ok(Vec::new()) };
+    let TaskAxes { axes: from, role: role_before, is_child } = now;
+    let (to, role) = match is_child {
+        true => (wanted.tighten(&from), wanted.tightened_role(role_before)),
+        false => (wanted.apply(&from), wanted.role_after(role_before)),
+    };
+    if is_child && (to, role) == (from, role_before) {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Event::ModeChanged(ModeChanged {
+        from,
+        to,
+        role,
+        reason: reason.clone(),
+        scope: *scope,
+        source: *source,
+        by: by.to_owned(),
+        change: Some(*change),
+        reverts: false,
+        task: None,
+    })])
+}
+
+fn accepts_plan(answer: &str) -> bool {
+    matches!(PlanAnswer::read(answer), Some(PlanAnswer::Accept(_)))
+}
+
+fn approves_work(answer: &str) -> bool {
+    ReviewAnswer::read(answer) == Some(ReviewAnswer::Approve)
+}
+
 enum QuestionStatus {
-    Open(QuestionKind),
+    Open(Box<Question>),
     Answered(Answer),
     Closed(String),
 }
@@ -289,14 +340,19 @@ fn question_status(
     question: QuestionId,
 ) -> Result<Option<QuestionStatus>, Fault> {
     let mut statement = tx.prepare_cached(
-        "SELECT state, kind, answer, answered_by, answered_at, closed_reason FROM questions
+        "SELECT state, body, answer, answered_by, answered_at, closed_reason FROM questions
          WHERE id = ?1 AND task_id = ?2",
     )?;
     let mut rows = statement.query((question.to_string(), task.to_string()))?;
     let Some(found) = rows.next()? else { return Ok(None) };
     let state: String = found.get(0)?;
     Ok(Some(match state.as_str() {
-        "open" => QuestionStatus::Open(row::parse("questions", &found.get::<_, String>(1)?)?),
+        "open" => {
+            let body: String = found.get(1)?;
+            let asked = serde_json::from_str(&body);
+            let malformed = |_| Error::Malformed { table: "questions", value: body.clone() };
+            QuestionStatus::Open(Box::new(asked.map_err(malformed)?))
+        }
         "answered" => QuestionStatus::Answered(Answer {
             text: found.get(2)?,
             by: found.get(3)?,

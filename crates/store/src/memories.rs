@@ -24,6 +24,8 @@ pub struct NewMemory {
     pub task: Option<TaskId>,
     /// The session it comes from.
     pub session: Option<SessionId>,
+    /// The directory that it belongs to; it belongs to all without one.
+    pub project: Option<String>,
 }
 
 /// A memory that was found.
@@ -57,8 +59,8 @@ impl Memories<'_> {
         self.store
             .write(Level::Synced, move |tx| {
                 tx.prepare_cached(
-                    "INSERT INTO memories (task_id, session_id, text, tags, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                    "INSERT INTO memories (task_id, session_id, text, tags, created_at, project)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 )?
                 .execute((
                     memory.task.map(|id| id.to_string()),
@@ -66,6 +68,7 @@ impl Memories<'_> {
                     memory.text,
                     memory.tags.join(" "),
                     row::instant(at),
+                    memory.project,
                 ))?;
                 // The trigger that feeds the index inserts too, but restores this when it ends.
                 Ok(tx.last_insert_rowid())
@@ -73,8 +76,14 @@ impl Memories<'_> {
             .await
     }
 
-    /// The memories that fit `query` best, at most `limit`. Any text is a legal query.
-    pub fn search(self, query: &str, limit: u32) -> Result<Vec<Memory>, Error> {
+    /// The memories that fit `query` best, at most `limit`: those of a project and those of all, or every one. Any text
+    /// is a legal query.
+    pub fn search(
+        self,
+        query: &str,
+        project: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<Memory>, Error> {
         let words = query.split(|letter: char| !letter.is_alphanumeric());
         let words: Vec<_> = words.filter(|word| !word.is_empty()).take(MAX_WORDS).collect();
         if words.is_empty() {
@@ -84,9 +93,10 @@ impl Memories<'_> {
             let mut statement = tx.prepare_cached(
                 "SELECT id, memories.text AS text, task_id, created_at, -bm25(memories_fts) AS score
                  FROM memories_fts JOIN memories ON memories.id = memories_fts.rowid
-                 WHERE memories_fts MATCH ?1 ORDER BY score DESC, id DESC LIMIT ?2",
+                 WHERE memories_fts MATCH ?1 AND (?3 IS NULL OR project IS NULL OR project = ?3)
+                 ORDER BY score DESC, id DESC LIMIT ?2",
             )?;
-            let mut rows = statement.query((any_of(&words), limit))?;
+            let mut rows = statement.query((any_of(&words), limit, project))?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 let of = Columns { table: "memories", row };

@@ -250,6 +250,8 @@ impl MessageSource {
             partial: status == ResultStatus::Completed && moved.reason == StatusReason::Deadline,
             deliverables: tasks::deliverables(tx, self.task)?,
             final_message: None,
+            working_memory: before.as_ref().and_then(|result| result.working_memory.clone()),
+            contract: before.as_ref().and_then(|result| result.contract.clone()),
             evidence_refs: before.map(|result| result.evidence_refs).unwrap_or_default(),
             usage: row.usage,
             cost_usd: None,

@@ -21,7 +21,10 @@ use crate::create::{self, Created};
 use crate::error::Fault;
 use crate::journal::{self, Tail};
 use crate::lock::{Lock, Refused};
-use crate::{Error, Level, Store, mailbox, outbox, projections, ready_index, row, runtime};
+use crate::{
+    Error, Level, Store, mailbox, outbox, projections, ready_index, row, runtime, session_stream,
+    tasks,
+};
 
 /// The right to drive a task and its children.
 pub struct Owner {
@@ -42,35 +45,42 @@ struct Lease {
     _lock: Lock,
 }
 
-impl Store {
+/// Who drives which task, and which jobs one process does for all.
+#[derive(Clone, Copy)]
+pub struct Owners<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl Owners<'_> {
     /// Takes ownership of the tree that `task` belongs to, or says which process has it.
-    pub async fn own(&self, task: TaskId) -> Result<Owner, Error> {
-        let root = self.tasks().root_of(task)?;
-        let path = self.dir().lock_of(root);
+    pub async fn own(self, task: TaskId) -> Result<Owner, Error> {
+        let root = self.store.tasks().root_of(task)?;
+        let path = self.store.dir().lock_of(root);
         let lock = Lock::take(&path).map_err(|refused| match refused {
             Refused::Held(pid) => Error::Driven { task: root, pid },
             Refused::Failed(source) => Error::file(&path, source),
         })?;
-        Owner::raise(self, root, lock).await
+        Owner::raise(self.store, root, lock).await
     }
 
     /// Takes ownership even though another process holds the lock: for one that hangs, is stopped or
     /// runs on a host that does not answer. Its next append fails with [`Error::Superseded`]. Effects that it has
     /// started continue; end the process as well.
-    pub async fn take_over(&self, task: TaskId) -> Result<Owner, Error> {
-        let root = self.tasks().root_of(task)?;
-        let path = self.dir().lock_of(root);
+    pub async fn take_over(self, task: TaskId) -> Result<Owner, Error> {
+        let root = self.store.tasks().root_of(task)?;
+        let path = self.store.dir().lock_of(root);
         let lock = Lock::replace(&path).map_err(|source| Error::file(&path, source))?;
-        Owner::raise(self, root, lock).await
+        Owner::raise(self.store, root, lock).await
     }
 
     /// The same for an owner of this epoch that has given no sign of life for a whole lease. Fails when another
     /// process was quicker.
-    pub async fn take_over_from(&self, task: TaskId, epoch: u64) -> Result<Owner, Error> {
-        let root = self.tasks().root_of(task)?;
-        let path = self.dir().lock_of(root);
+    pub async fn take_over_from(self, task: TaskId, epoch: u64) -> Result<Owner, Error> {
+        let root = self.store.tasks().root_of(task)?;
+        let path = self.store.dir().lock_of(root);
         // The number first: of several processes one gets it, and only that one replaces the lock.
         let epoch = self
+            .store
             .write(Level::Written, move |tx| {
                 let raised = tx
                     .prepare_cached(
@@ -86,12 +96,12 @@ impl Store {
             })
             .await?;
         let lock = Lock::replace(&path).map_err(|source| Error::file(&path, source))?;
-        Ok(Owner::of(self, root, epoch, lock))
+        Ok(Owner::of(self.store, root, epoch, lock))
     }
 
     /// The process that drives the tree `task` belongs to, if one does.
-    pub fn driving_process(&self, task: TaskId) -> Result<Option<u32>, Error> {
-        let path = self.dir().lock_of(self.tasks().root_of(task)?);
+    pub fn driving_process(self, task: TaskId) -> Result<Option<u32>, Error> {
+        let path = self.store.dir().lock_of(self.store.tasks().root_of(task)?);
         Lock::holder(&path).map_err(|source| Error::file(&path, source))
     }
 }
@@ -101,10 +111,10 @@ pub struct Singleton {
     _lock: Lock,
 }
 
-impl Store {
+impl Owners<'_> {
     /// Claims the job of this name, unless another process has it.
-    pub fn claim_singleton(&self, name: &'static str) -> Result<Option<Singleton>, Error> {
-        let path = self.dir().locks().join(format!("{name}.duty"));
+    pub fn claim_singleton(self, name: &'static str) -> Result<Option<Singleton>, Error> {
+        let path = self.store.dir().locks().join(format!("{name}.duty"));
         match Lock::take(&path) {
             Ok(lock) => Ok(Some(Singleton { _lock: lock })),
             Err(Refused::Held(_)) => Ok(None),
@@ -118,7 +128,8 @@ impl Owner {
         // Written is enough: a power loss that takes the number back has ended every earlier owner, and
         // whatever is synced later is synced together with the number.
         let epoch = store
-            .write(Level::Written, move |tx| {
+            // A task on a full disk needs an owner to be ended or parked.
+            .write_urgently(Level::Written, move |tx| {
                 let epoch: i64 = tx
                     .prepare_cached(
                         "UPDATE tasks SET epoch = epoch + 1 WHERE id = ?1 RETURNING epoch",
@@ -299,6 +310,7 @@ impl Lease {
             if let Some(last) = records.last() {
                 projections::update_tail(tx, last, head.tail())?;
             }
+            session_stream::follow(tx, &records)?;
             ready_index::follow(tx, root, task, head.status, &records)?;
             outbox::enqueue_for(tx, task, &records)?;
             carried.iter().try_for_each(|output| output.insert(tx))?;
@@ -376,15 +388,18 @@ impl StreamHead {
         tx: &Connection,
         task: TaskId,
         at: Timestamp,
-        event: Event,
+        mut event: Event,
     ) -> Result<Record, Fault> {
-        match &event {
+        match &mut event {
             Event::TaskCreated(_) => return Err(Error::DuplicateCreation(task).into()),
             Event::StatusChanged(moved) => {
                 self.status
                     .check_move(moved.to)
                     .map_err(|source| Error::IllegalMove { task, source })?;
                 self.status = moved.to;
+                if moved.axes.is_none() {
+                    moved.axes = tasks::axes_of(tx, task)?.map(|now| now.axes);
+                }
                 // The agent reads what was accepted until now; what comes later is refused.
                 let finished =
                     moved.to == TaskStatus::Done && moved.reason == StatusReason::Finished;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::{Error, Store};
+use crate::{Error, Owners};
 
 /// Held by a service while it runs.
 #[derive(Debug)]
@@ -16,9 +16,9 @@ pub struct ServicePresence {
     _file: File,
 }
 
-impl Store {
+impl Owners<'_> {
     /// Says that a service runs, until the result is dropped.
-    pub fn announce_service(&self) -> Result<ServicePresence, Error> {
+    pub fn announce_service(self) -> Result<ServicePresence, Error> {
         let path = self.service_lock();
         let file = OpenOptions::new()
             .create(true)
@@ -35,7 +35,7 @@ impl Store {
     }
 
     /// Whether a service or a worker runs on this data directory, on this machine.
-    pub fn has_service(&self) -> Result<bool, Error> {
+    pub fn has_service(self) -> Result<bool, Error> {
         let path = self.service_lock();
         let file = match OpenOptions::new().read(true).open(&path) {
             Ok(file) => file,
@@ -49,7 +49,7 @@ impl Store {
         }
     }
 
-    fn service_lock(&self) -> PathBuf {
-        self.dir().locks().join("service.lock")
+    fn service_lock(self) -> PathBuf {
+        self.store.dir().locks().join("service.lock")
     }
 }

@@ -5,8 +5,12 @@
 //!   records into empty tables gives the same rows.
 //! - Rows with a number of their own take the event's `pos`, so that a rebuild gives them the same numbers.
 
+mod commitment;
+mod session;
+
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use windlass_core::axes::Axes;
 use windlass_core::command::{Deliverable, TaskResult, UsageMetrics};
 use windlass_core::event::{
@@ -15,6 +19,7 @@ use windlass_core::event::{
 use windlass_core::injection::{Control, Injection, InjectionType};
 use windlass_core::message::Usage;
 use windlass_core::question::Question;
+use windlass_core::role::Role;
 use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::{StatusReason, TaskStatus};
 
@@ -22,16 +27,25 @@ use crate::error::Fault;
 use crate::journal::Tail;
 use crate::journal::chain::Chain;
 use crate::row::{instant, json};
+use crate::workflow_runs;
+
+pub(crate) use commitment::{LedgerRecord, apply_commitment, set_commitment_tail};
+pub(crate) use session::{apply_session, set_session_tail};
 
 /// The tables that hold nothing but a fold of the journal, in an order that satisfies references.
-pub(crate) const TABLES: [&str; 7] = [
+pub(crate) const TABLES: [&str; 12] = [
     "sessions",
     "tasks",
     "task_blockers",
+    "plan_tasks",
     "task_transitions",
     "mode_transitions",
     "questions",
     "deliverables",
+    "ratings",
+    "workflow_runs",
+    "commitments",
+    "evidence",
 ];
 
 /// Tokens of one reply; a provider that claims more must not make the sum overflow.
@@ -39,13 +53,20 @@ const MAX_TOKENS: u64 = 1 << 40;
 
 /// Whether [`apply`] does anything for events of this kind.
 pub(crate) fn is_projected(kind: &[u8]) -> bool {
-    const UNPROJECTED: [&[u8]; 5] =
-        [b"llm_request", b"tool_call", b"tool_result", b"risk_check", b"command_exited"];
+    const UNPROJECTED: [&[u8]; 6] = [
+        b"llm_request",
+        b"tool_call",
+        b"tool_result",
+        b"risk_check",
+        b"command_exited",
+        b"prompt_changed",
+    ];
     !UNPROJECTED.contains(&kind)
 }
 
 /// Applies one event to the projections; [`update_tail`] completes that.
 pub(crate) fn apply(tx: &Connection, record: &Record) -> Result<(), Fault> {
+    workflow_runs::apply(tx, record)?;
     match &record.event {
         Event::TaskCreated(created) => insert_task(tx, record, created)?,
         Event::StatusChanged(moved) => change_status(tx, record, moved)?,
@@ -55,12 +76,24 @@ pub(crate) fn apply(tx: &Connection, record: &Record) -> Result<(), Fault> {
         Event::QuestionAsked(question) => insert_question(tx, record, question)?,
         Event::QuestionAnswered(answered) => answer_question(tx, answered)?,
         Event::QuestionClosed(closed) => close_question(tx, record, closed)?,
+        Event::RunnerReported(reported) => {
+            if let Some(usage) = &reported.usage {
+                add_usage(tx, record, usage, 0)?;
+            }
+        }
         Event::PlanUpdated(plan) => set_column(tx, record, "plan", &json(plan))?,
         Event::SandboxStarted(started) => {
             set_container(tx, record, started.container_id.as_deref())?
         }
         Event::SandboxEnded(_) | Event::SandboxLost(_) => set_container(tx, record, None)?,
         Event::DeliverablePublished(deliverable) => upsert_deliverable(tx, record, deliverable)?,
+        Event::IntentClaimed(claimed) => {
+            let text = format!("I will edit {}", claimed.claim);
+            set_column(tx, record, "intent_claim", &text)?;
+        }
+        Event::CheckpointMade(made) => {
+            set_column(tx, record, "checkpoint_ref", &made.checkpoint_ref)?;
+        }
         Event::ModeChanged(changed) => change_mode(tx, record, changed)?,
         Event::AgentEnd(result) => set_result(tx, record, result)?,
         Event::InjectionReceived(injection) => apply_injection(tx, record, injection)?,
@@ -121,11 +154,13 @@ fn insert_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Resul
         "INSERT INTO tasks (id, work_mode, run_control, permission_profile, model_mode, surface,
                             status, status_reason, dependency_blockers, max_retries, cost_budget,
                             created_at, updated_at, session_id, command_id, parent_id, root_id,
-                            depth, driver, goal, workspace, usage, deadline, deadline_action)
+                            depth, driver, goal, workspace, usage, deadline, deadline_action,
+                            role)
          VALUES (:id, :work_mode, :run_control, :permission_profile, :model_mode, :surface,
                  :status, :reason, :blockers, :max_retries, :cost_budget,
                  :at, :at, :session, :command, :parent, :root,
-                 :depth, :driver, :goal, :workspace, :usage, :deadline, :deadline_action)",
+                 :depth, :driver, :goal, :workspace, :usage, :deadline, :deadline_action,
+                 :role)",
     )?
     .execute(rusqlite::named_params! {
         ":id": record.task.to_string(),
@@ -151,12 +186,27 @@ fn insert_task(tx: &Connection, record: &Record, created: &TaskCreated) -> Resul
         ":usage": json(&UsageMetrics::default()),
         ":deadline": created.deadline.map(|deadline| instant(deadline.at)),
         ":deadline_action": deadline_action.as_str(),
+        ":role": command.execution_config.role.map(Role::as_str),
     })?;
     for blocker in &created.dependency_blockers {
         tx.prepare_cached(
             "INSERT OR IGNORE INTO task_blockers (blocker, task_id) VALUES (?1, ?2)",
         )?
         .execute((blocker.to_string(), record.task.to_string()))?;
+    }
+    if let Some(plan) = created.plan.as_deref().filter(|_| created.parent.is_none()) {
+        tx.prepare_cached(
+            "INSERT INTO plan_tasks (task_id, plan_id, session_id, phase, key, agent)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute((
+            record.task.to_string(),
+            plan.plan.to_string(),
+            &session,
+            &plan.phase,
+            &plan.key,
+            &plan.agent,
+        ))?;
     }
     Ok(())
 }
@@ -328,7 +378,7 @@ fn change_mode(tx: &Connection, record: &Record, changed: &ModeChanged) -> Resul
     let Axes { work_mode, run_control, permission_profile, model_mode, surface } = changed.to;
     tx.prepare_cached(
         "UPDATE tasks SET work_mode = ?2, run_control = ?3, permission_profile = ?4,
-                model_mode = ?5, surface = ?6
+                model_mode = ?5, surface = ?6, role = ?7
          WHERE id = ?1",
     )?
     .execute((
@@ -338,20 +388,53 @@ fn change_mode(tx: &Connection, record: &Record, changed: &ModeChanged) -> Resul
         permission_profile.as_str(),
         model_mode.as_str(),
         surface.as_str(),
+        changed.role.map(Role::as_str),
     ))?;
+    if changed.change.is_some() {
+        // It carries out a change of the session, which has the row.
+        return Ok(());
+    }
+    let session: Option<String> = tx
+        .prepare_cached("SELECT session_id FROM tasks WHERE id = ?1")?
+        .query_row([&task], |row| row.get(0))
+        .optional()?;
+    match session {
+        Some(session) => {
+            let place = Place { pos: record.pos, session: &session, task: Some(&task) };
+            insert_transition(tx, place, changed, record.at)
+        }
+        None => Ok(()),
+    }
+}
+
+/// Where a change of the axes happened.
+struct Place<'a> {
+    pos: i64,
+    session: &'a str,
+    task: Option<&'a str>,
+}
+
+fn insert_transition(
+    tx: &Connection,
+    place: Place<'_>,
+    changed: &ModeChanged,
+    at: Timestamp,
+) -> Result<(), Fault> {
     tx.prepare_cached(
         "INSERT INTO mode_transitions
              (id, session_id, task_id, from_axes, to_axes, reason, scope, source, timestamp)
-         SELECT ?1, session_id, id, ?3, ?4, ?5, ?6, 'task', ?7 FROM tasks WHERE id = ?2",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?
     .execute((
-        record.pos,
-        &task,
+        place.pos,
+        place.session,
+        place.task,
         json(&changed.from),
         json(&changed.to),
         &changed.reason,
-        &changed.scope,
-        instant(record.at),
+        changed.scope.as_str(),
+        changed.source.as_str(),
+        instant(at),
     ))?;
     Ok(())
 }

@@ -69,6 +69,21 @@ impl Questions<'_> {
         self.store.read(|tx| list(tx, "WHERE task_id = ?1", &[&task.to_string()]))
     }
 
+    /// Those that were answered, the last answer first; at most `limit`.
+    pub fn answered(self, limit: u32) -> Result<Vec<QuestionRow>, Error> {
+        self.store.read(|tx| {
+            let sql = "SELECT * FROM questions WHERE state = 'answered'
+                       ORDER BY answered_at DESC, id LIMIT ?1";
+            let mut statement = tx.prepare_cached(sql)?;
+            let mut rows = statement.query([limit])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.push(question_row(tx, row)?);
+            }
+            Ok(found)
+        })
+    }
+
     /// The question with this id.
     pub fn get(self, id: QuestionId) -> Result<Option<QuestionRow>, Error> {
         self.store.read(|tx| Ok(list(tx, "WHERE id = ?1", &[&id.to_string()])?.pop()))

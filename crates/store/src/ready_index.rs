@@ -295,7 +295,8 @@ impl Candidate {
     /// Its place in the index. A new task is asked about only when its session has a slot for it.
     fn entry(&self, tx: &Connection) -> Result<Option<Entry>, Fault> {
         let is_new = self.status == TaskStatus::Todo;
-        let is_parked = matches!(self.status, TaskStatus::Blocked | TaskStatus::Paused);
+        let is_parked =
+            matches!(self.status, TaskStatus::Blocked | TaskStatus::Reviewing | TaskStatus::Paused);
         let mail = if is_parked { self.mail(tx)? } else { Vec::new() };
         let facts = Facts {
             status: self.status,

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use rusqlite::Connection;
+use windlass_core::id::{CommitmentId, EvidenceId, SessionId};
 
 use crate::error::Fault;
 use crate::journal::chain::{COLUMNS, Chain, Stored};
@@ -88,7 +89,13 @@ pub(crate) fn replay(
     }
     for (name, stream) in streams.iter().filter(|(_, stream)| !stream.is_damaged) {
         let (name, at) = (String::from_utf8_lossy(name), String::from_utf8_lossy(&stream.at));
-        projections::set_tail(into, &name, stream.chain, &at)?;
+        if name.parse::<SessionId>().is_ok() {
+            projections::set_session_tail(into, &name, stream.chain)?;
+        } else if name.parse::<CommitmentId>().is_ok() {
+            projections::set_commitment_tail(into, &name, stream.chain)?;
+        } else if name.parse::<EvidenceId>().is_err() {
+            projections::set_tail(into, &name, stream.chain, &at)?;
+        }
     }
     Ok(events)
 }
@@ -111,7 +118,14 @@ impl Replayed {
         if stored.hash.is_some() && !projections::is_projected(&stored.kind) {
             return Ok(());
         }
-        // Other streams than those of tasks have no projections.
+        if let Some(session) = stored.session() {
+            return projections::apply_session(into, &stored.session_record(session)?);
+        }
+        let commitment = stored.commitment();
+        if commitment.is_some() || stored.evidence().is_some() {
+            return projections::apply_commitment(into, &stored.ledger_record(commitment)?);
+        }
+        // Other streams have no projections.
         let Some(task) = stored.task() else { return Ok(()) };
         // No table is derived from a prompt.
         let record = Stored { content: None, ..stored }.record(from, task)?;

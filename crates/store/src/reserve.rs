@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
-use crate::{DataDir, Store};
+use crate::{DataDir, Retention};
 
 /// Enough for the endings of a thousand tasks.
 const BYTES: u64 = 4 * 1024 * 1024;
@@ -51,10 +51,10 @@ impl Reserve {
     }
 }
 
-impl Store {
+impl Retention<'_> {
     /// Whether there is room on the disk for tasks to work. Holds space back again, if there was none before.
-    pub fn has_room(&self) -> bool {
-        let reserve = &self.inner.reserve;
+    pub fn has_room(self) -> bool {
+        let reserve = &self.store.inner.reserve;
         let has_room = reserve.free() >= ROOM;
         if has_room {
             reserve.make();

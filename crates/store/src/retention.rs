@@ -16,7 +16,7 @@ use windlass_core::event::Driver;
 use windlass_core::id::{SessionId, TaskId};
 
 use crate::error::Fault;
-use crate::journal::chain::{COLUMNS, Stored};
+use crate::journal::chain::{COLUMNS, Chain, Stored};
 use crate::row::{self, Columns, task_ids};
 use crate::{Error, Level, Store, contents, projections, schema};
 
@@ -106,7 +106,7 @@ impl Retention<'_> {
         let mut plan = self.store.read(|tx| plan(tx, before))?;
         let (mut going, mut driven) = (Vec::new(), Vec::new());
         for tree in std::mem::take(&mut plan.going) {
-            match self.store.driving_process(tree.root)? {
+            match self.store.owners().driving_process(tree.root)? {
                 None => going.push(tree),
                 Some(_) => driven.push((tree.root, Kept::Driven)),
             }
@@ -241,17 +241,20 @@ fn published(tx: &Connection, root: TaskId) -> Result<Vec<String>, Fault> {
 }
 
 /// Tables of rows that belong to a task, and go with it.
-const OF_TASK: [&str; 10] = [
+const OF_TASK: [&str; 13] = [
     "task_transitions",
-    "mode_transitions",
     "questions",
     "deliverables",
     "injections",
     "task_runtime",
+    "intent_claims",
     "task_scheduler",
     "task_blockers",
+    "plan_tasks",
     "task_flags",
     "spawn_logs",
+    "workflow_runs",
+    "skill_evidence",
 ];
 
 fn remove(tx: &Connection, roots: &[TaskId]) -> Result<Pruned, Fault> {
@@ -274,6 +277,12 @@ fn remove(tx: &Connection, roots: &[TaskId]) -> Result<Pruned, Fault> {
                     size_bytes, published_at
              FROM deliverables JOIN tasks ON tasks.id = deliverables.task_id
              WHERE task_id IN (SELECT id FROM going)",
+        [],
+    )?;
+    // Other changes of axes belong to the session's own stream, and stay with it.
+    tx.execute(
+        "DELETE FROM mode_transitions WHERE id IN
+             (SELECT pos FROM events WHERE stream IN (SELECT id FROM going))",
         [],
     )?;
     let events = "DELETE FROM events WHERE stream IN (SELECT id FROM going)";
@@ -308,7 +317,14 @@ fn refold_sessions(tx: &Connection) -> Result<(), Fault> {
         let id = session.to_string();
         let left = task_ids(tx, "SELECT id FROM tasks WHERE session_id = ?1", [&id])?;
         if left.is_empty() {
-            tx.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([&id])?;
+            for sql in [
+                "DELETE FROM events WHERE stream = ?1",
+                "DELETE FROM mode_transitions WHERE session_id = ?1",
+                "DELETE FROM ratings WHERE session_id = ?1",
+                "DELETE FROM sessions WHERE id = ?1",
+            ] {
+                tx.prepare_cached(sql)?.execute([&id])?;
+            }
             continue;
         }
         refold_session(tx, &id)?;
@@ -320,12 +336,18 @@ fn refold_session(tx: &Connection, session: &str) -> Result<(), Fault> {
     let scratch = schema::open_scratch()?;
     let sql = format!(
         "SELECT {COLUMNS} FROM events
-         WHERE stream IN (SELECT id FROM tasks WHERE session_id = ?1) ORDER BY pos"
+         WHERE stream IN (SELECT id FROM tasks WHERE session_id = ?1) OR stream = ?1 ORDER BY pos"
     );
     let mut statement = tx.prepare_cached(&sql)?;
     let mut rows = statement.query([session])?;
     while let Some(row) = rows.next()? {
         let stored = Stored::read(row)?;
+        if let Some(of) = stored.session() {
+            let end = Chain { seq: stored.seq, hash: stored.hash };
+            projections::apply_session(&scratch, &stored.session_record(of)?)?;
+            projections::set_session_tail(&scratch, session, end)?;
+            continue;
+        }
         if let Some(task) = stored.task()
             && projections::is_projected(&stored.kind)
         {

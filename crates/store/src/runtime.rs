@@ -89,6 +89,36 @@ impl Runtime<'_> {
             .await
     }
 
+    /// Says that every worker of a process is alive (MS-144).
+    pub async fn beat_workers(self, pid: u32, at: Timestamp) -> Result<(), Error> {
+        self.store
+            .write(Level::Written, move |tx| {
+                tx.prepare_cached(
+                    "UPDATE task_runtime SET last_heartbeat_at = ?2
+                     WHERE process_pid = ?1 AND worktree_path IS NOT NULL",
+                )?
+                .execute((pid, row::instant(at)))?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Everybody who works in a worktree of their own, the oldest task first.
+    pub fn workers(self) -> Result<Vec<(TaskId, RuntimeRow)>, Error> {
+        self.store.read(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT * FROM task_runtime WHERE worktree_path IS NOT NULL ORDER BY task_id",
+            )?;
+            let mut rows = statement.query([])?;
+            let mut workers = Vec::new();
+            while let Some(row) = rows.next()? {
+                let of = Columns { table: "task_runtime", row };
+                workers.push((of.text("task_id")?, runtime_row(&of)?));
+            }
+            Ok(workers)
+        })
+    }
+
     /// The signs of life of every task that a service should be driving.
     pub fn pulses(self) -> Result<Vec<Pulse>, Error> {
         self.store.read(|tx| {
@@ -147,15 +177,19 @@ impl Runtime<'_> {
             let mut rows = statement.query([task.to_string()])?;
             let Some(row) = rows.next()? else { return Ok(None) };
             let of = Columns { table: "task_runtime", row };
-            Ok(Some(RuntimeRow {
-                process_pid: of.raw("process_pid")?,
-                worktree_path: of.raw("worktree_path")?,
-                current_model: of.raw("current_model")?,
-                context_usage_percent: of.raw("context_usage_percent")?,
-                last_heartbeat_at: of.text("last_heartbeat_at")?,
-            }))
+            runtime_row(&of).map(Some)
         })
     }
+}
+
+fn runtime_row(of: &Columns<'_, '_>) -> Result<RuntimeRow, Fault> {
+    Ok(RuntimeRow {
+        process_pid: of.raw("process_pid")?,
+        worktree_path: of.raw("worktree_path")?,
+        current_model: of.raw("current_model")?,
+        context_usage_percent: of.raw("context_usage_percent")?,
+        last_heartbeat_at: of.text("last_heartbeat_at")?,
+    })
 }
 
 pub(crate) fn clear(tx: &Connection, task: TaskId) -> Result<(), Fault> {

@@ -4,6 +4,7 @@
 //! - `user_version` is the number of the last migration, set in that migration's own transaction.
 //! - A database of a later program, or of another program, is refused before anything is changed.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -26,6 +27,13 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0005_standing_rules.sql"),
     include_str!("migrations/0006_ready.sql"),
     include_str!("migrations/0007_integrity.sql"),
+    include_str!("migrations/0008_sessions.sql"),
+    include_str!("migrations/0009_memories.sql"),
+    include_str!("migrations/0010_claims.sql"),
+    include_str!("migrations/0011_repair_questions.sql"),
+    include_str!("migrations/0012_skill_proposals.sql"),
+    include_str!("migrations/0013_plans.sql"),
+    include_str!("migrations/0014_commitments.sql"),
 ];
 
 /// The newest database that this program reads.
@@ -217,7 +225,31 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<u32> {
+/// The tables, indexes and triggers of a database by name: kind, table and statement.
+pub(crate) type Objects = BTreeMap<String, (String, String, String)>;
+
+/// What a database has, without what SQLite makes for itself.
+pub(crate) fn objects(connection: &Connection) -> rusqlite::Result<Objects> {
+    let mut statement = connection.prepare(
+        "SELECT name, type, tbl_name, sql FROM sqlite_schema
+         WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'",
+    )?;
+    let rows = statement
+        .query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?, row.get(3)?))))?;
+    rows.collect()
+}
+
+/// What this program's migrations make.
+pub(crate) fn objects_of_this_program(path: &Path) -> Result<Objects, Error> {
+    let made = || -> rusqlite::Result<Objects> {
+        let fresh = Connection::open_in_memory()?;
+        MIGRATIONS.iter().try_for_each(|migration| fresh.execute_batch(migration))?;
+        objects(&fresh)
+    };
+    made().map_err(|error| Error::sqlite(path, error))
+}
+
+pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 

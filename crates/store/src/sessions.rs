@@ -2,12 +2,14 @@
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
+use serde::Serialize;
 use windlass_core::axes::Axes;
 use windlass_core::id::{SessionId, TaskId};
+use windlass_core::session::{Scope, Source};
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
-use crate::{Error, Store};
+use crate::{Error, Store, tasks};
 
 /// A conversation and its tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +18,16 @@ pub struct SessionRow {
     pub id: SessionId,
     /// The user it belongs to, when that is known.
     pub user_id: Option<String>,
-    /// The axes it began with.
+    /// The axes in force; later tasks start with them.
     pub axes: Axes,
+    /// Whether a person stays in it.
+    pub interactive: bool,
+    /// The directory that its tasks work in, where that is a person's own.
+    pub workspace: Option<String>,
+    /// The model that a person has named.
+    pub model: Option<String>,
+    /// The task that the next message continues.
+    pub conversation: Option<TaskId>,
     /// Its tasks without a parent, oldest first.
     pub tasks: Vec<TaskId>,
     /// The task that a message goes to; the newest, while it has not ended.
@@ -26,6 +36,30 @@ pub struct SessionRow {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
+}
+
+/// Where a list of sessions is continued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionPlace {
+    pub updated_at: Timestamp,
+    pub id: SessionId,
+}
+
+/// One change of a session's axes (MS-061).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModeTransition {
+    /// When it took effect.
+    pub timestamp: Timestamp,
+    pub from: Axes,
+    pub to: Axes,
+    pub reason: String,
+    pub scope: Scope,
+    pub source: Source,
+    pub session_id: SessionId,
+    /// The task at whose boundary it took effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
 }
 
 /// Conversations and their tasks.
@@ -37,19 +71,56 @@ pub struct Sessions<'a> {
 impl Sessions<'_> {
     /// The session with this id.
     pub fn get(self, id: SessionId) -> Result<Option<SessionRow>, Error> {
+        self.store.read(|tx| find(tx, id))
+    }
+
+    /// The changes of a session's axes, oldest first (MS-061).
+    pub fn transitions(self, session: SessionId) -> Result<Vec<ModeTransition>, Error> {
         self.store.read(|tx| {
-            let mut statement = tx.prepare_cached("SELECT * FROM sessions WHERE id = ?1")?;
-            let mut rows = statement.query([id.to_string()])?;
+            let mut statement = tx.prepare_cached(
+                "SELECT * FROM mode_transitions WHERE session_id = ?1 ORDER BY id",
+            )?;
+            let mut rows = statement.query([session.to_string()])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.push(transition(&Columns { table: "mode_transitions", row })?);
+            }
+            Ok(found)
+        })
+    }
+
+    /// The newest session in which a person worked in this directory.
+    pub fn newest_in(self, workspace: &str) -> Result<Option<SessionRow>, Error> {
+        self.store.read(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT * FROM sessions WHERE interactive AND workspace = ?1
+                 ORDER BY updated_at DESC, id DESC LIMIT 1",
+            )?;
+            let mut rows = statement.query([workspace])?;
             rows.next()?.map(|row| session_row(tx, row)).transpose()
         })
     }
 
     /// The newest sessions, at most `limit`.
     pub fn newest(self, limit: u32) -> Result<Vec<SessionRow>, Error> {
+        self.newest_after(None, limit)
+    }
+
+    /// The same from behind a place in that order.
+    pub fn newest_after(
+        self,
+        place: Option<SessionPlace>,
+        limit: u32,
+    ) -> Result<Vec<SessionRow>, Error> {
         self.store.read(|tx| {
-            let mut statement =
-                tx.prepare_cached("SELECT * FROM sessions ORDER BY updated_at DESC, id LIMIT ?1")?;
-            let mut rows = statement.query([limit])?;
+            let mut statement = tx.prepare_cached(
+                "SELECT * FROM sessions
+                 WHERE ?1 IS NULL OR updated_at < ?1 OR (updated_at = ?1 AND id > ?2)
+                 ORDER BY updated_at DESC, id LIMIT ?3",
+            )?;
+            let at = place.map(|place| row::instant(place.updated_at));
+            let id = place.map(|place| place.id.to_string());
+            let mut rows = statement.query((at, id, limit))?;
             let mut found = Vec::new();
             while let Some(row) = rows.next()? {
                 found.push(session_row(tx, row)?);
@@ -81,18 +152,40 @@ impl Sessions<'_> {
 const ROOT_TASKS: &str =
     "SELECT id FROM tasks WHERE session_id = ?1 AND parent_id IS NULL ORDER BY created_at, id";
 
+pub(crate) fn find(tx: &Connection, id: SessionId) -> Result<Option<SessionRow>, Fault> {
+    let mut statement = tx.prepare_cached("SELECT * FROM sessions WHERE id = ?1")?;
+    let mut rows = statement.query([id.to_string()])?;
+    rows.next()?.map(|row| session_row(tx, row)).transpose()
+}
+
+fn transition(of: &Columns<'_, '_>) -> Result<ModeTransition, Fault> {
+    let axes = |column| -> Result<Axes, Fault> {
+        let text: String = of.raw(column)?;
+        serde_json::from_str(&text)
+            .map_err(|_| Error::Malformed { table: "mode_transitions", value: text }.into())
+    };
+    Ok(ModeTransition {
+        timestamp: of.text("timestamp")?,
+        from: axes("from_axes")?,
+        to: axes("to_axes")?,
+        reason: of.raw::<Option<String>>("reason")?.unwrap_or_default(),
+        scope: of.text("scope")?,
+        source: of.text("source")?,
+        session_id: of.text("session_id")?,
+        task_id: of.maybe("task_id")?,
+    })
+}
+
 fn session_row(tx: &Connection, row: &Row<'_>) -> Result<SessionRow, Fault> {
     let of = Columns { table: "sessions", row };
     let id: SessionId = of.text("id")?;
     Ok(SessionRow {
         user_id: of.raw("user_id")?,
-        axes: Axes {
-            work_mode: of.text("work_mode")?,
-            run_control: of.text("run_control")?,
-            permission_profile: of.text("permission_profile")?,
-            model_mode: of.text("model_mode")?,
-            surface: of.text("surface")?,
-        },
+        axes: tasks::axes(&of)?,
+        interactive: of.raw("interactive")?,
+        workspace: of.raw("workspace")?,
+        model: of.raw("model")?,
+        conversation: of.maybe("conversation")?,
         tasks: row::task_ids(tx, ROOT_TASKS, [id.to_string()])?,
         active_task_id: of.maybe("active_task_id")?,
         created_at: of.text("created_at")?,

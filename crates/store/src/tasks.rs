@@ -10,6 +10,7 @@ use windlass_core::error::ErrorDetails;
 use windlass_core::event::Driver;
 use windlass_core::id::{CommandId, SessionId, TaskId};
 use windlass_core::plan::WorkingPlan;
+use windlass_core::role::Role;
 use windlass_core::schedule::DeadlineAction;
 use windlass_core::status::{StatusReason, TaskStatus};
 
@@ -103,6 +104,16 @@ impl TaskRow {
     }
 }
 
+/// Where a task belongs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskOrigin {
+    pub session: SessionId,
+    /// The root of its tree; itself without a parent.
+    pub root: TaskId,
+    /// Whose session it is, when that is known.
+    pub user: Option<String>,
+}
+
 /// Which tasks a list holds; what is not set does not narrow it.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
@@ -122,8 +133,21 @@ pub struct Filter {
     pub live: bool,
     /// Only tasks without a parent.
     pub roots: bool,
+    /// Of sessions of this user.
+    pub user: Option<String>,
+    /// With this text in the goal, in upper or lower case.
+    pub goal: Option<String>,
+    /// Listed after this task.
+    pub after: Option<ListPlace>,
     /// At most this many, the newest.
     pub limit: Option<usize>,
+}
+
+/// A task's place in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListPlace {
+    pub created_at: Timestamp,
+    pub id: TaskId,
 }
 
 /// One change of a task's status (MS-141).
@@ -161,6 +185,35 @@ impl Tasks<'_> {
     /// The task with this id.
     pub fn get(self, id: TaskId) -> Result<Option<TaskRow>, Error> {
         self.store.read(|tx| task(tx, id))
+    }
+
+    /// Where a task belongs; `None` where there is no such task.
+    pub fn origin(self, id: TaskId) -> Result<Option<TaskOrigin>, Error> {
+        self.store.read(|tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT session_id, root_id, sessions.user_id AS user_id FROM tasks
+                 LEFT JOIN sessions ON sessions.id = tasks.session_id WHERE tasks.id = ?1",
+            )?;
+            let mut rows = statement.query([id.to_string()])?;
+            let Some(row) = rows.next()? else { return Ok(None) };
+            let of = Columns { table: "tasks", row };
+            Ok(Some(TaskOrigin {
+                session: of.text("session_id")?,
+                root: of.text("root_id")?,
+                user: of.raw("user_id")?,
+            }))
+        })
+    }
+
+    /// The task that a command ran for; `None` where nothing of its output is kept.
+    pub fn of_output(self, command_id: &str) -> Result<Option<TaskId>, Error> {
+        let found: Option<Option<String>> = self.store.read(|tx| {
+            Ok(tx
+                .prepare_cached("SELECT task_id FROM spawn_logs WHERE command_id = ?1 LIMIT 1")?
+                .query_row([command_id], |row| row.get(0))
+                .optional()?)
+        })?;
+        Ok(found.flatten().and_then(|task| task.parse().ok()))
     }
 
     /// The tasks that the filter lets through, the newest first.
@@ -227,6 +280,37 @@ pub(crate) fn task(tx: &Connection, id: TaskId) -> Result<Option<TaskRow>, Fault
     rows.next()?.map(task_row).transpose()
 }
 
+/// The axes of a task, and whether it is a sub-agent.
+pub(crate) fn axes_of(tx: &Connection, task: TaskId) -> Result<Option<TaskAxes>, Fault> {
+    let mut statement = tx.prepare_cached(
+        "SELECT work_mode, run_control, permission_profile, model_mode, surface, parent_id, role
+         FROM tasks WHERE id = ?1",
+    )?;
+    let mut rows = statement.query([task.to_string()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let is_child = row.get::<_, Option<String>>("parent_id")?.is_some();
+    let of = Columns { table: "tasks", row };
+    Ok(Some(TaskAxes { axes: axes(&of)?, role: of.maybe("role")?, is_child }))
+}
+
+/// The axes and the role of a task, and whether another task started it.
+pub(crate) struct TaskAxes {
+    pub(crate) axes: Axes,
+    pub(crate) role: Option<Role>,
+    pub(crate) is_child: bool,
+}
+
+/// The axes in a row of a task or a session.
+pub(crate) fn axes(of: &Columns<'_, '_>) -> Result<Axes, Fault> {
+    Ok(Axes {
+        work_mode: of.text("work_mode")?,
+        run_control: of.text("run_control")?,
+        permission_profile: of.text("permission_profile")?,
+        model_mode: of.text("model_mode")?,
+        surface: of.text("surface")?,
+    })
+}
+
 fn tasks(tx: &Connection, filter: &Filter) -> Result<Vec<TaskRow>, Fault> {
     let mut sql = "SELECT * FROM tasks WHERE 1".to_owned();
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
@@ -241,6 +325,18 @@ fn tasks(tx: &Connection, filter: &Filter) -> Result<Vec<TaskRow>, Fault> {
     narrow("root_id", filter.root.map(|id| id.to_string()));
     narrow("driver", filter.driver.map(|driver| driver.to_string()));
     narrow("workspace", filter.workspace.clone());
+    let mut also = |condition: &str, value: Option<String>| {
+        if let Some(value) = value {
+            values.push(Box::new(value));
+            sql.push_str(&condition.replace("{}", &format!("?{}", values.len())));
+        }
+    };
+    also(" AND session_id IN (SELECT id FROM sessions WHERE user_id = {})", filter.user.clone());
+    also(" AND instr(lower(goal), {}) > 0", filter.goal.as_ref().map(|text| text.to_lowercase()));
+    if let Some(ListPlace { created_at, id }) = filter.after {
+        also(" AND (created_at, id) < ({}, ", Some(row::instant(created_at)));
+        also("{})", Some(id.to_string()));
+    }
     if filter.live {
         sql.push_str(" AND status NOT IN ('done', 'failed', 'cancelled')");
     }
@@ -277,13 +373,7 @@ fn task_row(row: &Row<'_>) -> Result<TaskRow, Fault> {
         driver: of.text("driver")?,
         goal: of.raw("goal")?,
         workspace: of.raw("workspace")?,
-        axes: Axes {
-            work_mode: of.text("work_mode")?,
-            run_control: of.text("run_control")?,
-            permission_profile: of.text("permission_profile")?,
-            model_mode: of.text("model_mode")?,
-            surface: of.text("surface")?,
-        },
+        axes: axes(&of)?,
         status: of.text("status")?,
         reason: of.text("status_reason")?,
         detail: of.raw("status_detail")?,

@@ -14,7 +14,7 @@ use windlass_core::text::with_causes;
 
 use crate::error::Fault;
 use crate::rebuild::{self, Projections};
-use crate::{Error, Store, journal, projections, ready_index, row, schema};
+use crate::{Error, journal, projections, ready_index, row, schema};
 
 /// Differences that are reported; more would say nothing new.
 const MAX_DIFFERENCES: usize = 100;
@@ -51,13 +51,13 @@ impl fmt::Display for Difference {
     }
 }
 
-impl Store {
+impl Projections<'_> {
     /// Looks through the file for pages that cannot be read, for at most `limit`; what is wrong is the error. Call it
     /// through [`Store::blocking`].
-    pub fn check_pages(&self, limit: Duration) -> Result<(), Error> {
+    pub fn check_pages(self, limit: Duration) -> Result<(), Error> {
         let ends = Instant::now() + limit;
-        let database = self.dir().database();
-        let mut connection = self.inner.readers.connect()?;
+        let database = self.store.dir().database();
+        let mut connection = self.store.inner.readers.connect()?;
         connection
             .progress_handler(10_000, Some(move || Instant::now() >= ends))
             .map_err(|error| Error::sqlite(&database, error))?;

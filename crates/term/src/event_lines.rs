@@ -1,8 +1,11 @@
 //! A task's events, a line each, in words a person reads; `--json` and `trace` have everything.
 
 use jiff::tz::TimeZone;
-use windlass_core::event::{Event, LlmResponse, Record, StatusChanged, ToolCall};
+use windlass_core::event::{
+    Event, LlmResponse, Record, StatusChanged, ToolCall, VerificationEnded,
+};
 use windlass_core::outcome::CallEnding;
+use windlass_core::reasoning::Reasoning;
 use windlass_core::shown::shown;
 use windlass_core::text::one_line;
 
@@ -19,14 +22,18 @@ const ROOM_FOR_ID: usize = 60;
 /// One line for an event: its number, when it was, its kind and what it says.
 pub fn line(record: &Record, zone: &TimeZone, width: usize) -> String {
     let at = record.at.to_zoned(zone.clone()).strftime("%H:%M:%S");
-    let (kind, data) = record.event.parts();
     let room = width.saturating_sub(BEFORE).max(LEAST);
-    let said = match &record.event {
+    let (kind, said) = (record.event.kind(), words(&record.event, room));
+    format!("{:>5}  {at}  {kind:<20} {said}", record.seq).trim_end().to_owned()
+}
+
+/// What an event says, in one line of at most `room` characters.
+pub fn words(event: &Event, room: usize) -> String {
+    let said = match event {
         Event::ToolCall(call) => call_line(call, room),
-        event => shown(summary(event).unwrap_or(data).trim_end()),
+        event => shown(summary(event).unwrap_or_else(|| event.parts().1).trim_end()),
     };
-    let line = format!("{:>5}  {at}  {kind:<20} {}", record.seq, one_line(&said, room));
-    line.trim_end().to_owned()
+    one_line(&said, room)
 }
 
 /// A call, and its id where there is room: it is what `windlass outputs` takes, so it is there whole or not
@@ -51,6 +58,7 @@ fn summary(event: &Event) -> Option<String> {
             format!("{}, about {tokens} tokens", plural(request.messages as u64, "message"))
         }
         Event::LlmResponse(response) => reply(response),
+        Event::ReasoningDropped(dropped) => dropped.reason.clone(),
         Event::RiskCheck(check) => {
             // A tool may have the name of its class.
             let class = check.class.to_string();
@@ -83,6 +91,8 @@ fn summary(event: &Event) -> Option<String> {
         Event::QuestionClosed(closed) => format!("{} ({})", closed.reason, closed.question),
         Event::PlanUpdated(plan) => format!("{} of {} steps done", plan.done(), plan.steps.len()),
         Event::DeliverablePublished(file) => format!("{}: {}", file.filepath, file.description),
+        Event::IntentClaimed(claimed) => format!("will edit {}", claimed.claim),
+        Event::CheckpointMade(made) => made.checkpoint_ref.clone(),
         Event::DoomLoopDetected(detected) => detected.pattern.clone(),
         Event::CommandExited(exited) => format!("{}: {}", exited.command, exited.exit),
         Event::SandboxStarted(started) => format!("{}: {}", started.kind, started.footing),
@@ -100,20 +110,45 @@ fn summary(event: &Event) -> Option<String> {
             end.tokens_before,
             end.tokens_after
         ),
-        Event::ModeChanged(changed) => {
-            format!("{} → {}: {}", changed.from, changed.to, changed.reason)
+        Event::PlanAccepted(accepted) => {
+            format!("{} accepted by {}", accepted.path, accepted.by)
         }
+        Event::VerificationStarted(started) => {
+            format!("attempt {}, {}", started.attempt, plural(started.checks.len(), "command"))
+        }
+        Event::VerificationEnded(ended) => verification(ended),
+        Event::ReviewStarted(started) => format!("auditor {}", started.task_id),
+        Event::ModeChanged(changed) => {
+            let role = changed.role.map(|role| format!(" ({role})")).unwrap_or_default();
+            format!("{} → {}{role}: {}", changed.from, changed.to, changed.reason)
+        }
+        Event::PromptChanged(changed) => format!("{}, {}", changed.axes, changed.model),
         Event::AgentEnd(result) => {
             let why = result.error_details.as_ref().map(|error| format!(": {}", error.message));
             let partial = if result.partial { " (partial)" } else { "" };
             format!("{}{partial}{}", result.status, why.unwrap_or_default())
         }
+        Event::WorkflowStepStarted(_)
+        | Event::WorkflowStepEnded(_)
+        | Event::WorktreeChanged(_)
+        | Event::MergeChanged(_)
+        | Event::RunnerReported(_) => return event.workflow_words(),
         Event::ToolCall(_)
         | Event::CompactionStart(_)
         | Event::CompactionProgress(_)
         | Event::MemoryFlush(_)
         | Event::BudgetHit(_) => return None,
     })
+}
+
+/// What a completion contract came to: what is not met, by name.
+pub fn verification(ended: &VerificationEnded) -> String {
+    let unmet = ended.results.iter().filter(|result| !result.passed);
+    let unmet: Vec<_> = unmet.map(|result| format!("{}: {}", result.name, result.detail)).collect();
+    match unmet.is_empty() {
+        true => format!("{} met", plural(ended.results.len(), "requirement")),
+        false => format!("not met: {}", unmet.join("; ")),
+    }
 }
 
 fn status(moved: &StatusChanged) -> String {
@@ -125,6 +160,12 @@ fn reply(response: &LlmResponse) -> String {
     let calls: Vec<_> = response.calls.iter().map(|call| call.name.as_str()).collect();
     let calls = if calls.is_empty() { String::new() } else { format!("[{}] ", calls.join(", ")) };
     let used = tokens(response.usage.input_tokens + response.usage.output_tokens);
-    let text = response.text.trim();
-    format!("{calls}{used}{}{text}", if text.is_empty() { "" } else { ": " })
+    let thought = response.reasoning.as_ref().map(Reasoning::text).unwrap_or_default();
+    // What it thinks stands for a text where there is none.
+    let text = match (response.text.trim(), thought.trim()) {
+        ("", "") => String::new(),
+        ("", thought) => format!(": (thinks) {thought}"),
+        (text, _) => format!(": {text}"),
+    };
+    format!("{calls}{used}{text}")
 }

@@ -16,6 +16,7 @@ pub mod diff;
 pub mod numbers;
 mod detail;
 pub mod tool_lines;
+pub mod reasoning;
 pub mod question;
 pub mod event_lines;
 pub mod usage_line;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use unicode_width::UnicodeWidthStr as _;
 use windlass_core::compaction::Source;
 use windlass_core::event::{
-    AgentStart, BudgetKind, CompactionEnd, Event, LlmResponse, Record, SubAgentSpawn, ToolCall,
-    ToolResult,
+    AgentStart, BudgetKind, CompactionEnd, Event, LlmResponse, Record, StepResult, SubAgentSpawn,
+    ToolCall, ToolResult,
 };
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::message::{Finish, ToolRequest};
@@ -18,7 +18,7 @@ use windlass_core::state::{Stage, TaskState};
 use windlass_core::text::one_line;
 use windlass_core::tool_name;
 
-use crate::{Detail, Paint, UsageLine, markdown, numbers, strip_controls, tool_lines};
+use crate::{Detail, Paint, UsageLine, markdown, numbers, reasoning, strip_controls, tool_lines};
 
 /// Width of a call's text where the width of the screen is not known yet.
 const DEFAULT_WIDTH: usize = 100;
@@ -75,6 +75,11 @@ impl Progress {
     pub fn with_detail(mut self, detail: Detail) -> Self {
         self.detail = detail;
         self
+    }
+
+    /// Leaves out the introduction of a task that was introduced before.
+    pub fn skip_introduction(&mut self) {
+        self.has_introduction = true;
     }
 
     /// What the task is doing now.
@@ -221,6 +226,9 @@ impl Progress {
                 vec![paint.yellow(&text(&format!("sandbox lost: {}", lost.reason)))]
             }
             Event::LlmResponse(response) => self.reply_lines(response, width),
+            Event::ReasoningDropped(_) => {
+                vec![paint.yellow("! the server refuses earlier reasoning: continuing without it")]
+            }
             Event::ToolCall(call) => tool_lines::start(call, paint, width, self.detail),
             Event::ToolResult(result) => self.result_lines(result, width),
             Event::PlanUpdated(plan) => self.plan_lines(plan, width),
@@ -230,6 +238,9 @@ impl Progress {
             }
             Event::InjectionReceived(injection) if injection.control.is_none() => {
                 vec![format!("{} {}", paint.cyan("←"), text(&injection.content))]
+            }
+            Event::ModeChanged(changed) => {
+                vec![paint.cyan(&text(&format!("mode: {}", changed.to)))]
             }
             Event::DoomLoopDetected(detected) => {
                 vec![paint.yellow(&text(&format!("! repeating itself: {}", detected.pattern)))]
@@ -257,6 +268,22 @@ impl Progress {
                 let used = format!("! {} budget: {spent} of {limit} used", hit.budget);
                 vec![paint.yellow(&text(&used))]
             }
+            Event::WorkflowStepStarted(step) => {
+                let words = event.workflow_words().unwrap_or_default();
+                let mark = if step.attempt > 1 { "↻" } else { "▸" };
+                vec![text(&format!("{mark} {words}"))]
+            }
+            Event::WorkflowStepEnded(step) => {
+                let words = text(&event.workflow_words().unwrap_or_default());
+                vec![match step.result {
+                    StepResult::Succeeded => paint.green(&format!("✓ {words}")),
+                    StepResult::Failed => paint.yellow(&format!("✗ {words}")),
+                    StepResult::Skipped => paint.dim(&format!("- {words}")),
+                }]
+            }
+            Event::WorktreeChanged(_) | Event::MergeChanged(_) => {
+                vec![paint.dim(&text(&event.workflow_words().unwrap_or_default()))]
+            }
             // The other kinds are not shown while a task runs.
             _ => Vec::new(),
         }
@@ -279,12 +306,17 @@ impl Progress {
         call.into_iter().chain(outcome).collect()
     }
 
-    /// What the model says between its calls. Its final answer is shown at the end of the run, unless it
+    /// What the model thinks, and what it says between its calls. Its final answer is shown at the end of the run, unless it
     /// is incomplete.
     fn reply_lines(&self, response: &LlmResponse, width: usize) -> Vec<String> {
+        let thought = response
+            .reasoning
+            .iter()
+            .flat_map(|of| reasoning::lines(of, self.paint, width, self.detail))
+            .map(|line| format!("  {line}"));
         let why = match response.finish {
             _ if !response.calls.is_empty() => None,
-            Finish::Stop | Finish::ToolCalls => return Vec::new(),
+            Finish::Stop | Finish::ToolCalls => return thought.collect(),
             Finish::Length => Some("cut at the model's output limit"),
             Finish::ContentFilter => Some("stopped by the provider's content filter"),
         };
@@ -293,7 +325,7 @@ impl Progress {
         let more = (lines.len() > REPLY_LINES).then(|| "  …".to_owned());
         let shown = lines.iter().take(REPLY_LINES).map(|line| format!("  {line}"));
         let why = why.map(|why| self.paint.yellow(&format!("  … {why}")));
-        shown.chain(more).chain(why).collect()
+        thought.chain(shown).chain(more).chain(why).collect()
     }
 
     /// The whole plan when it is made, one line whenever it changes.

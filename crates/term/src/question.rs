@@ -6,11 +6,11 @@
 use serde_json::Value;
 use unicode_width::UnicodeWidthChar as _;
 use windlass_core::policy::AskedPart;
-use windlass_core::question::{Question, QuestionKind};
+use windlass_core::question::{ProposedPlan, Question, QuestionKind};
 use windlass_core::shown::{marked, shown, shown_line};
 
-use crate::Paint;
 use crate::wrap::wrap;
+use crate::{Paint, numbers};
 
 /// Where a question is shown.
 #[derive(Clone, Copy, Debug)]
@@ -29,22 +29,32 @@ pub struct Call<'a> {
 
 /// A question with everything that it approves, its options and how to answer it.
 pub fn lines(question: &Question, call: Option<Call<'_>>, place: Place) -> Vec<String> {
-    let text = shown(question.question.trim_end());
-    let heading = format!("{} {text}", place.paint.yellow("question:"));
-    let mut lines = place.prose(&heading, "");
+    let mut lines = heading(question, place);
     lines.extend(details(question, call, place));
     lines
 }
 
-/// What a question is about, its numbered options and how to answer, indented.
-pub fn details(question: &Question, call: Option<Call<'_>>, place: Place) -> Vec<String> {
-    let mut lines = match (question.kind, call) {
-        (QuestionKind::Permission, Some(call)) => call_lines(question, call, place),
+/// What is asked.
+pub fn heading(question: &Question, place: Place) -> Vec<String> {
+    let text = shown(question.question.trim_end());
+    place.prose(&format!("{} {text}", place.paint.yellow("question:")), "")
+}
+
+/// What a question is about: everything that it approves, or what the person should know first.
+pub fn about(question: &Question, call: Option<Call<'_>>, place: Place) -> Vec<String> {
+    match (question.kind, call, &question.plan) {
+        (QuestionKind::Permission, Some(call), _) => call_lines(question, call, place),
+        (QuestionKind::Plan, _, Some(plan)) => plan_lines(plan, place),
         _ => {
             let context = question.context.as_deref().unwrap_or_default().trim_end();
             if context.is_empty() { Vec::new() } else { place.prose(&shown(context), "  ") }
         }
-    };
+    }
+}
+
+/// What a question is about, its numbered options and how to answer, indented.
+pub fn details(question: &Question, call: Option<Call<'_>>, place: Place) -> Vec<String> {
+    let mut lines = about(question, call, place);
     for (number, option) in (1..).zip(&question.options) {
         let rule = question.grants.as_ref().filter(|_| option == ALLOW_ALL);
         let more = rule.map(|rule| format!(": {}", shown_line(&rule.to_string())));
@@ -65,10 +75,31 @@ fn hint(question: &Question) -> Option<&'static str> {
             Some("y, n or a number; `no, …` tells the agent what to do instead")
         }
         QuestionKind::Budget => Some("a number of the list, or any amount, such as `0.50` or `$2`"),
-        QuestionKind::AskUser | QuestionKind::Plan | QuestionKind::Runner => {
+        QuestionKind::Plan => Some("a number; any other words say what to revise"),
+        QuestionKind::Repair => Some("a number, or y or n"),
+        QuestionKind::Review => Some("y, or a number; any other words reject it and say why"),
+        QuestionKind::AskUser | QuestionKind::Runner => {
             (!question.options.is_empty()).then_some("a number, or your own words")
         }
     }
+}
+
+/// A plan, whole, and what accepting it is bound to.
+fn plan_lines(plan: &ProposedPlan, place: Place) -> Vec<String> {
+    let mut lines = place.quoted(plan.text.trim());
+    lines.extend(plan_terms(plan, place));
+    lines
+}
+
+/// What accepting a plan is bound to.
+pub fn plan_terms(plan: &ProposedPlan, place: Place) -> Vec<String> {
+    let budget = match plan.budget_usd {
+        Some(usd) => format!("it may cost {} in all", numbers::dollars(usd)),
+        None => "it has no cost limit".to_owned(),
+    };
+    let path = shown_line(&plan.path);
+    let bound = format!("{budget}; to change the plan yourself, edit {path} before you answer");
+    place.prose(&bound, "  ").iter().map(|line| place.paint.dim(line)).collect()
 }
 
 /// The command, the change or the arguments, whole.
@@ -122,7 +153,7 @@ impl Place {
     }
 
     /// Text of others, each of its lines with a bar, the rest of a long line with a dotted one.
-    fn quoted(self, text: &str) -> Vec<String> {
+    pub fn quoted(self, text: &str) -> Vec<String> {
         let bar = self.paint.dim("│");
         let lines = text.split('\n');
         lines.flat_map(|line| self.pieces(line, &bar, &|text| text.to_owned())).collect()

@@ -37,11 +37,23 @@ pub fn call(tool: &str, arguments: &Value, width: usize) -> String {
         tool_name::LIST_SKILLS => "list skills".to_owned(),
         tool_name::WEB_FETCH => format!("fetch {}", given("url")),
         tool_name::WEB_SEARCH => format!("search the web for {}", given("query")),
+        tool_name::BROWSER => browser(arguments),
         tool_name::SPAWN_AGENT => format!("start sub-agent {}", given("label")),
         tool_name::UPDATE_PLAN => "planning".to_owned(),
         _ => format!("{tool} {arguments}"),
     };
     one_line(&shown(line.trim_end()), width)
+}
+
+/// What the browser is asked to do, and with what.
+fn browser(arguments: &Value) -> String {
+    let given = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
+    let element = match given("ref") {
+        "" => String::new(),
+        element => format!(" [{}]", element.trim_matches(['[', ']'])),
+    };
+    let words = [given("url"), given("text")].join(" ");
+    format!("browser {}{element} {}", given("action"), words.trim())
 }
 
 /// A command as a person types it, all its lines; any other call is one line.
@@ -158,6 +170,8 @@ mod tests {
         assert_eq!(call("read", &json!({"path": "src/lib.rs"}), 60), "read src/lib.rs");
         assert_eq!(call("bash", &json!({"command": "cargo test\nls"}), 60), "$ cargo test…");
         assert_eq!(call("grep", &json!({"pattern": "fn", "path": "src"}), 60), "search fn in src");
+        let typing = json!({"action": "type", "ref": "t1", "text": "Ann"});
+        assert_eq!(call("browser", &typing, 60), "browser type [t1] Ann");
         assert_eq!(call("mcp__x__y", &json!({"a": 1}), 60), r#"mcp__x__y {"a":1}"#);
         assert_eq!(call("read", &json!({"path": "\u{1b}[2Jx"}), 60), r"read \x1b[2Jx");
     }

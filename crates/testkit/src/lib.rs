@@ -5,8 +5,12 @@ mod model_server;
 mod messages;
 mod play;
 mod redis;
+mod browser;
+mod pictures;
 
+pub use browser::{Browser, Context, Page};
 pub use messages::{RawMessage, assert_extends, messages, messages_array};
 pub use model_server::{Answer, Gate, ModelServer, Request, TlsServer};
+pub use pictures::{bomb, png};
 pub use play::{Stage, play, play_context, play_first_request};
 pub use redis::RedisServer;

@@ -6,20 +6,22 @@ use serde_json::value::RawValue;
 /// One message of a request, as it was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawMessage {
+    /// Whose it is; the kind of an item that has no role.
     pub role: String,
     /// The message exactly as it was sent.
     pub raw: String,
 }
 
-/// The messages of a body of either dialect.
+/// The messages of a body of any wire; the items, where it has those.
 pub fn messages(body: &[u8]) -> Vec<RawMessage> {
     let array: Vec<&RawValue> =
         serde_json::from_str(messages_array(body)).expect("`messages` is an array");
     array
         .into_iter()
         .map(|raw| {
-            let role: Role = serde_json::from_str(raw.get()).expect("a message has a role");
-            RawMessage { role: role.role, raw: raw.get().to_owned() }
+            let role: Role = serde_json::from_str(raw.get()).expect("a message is an object");
+            let role = role.role.or(role.kind).expect("a message has a role, an item a type");
+            RawMessage { role, raw: raw.get().to_owned() }
         })
         .collect()
 }
@@ -50,11 +52,13 @@ fn unmarked(messages: &str) -> String {
 
 #[derive(Deserialize)]
 struct Body<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, alias = "input")]
     messages: &'a RawValue,
 }
 
 #[derive(Deserialize)]
 struct Role {
-    role: String,
+    role: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
 }

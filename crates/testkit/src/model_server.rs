@@ -1,7 +1,7 @@
 //! A scripted model behind real HTTP and SSE, on a port of this machine.
 //!
-//! It speaks Chat Completions (`…/chat/completions`) and Messages (`…/messages`), and answers by, in
-//! this order: what was queued with [`ModelServer::next`], the closure of [`ModelServer::answer_with`],
+//! It speaks Chat Completions (`…/chat/completions`), Responses (`…/responses`) and Messages (`…/messages`), refuses
+//! reasoning that comes back changed where its script has any, and answers by, in this order: what was queued with [`ModelServer::next`], the closure of [`ModelServer::answer_with`],
 //! and the script, where the number of replies already in a request chooses (so that a task that is
 //! killed and resumed continues where it was) unless [`ModelServer::in_order`] was called.
 //!
@@ -17,13 +17,14 @@ use std::{
 };
 
 use tokio::{runtime, sync::oneshot, task::JoinSet};
-use windlass_model::Script;
+use windlass_model::{Script, script::RuleAnswer};
 
 use crate::signal::Signal;
 
 mod answer;
 mod connection;
 mod request;
+mod seal;
 mod sse;
 mod tls;
 
@@ -56,6 +57,8 @@ struct Plan {
     queue: VecDeque<Answer>,
     rule: Option<Rule>,
     script: Script,
+    /// Whether the script holds reasoning, which must come back unchanged.
+    thinks: bool,
     /// The next reply's place, when they are given in order.
     order: Option<usize>,
     forget: bool,
@@ -84,6 +87,7 @@ impl ModelServer {
         let address = listener.local_addr().expect("a bound listener has an address");
         listener.set_nonblocking(true).expect("sockets can be made non-blocking");
         let shared = Arc::new(Shared::default());
+        shared.plan().thinks = thinks(&script);
         shared.plan().script = script;
         let (stop, stopped) = oneshot::channel();
         let serving = Arc::clone(&shared);
@@ -91,7 +95,7 @@ impl ModelServer {
         Self { address, shared, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Where it listens, as `http://127.0.0.1:PORT`: a base for either dialect.
+    /// Where it listens, as `http://127.0.0.1:PORT`: a base for any wire.
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -116,6 +120,12 @@ impl ModelServer {
     /// Gives the script's replies in order of arrival, whatever the requests hold.
     pub fn in_order(&self) -> &Self {
         self.shared.plan().order = Some(0);
+        self
+    }
+
+    /// Refuses reasoning that comes back changed, as with a script that holds some.
+    pub fn checks_reasoning(&self) -> &Self {
+        self.shared.plan().thinks = true;
         self
     }
 
@@ -240,10 +250,24 @@ impl Shared {
     }
 }
 
+fn thinks(script: &Script) -> bool {
+    let of_rules = script.rules.iter().flat_map(|rule| match &rule.answer {
+        RuleAnswer::Always(reply) => std::slice::from_ref(&**reply),
+        RuleAnswer::InTurn(replies) => replies.as_slice(),
+    });
+    let mut all = script.replies.iter().chain(of_rules);
+    all.any(|reply| !reply.think.is_empty() || reply.redacted.is_some())
+}
+
 impl Plan {
     fn decide(&mut self, request: &Request) -> Answer {
         if let Some(answer) = self.queue.pop_front() {
             return answer;
+        }
+        if self.thinks
+            && let Some(refusal) = seal::refusal(request)
+        {
+            return refusal;
         }
         if let Some(answer) = self.rule.as_ref().and_then(|rule| rule(request)) {
             return answer;

@@ -148,12 +148,16 @@ impl Stage {
         Draft {
             user_id: None,
             goal: self.scene.goal.clone(),
+            pictures: Vec::new(),
             constraints: self.scene.constraints.clone(),
             workspace: self.workspace(),
             added: Vec::new(),
             share: Share::Allowed,
             axes,
-            execution_config: ExecutionConfig::default(),
+            execution_config: ExecutionConfig {
+                role: self.scene.role(),
+                ..ExecutionConfig::default()
+            },
             resume_context: None,
             driver: Driver::Foreground,
             cost_budget: None,

@@ -10,11 +10,14 @@ mod schema;
 mod builtin;
 pub mod shell;
 pub mod web;
+pub mod browser;
 pub mod mcp;
 pub mod output;
+pub mod symbols;
+mod pictures;
 pub mod workspace;
 
-pub use builtin::{Asked, Spawned};
+pub use builtin::{Asked, Ledger, Signature, Spawned};
 pub use registry::Registry;
 pub use shell::Shell;
 pub use tool::{

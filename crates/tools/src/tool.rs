@@ -14,12 +14,15 @@ use windlass_core::id::CallId;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::CommandAnalysis;
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_core::question::BoundFile;
 use windlass_core::string_enum;
 
+use crate::builtin::{Ledger, Signature};
 use crate::shell::Shell;
 use crate::workspace::Workspace;
 use windlass_model::Embeddings;
 use windlass_skills::{SkillRegistry, Viewer};
+use windlass_store::Pictures;
 
 /// How many notices wait for an agent that does not ask for them.
 const MAX_NOTICES: usize = 32;
@@ -35,6 +38,10 @@ pub struct ToolContext {
     pub shell: Arc<Shell>,
     /// Tells how near two texts are in meaning. Without it, notes are searched by words alone.
     pub embeddings: Option<Embeddings>,
+    /// Promised work, and what proves it.
+    pub ledger: Ledger,
+    /// Where pictures are kept that it is shown.
+    pub pictures: Pictures,
     /// What it should read before its next turn.
     pub notices: Notices,
 }
@@ -73,6 +80,8 @@ pub struct Facts {
     pub viewer: Viewer,
     /// Whether it can let others work for it.
     pub may_spawn: bool,
+    /// Whose call it is, as the ledger of commitments keeps it.
+    pub signature: Option<Signature>,
 }
 
 /// Where a running call shows what it prints, before it has ended. Nobody need watch.
@@ -124,8 +133,10 @@ pub struct Prepared {
     pub assessment: Assessment,
     /// The commands in it, when it is one; rules are matched against these.
     pub analysis: Option<Box<CommandAnalysis>>,
-    /// The change of a file that it would make, whole, for a person who is asked.
+    /// The change of a file that it would make, or the form that it would send, whole, for a person who is asked.
     pub diff: Option<String>,
+    /// What an approval holds for beside the arguments and the files, such as a form as it is now.
+    pub bound: Vec<BoundFile>,
     /// How it is brought to a result after a crash.
     pub recovery: Recovery,
     pub act: Act,
@@ -134,7 +145,7 @@ pub struct Prepared {
 impl Prepared {
     /// A call that is not a command.
     pub fn new(assessment: Assessment, recovery: Recovery, act: Act) -> Self {
-        Self { assessment, analysis: None, diff: None, recovery, act }
+        Self { assessment, analysis: None, diff: None, bound: Vec::new(), recovery, act }
     }
 }
 

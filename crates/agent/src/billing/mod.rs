@@ -77,7 +77,7 @@ impl Billing {
 
     /// The events that ask a person whether to raise the budget: for the whole tree, at its root.
     pub fn question(&self, state: &TaskState, now: Timestamp) -> Vec<Event> {
-        let hit = self.budget.hit().filter(|_| state.created.parent.is_none());
+        let hit = self.budget.hit().filter(|_| state.created.depth == 0);
         let Some(hit) = hit else { return Vec::new() };
         let (question, options) = budget::question(&hit);
         let question = Question {
@@ -91,6 +91,7 @@ impl Billing {
             diff: None,
             grants: None,
             asked: None,
+            plan: None,
         };
         vec![Event::BudgetHit(hit), Event::QuestionAsked(question)]
     }
@@ -156,7 +157,7 @@ mod tests {
         assert!(matches!(billing.credit(&state, None, 10).await, Credit::UsedUp(_)));
         let asked = billing.question(&state, Timestamp::UNIX_EPOCH);
         assert!(matches!(asked.as_slice(), [Event::BudgetHit(_), Event::QuestionAsked(_)]));
-        state.created.parent = Some(state.id());
+        state.created.depth = 1;
         assert!(billing.question(&state, Timestamp::UNIX_EPOCH).is_empty());
     }
 

@@ -62,6 +62,7 @@ impl Agent {
                 batch = Batch::settled(Settled::result(open, Some(check), outcome));
             }
         }
+        let batch = self.claim_edits(task, batch).await?;
         match batch.group {
             Group::Empty => {}
             Group::Runs(runs) => {
@@ -202,6 +203,7 @@ fn user_question(open: &OpenCall, arguments: &serde_json::Value) -> Question {
         diff: None,
         grants: None,
         asked: None,
+        plan: None,
     }
 }
 
@@ -216,8 +218,10 @@ pub(crate) fn result(open: &OpenCall, outcome: Outcome, duration_ms: u64) -> Vec
             Fact::FileRead { .. }
             | Fact::SkillRead { .. }
             | Fact::FileChanged { .. }
+            | Fact::Evidence(_)
             | Fact::BackgroundStarted { .. }
-            | Fact::WorkingDirectory { .. } => None,
+            | Fact::WorkingDirectory { .. }
+            | Fact::Verdict(_) => None,
         })
         .collect();
     let (call, tool) = (open.request.id, open.request.name.clone());

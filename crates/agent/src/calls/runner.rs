@@ -11,10 +11,11 @@ use windlass_core::event::Event;
 use windlass_core::id::{CallId, TaskId};
 use windlass_core::outcome::{FileChange, Outcome, Recovery};
 use windlass_core::policy::Class;
+use windlass_core::role::Role;
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_skills::{Skill, Viewer};
 use windlass_store::Level;
-use windlass_tools::{Call, Facts, LiveOutput, Prepared, ToolContext, output};
+use windlass_tools::{Call, Facts, LiveOutput, Prepared, Signature, ToolContext, output};
 
 use super::{Run, result, versions};
 use crate::gate::Gate;
@@ -55,6 +56,7 @@ impl Runner {
             working_directory: state.sandbox.working_directory.clone(),
             viewer: Viewer::of(&state.axes),
             may_spawn: can_spawn,
+            signature: Some(signature(state)),
         };
         let call = Call {
             id: open.request.id,
@@ -174,5 +176,19 @@ impl Runner {
         }
         let duration_ms = begun.elapsed().as_millis() as u64;
         (open, outcome, duration_ms)
+    }
+}
+
+/// Whose calls these are, as the ledger of commitments keeps it. An auditor that another agent started judges the work
+/// of that one.
+fn signature(state: &TaskState) -> Signature {
+    let is_auditor = state.role == Some(Role::Auditor);
+    Signature {
+        session: state.command().session_id,
+        task: state.id(),
+        root: state.created.root,
+        user: state.created.user_id.clone(),
+        project: state.created.boundary().to_owned(),
+        reviews: state.created.parent.filter(|_| is_auditor),
     }
 }

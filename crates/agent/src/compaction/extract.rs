@@ -29,7 +29,7 @@ pub(super) fn extract(
         let refused = refused(turn);
         for entry in turn.retained() {
             match &entry.message {
-                Message::Assistant { text, calls } => {
+                Message::Assistant { text, calls, .. } => {
                     if !text.trim().is_empty() {
                         found.decisions.push(one_line(text, LINE));
                     }

@@ -36,7 +36,7 @@ pub(super) fn fit(
 ) -> Result<Fit, ErrorDetails> {
     let most = limits.trigger_tokens();
     let aim = match trigger {
-        Trigger::Tokens | Trigger::PlanStep => most as f64 * AIM,
+        Trigger::Tokens | Trigger::PlanStep | Trigger::Pictures => most as f64 * AIM,
         Trigger::ContextLength => (most as f64 * AIM).min(used as f64 * FORCED),
     };
     let size = |kept, shrink, summary| size(context, state, kept, shrink, summary);
@@ -82,15 +82,15 @@ fn size(
 ) -> u64 {
     let summary = "x".repeat(context.bytes(summary_tokens));
     let end = hypothetical(super::count(kept), shrink, summary);
-    context.after(&end, state).map_or(0, |transcript| context.tokens(transcript.bytes()))
+    context.after(&end, state).map_or(0, |transcript| context.tokens(transcript.text_bytes()))
 }
 
 /// Says which of the parts that stay is too large for the window.
 fn too_large(context: &Context, state: &TaskState, limits: &Limits, least: u64) -> ErrorDetails {
     let opening = context.opening().iter().map(|message| match message {
-        Message::User { text } | Message::Tool { text, .. } | Message::Assistant { text, .. } => {
-            text.len()
-        }
+        Message::User { text, .. }
+        | Message::Tool { text, .. }
+        | Message::Assistant { text, .. } => text.len(),
     });
     let header = context.header();
     let turns = context.turns().iter().flat_map(|turn| &turn.said);

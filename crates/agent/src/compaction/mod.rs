@@ -85,7 +85,11 @@ impl Compactor {
 
     /// Whether there is room to ask the model.
     pub fn room(&self, state: &TaskState, context: &Context) -> Room {
-        let usage = Usage { used: context.estimated_tokens(), floor: context.floor_tokens() };
+        let usage = Usage {
+            used: context.estimated_tokens(),
+            floor: context.floor_tokens(),
+            is_full_of_pictures: context.is_full_of_pictures(),
+        };
         Room::of(&self.limits, &state.compaction, usage, self.at_plan_step)
     }
 
@@ -195,8 +199,10 @@ impl Compactor {
             shrink_bytes: start.shrink_bytes,
             file: self.keep_dropped(task, &start),
         };
-        let after =
-            task.context().after(&end, task.state()).map_or(0, |transcript| transcript.bytes());
+        let after = task
+            .context()
+            .after(&end, task.state())
+            .map_or(0, |transcript| transcript.text_bytes());
         end.tokens_after = task.context().tokens(after);
         task.commit(vec![Event::CompactionEnd(end)], Level::Written).await?;
         Ok(None)

@@ -61,8 +61,12 @@ pub(super) fn file(
 
 fn entry_text(entry: &Entry) -> String {
     match &entry.message {
-        Message::User { text } => format!("[user]\n{text}"),
-        Message::Assistant { text, calls } => {
+        Message::User { text, pictures } => {
+            let pictures = pictures.iter().map(|picture| format!("\n[{picture}]"));
+            format!("[user]\n{text}{}", pictures.collect::<String>())
+        }
+        // What it thought is not for the next epoch.
+        Message::Assistant { text, calls, .. } => {
             let mut all = format!("[assistant]\n{text}");
             for call in calls {
                 let _ = write!(all, "\n[call {} `{}`] {}", call.name, call.id, call.arguments);

@@ -19,6 +19,8 @@ pub(super) struct Usage {
     pub used: u64,
     /// When its epoch began.
     pub floor: u64,
+    /// Whether it shows as many pictures as it may.
+    pub is_full_of_pictures: bool,
 }
 
 impl Room {
@@ -30,7 +32,7 @@ impl Room {
         usage: Usage,
         at_plan_step: bool,
     ) -> Self {
-        let Usage { used, floor } = usage;
+        let Usage { used, floor, is_full_of_pictures } = usage;
         let fits = used <= limits.usable_tokens();
         let refused = cycle.refused_tokens.map(|_| Trigger::ContextLength);
         if cycle.is_flushing() {
@@ -41,6 +43,7 @@ impl Room {
         let needed = match () {
             () if refused.is_some() => refused,
             () if limits.should_compact(used) => Some(Trigger::Tokens),
+            () if is_full_of_pictures && !cycle.fresh => Some(Trigger::Pictures),
             () if early && limits.can_compact_early(used) => Some(Trigger::PlanStep),
             () => None,
         };
@@ -71,8 +74,12 @@ mod tests {
         })
     }
 
+    fn usage(used: u64) -> Usage {
+        Usage { used, floor: 1_000, is_full_of_pictures: false }
+    }
+
     fn room(cycle: &CompactionState, used: u64) -> Room {
-        Room::of(&limits(), cycle, Usage { used, floor: 1_000 }, true)
+        Room::of(&limits(), cycle, usage(used), true)
     }
 
     #[test]

@@ -7,7 +7,7 @@ use windlass_core::message::{Message, Prelude};
 use windlass_core::state::TaskState;
 use windlass_model::Transcript;
 
-use super::{Context, Turn};
+use super::{Context, Turn, pictures};
 use crate::prompt::LEFT_OUT;
 
 impl Context {
@@ -16,22 +16,26 @@ impl Context {
         let prelude = self.prelude.as_ref()?;
         let (dropped, kept) = self.partition_turns(end.kept_turns as usize);
         let header = self.header.after(end, &dropped);
-        let replies = self.replies - kept.len();
-        let mut transcript = self.model.transcript(prelude).with_prior_replies(replies);
+        let mut transcript = self.transcript_after(prelude, self.replies - kept.len());
         for message in &self.opening {
             transcript.push(message);
         }
         transcript.push(&Message::user(header.text(state)));
-        for entry in kept.iter().flat_map(|turn| turn.retained()) {
-            transcript.push(&entry.truncated(end.shrink_bytes, end.file.as_deref()));
+        for entry in next_turns(&kept, end).iter().flat_map(|turn| &turn.entries) {
+            transcript.push(&entry.message);
         }
         Some(transcript)
     }
 
+    /// An empty transcript that comes after so many replies.
+    fn transcript_after(&self, prelude: &Prelude, replies: usize) -> Transcript {
+        let transcript = self.model.transcript(prelude).with_pictures(self.pictures.clone());
+        transcript.with_prior_replies(replies)
+    }
+
     /// The conversation so far, after another prelude.
     pub(super) fn rebuild_with(&self, prelude: &Prelude, state: &TaskState) -> Transcript {
-        let earlier = self.replies - self.turns.len();
-        let mut transcript = self.model.transcript(prelude).with_prior_replies(earlier);
+        let mut transcript = self.transcript_after(prelude, self.replies - self.turns.len());
         for message in &self.opening {
             transcript.push(message);
         }
@@ -42,6 +46,28 @@ impl Context {
             transcript.push(&entry.message);
         }
         transcript
+    }
+
+    /// The same conversation without what the model thought. What it thinks from now on stays out of it too, until
+    /// this epoch ends: a server that refuses it would do so with every request.
+    pub(super) fn drop_reasoning(&mut self, state: &TaskState) {
+        let Some(prelude) = self.prelude.clone() else { return };
+        self.forget_reasoning();
+        self.reasoning_refused = true;
+        let transcript = self.rebuild_with(&prelude, state);
+        self.opened_bytes = transcript.bytes();
+        self.transcript = Some(transcript);
+        self.estimate.forget_count();
+    }
+
+    /// Reasoning does not outlive its epoch.
+    pub(super) fn forget_reasoning(&mut self) {
+        let entries = self.turns.iter_mut().flat_map(|turn| &mut turn.entries);
+        for message in entries.map(|entry| &mut entry.message).chain(&mut self.opening) {
+            if let Message::Assistant { reasoning, .. } = message {
+                *reasoning = None;
+            }
+        }
     }
 
     /// Until the compaction that follows, the model sees a part of the context. All turns are still there.
@@ -69,14 +95,21 @@ impl Context {
         let Some(transcript) = self.after(end, state) else { return };
         let (dropped, kept) = self.partition_turns(end.kept_turns as usize);
         let header = self.header.after(end, &dropped);
-        let turns =
-            kept.iter().map(|turn| turn.for_next_epoch(end.shrink_bytes, end.file.as_deref()));
-        self.turns = turns.collect();
+        self.turns = next_turns(&kept, end);
         self.header = header;
-        self.opened_bytes = transcript.bytes();
+        self.opened_bytes = transcript.text_bytes();
+        self.reasoning_refused = false;
         self.transcript = Some(transcript);
         self.estimate.forget_count();
     }
+}
+
+/// The turns that stay, as the next epoch knows them.
+fn next_turns(kept: &[&Turn], end: &CompactionEnd) -> Vec<Turn> {
+    let next = |turn: &&Turn| turn.for_next_epoch(end.shrink_bytes, end.file.as_deref());
+    let mut turns: Vec<Turn> = kept.iter().map(next).collect();
+    pictures::fade(&mut turns, end.shrink_bytes);
+    turns
 }
 
 /// A compaction that did not happen, for measuring what it would leave.

@@ -4,9 +4,11 @@ use windlass_core::event::CompactionEnd;
 use windlass_core::plan::WorkingPlan;
 use windlass_core::state::TaskState;
 
-use super::Turn;
+use super::{Turn, pictures};
 use crate::prompt;
 
+/// Dropped pictures that are named, the newest.
+const MAX_PICTURES: usize = 20;
 /// Paths that are listed, the newest; the others are only counted.
 const MAX_FILES: usize = 200;
 
@@ -19,6 +21,8 @@ pub struct Header {
     pub summary: Option<String>,
     /// Where what was dropped can be read, newest last.
     pub dropped: Vec<String>,
+    /// The pictures that were dropped, one line each, newest last.
+    pub pictures: Vec<String>,
 }
 
 impl Header {
@@ -28,6 +32,13 @@ impl Header {
         after.said.extend(dropped.iter().flat_map(|turn| turn.said.iter().cloned()));
         after.summary = Some(end.summary.clone());
         after.dropped.extend(end.file.clone());
+        for picture in pictures::of(dropped) {
+            let line = format!("- {picture}");
+            after.pictures.retain(|known| *known != line);
+            after.pictures.push(line);
+        }
+        let skipped = after.pictures.len().saturating_sub(MAX_PICTURES);
+        after.pictures.drain(..skipped);
         after
     }
 
@@ -44,6 +55,7 @@ impl Header {
     pub fn text(&self, state: &TaskState) -> String {
         let said: Vec<_> = self.said.iter().map(|text| format!("> {text}")).collect();
         let plan = state.plan.as_ref().map(WorkingPlan::markdown).unwrap_or_default();
+        let accepted = state.plan_review.accepted.as_ref().map_or("", |plan| &plan.text);
         let changed = &state.files.changed;
         let skipped = changed.len().saturating_sub(MAX_FILES);
         let mut files: Vec<_> = changed[skipped..].iter().map(|path| format!("- {path}")).collect();
@@ -52,8 +64,10 @@ impl Header {
         }
         let sections = [
             ("What the user said on the way, word for word", said.join("\n\n")),
+            ("The plan that the user accepted", accepted.to_owned()),
             ("Your plan", plan),
             ("Files changed so far", files.join("\n")),
+            ("Pictures seen earlier; read a file to see it again", self.pictures.join("\n")),
             ("Summary of the earlier work", self.summary.clone().unwrap_or_default()),
             ("Where the earlier turns are in full", self.places()),
         ];

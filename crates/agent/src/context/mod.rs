@@ -13,6 +13,7 @@ mod turns;
 mod epoch;
 mod header;
 mod estimate;
+mod pictures;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,8 +23,9 @@ use windlass_core::id::CallId;
 use windlass_core::injection::{Injection, InjectionType};
 use windlass_core::message::{Message, Prelude, ToolRequest, ToolSpec};
 use windlass_core::outcome::{CallEnding, Fact};
+use windlass_core::picture::Picture;
 use windlass_core::state::{TaskState, Unfinished};
-use windlass_model::{Model, Transcript};
+use windlass_model::{Model, PictureSource, Transcript};
 use windlass_skills::followed;
 
 use estimate::Estimate;
@@ -33,11 +35,12 @@ pub use header::Header;
 pub use turns::{Entry, ResultOf, Turn};
 
 use crate::conversation::Conversation;
-use crate::prompt::{CUT, FLUSHED, NOT_RUN, WITHHELD};
+use crate::prompt::{self, CUT, FLUSHED, NOT_RUN, WITHHELD};
 
 /// The conversation so far, in the provider's own form and as the turns it is made from.
 pub struct Context {
     model: Arc<dyn Model>,
+    pictures: PictureSource,
     transcript: Option<Transcript>,
     prelude: Option<Prelude>,
     /// The messages the task opened with; they are never dropped.
@@ -54,11 +57,14 @@ pub struct Context {
     estimate: Estimate,
     /// How large this epoch was when it began.
     opened_bytes: usize,
+    /// Whether the server has refused reasoning in this epoch.
+    reasoning_refused: bool,
 }
 
 /// A message that waits until it may follow the results of a reply.
 struct Queued {
     text: String,
+    pictures: Vec<Picture>,
     /// What stays of it word for word, when its turn is dropped.
     pinned: Option<String>,
     /// Whether the next compaction drops it in any case.
@@ -67,9 +73,10 @@ struct Queued {
 
 impl Context {
     /// An empty context; the first `agent_start` opens it.
-    pub fn new(model: Arc<dyn Model>) -> Self {
+    pub fn new(model: Arc<dyn Model>, pictures: PictureSource) -> Self {
         Self {
             model,
+            pictures,
             transcript: None,
             prelude: None,
             opening: Vec::new(),
@@ -80,6 +87,7 @@ impl Context {
             queued: Vec::new(),
             estimate: Estimate::default(),
             opened_bytes: 0,
+            reasoning_refused: false,
         }
     }
 
@@ -87,6 +95,11 @@ impl Context {
     /// through [`crate::journal::Flushed`].
     pub(crate) fn transcript(&self) -> Option<&Transcript> {
         self.transcript.as_ref()
+    }
+
+    /// Whether the next request would hold what the model thought earlier.
+    pub fn holds_reasoning(&self) -> bool {
+        self.transcript.as_ref().is_some_and(Transcript::holds_reasoning)
     }
 
     /// Whether the conversation has begun.
@@ -177,6 +190,14 @@ impl Context {
     pub fn apply(&mut self, event: &Event, state: &TaskState) {
         match event {
             Event::AgentStart(start) => self.start(start, state),
+            Event::PromptChanged(changed) => {
+                if let Some(prelude) = &changed.prelude {
+                    self.set_prelude(prelude, state);
+                }
+                if !changed.message.is_empty() {
+                    self.queue(Queued::plain(&changed.message), state);
+                }
+            }
             Event::LlmResponse(response) => self.reply(response, state),
             Event::ToolResult(result) => self.result(result, state),
             Event::InjectionReceived(injection) => self.inject(injection, state),
@@ -193,6 +214,18 @@ impl Context {
                 self.queue(Queued::ephemeral(&flush.message), state);
             }
             Event::CompactionEnd(end) => self.begin_epoch(end, state),
+            Event::ReasoningDropped(_) => self.drop_reasoning(state),
+            Event::PlanAccepted(accepted) => self.queue(Queued::plain(&accepted.message), state),
+            Event::VerificationEnded(ended) if !ended.message.is_empty() => {
+                self.queue(Queued::plain(&ended.message), state);
+            }
+            Event::SubAgentComplete(complete) => {
+                if let Some(verdict) = complete.verdict.as_ref().filter(|verdict| !verdict.approved)
+                {
+                    let text = prompt::audit_rejected(&verdict.by, &verdict.reason);
+                    self.queue(Queued::plain(&text), state);
+                }
+            }
             // The model reads nothing of the other kinds.
             _ => {}
         }
@@ -201,9 +234,7 @@ impl Context {
     fn start(&mut self, start: &AgentStart, state: &TaskState) {
         let first = self.transcript.is_none();
         if let Some(prelude) = &start.prelude {
-            self.transcript = Some(self.rebuild_with(prelude, state));
-            self.prelude = Some(prelude.clone());
-            self.estimate.forget_count();
+            self.set_prelude(prelude, state);
         }
         for message in &start.context {
             self.open_with(message);
@@ -216,13 +247,31 @@ impl Context {
         self.release(state);
     }
 
+    /// Has another model read the conversation from now on.
+    pub(crate) fn set_model(&mut self, model: Arc<dyn Model>, state: &TaskState) {
+        self.model = model;
+        if let Some(prelude) = self.prelude.clone() {
+            self.set_prelude(&prelude, state);
+        }
+    }
+
+    /// Begins an epoch with another prelude and the same messages, without what the model thought.
+    fn set_prelude(&mut self, prelude: &Prelude, state: &TaskState) {
+        self.forget_reasoning();
+        self.reasoning_refused = false;
+        self.transcript = Some(self.rebuild_with(prelude, state));
+        self.prelude = Some(prelude.clone());
+        self.estimate.forget_count();
+    }
+
     fn reply(&mut self, response: &LlmResponse, state: &TaskState) {
         self.replies += 1;
         let (text, calls) = (response.text.clone(), response.calls.clone());
         let saving_notes = state.compaction.reply_saved_notes;
         let saved = saving_notes && calls.is_empty();
         let prompt = self.sent_bytes();
-        self.begin_turn(Message::Assistant { text, calls }, saving_notes);
+        let reasoning = response.reasoning.clone().filter(|_| !self.reasoning_refused);
+        self.begin_turn(Message::Assistant { text, calls, reasoning }, saving_notes);
         self.estimate.learn(&response.usage, prompt, self.sent_bytes());
         if saved {
             self.queue(Queued::ephemeral(FLUSHED.trim_end()), state);
@@ -242,6 +291,11 @@ impl Context {
             let denied = result.outcome.ending == CallEnding::Denied;
             let call = Some(ResultOf { call: result.call, denied });
             self.add(Entry { message, call, ephemeral: false });
+            let pictures = &result.outcome.pictures;
+            if !pictures.is_empty() {
+                let text = prompt::pictures(&result.tool, pictures);
+                self.queued.push(Queued { pictures: pictures.clone(), ..Queued::plain(&text) });
+            }
         }
         for fact in &result.outcome.facts {
             if let Fact::SkillRead { name, .. } = fact {
@@ -299,7 +353,8 @@ impl Context {
             }
             InjectionType::ExternalEvent | InjectionType::SystemControl => None,
         };
-        self.queue(Queued { text, pinned, ephemeral: false }, state);
+        let pictures = injection.pictures.clone();
+        self.queue(Queued { text, pictures, pinned, ephemeral: false }, state);
     }
 
     fn queue(&mut self, message: Queued, state: &TaskState) {
@@ -312,8 +367,9 @@ impl Context {
         if !state.last_reply.open_calls.is_empty() || self.transcript.is_none() {
             return;
         }
-        for Queued { text, pinned, ephemeral } in std::mem::take(&mut self.queued) {
-            self.add(Entry { message: Message::User { text }, call: None, ephemeral });
+        for Queued { text, pictures, pinned, ephemeral } in std::mem::take(&mut self.queued) {
+            let message = Message::User { text, pictures };
+            self.add(Entry { message, call: None, ephemeral });
             if let (Some(pinned), Some(turn)) = (pinned, self.turns.last_mut()) {
                 turn.said.push(pinned);
             }
@@ -321,7 +377,7 @@ impl Context {
     }
 
     fn sent_bytes(&self) -> usize {
-        self.transcript.as_ref().map_or(0, Transcript::bytes)
+        self.transcript.as_ref().map_or(0, Transcript::text_bytes)
     }
 }
 
@@ -342,10 +398,10 @@ fn request(turn: Option<&Turn>, id: CallId) -> Option<&ToolRequest> {
 
 impl Queued {
     fn plain(text: &str) -> Self {
-        Self { text: text.to_owned(), pinned: None, ephemeral: false }
+        Self { text: text.to_owned(), pictures: Vec::new(), pinned: None, ephemeral: false }
     }
 
     fn ephemeral(text: &str) -> Self {
-        Self { text: text.to_owned(), pinned: None, ephemeral: true }
+        Self { ephemeral: true, ..Self::plain(text) }
     }
 }

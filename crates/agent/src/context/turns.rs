@@ -52,7 +52,7 @@ impl Turn {
 }
 
 impl Entry {
-    /// The message; a result over the limit is cut, and says where the whole of it is.
+    /// The message as the next epoch knows it: a result over the limit is cut, and says where the whole of it is.
     pub fn truncated(&self, shrink: Option<usize>, file: Option<&str>) -> Message {
         match (&self.message, shrink, self.call) {
             (Message::Tool { provider_id, name, text, is_error }, Some(limit), Some(call))
@@ -65,7 +65,7 @@ impl Entry {
                     is_error: *is_error,
                 }
             }
-            (message, _, _) => message.clone(),
+            (message, _, _) => message.clone().without_reasoning(),
         }
     }
 }

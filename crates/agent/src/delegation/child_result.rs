@@ -102,6 +102,7 @@ fn complete(spawn: &SubAgentSpawn, state: &TaskState, why: Option<String>) -> Su
         duration_ms: state.spending.usage.duration_ms,
         files_changed,
         error,
+        verdict: state.verdict.clone(),
     }
 }
 

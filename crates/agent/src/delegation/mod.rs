@@ -3,7 +3,7 @@
 //! Invariants:
 //! - A sub-agent is journaled with the call that asks for it, before it exists. After a crash the call
 //!   waits for that one again. Its task is made at most once.
-//! - Never more than its parent: same model, workspace and sandbox, the parent's axes, no rules that a
+//! - Never more than its parent: its model or one that a person has configured, same workspace and sandbox, the parent's axes, no rules that a
 //!   person gave the parent (MS-217).
 //! - Results are journaled when all calls of a batch have one: in the order of the reply (ES-232).
 
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use windlass_core::axes::{Axes, ModelMode};
 use windlass_core::command::{ExecutionConfig, HitlRequest, TaskCommand};
 use windlass_core::ending::Ending;
 use windlass_core::event::{Event, SubAgentSpawn, TaskCreated, ToolCall};
@@ -32,7 +33,7 @@ use self::tree::Tree;
 use crate::calls::{Spawn, result};
 use crate::interrupt::TimeLimit;
 use crate::journal::{Flushed, Journal};
-use crate::{Error, Parts, prompt};
+use crate::{Error, ModelParts, Parts, prompt};
 
 /// How wide a label is; longer ones are cut.
 const LABEL: usize = 60;
@@ -80,19 +81,44 @@ impl Delegation {
         let (state, settings) = (task.state(), &self.parts.settings);
         let timeout = given.timeout_seconds.map_or(settings.sub_agent_timeout, Duration::from_secs);
         let skills = self.parts.world.skills.current();
+        let model_mode = given.model.map(ModelMode::from);
+        let model = match model_mode {
+            Some(mode) => self.other_model(state, mode)?.model,
+            None => self.parts.model.clone(),
+        };
         let spawn = SubAgentSpawn {
             call: call.call,
             task_id: TaskId::new(task.now()),
             label: one_line(given.label.as_deref().unwrap_or(&given.task), LABEL),
             task: fork(&given.task, &skills, Viewer::of(&state.axes)).unwrap_or(given.task),
             timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-            model: self.parts.model.name().to_string(),
-            axes: state.axes,
+            model: model.name().to_string(),
+            model_mode,
+            axes: Axes { model_mode: model_mode.unwrap_or(state.axes.model_mode), ..state.axes },
+            role: state.role,
             depth: state.created.depth + 1,
             write_output_to: given.write_output_to,
         };
         call.recovery = Recovery::Reattach { id: spawn.task_id.to_string() };
         Ok((call, spawn))
+    }
+
+    /// The model of another mode, for a sub-agent (ES-235). One without a price would escape the budget.
+    fn other_model(&self, state: &TaskState, mode: ModelMode) -> Result<ModelParts, Outcome> {
+        let refused = |why: String| Outcome::failure(format!("{why} Leave `model` out."));
+        let models = self.parts.models.as_ref();
+        let models = models.ok_or_else(|| refused("there is no other model here.".to_owned()))?;
+        let found = models.source.open_mode(state, mode);
+        let found = found.map_err(|error| {
+            refused(format!("the {mode} model cannot be used: {}.", error.message))
+        })?;
+        let has_budget = self.parts.settings.budget.cost_usd.is_some();
+        match has_budget && found.price.is_none() {
+            true => Err(refused(format!(
+                "the {mode} model has no price, and the task has a cost budget."
+            ))),
+            false => Ok(found),
+        }
     }
 
     /// Starts or resumes sub-agents and waits for all of them. `skills` are those that bind them.
@@ -138,6 +164,10 @@ impl Delegation {
         }
         task.commit(events, Level::Written).await?;
         Ok(Delegated::Finished)
+    }
+
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
     }
 
     /// Ends the agents below a task that ends for good, and its schedules.
@@ -204,30 +234,26 @@ fn unfinished(states: &[ChildState]) -> Option<Ending> {
 
 fn created(parent: &TaskState, child: &Child) -> TaskCreated {
     let spawn = &child.spawn;
+    let before = &parent.created;
+    let command = TaskCommand {
+        command_id: CommandId::derived(&spawn.call.to_string(), "spawn_agent"),
+        session_id: parent.command().session_id,
+        task_id: spawn.task_id,
+        goal: spawn.task.clone(),
+        constraints: Vec::new(),
+        execution_config: ExecutionConfig { role: spawn.role, ..ExecutionConfig::default() },
+        resume_context: None,
+    };
     TaskCreated {
-        command: TaskCommand {
-            command_id: CommandId::derived(&spawn.call.to_string(), "spawn_agent"),
-            session_id: parent.command().session_id,
-            task_id: spawn.task_id,
-            goal: spawn.task.clone(),
-            constraints: Vec::new(),
-            execution_config: ExecutionConfig::default(),
-            resume_context: None,
-        },
         parent: Some(parent.id()),
-        root: parent.created.root,
+        root: before.root,
         depth: spawn.depth,
-        axes: spawn.axes,
-        workspace: parent.created.workspace.clone(),
-        site: parent.created.site.clone(),
-        driver: parent.created.driver,
-        dependency_blockers: Vec::new(),
-        max_retries: 0,
-        cost_budget: None,
-        user_id: None,
-        deadline: None,
-        outage: parent.created.outage,
-        continues: None,
+        site: before.site.clone(),
+        user_id: before.user_id.clone(),
+        outage: before.outage,
+        // It may use no more than the task above it.
+        plan: before.plan.clone(),
+        ..TaskCreated::new(command, spawn.axes, before.workspace.clone(), before.driver)
     }
 }
 

@@ -57,7 +57,9 @@ impl Delegation {
                 interrupt = Some(found);
                 let why = match found {
                     Interrupt::Timeout => "the agent above it ran out of time",
-                    Interrupt::Cancel | Interrupt::Shutdown => "the agent above it was cancelled",
+                    Interrupt::Cancel | Interrupt::Shutdown | Interrupt::Change => {
+                        "the agent above it was cancelled"
+                    }
                 };
                 for child in &live {
                     cancel(task, child.spawn.task_id, why).await?;
@@ -117,11 +119,21 @@ impl Delegation {
         if history.state().status.is_terminal() {
             return Ok(ChildState::Ended(Box::new(history.into_state())));
         }
-        let model = self.parts.model.clone();
-        let mut journal = Journal::open(stream, history, model, tree.clock())?;
         let parts = self.parts.for_child(&child.spawn, skills.to_vec());
+        let parts = match child.spawn.model_mode.and(parts.models.clone()) {
+            // What cannot be opened any more is replaced by its parent's, as if the call had named none.
+            Some(models) => match models.source.open(history.state()) {
+                Ok(found) => parts.with_model(found, models.made_for),
+                Err(error) => {
+                    tracing::warn!(task_id = %id, error = error.message, "The model of a sub-agent is gone");
+                    parts
+                }
+            },
+            None => parts,
+        };
+        let mut journal = Journal::open(stream, history, parts.model.clone(), tree.clock())?;
         let shell = parts.world.shell.clone();
-        let agent = Agent::new(parts, tree.clone());
+        let mut agent = Agent::new(parts, tree.clone());
         // Boxed: an agent's run contains its sub-agents' runs.
         let ran = Box::pin(agent.run(&mut journal, halt)).await;
         shell.end_background().await;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use jiff::Timestamp;
+use windlass_core::command::{HitlRequest, ResultStatus, TaskResult};
+use windlass_core::ending::{Ending, transition};
 use windlass_core::event::{Event, QuestionClosed, StatusChanged, TaskCreated};
 use windlass_core::id::TaskId;
 use windlass_core::question::Question;
@@ -16,6 +18,7 @@ use crate::billing::budget::{self, Budget};
 use crate::clock::Clock;
 use crate::conclude;
 use crate::history::History;
+use crate::report;
 
 /// How many agents there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,12 +93,12 @@ impl Tree {
     }
 
     /// Makes a task below another. One that was made before a crash is made once.
-    pub(crate) async fn create(&self, created: TaskCreated) -> Result<TaskId, Error> {
+    pub async fn create(&self, created: TaskCreated) -> Result<TaskId, Error> {
         Ok(self.owner.create_child(self.now(), created).await?.task())
     }
 
     /// The store, for reading.
-    pub(crate) fn store(&self) -> &Store {
+    pub fn store(&self) -> &Store {
         &self.store
     }
 
@@ -115,8 +118,29 @@ impl Tree {
         conclude::end_dependents(&self.owner, &self.store, self.now(), task, to).await
     }
 
+    /// Ends a segment of a task that no model works on: a run of a workflow, or another program's work.
+    pub async fn end_segment(
+        &self,
+        stream: &mut Stream,
+        state: &TaskState,
+        ending: &Ending,
+        message: Option<String>,
+    ) -> Result<TaskResult, Error> {
+        let mut events = transition(state, ending);
+        let traces = self.store.dir().traces();
+        let mut result = report::result_of(state, state.active_ms(), ending, &traces);
+        result.final_message = message.or(result.final_message);
+        self.end_dependents(state.id(), ending.status_change(state).to).await?;
+        if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {
+            result.hitl_request = self.question_below(state.id())?.as_ref().map(HitlRequest::from);
+        }
+        events.push(Event::AgentEnd(Box::new(result.clone())));
+        stream.append(self.now(), events, Level::Synced).await?;
+        Ok(result)
+    }
+
     /// The tasks below one that have not ended, oldest first.
-    pub(crate) fn below(&self, task: TaskId) -> Result<Vec<TaskRow>, Error> {
+    pub fn below(&self, task: TaskId) -> Result<Vec<TaskRow>, Error> {
         Ok(below(&self.store, self.owner.root(), task)?)
     }
 }

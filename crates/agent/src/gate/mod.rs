@@ -10,6 +10,7 @@ mod skill_limits;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -17,11 +18,13 @@ use windlass_core::event::RiskCheck;
 use windlass_core::id::TaskId;
 use windlass_core::message::ToolSpec;
 use windlass_core::outcome::Outcome;
+use windlass_core::planning::PlanTask;
 use windlass_core::policy::allow::AllowRule;
 use windlass_core::policy::decide::{effective_class, is_usable_in};
 use windlass_core::policy::denial::{Call as DeniedCall, Denial};
-use windlass_core::policy::{Asked, Decision, GivenRules, Rules, decide};
+use windlass_core::policy::{Asked, Class, Decision, GivenRules, Rules, Verdict, decide};
 use windlass_core::question::{Permission, Question};
+use windlass_core::role::Role;
 use windlass_core::state::{OpenCall, TaskState};
 use windlass_skills::Skill;
 use windlass_tools::registry::reachable_under;
@@ -41,6 +44,8 @@ pub(crate) struct Gate {
     given: GivenRules,
     /// How deep agents nest; the main agent is 0.
     max_depth: u32,
+    /// Whether an agent without a role is shown the tools for commitments; it can use them either way.
+    shows_ledger: bool,
     skills: SkillLimits,
     hooks: Hooks,
 }
@@ -64,6 +69,7 @@ impl Gate {
             registry: parts.registry.clone(),
             given: settings.rules.clone(),
             max_depth: settings.sub_agents.max_depth,
+            shows_ledger: settings.shows_ledger,
             skills: SkillLimits {
                 skills: parts.world.skills.clone(),
                 bound_by: settings.bound_by.clone(),
@@ -75,7 +81,8 @@ impl Gate {
 
     /// The tools that the agent is shown.
     pub fn specs(&self, state: &TaskState) -> Vec<ToolSpec> {
-        self.registry.specs(&state.created.layout(), |tool| self.offers(state, tool))
+        let shows = |tool: &dyn Tool| self.offers(state, tool) && self.shows(state, tool);
+        self.registry.specs(&state.created.layout(), shows)
     }
 
     /// Whether the agent may start others (ES-241, O-16).
@@ -102,22 +109,11 @@ impl Gate {
     /// Decides about a prepared call.
     pub fn decide(&self, state: &TaskState, open: &OpenCall, prepared: &Prepared) -> Ruling {
         let tool = &open.request.name;
-        let call = match &prepared.analysis {
-            Some(analysis) => DeniedCall::Command(analysis),
-            None => DeniedCall::Other(prepared.assessment.class),
-        };
+        let call = denied_call(prepared);
         let permission = permission_given(state, open, prepared);
         let rules = self.rules(state, open, prepared, permission.as_ref());
         let verdict = decide(&prepared.assessment, &state.axes, &rules);
-        let check = RiskCheck {
-            call: open.request.id,
-            tool: tool.clone(),
-            class: prepared.assessment.class,
-            risk: prepared.assessment.risk,
-            decision: verdict.decision,
-            reason: verdict.reason.clone(),
-            axes: state.axes,
-        };
+        let check = risk_check(state, open, prepared, &verdict);
         match (verdict.decision, permission) {
             (Decision::Deny, _) => {
                 Ruling::Denied(check, Outcome::denied(Denial::new(tool, call, &verdict)))
@@ -135,6 +131,24 @@ impl Gate {
             }
             (Decision::Allow, _) => Ruling::Allowed(check),
         }
+    }
+
+    /// Decides about a command of the completion contract, which a person has let run (§15.13): the decision, and
+    /// what it comes to where it is denied.
+    pub fn decide_check(
+        &self,
+        state: &TaskState,
+        open: &OpenCall,
+        prepared: &Prepared,
+    ) -> (RiskCheck, Option<Outcome>) {
+        let (tool, analysis) = (&open.request.name, prepared.analysis.as_deref());
+        let given = self.given.rules_for(tool, &prepared.assessment, analysis, &state.axes);
+        let rules = Rules { approved: true, ..given };
+        let verdict = decide(&prepared.assessment, &state.axes, &rules);
+        let check = risk_check(state, open, prepared, &verdict);
+        let denied = || Outcome::denied(Denial::new(tool, denied_call(prepared), &verdict));
+        let denied = (verdict.decision != Decision::Allow).then(denied);
+        (check, denied)
     }
 
     /// The skills that this agent, or an agent above it, was started to follow.
@@ -190,9 +204,17 @@ impl Gate {
         self.registry.get(name).map_or_else(|| vec![name], |tool| tool.names())
     }
 
+    /// Whether a tool is worth its place in the prompt.
+    fn shows(&self, state: &TaskState, tool: &dyn Tool) -> bool {
+        let is_ledger = tool.min_class().0 == Class::Ledger;
+        !is_ledger || self.shows_ledger || state.role.is_some()
+    }
+
     fn offers(&self, state: &TaskState, tool: &dyn Tool) -> bool {
         let reachable = reachable_under(state.axes.permission_profile);
         reachable(tool)
+            && outside_plan(state, tool).is_none()
+            && state.role.is_none_or(|role| role.has_tool(tool.name(), tool.min_class().0))
             && is_usable_in(state.axes.work_mode, tool.min_class().0)
             && (self.can_spawn(state) || tool.kind() != Kind::SubAgent)
     }
@@ -211,11 +233,27 @@ impl Gate {
             Some(analysis) => rule.covers(analysis),
             None => rule.covers_tool(tool, class),
         };
+        let scopes = self.skills.scopes(state);
+        let unknown = scopes.iter().find(|(_, scope)| !self.given.scopes.contains_key(scope));
+        let informs = matches!(class, Class::Read | Class::Note | Class::Ledger);
+        let unscoped =
+            unknown.filter(|_| !informs).map(|(skill, scope)| prompt::unknown_scope(skill, scope));
+        let given = match scopes.is_empty() {
+            true => Cow::Borrowed(&self.given),
+            false => Cow::Owned(self.given.within(scopes.iter().map(|(_, scope)| scope.as_str()))),
+        };
         Rules {
-            filtered: self.not_offered(state, tool),
+            filtered: self
+                .not_offered(state, tool)
+                .or_else(|| {
+                    let (role, command) = state.role.zip(analysis)?;
+                    role.command_violation(command)
+                })
+                .or(unscoped),
+            auditor: state.role == Some(Role::Auditor),
             session_rule: state.allow_rules.iter().any(covered),
             approved: matches!(permission, Some(Permission::Allow | Permission::AllowAll)),
-            ..self.given.rules_for(tool, &prepared.assessment, analysis, &state.axes)
+            ..given.rules_for(tool, &prepared.assessment, analysis, &state.axes)
         }
     }
 
@@ -235,7 +273,47 @@ impl Gate {
         if let Some(reason) = tool.and_then(|tool| self.skills.violation(state, tool.as_ref())) {
             return Some(reason);
         }
+        if let Some(plan) = tool.and_then(|tool| outside_plan(state, tool.as_ref())) {
+            return Some(prompt::outside_plan(plan));
+        }
+        let class = tool.map_or(Class::Read, |tool| tool.min_class().0);
+        if let Some(role) = state.role.filter(|role| !role.has_tool(name, class)) {
+            return Some(role.tool_violation(name));
+        }
         let offered = tool.is_some_and(|tool| self.offers(state, tool.as_ref()));
         (!offered).then(|| prompt::out_of_profile(name, state.axes.permission_profile))
+    }
+}
+
+/// The task of a plan whose list of tools leaves this one out (PL-007).
+fn outside_plan<'s>(state: &'s TaskState, tool: &dyn Tool) -> Option<&'s PlanTask> {
+    let plan = state.created.plan.as_deref()?;
+    let is_allowed = tool.is_always_allowed() || plan.allows(&tool.names());
+    (!is_allowed).then_some(plan)
+}
+
+/// What is denied, for the suggestions.
+fn denied_call(prepared: &Prepared) -> DeniedCall<'_> {
+    match &prepared.analysis {
+        Some(analysis) => DeniedCall::Command(analysis),
+        None => DeniedCall::Other(prepared.assessment.class),
+    }
+}
+
+/// What is journaled of a decision.
+fn risk_check(
+    state: &TaskState,
+    open: &OpenCall,
+    prepared: &Prepared,
+    verdict: &Verdict,
+) -> RiskCheck {
+    RiskCheck {
+        call: open.request.id,
+        tool: open.request.name.clone(),
+        class: prepared.assessment.class,
+        risk: prepared.assessment.risk,
+        decision: verdict.decision,
+        reason: verdict.reason.clone(),
+        axes: state.axes,
     }
 }

@@ -72,6 +72,7 @@ pub(super) fn permission_question(
         diff: prepared.diff.clone(),
         grants,
         asked: Some(Box::new(asked)),
+        plan: None,
     }
 }
 
@@ -91,8 +92,9 @@ fn bound_files(prepared: &Prepared) -> Vec<BoundFile> {
         }
         Recovery::Rerun | Recovery::Reattach { .. } | Recovery::Unknown => None,
     };
+    let bound = prepared.bound.iter().cloned();
     let scripts = prepared.analysis.iter().flat_map(|analysis| &analysis.scripts);
     let scripts =
         scripts.map(|file| BoundFile { path: file.path.clone(), hash: file.hash.clone() });
-    changed.into_iter().chain(scripts).collect()
+    changed.into_iter().chain(scripts).chain(bound).collect()
 }

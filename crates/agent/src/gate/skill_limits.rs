@@ -45,6 +45,16 @@ impl SkillLimits {
         Some(prompt::outside_skill(&skill.meta.name, tools))
     }
 
+    /// The policy scopes that the skills which this agent follows run under, each with the skill that names it.
+    pub fn scopes(&self, state: &TaskState) -> Vec<(String, String)> {
+        let skills = self.skills.current();
+        let followed = self.followed(state);
+        let followed = followed.iter().filter_map(|name| skills.get(name));
+        let scope =
+            |skill: &Skill| Some((skill.meta.name.clone(), skill.meta.genesis_scope.clone()?));
+        followed.filter_map(scope).collect()
+    }
+
     /// The trusted skills that have a hook for a call of one of these tools, given by all their names.
     pub fn matching_hooks<'a>(
         &self,

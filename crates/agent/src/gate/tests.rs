@@ -19,6 +19,7 @@ fn gate() -> Gate {
         registry: Arc::new(Registry::builtin()),
         given: GivenRules::none(),
         max_depth: 1,
+        shows_ledger: false,
         skills: SkillLimits {
             skills: SkillRegistry::fixed(Skills::empty()),
             bound_by: Vec::new(),

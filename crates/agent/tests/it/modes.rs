@@ -94,7 +94,7 @@ fn scene(mode: &str) -> String {
     };
     let replies: String = ATTEMPTS.lines().map(attempt).collect();
     format!(
-        "goal: look\nmode: {mode}\nprofile: unrestricted\n\
+        "goal: look\nmode: {mode}\ncontrol: assisted\nprofile: unrestricted\n\
          rules: [touch, echo, bash, make, cargo test, git, python3, rm, sed, ./run.sh]\n\
          files: {{a.txt: x, sub/b.txt: y, run.sh: 'touch made.txt', make.py: 'open(\"made.txt\", \"w\")'}}\n\
          limits: {{max_iterations: 200}}\nreplies:\n{replies}  - say: seen\n"
@@ -107,8 +107,12 @@ async fn no_attempt_of_the_corpus_has_an_effect_in_a_read_only_mode() {
         let stage = Stage::set(&scene(mode));
         let before = files(&stage.workspace());
         let journal = stage.run().await;
-        assert!(journal.contains("COMPLETED"), "{journal}");
-        assert_eq!(files(&stage.workspace()), before, "{mode}");
+        // A plan is asked about; the others wait for somebody to look at what came of it.
+        let ended = if mode == "plan" { "BLOCKED_USER" } else { "PAUSED" };
+        assert!(journal.contains(ended), "{journal}");
+        let mut after = files(&stage.workspace());
+        assert_eq!(after.remove(".proposal.md").is_some(), mode == "plan");
+        assert_eq!(after, before, "{mode}");
         let count = |words: &str| journal.lines().filter(|line| line.ends_with(words)).count();
         assert_eq!(count("deny"), ATTEMPTS.lines().count(), "{mode}:\n{journal}");
         assert_eq!(count(" ask"), 0, "{journal}");
@@ -120,6 +124,7 @@ async fn a_denial_in_a_read_only_mode_names_the_mode_and_the_way_out() {
     let script = "
         goal: look
         mode: plan
+        control: assisted
         replies:
           - bash: touch made.txt
           - write: {path: made.txt, content: x}
@@ -164,9 +169,11 @@ async fn only_read_only_modes_are_told_so_in_the_prompt() {
     for (mode, told) in
         [("plan", true), ("review", true), ("research", true), ("build", false), ("repair", false)]
     {
-        let script = format!("goal: look\nmode: {mode}\nreplies: [{{say: seen}}]");
+        let script =
+            format!("goal: look\nmode: {mode}\ncontrol: assisted\nreplies: [{{say: seen}}]");
         let request = play_first_request(&script).await;
         assert_eq!(request.contains("The mode is read-only"), told, "{mode}");
-        assert_eq!(!request.contains("- `write`:"), told, "{mode}: {request}");
+        let tools = request.lines().find(|line| line.contains("Your tools, ")).unwrap();
+        assert_eq!(!tools.contains("`write`"), told, "{mode}: {tools}");
     }
 }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Arg, Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser};
 use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
+use windlass_core::reasoning::Effort;
+use windlass_core::role::Role;
 use windlass_core::schedule::DeadlineAction;
 use windlass_term::TerminalStyle;
 use windlass_term::wrap::wrap;
@@ -16,7 +18,7 @@ use crate::config::types::SandboxMode;
 
 /// Runs AI agents on long tasks: durable, sandboxed, steerable.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, max_term_width = WIDEST, arg_required_else_help = true)]
+#[command(name = "windlass", version, max_term_width = WIDEST)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Data directory [default: ~/.local/share/windlass]
@@ -29,9 +31,24 @@ pub struct Args {
     #[arg(help_heading = GLOBAL)]
     pub log_format: String,
 
-    /// What to do
+    /// Which conversation the terminal opens
+    #[command(flatten)]
+    pub session: SessionArgs,
+
+    /// What to do; without it a conversation is opened at this terminal
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+}
+
+/// Which conversation is opened.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct SessionArgs {
+    /// Continue the last conversation of this directory
+    #[arg(long = "continue", short = 'c', conflicts_with = "session")]
+    pub continues: bool,
+    /// Continue this session: its id or any unique suffix of it
+    #[arg(long, value_name = "SESSION")]
+    pub session: Option<String>,
 }
 
 /// How wide help gets.
@@ -41,6 +58,7 @@ const GLOBAL: &str = "Global options";
 
 const EXAMPLES: &str = "\
 Examples:
+  windlass                                a conversation in this directory
   windlass demo                           watch it work, without a key
   windlass run \"fix the flaky test\"       work on a goal in this directory
   windlass -p \"what does this crate do?\"  print the answer and nothing else
@@ -107,7 +125,11 @@ pub struct RunArgs {
     /// Model to use: PROVIDER/NAME or script:FILE; overrides --model-mode
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Which configured model to use: fast, smart or deep [default: smart]
+    /// How much the model thinks first: none, minimal, low, medium, high or max [default: as the model mode says]
+    #[arg(long, value_name = "EFFORT", value_parser = values::one_of(Effort::ALL, Effort::as_str), hide_possible_values = true)]
+    pub effort: Option<Effort>,
+    /// Which configured model to use: fast, smart or deep
+    /// [default: smart; deep with --mode review]
     #[arg(long, value_name = "MODE", value_parser = values::one_of(ModelMode::ALL, ModelMode::as_str), hide_possible_values = true)]
     pub model_mode: Option<ModelMode>,
     /// Record the model's replies, to replay them with `--model script:FILE`
@@ -131,9 +153,13 @@ pub struct RunArgs {
     /// Kind of work: chat, plan, build, review, repair or research [default: build]
     #[arg(long, value_name = "MODE", value_parser = values::one_of(WorkMode::ALL, WorkMode::as_str), hide_possible_values = true)]
     pub mode: Option<WorkMode>,
-    /// How far it goes alone: manual, assisted or autonomous [default: autonomous]
+    /// How far it goes alone: manual, assisted or autonomous
+    /// [default: autonomous; assisted with --mode plan]
     #[arg(long, value_name = "CONTROL", value_parser = values::one_of(RunControl::ALL, RunControl::as_str), hide_possible_values = true)]
     pub control: Option<RunControl>,
+    /// Role: architect, executor (needs a claimed commitment) or auditor
+    #[arg(long, value_name = "ROLE", conflicts_with_all = ["mode", "permission_profile"], value_parser = values::one_of(Role::ALL, Role::as_str), hide_possible_values = true)]
+    pub role: Option<Role>,
     /// What it may do without asking: restricted, normal, trusted or unrestricted
     /// [default: trusted]
     #[arg(long, value_name = "PROFILE", value_parser = values::one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]

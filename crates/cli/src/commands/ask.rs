@@ -43,7 +43,7 @@ pub(super) async fn inline(
         };
         let Some(line) = line else {
             drop(prompt);
-            show::note(&format!("\n{}", show::answer_with(&asked.row.question)));
+            show::note(&format!("\n{}", show::answer_with(&asked.row.question).join("\n")));
             return Ok(Answered::No);
         };
         if line.trim().is_empty() {

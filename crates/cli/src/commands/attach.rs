@@ -67,10 +67,11 @@ async fn attach(app: &AppContext, args: &Attach) -> Result<u8, Failure> {
     recent.iter().for_each(|record| screen.event(record));
     let seen = records.last().map_or(0, |record| record.seq);
     let last = recent.iter().rev().find_map(result_of);
-    let feed = match screen.shows_sub_agents() {
+    let mut feed = match screen.shows_sub_agents() {
         true => app.coordinator.feed().follow_all(task, seen)?,
         false => app.coordinator.feed().follow(task, seen),
     };
+    feed.watch_process(tasks.driving_process(task)?);
     let is_over = |result: &TaskResult| result.status != ResultStatus::BlockedUser;
     let stands = match last.filter(is_over) {
         Some(result) if !is_at_work(app, task)? => Stands::Ended(Box::new(result)),
@@ -151,6 +152,10 @@ async fn watch(
                     screen.event(&record);
                     if record.task == task {
                         ended = result_of(&record);
+                        if matches!(record.event, Event::AgentStart(_)) {
+                            // Another process may have taken it over.
+                            feed.watch_process(app.coordinator.tasks().driving_process(task)?);
+                        }
                     }
                 }
                 Update::Preview(preview) => screen.preview(&preview),

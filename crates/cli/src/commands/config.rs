@@ -46,6 +46,16 @@ pub enum ConfigAction {
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
+    /// Print the value of one setting
+    Get {
+        /// The setting, such as `models.smart`
+        key: String,
+    },
+    /// Remove one setting from your configuration file: its default counts again
+    Unset {
+        /// The setting, such as `models.smart`
+        key: String,
+    },
 }
 
 const EXAMPLES: &str = "\
@@ -53,6 +63,7 @@ Examples:
   windlass config                     every setting and where it came from
   windlass config --changed           only what is not at its default
   windlass config set models.smart openai/gpt-4o
+  windlass config unset models.smart  its default counts again
   windlass config --json | jq .key";
 
 impl Execute for ShowConfig {
@@ -65,6 +76,8 @@ impl Execute for ShowConfig {
                 Ok(0)
             }
             Some(ConfigAction::Set { key, value }) => set(key, value),
+            Some(ConfigAction::Unset { key }) => unset(key),
+            Some(ConfigAction::Get { key }) => get(&start.environment()?, &self.workspace, key),
         }
     }
 }
@@ -112,7 +125,8 @@ fn print(rows: impl Iterator<Item = Row>) {
         let line = format!("{} = {}", shown_line(key), shown_line(effective));
         out(&windlass_term::wrap::wrap(&line, style.line_width()));
         if source != "default" {
-            out(&style.results.dim(&format!("    from {}", shown_line(source))));
+            let from = if source.starts_with("follows") { "" } else { "from " };
+            out(&style.results.dim(&format!("    {from}{}", shown_line(source))));
         }
     }
 }
@@ -129,7 +143,7 @@ fn set(key: &str, value: &str) -> Result<u8, Failure> {
     let row = config.report().into_iter().find(|row| row.key == key);
     let effective = row.map(|row| row.effective).unwrap_or_else(|| value.to_owned());
     let place = shown_line(&path.display().to_string());
-    note(&format!("{key} = {} in {place}", shown_line(&effective)));
+    note(&format!("set {key} to `{}` in {place}", shown_line(&effective)));
     // A variable or the project's file wins over the user's. What is wrong with those is said elsewhere.
     let here = Environment::new(None).and_then(|environment| environment.config(Path::new(".")));
     let rows = here.map(|config| config.report()).unwrap_or_default();
@@ -138,6 +152,24 @@ fn set(key: &str, value: &str) -> Result<u8, Failure> {
         let source = shown_line(&row.source);
         note(&format!("notice: here {source} wins, with {}", shown_line(&row.effective)));
     }
+    Ok(0)
+}
+
+fn unset(key: &str) -> Result<u8, Failure> {
+    let (path, config) = change_user_file(|text| edit::unset(text, key))?;
+    let row = config.report().into_iter().find(|row| row.key == key);
+    let now = row.map(|row| format!("; it is `{}` now", shown_line(&row.effective)));
+    let place = shown_line(&path.display().to_string());
+    note(&format!("removed {key} from {place}{}", now.unwrap_or_default()));
+    Ok(0)
+}
+
+fn get(environment: &Environment, workspace: &Path, key: &str) -> Result<u8, Failure> {
+    let config = environment.config(workspace)?;
+    let rows = config.report().into_iter().map(|row| with_data_directory(row, environment));
+    let row = rows.into_iter().find(|row| row.key == key);
+    let row = row.ok_or_else(|| ConfigErrors::from(edit::unknown(key)))?;
+    out(&shown_line(&row.effective));
     Ok(0)
 }
 

@@ -88,7 +88,12 @@ fn demo(args: &Demo, start: Start) -> Result<u8, Failure> {
     let (workspace, script) = prepare(&place, style.can_redraw)?;
     let environment = demo_environment(&start, &place, &workspace)?;
     let options = run_args(args, &workspace, &script);
-    let (app, project) = AppContext::open_for_run(environment, start.hooks, &options)?;
+    let (app, project) = AppContext::open_in(
+        environment,
+        start.hooks,
+        &options.workspace,
+        super::run::flags(&options),
+    )?;
     if args.printing.shows_progress() {
         note(&format!("{}\n", style.notes.bold(&format!("$ windlass run \"{GOAL}\""))));
     }
@@ -179,6 +184,7 @@ fn run_args(args: &Demo, workspace: &Path, script: &Path) -> RunArgs {
         workspace: workspace.to_owned(),
         place: Default::default(),
         model: Some(format!("script:{}", script.display())),
+        effort: None,
         model_mode: None,
         constraint: Vec::new(),
         timeout: None,
@@ -186,6 +192,7 @@ fn run_args(args: &Demo, workspace: &Path, script: &Path) -> RunArgs {
         budget: None,
         context_window: None,
         mode: None,
+        role: None,
         control: None,
         permission_profile: None,
         mcp_config: None,

@@ -54,7 +54,9 @@ fn print(app: &AppContext, args: &Diff) -> Result<u8, Failure> {
         return Ok(0);
     }
     if changed.is_empty() {
-        note(&format!("{task} has changed no files with its tools; for commands see `git diff`"));
+        note(&format!(
+            "{task}: its edit and write calls changed no files; commands may have, see `git diff`"
+        ));
         return Ok(0);
     }
     let paint = app.style.results;
@@ -87,7 +89,7 @@ fn task(app: &AppContext, given: Option<&str>) -> Result<TaskId, Failure> {
     match given {
         Some(text) => Ok(tasks.find(text)?),
         None => {
-            let last = tasks.newest_in(&follow_up::here(Path::new(".")))?;
+            let last = tasks.in_directory(&follow_up::here(Path::new("."))).newest()?;
             last.map(|last| last.row.id).ok_or_else(|| {
                 let hint = "name a task: `windlass diff TASK`; see `windlass tasks`";
                 Failure::usage("there is no task of this directory", hint)

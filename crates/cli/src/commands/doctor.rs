@@ -1,27 +1,31 @@
-//! `doctor`: is the store sound, what does the sandbox stand on, is a model configured.
+//! `doctor`: is everything sound that work needs; `doctor fix` puts right what needs no model, `doctor heal` has an
+//! agent repair the rest.
 
-use std::path::{Path, PathBuf};
+mod heal;
 
-use clap::Args;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 use serde_json::json;
-use windlass_core::axes::ModelMode;
-use windlass_core::id::TaskId;
+use windlass_coordinator::health::{Check, CheckStatus, Fixed};
 use windlass_core::shown::shown;
+use windlass_term::TerminalStyle;
 use windlass_term::wrap::wrap;
-use windlass_term::{TerminalStyle, numbers};
 
 use super::{AppContext, Execute, Start};
 use crate::args::SandboxArgs;
-use crate::config::{Config, ConfigErrors};
+use crate::config::ConfigErrors;
 use crate::failure::Failure;
 use crate::show::{self, out, out_json};
-use crate::wiring::place::Placed;
-use crate::wiring::{mcp, models, sandbox, skills, web};
+use crate::wiring::health;
 
-/// Check the store, the configuration, the model and the sandbox
+/// Check everything that work needs; `fix` and `heal` repair it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
+    /// Without it nothing is changed. `fix` repairs what needs no model, `heal` has an agent repair the rest
+    #[arg(value_enum)]
+    pub action: Option<Action>,
     /// The directory whose project file, skills and MCP servers are checked
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub workspace: PathBuf,
@@ -33,243 +37,155 @@ pub struct Doctor {
     pub json: bool,
 }
 
+/// What `doctor` does beyond looking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Action {
+    /// Repair what needs no model
+    Fix,
+    /// Have an agent repair what is left
+    Heal,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   windlass doctor
+  windlass doctor fix                 rebuild tables, remove stale locks and
+                                      orphaned containers
+  windlass doctor heal                fix, then let an agent repair the rest
   windlass doctor --json | jq -r 'select(.status != \"ok\") | .check'
 
-Exits with 1 if something is wrong or missing.";
+Exits with 1 if something is still wrong or missing.";
 
 impl Execute for Doctor {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        let checks = match start.sandbox(&self.sandbox).app() {
-            Ok(app) => doctor(&app, &self)?,
-            // The file says where the data is, so without it nothing else can be checked.
-            Err(failure) if failure.error.is::<ConfigErrors>() => {
-                let mut checks = vec![Check::of_config(&failure)];
-                checks.extend(
-                    ["store", "model", "sandbox", "web", "skills", "mcp"].map(Check::skipped),
-                );
-                checks
-            }
-            Err(failure) => return Err(failure),
+        let app = match start.sandbox(&self.sandbox).app() {
+            Ok(app) => app,
+            Err(failure) => return Ok(self.print(&without_data(&failure))),
         };
-        checks.iter().for_each(|check| check.print(self.json));
-        let fine = |check: &Check| matches!(check.status, Status::Ok | Status::Skipped);
-        Ok(u8::from(!checks.iter().all(fine)))
+        match self.action {
+            None => Ok(self.print(&check(&app, &self))),
+            Some(Action::Fix) => Ok(fix(&app, &self)),
+            Some(Action::Heal) => heal::heal(&app, &self),
+        }
     }
 }
 
-/// How many problems of one kind are listed.
-const SHOWN: usize = 20;
-/// A database larger than this deserves a word, in bytes.
-const LARGE_STORE: u64 = 5_000_000_000;
+impl Doctor {
+    /// Prints checks; the exit code.
+    fn print(&self, checks: &[Check]) -> u8 {
+        checks.iter().for_each(|check| print(check, self.json));
+        let wrong = checks.iter().any(Check::is_problem);
+        let fixable = checks.iter().filter(|check| check.is_problem());
+        let (fixable, rest): (Vec<_>, Vec<_>) = fixable.partition(|check| check.fix.is_some());
+        if !self.json && self.action.is_none() {
+            if !fixable.is_empty() {
+                show::note("`windlass doctor fix` repairs what needs no model");
+            }
+            if rest.iter().any(|check| check.status == CheckStatus::Wrong) {
+                show::note("`windlass doctor heal` has an agent look at the rest");
+            }
+        }
+        u8::from(wrong)
+    }
+}
+
 /// Columns before the words of a check.
-const BEFORE: usize = 18;
-
-/// What came of a check.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Status {
-    Ok,
-    Wrong,
-    /// Something that windlass needs is not set up yet.
-    Missing,
-    /// It could not be checked, because of something else that is wrong.
-    Skipped,
-}
-
-impl Status {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Wrong => "wrong",
-            Self::Missing => "missing",
-            Self::Skipped => "skipped",
-        }
-    }
-}
-
-/// One thing that was looked at.
-struct Check {
-    name: &'static str,
-    status: Status,
-    words: String,
-    details: Vec<String>,
-}
-
-impl Check {
-    fn new(name: &'static str, status: Status, words: impl Into<String>) -> Self {
-        Self { name, status, words: words.into(), details: Vec::new() }
-    }
-
-    fn with(mut self, details: impl IntoIterator<Item = String>) -> Self {
-        self.details.extend(details.into_iter().take(SHOWN));
-        self
-    }
-
-    fn skipped(name: &'static str) -> Self {
-        Self::new(name, Status::Skipped, "the configuration has errors")
-    }
-
-    fn of_config(failure: &Failure) -> Self {
-        let text = failure.error.to_string();
-        let mut lines = text.lines().map(|line| line.trim_start().to_owned());
-        let first = lines.next().unwrap_or_default();
-        let hint = failure.hint.iter().map(|hint| format!("hint: {hint}"));
-        Self::new("config", Status::Wrong, first).with(lines.chain(hint))
-    }
-
-    fn print(&self, as_json: bool) {
-        let Self { name, status, words, details } = self;
-        if as_json {
-            let line = json!({
-                "check": name, "status": status.word(), "message": words, "details": details,
-            });
-            return out_json(&line.to_string());
-        }
-        let style = TerminalStyle::detect();
-        let paint = style.results;
-        let mark = format!("{:<7}", status.word());
-        let mark = match status {
-            Status::Ok => paint.green(&mark),
-            Status::Wrong => paint.red(&mark),
-            Status::Missing | Status::Skipped => paint.yellow(&mark),
-        };
-        let room = style.line_width().saturating_sub(BEFORE).max(20);
-        let details = details.iter().map(|detail| format!("- {detail}"));
-        let texts = [words.clone()].into_iter().chain(details);
-        let mut front = format!("{mark}  {name:<BEFORE$}", BEFORE = BEFORE - 9);
-        for text in texts {
-            for line in wrap(&shown(&text), room).lines() {
-                out(&format!("{front}{line}"));
-                front = " ".repeat(BEFORE);
-            }
-        }
-    }
-}
+const BEFORE: usize = 20;
 
 /// Looks at everything.
-fn doctor(app: &AppContext, args: &Doctor) -> Result<Vec<Check>, Failure> {
-    let workspace = args.workspace.canonicalize().unwrap_or_else(|_| args.workspace.clone());
-    let found = skills::now(&app.environment, &workspace);
-    let mut checks = vec![store(app)?];
-    let config = match app.environment.config(&args.workspace) {
-        Ok(config) => config,
-        Err(failure) => {
-            checks.push(Check::of_config(&failure));
-            checks.extend(["model", "sandbox", "web"].map(Check::skipped));
-            checks.extend([skills_check(&found), Check::skipped("mcp")]);
-            return Ok(checks);
-        }
-    };
-    checks.push(Check::new("config", Status::Ok, "every value is valid"));
-    checks.push(model(&config));
-    checks.push(sandbox_check(app, &config, &workspace));
-    let (tools, missing) = web::tools(&config);
-    let names: Vec<_> = tools.iter().map(|tool| format!("`{}`", tool.name())).collect();
-    let offered = match names.is_empty() {
-        true => "no tools".to_owned(),
-        false => format!("{} can be used", names.join(" and ")),
-    };
-    checks.push(Check::new("web", Status::Ok, offered).with(missing));
-    checks.push(skills_check(&found));
-    let servers = mcp::found(&app.environment, &config, &workspace, &found);
-    let count = match servers.definitions.len() {
-        0 => "no servers".to_owned(),
-        count => format!("{} can be started", numbers::plural(count, "server")),
-    };
-    checks.push(Check::new("mcp", Status::Ok, count).with(servers.notices));
-    if !args.json {
+fn check(app: &AppContext, args: &Doctor) -> Vec<Check> {
+    if !args.json
+        && let Ok(config) = app.environment.config(&args.workspace)
+    {
         show::print_config_notices(&config);
     }
-    Ok(checks)
+    app.runtime.block_on(app.coordinator.health().check(&args.workspace))
 }
 
-fn store(app: &AppContext) -> Result<Check, Failure> {
-    let storage = app.coordinator.storage();
-    let differences = storage.verify()?;
-    let place = storage.database().display().to_string();
-    Ok(match differences.len() {
-        0 => {
-            let words = format!("{place} agrees with its journal");
-            Check::new("store", Status::Ok, words).with(large_store(app))
-        }
-        count => {
-            let places = numbers::plural(count, "place");
-            let words = format!("{place} differs from its journal in {places}");
-            let differences = differences.iter().map(ToString::to_string);
-            Check::new("store", Status::Wrong, words).with(differences)
-        }
-    })
+/// What is known where the data cannot be opened.
+fn without_data(failure: &Failure) -> Vec<Check> {
+    let names = ["store", "model", "sandbox", "web", "skills", "mcp"];
+    if failure.error.is::<ConfigErrors>() {
+        // The file says where the data is, so without it nothing else can be checked.
+        let mut checks = vec![health::of_config(failure)];
+        checks.extend(names.map(health::skipped));
+        return checks;
+    }
+    let hint = failure.hint.clone();
+    let causes = failure.error.chain().skip(1).map(ToString::to_string);
+    let store = Check::wrong("store", failure.error.to_string()).with(causes.chain(hint));
+    let skipped = |name| Check::new(name, CheckStatus::Skipped, "the data cannot be opened");
+    let mut checks = vec![store.blocking()];
+    checks.extend(names.into_iter().skip(1).map(skipped));
+    checks
 }
 
-/// What to do about a database that has grown large.
-fn large_store(app: &AppContext) -> Option<String> {
-    let retention = app.coordinator.retention();
-    let bytes = retention.database_bytes();
-    (bytes > LARGE_STORE).then(|| {
-        format!(
-            "it takes {:.1} GB: `windlass prune` removes finished tasks; `keep_days` in [store] does so daily",
-            bytes as f64 / 1e9
-        )
-    })
+/// Repairs what needs no model, and looks again.
+fn fix(app: &AppContext, args: &Doctor) -> u8 {
+    let fixed = app.runtime.block_on(app.coordinator.health().fix(&args.workspace));
+    fixed.iter().for_each(|one| print_fixed(one, args.json));
+    let left: Vec<_> = check(app, args).into_iter().filter(Check::is_problem).collect();
+    if fixed.is_empty() && left.is_empty() && !args.json {
+        show::note("nothing is wrong");
+    }
+    args.print(&left)
 }
 
-fn model(config: &Config) -> Check {
-    let choice = match config.models.for_mode(ModelMode::Smart) {
-        Ok(choice) => choice,
-        Err(_) => {
-            let set_up =
-                "set OPENAI_API_KEY or ANTHROPIC_API_KEY, or LITELLM_API_BASE and LITELLM_MODEL";
-            let words = "no model is configured";
-            return Check::new("model", Status::Missing, words).with([set_up.to_owned()]);
-        }
+fn print_fixed(Fixed { name, outcome }: &Fixed, as_json: bool) {
+    let (status, words) = match outcome {
+        Ok(words) => ("fixed", words),
+        Err(words) => ("failed", words),
     };
-    match models::open(config, choice) {
-        Ok(_) => {
-            let words = format!("{choice}; check that it answers with `windlass models --test`");
-            Check::new("model", Status::Ok, words)
-        }
-        Err(details) => {
-            Check::new("model", Status::Wrong, details.message.clone()).with(details.hint)
-        }
+    if as_json {
+        return out_json(&json!({ "check": name, "status": status, "message": words }).to_string());
+    }
+    let paint = TerminalStyle::detect().results;
+    let mark = format!("{status:<7}");
+    let mark = if outcome.is_ok() { paint.green(&mark) } else { paint.red(&mark) };
+    print_lines(&mark, name, std::slice::from_ref(words));
+}
+
+fn print(check: &Check, as_json: bool) {
+    let Check { name, status, message, details, fix, hint, blocks, took } = check;
+    if as_json {
+        let line = json!({
+            "check": name, "status": status, "message": message, "details": details,
+            "fix": fix, "hint": hint, "blocks_dispatch": blocks,
+            "duration_ms": took.as_secs_f64() * 1_000.0,
+        });
+        return out_json(&line.to_string());
+    }
+    let paint = TerminalStyle::detect().results;
+    let mark = format!("{:<7}", status.as_str());
+    let mark = match status {
+        CheckStatus::Ok => paint.green(&mark),
+        CheckStatus::Wrong => paint.red(&mark),
+        CheckStatus::Missing | CheckStatus::Skipped => paint.yellow(&mark),
+    };
+    let mut texts = vec![format!("{message}{}", duration(check))];
+    texts.extend(details.iter().map(|detail| format!("- {detail}")));
+    if check.is_problem() {
+        texts.extend(fix.iter().map(|fix| format!("fix: {fix}")));
+        texts.extend(hint.iter().map(|hint| format!("hint: {hint}")));
+    }
+    print_lines(&mark, name, &texts);
+}
+
+/// How long a check took, where that is worth a word.
+fn duration(check: &Check) -> String {
+    match check.took.as_millis() {
+        0..=99 => String::new(),
+        millis => format!(" ({:.1} s)", millis as f64 / 1_000.0),
     }
 }
 
-fn sandbox_check(app: &AppContext, config: &Config, workspace: &Path) -> Check {
-    let root = TaskId::new(app.coordinator.now());
-    // The sandbox shows a task its trace, so there has to be one.
-    let trace = app.coordinator.storage().trace_directory(root);
-    let _ = std::fs::create_dir_all(&trace);
-    let placed = Placed::of_directory(&app.environment, workspace, root);
-    let opened = sandbox::open_with(&app.environment, config, &placed, root, None);
-    let check = match app.runtime.block_on(opened) {
-        Ok(opened) => {
-            let isolation = opened.sandbox.isolation();
-            let mut words = isolation.kind.to_string();
-            if let Some(why) = &opened.why {
-                words = format!("{words} ({why})");
-            }
-            app.runtime.block_on(opened.sandbox.stop());
-            let warnings = isolation.warnings.iter().map(|warning| format!("but: {warning}"));
-            Check::new("sandbox", Status::Ok, words)
-                .with(isolation.facts.iter().cloned().chain(warnings))
+fn print_lines(mark: &str, name: &str, texts: &[String]) {
+    let room = TerminalStyle::detect().line_width().saturating_sub(BEFORE).max(20);
+    let mut front = format!("{mark}  {name:<BEFORE$}", BEFORE = BEFORE - 9);
+    for text in texts {
+        for line in wrap(&shown(text), room).lines() {
+            out(&format!("{front}{line}"));
+            front = " ".repeat(BEFORE);
         }
-        Err(details) => {
-            let hint = crate::next_action::hint(&details);
-            Check::new("sandbox", Status::Wrong, details.message.clone()).with(hint)
-        }
-    };
-    let _ = std::fs::remove_dir(&trace);
-    check
-}
-
-fn skills_check(found: &windlass_skills::Skills) -> Check {
-    let count = match found.list().count() {
-        0 => "no skills".to_owned(),
-        count => format!("{} can be used", numbers::plural(count, "skill")),
-    };
-    let problems = found.problems();
-    let status = if problems.is_empty() { Status::Ok } else { Status::Wrong };
-    Check::new("skills", status, count).with(problems.iter().map(ToString::to_string))
+    }
 }

@@ -118,7 +118,7 @@ fn print_questions(app: &AppContext, result: &TaskResult) -> Result<(), Failure>
     let Some(request) = &result.hitl_request else { return Ok(()) };
     let Some(asked) = app.coordinator.inbox().get(request.request_id)? else { return Ok(()) };
     ask::show_question(app, &asked);
-    note(&format!("\n{}", show::answer_with(&asked.row.question)));
+    note(&format!("\n{}", show::answer_with(&asked.row.question).join("\n")));
     let more = app.coordinator.inbox().below(result.task_id)?.len().saturating_sub(1);
     if more > 0 {
         let more = numbers::plural(more, "more question");
@@ -149,11 +149,14 @@ async fn segment(
     let mut driving = JoinSet::new();
     let (driver, stopped) = (coordinator.clone(), stop.clone());
     driving.spawn(async move { driver.tasks().drive(task, &stopped).await });
+    let sharing = coordinator.feed().share_previews();
+    tokio::pin!(sharing);
     let result = loop {
         tokio::select! {
             Some(ended) = driving.join_next() => {
                 break ended.context("the task's job ended badly")??;
             }
+            () = &mut sharing => {}
             update = feed.next(), if screen.shows_events() => match update? {
                 Update::Event(record) => screen.event(&record),
                 Update::Preview(preview) => screen.preview(&preview),

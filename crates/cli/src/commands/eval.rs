@@ -66,6 +66,9 @@ pub struct Eval {
 /// How long a grader may take; it is deterministic and looks at files.
 const GRADER_TIME: Duration = Duration::from_secs(120);
 
+/// Limit of active time of a trial of a proposed skill.
+const PROOF_SECONDS: u64 = 600;
+
 /// How much of a grader's words is kept.
 const MAX_WORDS_CHARS: usize = 200;
 
@@ -100,7 +103,7 @@ pub(super) fn eval(
     let config = environment.config(workspace)?;
     let model = args.model.clone();
     let config = config.for_task(&ExecutionConfig { model, ..ExecutionConfig::default() })?;
-    let model = config.models.for_mode(Axes::headless().model_mode)?.to_string();
+    let model = config.models.for_mode(Axes::headless().model_mode)?.model.to_string();
     let examiner =
         Examiner { environment, skill, found: &found, args, model, hooks, config: &config };
     let arms: &[Arm] = if args.only_with { &[Arm::With] } else { &[Arm::With, Arm::Without] };
@@ -135,6 +138,70 @@ pub(super) fn eval(
         note(&shown(&format!("kept {}: {words}", directory.display())));
     }
     Ok(u8::from(!all_pass))
+}
+
+/// Tries a skill that is not in use yet, from the directory that holds its folder. It helps where a case fails without it
+/// and every case passes with it; else the error says why not.
+pub(super) fn prove(
+    environment: &Environment,
+    project: &Path,
+    directory: &Path,
+    name: &str,
+    hooks: &Hooks,
+) -> Result<(), Failure> {
+    let places = vec![(directory.to_owned(), Scope::User)];
+    let environment = Environment { skill_directories: Some(places), ..environment.clone() };
+    let found = skills::now(&environment, project);
+    let skill = found.get(name).ok_or_else(|| unknown(&found, name))?;
+    let args = Eval {
+        name: name.to_owned(),
+        case: None,
+        trials: 1,
+        model: None,
+        timeout: PROOF_SECONDS,
+        only_with: false,
+        json: false,
+        sandbox: SandboxArgs { sandbox: None },
+    };
+    let cases = chosen(skill, &args)?;
+    let config = environment.config(project)?;
+    let model = config.models.for_mode(Axes::headless().model_mode)?.model.to_string();
+    let examiner = Examiner {
+        environment: &environment,
+        skill,
+        found: &found,
+        args: &args,
+        model,
+        hooks: hooks.clone(),
+        config: &config,
+    };
+    let runtime = wiring::runtime(wiring::Load::One)?;
+    let mut helps = false;
+    for case in &cases {
+        let tried = |arm| -> Result<Tried, Failure> {
+            let (tried, kept) = runtime.block_on(examiner.trial(case, arm, 1))?;
+            kept.map(fs::remove_dir_all);
+            Ok(tried)
+        };
+        let without = tried(Arm::Without)?;
+        let with = tried(Arm::With)?;
+        if !with.passed {
+            let why = format!("`{}` fails with the skill: {}", case.name, shown_line(&with.words));
+            return Err(unproven(&why));
+        }
+        helps |= !without.passed;
+    }
+    match helps {
+        true => Ok(()),
+        false => Err(unproven("every case passes without the skill too")),
+    }
+}
+
+fn unproven(why: &str) -> Failure {
+    Failure::usage(
+        format!("nothing was written: the skill does not help. {why}"),
+        "write it yourself with `windlass skills new NAME`, or `reject` the proposal",
+    )
 }
 
 fn chosen(skill: &Skill, args: &Eval) -> Result<Vec<Case>, Failure> {
@@ -247,6 +314,7 @@ impl Examiner<'_> {
         let draft = Draft {
             user_id: None,
             goal,
+            pictures: Vec::new(),
             constraints: Vec::new(),
             workspace: work.to_owned(),
             added: Vec::new(),

@@ -1,36 +1,40 @@
 //! `exec`: one command in the sandbox, its output kept like that of an agent's command (AX-102).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use serde_json::json;
+use windlass_coordinator::Coordinator;
 use windlass_coordinator::outputs::{Stream, TruncatedOutput};
+use windlass_core::axes::{Axes, PermissionProfile};
 use windlass_core::id::{CallId, TaskId};
+use windlass_core::layout::AddedDirectory;
+use windlass_core::policy::Decision;
 use windlass_sandbox::{Command, Exit, Running, Stream as From};
 use windlass_term::{numbers, strip_controls};
 
-use super::{AppContext, Execute, Start};
+use super::{AppContext, Execute, Start, explain};
 use crate::args::{PlaceArgs, SandboxArgs};
 use crate::failure::Failure;
 use crate::show::{note, out, out_json};
 use crate::wiring::place::{self, Placed};
-use crate::wiring::sandbox;
+use crate::wiring::{Environment, sandbox};
 
-/// Run one command in the sandbox, as an agent would
+/// Run one command in the sandbox, without asking; it can change this directory
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Exec {
     /// The command and its arguments; one argument alone is read by bash
-    #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "COMMAND",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required_unless_present = "test"
+    )]
     pub command: Vec<String>,
     /// The command as one text, read by bash
-    #[arg(
-        long,
-        value_name = "COMMAND",
-        conflicts_with = "command",
-        required_unless_present = "command"
-    )]
+    #[arg(long, value_name = "COMMAND", conflicts_with = "command")]
     pub test: Option<String>,
     /// The directory to work in
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -52,6 +56,7 @@ Examples:
   windlass exec --sandbox local -- cargo test
   windlass exec \"find / | head -10000\"
 
+What an agent is asked about or denied runs here at once: you typed it.
 Exits as the command does; 128 plus the signal if one ended it, 124 if it
 timed out.";
 
@@ -72,40 +77,87 @@ pub(super) fn exec(app: &AppContext, args: &Exec) -> Result<u8, Failure> {
         ..error.into()
     })?;
     place::check(&app.environment, &workspace, args.place.confirm_workspace)?;
-    let config = app.environment.config(&workspace)?;
-    let now = app.coordinator.now();
-    // The sandbox shows a task its trace; this one has none, but needs the place.
-    let root = TaskId::new(now);
-    let trace = app.coordinator.storage().trace_directory(root);
-    std::fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
     let added = place::added(&app.environment, &args.place.add_dir)?;
-    let placed = Placed { added, ..Placed::of_directory(&app.environment, &workspace, root) };
-    let ran = app.runtime.block_on(async {
-        let opened = sandbox::open_with(&app.environment, &config, &placed, root, None).await;
-        let opened = opened.map_err(|details| Failure::of_details(&details))?.sandbox;
-        let top = opened.isolation().workspace.display().to_string();
-        let start = placed.layout.clone().seen_at(top).start();
-        let id = CallId::new(now).to_string();
-        let command = Command {
-            timeout: Some(config.agent.bash_max_timeout_seconds),
-            ..Command::script(&id, args.text(), start)
-        };
-        let started = opened.start(command).await.map_err(|error| anyhow!(error));
-        let ran = match started.context("the command did not start") {
-            Ok(running) => keep(app, &id, running).await,
-            Err(error) => Err(error.into()),
-        };
-        opened.stop().await;
-        ran
-    });
-    let _ = std::fs::remove_dir(&trace);
-    let ran = ran?;
+    let wanted = Wanted { workspace: &workspace, added, text: args.text() };
+    let ran = app.runtime.block_on(run(&app.environment, &app.coordinator, wanted))?;
     if args.json {
         ran.print_json()
     } else {
         ran.print()
     }
     Ok(ran.code())
+}
+
+/// A command, and where it runs.
+struct Wanted<'a> {
+    workspace: &'a Path,
+    added: Vec<AddedDirectory>,
+    text: String,
+}
+
+async fn run(
+    environment: &Environment,
+    coordinator: &Coordinator,
+    wanted: Wanted<'_>,
+) -> Result<Ran, Failure> {
+    let Wanted { workspace, added, text } = wanted;
+    let config = environment.config(workspace)?;
+    let now = coordinator.now();
+    // The sandbox shows a task its trace; this one has none, but needs the place.
+    let root = TaskId::new(now);
+    let trace = coordinator.storage().trace_directory(root);
+    std::fs::create_dir_all(&trace).context("the data directory cannot be written to")?;
+    let placed = Placed { added, ..Placed::of_directory(environment, workspace, root) };
+    let opened = sandbox::open_with(environment, &config, &placed, root, None).await;
+    let opened = opened.map_err(|details| Failure::of_details(&details))?.sandbox;
+    let top = opened.isolation().workspace.display().to_string();
+    let start = placed.layout.clone().seen_at(top).start();
+    let id = CallId::new(now).to_string();
+    let command = Command {
+        timeout: Some(config.agent.bash_max_timeout_seconds),
+        ..Command::script(&id, text, start)
+    };
+    let started = opened.start(command).await.map_err(|error| anyhow!(error));
+    let ran = match started.context("the command did not start") {
+        Ok(running) => keep(coordinator, &id, running).await,
+        Err(error) => Err(error.into()),
+    };
+    opened.stop().await;
+    let _ = std::fs::remove_dir(&trace);
+    ran
+}
+
+/// Runs a command that a person typed in a conversation. What the gate denies does not run; what it would ask about
+/// does: the person has just said so.
+pub(super) async fn for_person(
+    environment: &Environment,
+    coordinator: &Coordinator,
+    workspace: &Path,
+    (axes, text): (Axes, &str),
+) -> Result<String, Failure> {
+    let explained = explain::judged(environment, coordinator, workspace, axes, text)?;
+    let decisions = explained.decisions;
+    let decision = match axes.permission_profile {
+        PermissionProfile::Restricted => decisions.restricted,
+        PermissionProfile::Normal => decisions.normal,
+        PermissionProfile::Trusted => decisions.trusted,
+        PermissionProfile::Unrestricted => decisions.unrestricted,
+    };
+    if decision == Decision::Deny {
+        let hint = format!("`windlass explain {}` says more", quoted(text));
+        return Err(Failure::usage(format!("denied: {}", explained.reason), hint));
+    }
+    let wanted = Wanted { workspace, added: Vec::new(), text: text.to_owned() };
+    let ran = run(environment, coordinator, wanted).await?;
+    let mut printed = String::new();
+    for (_, kept) in ran.kept.iter().filter(|(_, kept)| kept.original_size > 0) {
+        printed += kept.content.trim_end();
+        printed.push('\n');
+    }
+    if ran.code() != 0 {
+        printed += &ran.words();
+    }
+    Ok(printed)
 }
 
 impl Exec {
@@ -135,8 +187,8 @@ struct Ran {
     kept: [(Stream, TruncatedOutput); 2],
 }
 
-async fn keep(app: &AppContext, id: &str, mut running: Running) -> Result<Ran, Failure> {
-    let writer = |stream| app.coordinator.outputs().writer(id, stream);
+async fn keep(coordinator: &Coordinator, id: &str, mut running: Running) -> Result<Ran, Failure> {
+    let writer = |stream| coordinator.outputs().writer(id, stream);
     let (mut stdout, mut stderr) = (writer(Stream::Stdout)?, writer(Stream::Stderr)?);
     while let Some(chunk) = running.next().await {
         match chunk.stream {
@@ -145,7 +197,7 @@ async fn keep(app: &AppContext, id: &str, mut running: Running) -> Result<Ran, F
         }
     }
     let exit = running.wait().await.exit;
-    let now = app.coordinator.now();
+    let now = coordinator.now();
     let kept =
         [(Stream::Stdout, stdout.finish(now).await?), (Stream::Stderr, stderr.finish(now).await?)];
     Ok(Ran { id: id.to_owned(), exit, kept })

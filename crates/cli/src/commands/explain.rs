@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Args;
 use jiff::Timestamp;
 use windlass_coordinator::explain::{Explanation, Paint};
-use windlass_coordinator::standing_rules;
+use windlass_coordinator::{Coordinator, standing_rules};
 use windlass_core::axes::{Axes, WorkMode};
 use windlass_core::id::TaskId;
 use windlass_core::policy::{Decision, GivenRules, Pattern, Risk};
@@ -64,30 +64,59 @@ struct Judge {
 }
 
 impl Judge {
+    fn new(
+        environment: &Environment,
+        directory: &Path,
+        placed: &Placed,
+        standing: Vec<Pattern>,
+        axes: Axes,
+    ) -> Result<Self, Failure> {
+        let config = environment.config(directory)?;
+        let isolation = IsolationReport {
+            kind: Kind::Local,
+            workspace: placed.top.clone(),
+            memory_bytes: None,
+            has_own_sockets: true,
+            facts: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let context = gate::context(environment, &config, &isolation, &placed.layout, &[]);
+        Ok(Self { context, given: gate::given_rules(&config, standing), axes })
+    }
+
     fn explain(&self, text: &str) -> Explanation {
         Explanation::new(text, analyze(text, &self.context), &self.given, &self.axes)
     }
 }
 
+/// What the gate thinks of a command of a task that would start in a directory.
+pub(super) fn judged(
+    environment: &Environment,
+    coordinator: &Coordinator,
+    directory: &Path,
+    axes: Axes,
+    text: &str,
+) -> Result<Explanation, Failure> {
+    let placed = Placed::of_directory(environment, directory, TaskId::new(Timestamp::now()));
+    let rules = coordinator.standing_rules().all()?;
+    let standing = standing_rules::rules_in(&rules, &placed.top);
+    Ok(Judge::new(environment, directory, &placed, standing, axes)?.explain(text))
+}
+
 fn explain(start: Start, args: &Explain) -> Result<u8, Failure> {
     let directory = std::env::current_dir().unwrap_or_default();
     let environment = start.environment()?;
-    let config = environment.config(&directory)?;
     // As a task would be that starts here.
     let placed = Placed::of_directory(&environment, &directory, TaskId::new(Timestamp::now()));
-    let isolation = IsolationReport {
-        kind: Kind::Local,
-        workspace: placed.top.clone(),
-        memory_bytes: None,
-        facts: Vec::new(),
-        warnings: Vec::new(),
-    };
     let headless = Axes::headless();
-    let judge = Judge {
-        context: gate::context(&environment, &config, &isolation, &placed.layout, &[]),
-        given: gate::given_rules(&config, standing(start, &environment, &placed.top)?),
-        axes: Axes { work_mode: args.mode.unwrap_or(headless.work_mode), ..headless },
+    let profile = environment.config(&directory)?.policy.profile;
+    let axes = Axes {
+        work_mode: args.mode.unwrap_or(headless.work_mode),
+        permission_profile: profile.unwrap_or(headless.permission_profile),
+        ..headless
     };
+    let standing = standing(start, &environment, &placed.top)?;
+    let judge = Judge::new(&environment, &directory, &placed, standing, axes)?;
     if args.stdin {
         return explain_lines(&judge);
     }

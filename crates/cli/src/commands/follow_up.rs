@@ -12,7 +12,7 @@ use windlass_core::state::TaskState;
 use super::drive::drive;
 use super::{AppContext, mail};
 use crate::args::Printing;
-use crate::config::{Config, ModelChoice};
+use crate::config::{Chosen, Config, ModelChoice};
 use crate::failure::Failure;
 use crate::next_action;
 use crate::show::{note, out};
@@ -54,19 +54,19 @@ pub(super) fn check_model(
     app: &AppContext,
     state: &TaskState,
     wishes: &ExecutionConfig,
-) -> Result<(Config, ModelChoice), Failure> {
+) -> Result<(Config, Chosen), Failure> {
     let workspace = Path::new(&state.created.workspace);
     let project = Project::load(app.environment.clone(), workspace)?;
     let config = project.config().for_task(wishes)?;
-    let choice = config.models.for_mode(state.axes.model_mode)?.clone();
+    let choice = config.models.for_mode(state.axes.model_mode)?;
     usable_model(&project, &choice)?;
     Ok((config, choice))
 }
 
 /// Fails where a model cannot be asked.
-pub(super) fn usable_model(project: &Project, choice: &ModelChoice) -> Result<(), Failure> {
+pub(super) fn usable_model(project: &Project, choice: &Chosen) -> Result<(), Failure> {
     let opened = project.model(choice).map_err(|details| {
-        let otherwise = match choice {
+        let otherwise = match choice.model {
             ModelChoice::Script(_) => SCRIPT_FORM,
             ModelChoice::Served { .. } => "see `windlass models`",
         };
@@ -81,9 +81,10 @@ pub(super) fn check_named_model(
     app: &AppContext,
     task: TaskId,
     model: &str,
-) -> Result<ModelChoice, Failure> {
+) -> Result<Chosen, Failure> {
     let state = app.coordinator.tasks().state(app.coordinator.tasks().root(task)?)?;
-    let wishes = ExecutionConfig { model: Some(model.to_owned()), ..state.execution_config() };
+    let model = Some(model.to_owned());
+    let wishes = ExecutionConfig { model, effort: None, ..state.execution_config() };
     Ok(check_model(app, &state, &wishes)?.1)
 }
 
@@ -94,7 +95,7 @@ pub(super) async fn change_model(
     model: Option<&str>,
 ) -> Result<(), Failure> {
     let Some(model) = model else { return Ok(()) };
-    let choice = check_named_model(app, task, model)?.to_string();
+    let choice = check_named_model(app, task, model)?.model.to_string();
     let task = app.coordinator.tasks().root(task)?;
     let control = Control::UseModel { model: choice };
     app.coordinator.control().steer(task, control, &app.environment.user()).await?;

@@ -1,5 +1,5 @@
 //! What a person wants, from wherever it is given: the argument, a file, standard input, and what is attached
-//! to it as data: piped input and the files that `@PATH` names in the text.
+//! to it: piped input, and the files and pictures that `@PATH` names in the text.
 //!
 //! Invariant: nothing is cut or left out silently.
 
@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
+use windlass_coordinator::Coordinator;
+use windlass_coordinator::pictures::{MAX_ATTACHED, MAX_FILE_BYTES, looks_like_picture};
+use windlass_core::picture::Picture;
 use windlass_core::shown::shown_line;
 
 use crate::failure::Failure;
@@ -36,6 +39,17 @@ const ATTACHED: &str = include_str!("../prompts/attached.md");
 pub(super) struct Goal {
     pub text: String,
     attached: Vec<Attached>,
+    /// The pictures that it names or that were piped in, with their names.
+    pictures: Vec<(String, PictureSource)>,
+    /// What could not be attached, and why.
+    pub notices: Vec<String>,
+}
+
+/// Where a picture is.
+#[derive(Debug)]
+enum PictureSource {
+    File(PathBuf),
+    Bytes(Vec<u8>),
 }
 
 #[derive(Debug)]
@@ -55,8 +69,15 @@ impl Goal {
                 return Err(Failure::usage("there is no goal", NO_GOAL_HINT));
             }
             None | Some("-") => {
-                let text = whole("standard input", STDIN_HINT, limited(io::stdin().lock()))?;
-                return Ok(Self { text, attached: Vec::new() });
+                let bytes = limited(io::stdin().lock());
+                if bytes.as_deref().is_ok_and(looks_like_picture) {
+                    return Err(Failure::usage(
+                        "standard input is a picture, and there is no goal",
+                        "say what to do with it: `windlass run \"what is wrong here?\" < shot.png`",
+                    ));
+                }
+                let text = whole(STDIN, STDIN_HINT, bytes)?;
+                return Ok(Self::plain(text));
             }
             Some(text) => text,
         };
@@ -64,17 +85,73 @@ impl Goal {
             Some(path) => {
                 let bytes = File::open(directory.join(path)).and_then(limited);
                 let text = whole(&format!("`{path}`"), FILE_HINT, bytes)?;
-                Self { text, attached: Vec::new() }
+                Self::plain(text)
             }
-            None => Self { text: text.to_owned(), attached: mentioned_files(text, directory) },
+            None => Self::of_message(text, directory),
         };
-        goal.attached.extend(piped_input()?);
+        goal.print_notices();
+        match piped_input()? {
+            Some(Piped::Text(text)) => goal.attached.push(text),
+            Some(Piped::Picture(bytes)) => {
+                goal.pictures.push((STDIN.to_owned(), PictureSource::Bytes(bytes)));
+            }
+            None => {}
+        }
         Ok(goal)
+    }
+
+    /// Says what could not be attached.
+    pub(super) fn print_notices(&self) {
+        self.notices.iter().for_each(|notice| note(&format!("notice: {notice}")));
     }
 
     /// A message with the files that it names.
     pub(super) fn of_message(text: &str, directory: &Path) -> Self {
-        Self { text: text.to_owned(), attached: mentioned_files(text, directory) }
+        let mut message = Self::plain(text.to_owned());
+        let (files, notices) = mentioned_files(text, directory);
+        message.notices = notices;
+        for (path, place, file) in files {
+            match file {
+                Mentioned::Text(attached) => message.attached.push(attached),
+                Mentioned::Picture => message.pictures.push((path, PictureSource::File(place))),
+            }
+        }
+        message
+    }
+
+    fn plain(text: String) -> Self {
+        Self { text, attached: Vec::new(), pictures: Vec::new(), notices: Vec::new() }
+    }
+
+    /// Keeps the pictures that it names, so that a task can be shown them. Says so where its model cannot see; `sees`
+    /// is `None` where that is not known.
+    pub(super) fn keep_pictures(
+        &self,
+        coordinator: &Coordinator,
+        sees: Option<bool>,
+    ) -> Result<Vec<Picture>, Failure> {
+        if self.pictures.len() > MAX_ATTACHED {
+            let count = self.pictures.len();
+            let hint = "name fewer; the agent can read others itself";
+            let problem = format!("{count} pictures are named, and {MAX_ATTACHED} are the most");
+            return Err(Failure::usage(problem, hint));
+        }
+        let kept: Result<Vec<_>, _> = self
+            .pictures
+            .iter()
+            .map(|(name, source)| match source {
+                PictureSource::File(place) => coordinator.pictures().keep_file(place, name),
+                PictureSource::Bytes(bytes) => coordinator.pictures().keep(bytes, name),
+            })
+            .collect();
+        let kept = kept?;
+        if !kept.is_empty() && sees != Some(true) {
+            note(
+                "notice: this model is not known to see pictures, so it only reads what they are called; if it \
+                 can see, set `vision = true` in [models.\"NAME\"]",
+            );
+        }
+        Ok(kept)
     }
 
     /// The text with everything that is attached, each marked as data.
@@ -120,8 +197,17 @@ impl Attached {
     }
 }
 
+/// The name of what is piped in.
+const STDIN: &str = "standard input";
+
+/// What is piped in beside a goal.
+enum Piped {
+    Text(Attached),
+    Picture(Vec<u8>),
+}
+
 /// What is piped in beside a goal; none where standard input is a terminal, closed or silent.
-fn piped_input() -> Result<Option<Attached>, Failure> {
+fn piped_input() -> Result<Option<Piped>, Failure> {
     let stdin = io::stdin();
     let Ok(stat) = rustix::fs::fstat(&stdin) else { return Ok(None) };
     match FileType::from_raw_mode(stat.st_mode) {
@@ -139,38 +225,64 @@ fn piped_input() -> Result<Option<Attached>, Failure> {
         _ => return Ok(None),
     }
     let mut bytes = Vec::new();
-    let read = stdin.lock().take(MAX_ATTACHED_BYTES + 1).read_to_end(&mut bytes);
-    read.context("standard input cannot be read")?;
-    let attached = attached("standard input", bytes).map_err(|error| {
-        Failure::usage(error, "pipe text in, or name a file that the agent can read")
+    let mut stdin = stdin.lock();
+    let mut read = |limit: u64| {
+        let so_far = bytes.len() as u64;
+        let read = stdin.by_ref().take(limit.saturating_sub(so_far)).read_to_end(&mut bytes);
+        read.context("standard input cannot be read").map(|_| looks_like_picture(&bytes))
+    };
+    if read(MAX_ATTACHED_BYTES + 1)? {
+        // One byte more than may be, so that a larger one is refused as such.
+        read(MAX_FILE_BYTES + 1)?;
+        return Ok(Some(Piped::Picture(bytes)));
+    }
+    let attached = attached(STDIN, bytes).map_err(|error| {
+        Failure::usage(error, "pipe text or a picture in, or name a file that the agent can read")
     })?;
-    Ok(attached.filter(|attached| !attached.content.trim().is_empty()))
+    Ok(attached.filter(|attached| !attached.content.trim().is_empty()).map(Piped::Text))
+}
+
+/// What a file that a text names is.
+enum Mentioned {
+    Text(Attached),
+    Picture,
 }
 
 /// The files that a text names as `@PATH`. What is not there is said, and stays as it is written.
-fn mentioned_files(text: &str, directory: &Path) -> Vec<Attached> {
-    let mut found: Vec<(PathBuf, Attached)> = Vec::new();
+fn mentioned_files(
+    text: &str,
+    directory: &Path,
+) -> (Vec<(String, PathBuf, Mentioned)>, Vec<String>) {
+    let (mut found, mut notices) = (Vec::<(String, PathBuf, Mentioned)>::new(), Vec::new());
     for path in mentions(text) {
         let place = directory.join(path);
-        if found.iter().any(|(known, _)| *known == place) {
+        if found.iter().any(|(_, known, _)| *known == place) {
             continue;
         }
         let shown = shown_line(path);
         if found.len() == MAX_FILES {
-            note(&format!("notice: `@{shown}` is not attached: {MAX_FILES} files are the most"));
+            notices.push(format!("`@{shown}` is not attached: {MAX_FILES} files are the most"));
             continue;
         }
         match read_file(path, &place) {
-            Ok(Some(attached)) => found.push((place, attached)),
+            Ok(Some(file)) => found.push((path.to_owned(), place, file)),
             Ok(None) => {}
-            Err(why) => note(&format!("notice: `@{shown}` is not attached: {why}")),
+            Err(why) => notices.push(format!("`@{shown}` is not attached: {why}")),
         }
     }
-    found.into_iter().map(|(_, attached)| attached).collect()
+    (found, notices)
+}
+
+/// Files with these endings are pictures, or somebody should know that they are not.
+const PICTURES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
+
+fn is_named_like_picture(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    PICTURES.iter().any(|known| known.eq_ignore_ascii_case(ending))
 }
 
 /// A file, or why it cannot be attached. A directory is left to the agent.
-fn read_file(path: &str, place: &Path) -> Result<Option<Attached>, String> {
+fn read_file(path: &str, place: &Path) -> Result<Option<Mentioned>, String> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => "there is no such file here".to_owned(),
         _ => format!("it cannot be read: {error}"),
@@ -185,7 +297,10 @@ fn read_file(path: &str, place: &Path) -> Result<Option<Attached>, String> {
     let mut bytes = Vec::new();
     let file = File::open(place).map_err(failed)?;
     file.take(MAX_ATTACHED_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-    attached(path, bytes)
+    if is_named_like_picture(place) || looks_like_picture(&bytes) {
+        return Ok(Some(Mentioned::Picture));
+    }
+    Ok(attached(path, bytes)?.map(Mentioned::Text))
 }
 
 /// Text to attach, cut where it is too long, which is said.

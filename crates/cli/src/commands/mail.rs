@@ -6,7 +6,7 @@ use windlass_core::injection::Control;
 
 use super::AppContext;
 use crate::failure::Failure;
-use crate::show;
+use crate::{next_action, show};
 
 pub(super) fn control(app: &AppContext, task: &str, control: Control) -> Result<u8, Failure> {
     let coordinator = &app.coordinator;
@@ -38,9 +38,14 @@ pub(super) async fn print_uptake(app: &AppContext, task: TaskId) -> Result<u8, F
             warn_without_service(app)?;
         }
         Uptake::AfterResume => {
-            show::note(&format!(
-                "The task is not running; continue it with: windlass resume {task}"
-            ));
+            // Resumed, a blocked task would only ask again.
+            let asks = app.coordinator.inbox().open()?;
+            let asks = asks.iter().find(|asked| asked.row.task == task);
+            let command = match asks {
+                Some(asked) => next_action::answer_command(asked.row.question.id, &[]),
+                None => format!("windlass resume {task}"),
+            };
+            show::note(&format!("The task is not running; continue it with: {command}"));
         }
     }
     Ok(0)

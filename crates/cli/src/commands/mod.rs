@@ -2,10 +2,13 @@
 //! `--help`. The last modules below are no commands but parts of them.
 
 mod run;
+mod chat;
 mod headless;
 mod resume;
 mod retry;
 mod attach;
+mod parallel;
+mod workflow;
 mod demo;
 mod tasks;
 mod status;
@@ -17,6 +20,7 @@ mod result;
 mod logs;
 mod outputs;
 mod trace;
+mod assist;
 mod cost;
 mod metrics;
 mod inbox;
@@ -25,10 +29,15 @@ mod send;
 mod event;
 mod pause;
 mod cancel;
+mod mode;
+mod modes;
 mod permissions;
+mod plan;
+mod commitments;
 mod schedule;
 mod serve;
 mod worker;
+mod open;
 mod config;
 mod models;
 mod trust;
@@ -42,20 +51,23 @@ mod exec;
 mod completions;
 mod man;
 
-// Parts of commands: what several share, and `skills eval`.
+// Parts of commands: what several share, `skills eval`, and the terminal that opens without a command.
+mod terminal;
 mod drive;
 mod goal;
 mod follow_up;
 mod steering;
 mod ask;
 mod prompt;
+mod proposals;
 mod keyboard;
 mod interrupts;
 mod wait;
 mod mail;
 mod eval;
+mod model_checks;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Subcommand;
@@ -65,6 +77,7 @@ use windlass_term::TerminalStyle;
 
 use crate::Hooks;
 use crate::args::{Args, RunArgs, SandboxArgs, ServeArgs};
+use crate::config::Flag;
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
 use crate::wiring::telemetry::Telemetry;
@@ -97,10 +110,13 @@ macro_rules! commands {
 commands! {
     "Work on goals" {
         Run(run::Run),
+        Chat(chat::Chat),
         Headless(headless::Headless),
         Resume(resume::Resume),
         Retry(retry::Retry),
         Attach(attach::Attach),
+        Workflow(workflow::Workflows),
+        Parallel(parallel::Parallels),
         Demo(demo::Demo),
     }
     "See what happens" {
@@ -114,6 +130,7 @@ commands! {
         Logs(logs::Logs),
         Outputs(outputs::Outputs),
         Trace(trace::Trace),
+        Assist(assist::Assist),
         Cost(cost::Cost),
         Metrics(metrics::Metrics),
     }
@@ -124,12 +141,17 @@ commands! {
         Event(event::PassEvent),
         Pause(pause::Pause),
         Cancel(cancel::Cancel),
+        Mode(mode::Mode),
+        Modes(modes::Modes),
         Permissions(permissions::Permissions),
+        Commitments(commitments::Commitments),
         Schedule(schedule::Schedules),
+        Plan(plan::PlanCommand),
     }
     "Run a service" {
         Serve(serve::Serve),
         Worker(worker::Worker),
+        Open(open::Open),
     }
     "Set up and check" {
         Config(config::ShowConfig),
@@ -181,7 +203,16 @@ impl Start {
 
     fn app_for_run(self, options: &RunArgs) -> Result<(AppContext, Arc<Project>), Failure> {
         let start = Self { record: options.record.clone(), ..self }.sandbox(&options.sandbox);
-        AppContext::open_for_run(start.environment()?, start.hooks, options)
+        start.app_in(&options.workspace, run::flags(options))
+    }
+
+    /// The same for work in one directory, with what that brings.
+    fn app_in(
+        self,
+        workspace: &Path,
+        flags: Vec<Flag>,
+    ) -> Result<(AppContext, Arc<Project>), Failure> {
+        AppContext::open_in(self.environment()?, self.hooks, workspace, flags)
     }
 
     fn app_for_service(self, options: &ServeArgs) -> Result<AppContext, Failure> {
@@ -208,14 +239,15 @@ impl AppContext {
         })
     }
 
-    /// The same for a run, with what its directory brings: loaded now, and kept to its end.
-    fn open_for_run(
+    /// The same with what a directory brings: loaded now, and kept to the end.
+    fn open_in(
         environment: Environment,
         hooks: Hooks,
-        options: &RunArgs,
+        workspace: &Path,
+        flags: Vec<Flag>,
     ) -> Result<(Self, Arc<Project>), Failure> {
-        let with_flags = Environment { flags: run::flags(options), ..environment.clone() };
-        let project = Arc::new(Project::load(with_flags, &options.workspace)?);
+        let with_flags = Environment { flags, ..environment.clone() };
+        let project = Arc::new(Project::load(with_flags, workspace)?);
         let (shared, store) = (Arc::clone(&project), hooks.store);
         let app = Self {
             coordinator: wiring::coordinator_for_run(&environment, store, shared)?,
@@ -238,7 +270,15 @@ impl AppContext {
 /// Carries out a command line. The number is the exit code.
 pub fn dispatch(args: Args, hooks: Hooks) -> Result<u8, Failure> {
     let _telemetry = Telemetry::begin(&args.log_format);
-    args.command.execute(Start { data: args.data, hooks, sandbox: None, record: None })
+    let start = Start { data: args.data, hooks, sandbox: None, record: None };
+    match args.command {
+        Some(_) if args.session.continues || args.session.session.is_some() => {
+            let hint = "write them behind the command, or leave the command out";
+            Err(Failure::usage("`--continue` and `--session` before a command open nothing", hint))
+        }
+        Some(command) => command.execute(start),
+        None => terminal::open(start, &args.session),
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use windlass_core::policy::{AllowRule, Class, Pattern};
 use windlass_shell::{Context, analyze};
 
 use super::{AppContext, Execute, Start};
+use crate::args::values::whole;
 use crate::failure::Failure;
 use crate::show::{self, out, out_json};
 use crate::wiring::place::Placed;
@@ -22,6 +23,7 @@ pub struct Permissions {
     #[command(subcommand)]
     pub action: Option<Action>,
     /// Show only session rules of this task: its id or any unique suffix of it
+    #[arg(long)]
     pub task: Option<String>,
     /// Revoke the session rule with this number in the list
     #[arg(long, value_name = "N")]
@@ -51,6 +53,7 @@ pub enum Action {
     /// Take a standing rule back
     Revoke {
         /// Its number in the list
+        #[arg(value_parser = whole::<i64>)]
         number: i64,
     },
 }
@@ -163,7 +166,14 @@ fn revoke_session_rule(app: &AppContext, task: Option<&str>, number: usize) -> R
     let (task, rule) = found.ok_or_else(|| no_rule(number))?;
     let control = Control::Revoke { rule: rule.clone() };
     let user = app.environment.user();
-    app.runtime.block_on(app.coordinator.control().steer(*task, control, &user))?;
+    let row = app.coordinator.tasks().get(*task)?;
+    app.runtime.block_on(async {
+        // What was allowed for the session is taken back from all its tasks.
+        if let Some(row) = row.filter(|row| row.parent_id.is_none()) {
+            app.coordinator.session(row.session_id).revoke(rule, &user).await?;
+        }
+        app.coordinator.control().steer(*task, control, &user).await
+    })?;
     show::note(&format!("revoked for {task}: {rule}"));
     Ok(0)
 }

@@ -97,6 +97,9 @@ fn staying(plan: &Plan) {
         note(&format!("kept: {}, not ended yet", numbers::plural(count(plan.unfinished), "task")));
     }
     if plan.recent > 0 {
-        note(&format!("kept: {}, ended later", numbers::plural(count(plan.recent), "task")));
+        note(&format!(
+            "kept: {}, ended more recently",
+            numbers::plural(count(plan.recent), "task")
+        ));
     }
 }

@@ -12,7 +12,8 @@ use super::drive::drive;
 use super::{AppContext, Execute, Start, ask, follow_up};
 use crate::args::ResumeArgs;
 use crate::failure::Failure;
-use crate::show::task_page;
+use crate::next_action;
+use crate::show::{self, task_page};
 
 /// Resume a task that was paused, blocked or interrupted
 #[derive(Debug, Args)]
@@ -43,7 +44,10 @@ impl Execute for Resume {
 pub(super) fn resume(app: &AppContext, args: &ResumeArgs) -> Result<u8, Failure> {
     let task = match &args.task {
         Some(text) => app.coordinator.tasks().find(text)?,
-        None => last_here(app)?,
+        None => match last_here(app)? {
+            Some(task) => task,
+            None => return Ok(0),
+        },
     };
     app.runtime.block_on(async {
         follow_up::change_model(app, task, args.model.as_deref()).await?;
@@ -53,9 +57,10 @@ pub(super) fn resume(app: &AppContext, args: &ResumeArgs) -> Result<u8, Failure>
 }
 
 /// The last task of this directory that can be resumed: a person is asked, a script gets its name.
-fn last_here(app: &AppContext) -> Result<TaskId, Failure> {
+/// Nothing, where they decline.
+fn last_here(app: &AppContext) -> Result<Option<TaskId>, Failure> {
     let here = follow_up::here(Path::new("."));
-    let Some(last) = app.coordinator.tasks().resumable_in(&here)? else {
+    let Some(last) = app.coordinator.tasks().in_directory(&here).resumable()? else {
         let hint = "see `windlass tasks`; a finished task is continued with `windlass run --continue \"…\"`";
         return Err(Failure::usage("no task of this directory can be resumed", hint));
     };
@@ -63,9 +68,15 @@ fn last_here(app: &AppContext) -> Result<TaskId, Failure> {
     let goal = one_line(&shown(row.goal.trim()), GOAL_WIDTH);
     let age = numbers::age(row.updated_at, app.coordinator.now());
     let what = format!("“{goal}” ({}, {age} ago)", task_page::status_words(&last));
-    if app.style.can_ask && ask::confirmed(&format!("Resume {what}?")) {
-        return Ok(task);
+    let command = next_action::command(&last.next_action(), task);
+    let command = command.unwrap_or_else(|| format!("windlass resume {task}"));
+    if !app.style.can_ask {
+        let hint = format!("the last one here is {what}: `{command}`");
+        return Err(Failure::usage("no task is named", hint));
     }
-    let hint = format!("the last one here is {what}: `windlass resume {task}`");
-    Err(Failure::usage("no task is named", hint))
+    if ask::confirmed(&format!("Resume {what}?")) {
+        return Ok(Some(task));
+    }
+    show::note(&format!("not resumed; later with: {command}"));
+    Ok(None)
 }

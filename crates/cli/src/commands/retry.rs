@@ -50,7 +50,7 @@ pub(super) fn retry(app: &AppContext, args: &ResumeArgs) -> Result<u8, Failure> 
 
 /// The last task of this directory, where that has failed.
 fn last_here(app: &AppContext) -> Result<TaskId, Failure> {
-    let last = app.coordinator.tasks().newest_in(&follow_up::here(Path::new(".")))?;
+    let last = app.coordinator.tasks().in_directory(&follow_up::here(Path::new("."))).newest()?;
     let failed = last.filter(|last| last.row.status == TaskStatus::Failed);
     failed.map(|last| last.row.id).ok_or_else(|| {
         let hint = "name the task: `windlass retry TASK`; see `windlass tasks`";

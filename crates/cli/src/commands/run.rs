@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use windlass_coordinator::{Draft, FollowUp, Limits, Share, SubmitOptions, Submitted};
-use windlass_core::axes::{Axes, PermissionProfile};
+use windlass_core::axes::{Axes, ModelMode, PermissionProfile, RunControl, WorkMode};
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, Outage, TaskCommand};
 use windlass_core::event::{Deadline, Driver};
-use windlass_core::id::{CommandId, SessionId, TaskId};
+use windlass_core::id::{SessionId, TaskId};
 use windlass_core::schedule::DeadlineAction;
 use windlass_core::shown::shown;
 use windlass_model::Recorder;
@@ -62,6 +62,7 @@ pub(super) fn run(
     goal: Option<&str>,
     args: &RunArgs,
 ) -> Result<u8, Failure> {
+    check_review(args)?;
     if args.continues {
         return continue_last(app, project, goal, args);
     }
@@ -105,13 +106,9 @@ fn detach(
         })?,
     };
     let command = TaskCommand {
-        command_id: CommandId::new(now),
-        session_id,
-        task_id: TaskId::new(now),
-        goal: draft.goal,
         constraints: draft.constraints,
         execution_config: draft.execution_config,
-        resume_context: None,
+        ..TaskCommand::new(now, session_id, draft.goal)
     };
     let options = SubmitOptions {
         user_id: draft.user_id,
@@ -122,6 +119,7 @@ fn detach(
         deadline: draft.deadline,
         outage: Outage::Park,
         continues: None,
+        pictures: draft.pictures,
     };
     keep(app, command.task_id, servers)?;
     let coordinator = coordinator.clone().with_limits(limits);
@@ -158,10 +156,11 @@ fn draft(
     let axes = axes(args, Axes::headless(), config.policy.profile);
     config.permits(axes.permission_profile)?;
     let choice = config.models.for_mode(axes.model_mode)?;
-    follow_up::usable_model(project, choice)?;
-    let budget = budget(&config, choice, args.budget)?;
+    follow_up::usable_model(project, &choice)?;
+    let budget = budget(&config, &choice.model, args.budget)?;
     args.record.as_deref().map(check_recording).transpose()?;
     let mut goal = Goal::read(goal, Path::new("."))?;
+    let pictures = goal.keep_pictures(&app.coordinator, config.facts(&choice.model).vision)?;
     goal.text = skills::goal(project, &axes, goal.text)?;
     if args.printing.shows_progress() {
         print_notices(app, project)?;
@@ -169,12 +168,21 @@ fn draft(
     let draft = Draft {
         user_id: Some(app.environment.user()),
         goal: goal.with_attachments(),
+        pictures,
         constraints: constraints(args),
         workspace: args.workspace.clone(),
         added: place::added(&app.environment, &args.place.add_dir)?,
         share: if args.share { Share::Allowed } else { Share::Alone },
         axes,
-        execution_config: ExecutionConfig { model: Some(choice.to_string()), ..wishes },
+        // An accepted plan is carried out by another mode's model, unless the person has named one.
+        execution_config: match axes.work_mode {
+            WorkMode::Plan => wishes,
+            _ => ExecutionConfig {
+                model: Some(choice.model.to_string()),
+                effort: choice.effort,
+                ..wishes
+            },
+        },
         resume_context: None,
         driver: Driver::Foreground,
         cost_budget: budget,
@@ -192,10 +200,12 @@ fn continue_last(
     args: &RunArgs,
 ) -> Result<u8, Failure> {
     let tasks = app.coordinator.tasks();
-    let last = tasks.newest_in(&follow_up::here(&args.workspace))?.ok_or_else(|| {
-        let hint = "start one with `windlass run \"…\"`, or name one: `windlass send TASK \"…\"`";
-        Failure::usage("there is no task of this directory to continue", hint)
-    })?;
+    let last =
+        tasks.in_directory(&follow_up::here(&args.workspace)).newest()?.ok_or_else(|| {
+            let hint =
+                "start one with `windlass run \"…\"`, or name one: `windlass send TASK \"…\"`";
+            Failure::usage("there is no task of this directory to continue", hint)
+        })?;
     let before = tasks.state(last.row.id)?;
     if let Some(process) = last.driven_by {
         let task = before.id();
@@ -210,12 +220,14 @@ fn continue_last(
         axes: Some(axes(args, before.axes, None)),
         execution_config: wishes(args),
         deadline: deadline(app, &args.deadline)?,
-        ..FollowUp::message(goal.with_attachments(), app.environment.user())
+        ..FollowUp::message("", app.environment.user())
     };
     let wishes = wanted.execution_config_after(before.execution_config());
     let (config, choice) = follow_up::check_model(app, &before, &wishes)?;
+    wanted.pictures = goal.keep_pictures(&app.coordinator, config.facts(&choice.model).vision)?;
+    wanted.text = goal.with_attachments();
     config.permits(wanted.axes.unwrap_or(before.axes).permission_profile)?;
-    wanted.cost_budget = budget(&config, &choice, args.budget)?;
+    wanted.cost_budget = budget(&config, &choice.model, args.budget)?;
     if args.printing.shows_progress() {
         print_notices(app, project)?;
         note(&format!("continues {}", before.id()));
@@ -226,7 +238,8 @@ fn continue_last(
     let (task, user) = (before.id(), app.environment.user());
     app.runtime.block_on(async {
         follow_up::change_model(app, task, args.model.as_deref()).await?;
-        app.coordinator.messages().send(task, &wanted.text, &user).await?;
+        let (text, pictures) = (&wanted.text, wanted.pictures);
+        app.coordinator.messages().send_with_pictures(task, text, pictures, &user).await?;
         app.coordinator.control().resume(task, &user).await?;
         drive(app, task, &args.printing).await
     })
@@ -238,11 +251,14 @@ fn wishes(args: &RunArgs) -> ExecutionConfig {
         timeout_seconds: args.timeout,
         max_iterations: args.max_iterations,
         model: args.model.clone(),
+        effort: args.effort,
         compaction: args.context_window.map(|tokens| CompactionOverrides {
             context_window_tokens: Some(tokens),
             ..CompactionOverrides::default()
         }),
         outage: None,
+        role: args.role,
+        contract: None,
     }
 }
 
@@ -253,12 +269,28 @@ fn constraints(args: &RunArgs) -> Vec<String> {
 /// The axes to start with: as flags say, else as configured, else as before.
 fn axes(args: &RunArgs, base: Axes, configured: Option<PermissionProfile>) -> Axes {
     let profile = args.permission_profile.or(configured);
+    let base = args.mode.map_or(base, |mode| base.in_mode(mode));
+    // Somebody who asks for a plan wants to read it before it is carried out; whoever wants both says so.
+    let run_control = match args.mode {
+        Some(WorkMode::Plan) => RunControl::Assisted,
+        Some(_) | None => base.run_control,
+    };
     Axes {
-        work_mode: args.mode.unwrap_or(base.work_mode),
-        run_control: args.control.unwrap_or(base.run_control),
+        run_control: args.control.unwrap_or(run_control),
         permission_profile: profile.unwrap_or(base.permission_profile),
         model_mode: args.model_mode.unwrap_or(base.model_mode),
         ..base
+    }
+}
+
+/// Work is judged by the deep model, or not at all (MS-031).
+fn check_review(args: &RunArgs) -> Result<(), Failure> {
+    match (args.mode, args.model_mode) {
+        (Some(WorkMode::Review), Some(mode)) if mode != ModelMode::Deep => {
+            let hint = "leave `--model-mode` out, or choose the model itself with `--model`";
+            Err(Failure::usage(format!("mode `review` takes the deep model, not `{mode}`"), hint))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -277,7 +309,7 @@ fn deadline(app: &AppContext, until: &DeadlineArgs) -> Result<Option<Deadline>, 
 }
 
 /// What the task may cost. Without a price nobody could tell when that is spent.
-fn budget(
+pub(super) fn budget(
     config: &Config,
     choice: &ModelChoice,
     given: Option<f64>,
@@ -314,6 +346,7 @@ fn print_notices(app: &AppContext, project: &Project) -> Result<(), Failure> {
 pub(super) fn flags(args: &RunArgs) -> Vec<Flag> {
     let given = [
         ("--model", "models.model", args.model.clone()),
+        ("--effort", "models.effort", args.effort.map(|effort| effort.to_string())),
         ("--timeout", "agent.timeout_seconds", args.timeout.map(|limit| limit.to_string())),
         ("--max-iterations", "agent.max_iterations", args.max_iterations.map(|n| n.to_string())),
         ("--context-window", "agent.context_window", args.context_window.map(|n| n.to_string())),

@@ -7,9 +7,9 @@ use jiff::tz::TimeZone;
 use jiff::{Zoned, civil};
 use windlass_coordinator::SubmitOptions;
 use windlass_coordinator::views::ScheduleRow;
-use windlass_core::command::{ExecutionConfig, Outage, TaskCommand};
+use windlass_core::command::{Outage, TaskCommand};
 use windlass_core::event::Driver;
-use windlass_core::id::{CommandId, ScheduleId, SessionId, TaskId};
+use windlass_core::id::{ScheduleId, SessionId, TaskId};
 use windlass_core::schedule::{Missed, Rhythm, Schedule, ScheduleAction, TimeoutAction, time_zone};
 use windlass_core::shown::shown;
 use windlass_core::text::one_line;
@@ -278,15 +278,7 @@ fn watched(
     workspace: Option<std::path::PathBuf>,
 ) -> Result<TaskId, Failure> {
     let now = app.coordinator.now();
-    let command = TaskCommand {
-        command_id: CommandId::new(now),
-        session_id: SessionId::new(now),
-        task_id: TaskId::new(now),
-        goal: goal.to_owned(),
-        constraints: Vec::new(),
-        execution_config: ExecutionConfig::default(),
-        resume_context: None,
-    };
+    let command = TaskCommand::new(now, SessionId::new(now), goal);
     let user_id = Some(app.environment.user());
     let coordinator = app.service()?;
     let options = SubmitOptions {

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use clap::Args;
-use windlass_coordinator::{FollowUp, Handled};
+use windlass_coordinator::slash::{self, Effect, SlashInput};
+use windlass_coordinator::{Coordinator, FollowUp, Handled};
 use windlass_core::id::SessionId;
+use windlass_core::picture::Picture;
 use windlass_core::state::TaskState;
 use windlass_core::trigger::UserMessageReceived;
 use windlass_term::strip_controls;
@@ -18,7 +20,7 @@ use crate::wiring::skills;
 
 /// Send a message to a task; a finished one continues with it
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(visible_alias = "steer", after_help = EXAMPLES)]
 pub struct SendMessage {
     /// The task: its id or any unique suffix of it; or a session, whose router decides what is meant
     pub task: String,
@@ -56,23 +58,31 @@ pub(super) fn send(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> 
     }
     let task = coordinator.tasks().find(&args.task)?;
     let state = coordinator.tasks().state(task)?;
+    if slash::is_known(&args.text) {
+        return command(app, &app.service()?, state.command().session_id, &args.text);
+    }
     let workspace = Path::new(&state.created.workspace);
     let mut message = Goal::of_message(&args.text, Path::new("."));
+    message.print_notices();
     message.text = skills::message(&app.environment, workspace, &state.axes, message.text)?;
-    let (text, user) = (message.with_attachments(), app.environment.user());
+    let pictures = message.keep_pictures(coordinator, sees(app, &state, args))?;
+    let message = Message { text: message.with_attachments(), pictures };
+    let user = app.environment.user();
     let is_root = state.created.parent.is_none();
     if state.status.is_terminal() && is_root {
-        return continue_ended(app, &state, text, args);
+        return continue_ended(app, &state, message, args);
     }
     let sent = app.runtime.block_on(async {
         follow_up::change_model(app, task, args.model.as_deref()).await?;
-        Ok::<_, Failure>(coordinator.messages().send(task, &text, &user).await)
+        let Message { text, pictures } = message.clone();
+        let messages = coordinator.messages();
+        Ok::<_, Failure>(messages.send_with_pictures(task, &text, pictures, &user).await)
     })?;
     match sent {
         Ok(_) => {}
         // It ended while the message was on its way.
         Err(error) if error.is_settled_elsewhere() && is_root => {
-            return continue_ended(app, &coordinator.tasks().state(task)?, text, args);
+            return continue_ended(app, &coordinator.tasks().state(task)?, message, args);
         }
         Err(error) => return Err(error.into()),
     }
@@ -80,19 +90,52 @@ pub(super) fn send(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> 
     app.runtime.block_on(mail::print_uptake(app, task))
 }
 
+/// What is told to a task.
+#[derive(Clone)]
+struct Message {
+    text: String,
+    pictures: Vec<Picture>,
+}
+
+/// Whether the model that reads a message can see, where that is known.
+fn sees(app: &AppContext, state: &TaskState, args: &SendMessage) -> Option<bool> {
+    let mut wishes = state.execution_config();
+    wishes.model = args.model.clone().or(wishes.model);
+    let (config, choice) = follow_up::check_model(app, state, &wishes).ok()?;
+    config.facts(&choice.model).vision
+}
+
 /// Continues a task that has ended.
 fn continue_ended(
     app: &AppContext,
     before: &TaskState,
-    text: String,
+    message: Message,
     args: &SendMessage,
 ) -> Result<u8, Failure> {
-    let mut wanted = FollowUp::message(text, app.environment.user());
+    let mut wanted = FollowUp::message(message.text, app.environment.user());
+    wanted.pictures = message.pictures;
     wanted.execution_config.model.clone_from(&args.model);
     let wishes = wanted.execution_config_after(before.execution_config());
     let (_, choice) = follow_up::check_model(app, before, &wishes)?;
-    wanted.execution_config.model = Some(choice.to_string());
+    wanted.execution_config.model = Some(choice.model.to_string());
+    wanted.execution_config.effort = choice.effort;
     follow_up::follow_up(app, before, wanted, &args.printing)
+}
+
+/// Carries out a slash command of a session.
+fn command(
+    app: &AppContext,
+    coordinator: &Coordinator,
+    session: SessionId,
+    line: &str,
+) -> Result<u8, Failure> {
+    let input = SlashInput::for_service(line, app.environment.user());
+    let reply = app.runtime.block_on(coordinator.session(session).run(input))?;
+    show::replies::print(&reply, app.style);
+    match reply.effect {
+        Effect::Work { task } => app.runtime.block_on(mail::print_uptake(app, task)),
+        Effect::None | Effect::Axes { .. } | Effect::Steered { .. } | Effect::Cleared => Ok(0),
+    }
 }
 
 /// Says something in a session: the router decides which of its tasks gets it, or what else it means.
@@ -107,14 +150,22 @@ fn say(app: &AppContext, args: &SendMessage) -> Result<u8, Failure> {
         })?,
     };
     let coordinator = app.service()?;
+    if slash::is_command(&args.text) {
+        return command(app, &coordinator, session_id, &args.text);
+    }
+    let goal = Goal::of_message(&args.text, Path::new("."));
+    goal.print_notices();
+    // Which model will read it is decided later.
+    let pictures = goal.keep_pictures(&app.coordinator, Some(true))?;
     let message = UserMessageReceived {
         session_id,
         user_id: app.environment.user(),
         request_id: None,
-        message: args.text.clone(),
+        message: goal.with_attachments(),
         deadline: None,
         deadline_action: None,
         workspace: Some(follow_up::here(Path::new(".")).display().to_string()),
+        pictures,
     };
     match app.runtime.block_on(coordinator.triggers().user_message_received(message))? {
         Handled::Said { message } => show::out(&strip_controls(&message)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::Args;
 use jiff::Timestamp;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass_coordinator::bus::{Bus, Embedded, InStream, Redis};
@@ -15,6 +15,7 @@ use windlass_core::command::{ResultStatus, TaskResult};
 use windlass_core::id::{CommandId, TaskId};
 use windlass_core::shown::{shown, shown_line};
 use windlass_core::text::one_line;
+use windlass_server::Server;
 use windlass_term::numbers;
 
 use super::{AppContext, Execute, Start};
@@ -23,6 +24,7 @@ use crate::config::Config;
 use crate::failure::{self, Failure};
 use crate::show::{ending, note};
 use crate::wiring;
+use crate::wiring::http::{self, HttpArgs};
 
 /// Run queued tasks, schedules and messages until stopped
 #[derive(Debug, Args)]
@@ -31,11 +33,15 @@ pub struct Serve {
     /// How it serves
     #[command(flatten)]
     pub options: ServeArgs,
+    /// Where the API and the page are
+    #[command(flatten)]
+    pub http: HttpArgs,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass serve                      take tasks from the data directory's bus
+  windlass serve                      the page, the API, and the tasks of this
+                                      data directory
   REDIS_URL=redis://localhost windlass serve --tasks 20
                                       take them from Redis streams
   redis-cli XADD task-command '*' data '{\"command_id\":\"cmd_…\",…}'
@@ -46,30 +52,29 @@ next start resumes all of them. Twice ends at once.";
 
 impl Execute for Serve {
     fn execute(self, start: Start) -> Result<u8, Failure> {
-        run(&start.app_for_service(&self.options)?, &self.options, Part::Whole)
+        run(&start.app_for_service(&self.options)?, &self.options, Part::Whole(self.http))
     }
 }
 
 /// What a service is there for.
-#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// It takes commands, drives tasks and does what people should know of.
-    Whole,
+    /// It takes commands, drives tasks, and is there for people: it alone opens a socket.
+    Whole(HttpArgs),
     /// Driving tasks: it takes commands, and leaves what people say to a coordinator.
     Worker,
 }
 
 impl Part {
-    const fn name(self) -> &'static str {
+    const fn name(&self) -> &'static str {
         match self {
-            Self::Whole => "serving",
+            Self::Whole(_) => "serving",
             Self::Worker => "working",
         }
     }
 
-    fn streams(self) -> Vec<InStream> {
+    fn streams(&self) -> Vec<InStream> {
         match self {
-            Self::Whole => InStream::ALL.to_vec(),
+            Self::Whole(_) => InStream::ALL.to_vec(),
             Self::Worker => vec![InStream::TaskCommand],
         }
     }
@@ -80,6 +85,8 @@ pub(super) fn run(app: &AppContext, args: &ServeArgs, part: Part) -> Result<u8, 
     // What a project says about itself is read for each task, in its own directory.
     let config = app.environment.config(Path::new("/"))?;
     app.runtime.block_on(async {
+        // Before anything is announced: whoever reads that it serves may stop it at once.
+        let signals = Signals::listen()?;
         let bus = bus(&config, &app.coordinator).await?;
         let coordinator = app
             .coordinator
@@ -101,37 +108,72 @@ pub(super) fn run(app: &AppContext, args: &ServeArgs, part: Part) -> Result<u8, 
             claim_after: config.coordinator.claim_after_ms,
             drain: config.coordinator.drain_seconds,
         };
+        let server = match &part {
+            Part::Whole(args) => {
+                http::listen(&app.environment, &config, args, &coordinator).await?
+            }
+            Part::Worker => None,
+        };
         let (place, process) = (shown_line(&bus.place()), std::process::id());
         note(&format!("{}, up to {tasks} tasks at once; {place}; process {process}", part.name()));
-        until_stopped(service, coordinator, bus).await
+        server.as_ref().map(http::announce).transpose()?;
+        until_stopped(service, coordinator, bus, server, signals).await
     })
+}
+
+/// The signals that end a service: Ctrl-C and a request to terminate.
+struct Signals {
+    interrupt: Signal,
+    termination: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).context("signals cannot be listened for");
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            termination: listen(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.termination.recv() => {}
+        }
+    }
 }
 
 async fn until_stopped(
     service: Service,
     coordinator: Coordinator,
     bus: Arc<dyn Bus>,
+    server: Option<Server>,
+    mut signals: Signals,
 ) -> Result<u8, Failure> {
-    let listen = |kind| signal(kind).context("signals cannot be listened for");
-    let mut interrupts = listen(SignalKind::interrupt())?;
-    let mut terminations = listen(SignalKind::terminate())?;
     let stop = CancellationToken::new();
     let mut activity = coordinator.activity();
     let mut serving = JoinSet::new();
     serving.spawn(service.run(coordinator, bus, stop.clone()));
+    if let Some(server) = server {
+        serving.spawn(server.run(stop.clone()));
+    }
+    let mut failed = None;
     loop {
         tokio::select! {
             activity = activity.next() => {
                 note(&log_line(&activity));
                 continue;
             }
-            Some(ended) = serving.join_next() => {
-                ended.context("the service ended badly")??;
-                note("stopped; unfinished tasks resume at the next start");
-                return Ok(0);
+            ended = serving.join_next() => {
+                let Some(ended) = ended else { break };
+                // What ends first with an error ends all.
+                let ended = ended.context("the service ended badly")?;
+                stop.cancel();
+                failed = failed.or(ended.err());
+                continue;
             }
-            _ = interrupts.recv() => {}
-            _ = terminations.recv() => {}
+            () = signals.next() => {}
         }
         if stop.is_cancelled() {
             note("stopped at once; tasks recover at the next start");
@@ -139,6 +181,13 @@ async fn until_stopped(
         }
         note("stopping: tasks pause after their current step; a second signal stops at once");
         stop.cancel();
+    }
+    match failed {
+        Some(error) => Err(error.into()),
+        None => {
+            note("stopped; unfinished tasks resume at the next start");
+            Ok(0)
+        }
     }
 }
 

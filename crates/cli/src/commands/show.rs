@@ -44,7 +44,7 @@ pub(super) fn show(app: &AppContext, args: &Show) -> Result<u8, Failure> {
     if args.json {
         let mut shown = task_page::task_json(&details.view);
         shown["context"] = serde_json::json!(details.gauge);
-        shown["working_memory"] = task_page::working_memory(&details.state);
+        shown["working_memory"] = serde_json::json!(details.state.working_memory());
         shown["changed_files"] = serde_json::json!(details.state.files.changed);
         shown["answered"] = details.view.is_answered().into();
         out_json(&shown.to_string());

@@ -11,6 +11,7 @@ use windlass_skills::{Scope, SideEffects, Skill, Skills as Found, parse_markdown
 use windlass_term::{Table, numbers};
 
 use super::eval::{self, Eval};
+use super::proposals::{self, Proposals};
 use super::{Execute, Start};
 use crate::failure::Failure;
 use crate::show::{self, note, out, out_json};
@@ -35,7 +36,8 @@ Examples:
   windlass run \"/deploy the web shop\"  call it by its name
   windlass skills new release-notes   create one, with a first eval case
   windlass skills check               which file is wrong, in which line
-  windlass skills eval release-notes  does it help? with it and without";
+  windlass skills eval release-notes  does it help? with it and without
+  windlass skills proposals           skills that repeated work suggests";
 
 impl Execute for Skills {
     fn execute(self, start: Start) -> Result<u8, Failure> {
@@ -78,6 +80,8 @@ pub enum SkillsAction {
     },
     /// Run a skill's eval cases, with and without it
     Eval(Eval),
+    /// List, show, accept and reject skills that were proposed for what tasks have in common
+    Proposals(Proposals),
 }
 
 /// The longest description in a list, in characters.
@@ -90,6 +94,9 @@ fn skills(start: Start, args: &Skills) -> Result<u8, Failure> {
         let environment = start.sandbox(&eval.sandbox).environment()?;
         return eval::eval(&environment, workspace, eval, hooks);
     }
+    if let SkillsAction::Proposals(proposed) = &args.action {
+        return proposals::proposals(start, proposed);
+    }
     let environment = &start.environment()?;
     match &args.action {
         SkillsAction::List { json } => Ok(list(environment, workspace, *json)),
@@ -98,7 +105,7 @@ fn skills(start: Start, args: &Skills) -> Result<u8, Failure> {
             new(environment, workspace, name, description, *user)
         }
         SkillsAction::Check { name } => check(environment, workspace, name.as_deref()),
-        SkillsAction::Eval(_) => unreachable!("carried out above"),
+        SkillsAction::Eval(_) | SkillsAction::Proposals(_) => unreachable!("carried out above"),
     }
 }
 
@@ -195,8 +202,10 @@ pub(super) fn unknown(found: &Found, name: &str) -> Failure {
         ),
         None => {
             let names: Vec<_> = found.list().map(|skill| skill.meta.name.as_str()).collect();
-            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            let hint = format!("the skills here are: {known}");
+            let hint = match names.is_empty() {
+                true => "there are no skills here".to_owned(),
+                false => format!("the skills here are: {}", names.join(", ")),
+            };
             Failure::usage(format!("there is no skill `{name}`"), hint)
         }
     }

@@ -1,11 +1,14 @@
-//! What a person types while a task runs: each line is a message to it.
+//! What a person types while a task runs: each line is a message to it, or a slash command.
 
+use windlass_coordinator::slash::{self, SlashInput};
 use windlass_core::id::TaskId;
-use windlass_core::shown::shown_line;
+use windlass_core::shown::{shown, shown_line};
 use windlass_term::{Edited, LineEditor};
 
 use super::AppContext;
+use super::goal::Goal;
 use super::keyboard::Keyboard;
+use crate::failure::Failure;
 use crate::show::Screen;
 use crate::wiring::skills;
 
@@ -45,6 +48,13 @@ impl<'a> Steering<'a> {
                 Edited::Line(line) if !line.trim().is_empty() => line,
                 Edited::Line(_) | Edited::Typing | Edited::End => continue,
             };
+            if slash::is_known(&line) {
+                match self.run(&line).await {
+                    Ok(reply) => screen.say(&shown(&reply)),
+                    Err(why) => screen.say(&format!("not done: {}", shown_line(&why))),
+                }
+                continue;
+            }
             match self.send(&line).await {
                 Ok(()) => {
                     let line = shown_line(&line);
@@ -56,14 +66,29 @@ impl<'a> Steering<'a> {
         screen.typed(&self.editor.text());
     }
 
+    /// Carries out a slash command of the task's session.
+    async fn run(&self, line: &str) -> Result<String, String> {
+        let app = self.app;
+        let coordinator = app.service().map_err(|failure| failure.error.to_string())?;
+        let state = coordinator.tasks().state(self.task).map_err(|error| error.to_string())?;
+        let session = coordinator.session(state.command().session_id);
+        let reply = session.run(SlashInput::here(line, app.environment.user())).await;
+        reply.map(|reply| reply.to_string()).map_err(|error| error.to_string())
+    }
+
     async fn send(&self, line: &str) -> Result<(), String> {
         let (environment, messages) = (&self.app.environment, self.app.coordinator.messages());
         let state =
             self.app.coordinator.tasks().state(self.task).map_err(|error| error.to_string())?;
         let workspace = std::path::Path::new(&state.created.workspace);
-        let text = skills::message(environment, workspace, &state.axes, line.to_owned())
-            .map_err(|failure| failure.error.to_string())?;
-        let sent = messages.send(self.task, &text, &environment.user()).await;
+        let message_of = |failure: Failure| format!("{:#}", failure.error);
+        let mut message = Goal::of_message(line, std::path::Path::new("."));
+        let pictures =
+            message.keep_pictures(&self.app.coordinator, Some(true)).map_err(message_of)?;
+        message.text = skills::message(environment, workspace, &state.axes, message.text)
+            .map_err(message_of)?;
+        let (text, user) = (message.with_attachments(), environment.user());
+        let sent = messages.send_with_pictures(self.task, &text, pictures, &user).await;
         sent.map(drop).map_err(|error| error.to_string())
     }
 }

@@ -80,9 +80,12 @@ pub(super) fn tasks(app: &AppContext, args: &Tasks) -> Result<u8, Failure> {
         limit: (!args.all).then_some(args.limit),
         ..Filter::default()
     };
-    let Overview { mut tasks, schedules } = Overview::read(&app.service()?, &filter)?;
+    let Overview { mut tasks, mut schedules } = Overview::read(&app.service()?, &filter)?;
     if args.here {
         tasks = here(app, &filter)?;
+        let directory = std::env::current_dir().context("the current directory cannot be read")?;
+        let is_here = |place: &String| Path::new(place).starts_with(&directory);
+        schedules.retain(|row| row.schedule.workspace.as_ref().is_some_and(is_here));
     }
     if args.json {
         tasks.iter().for_each(|task| out_json(&json(task).to_string()));

@@ -15,7 +15,7 @@ use crate::config::{self, Config, File, Sources, Trust};
 use crate::failure::Failure;
 use crate::show::{self, note, out};
 use crate::wiring::trust::Entry;
-use crate::wiring::{self, Environment, mcp};
+use crate::wiring::{self, Environment, contract, mcp};
 
 /// Approve what this project's files set and run, as they are now
 #[derive(Debug, Args)]
@@ -43,14 +43,15 @@ impl Execute for ApproveProject {
 }
 
 /// Shows what a project's files would be allowed to do, and approves them exactly as shown: its settings, its MCP
-/// servers, its skills that bring servers or hooks or take the name of another, and their graders (§15.13).
+/// servers, its workflows, its skills that bring servers or hooks or take the name of another, their graders, and its
+/// plans with their agents (§15.13).
 pub(super) fn trust(environment: &Environment, args: &ApproveProject) -> Result<u8, Failure> {
     let entries = approvable(environment, &args.workspace)?;
     if entries.is_empty() {
         let path = config::read::project_file(&args.workspace);
         return Err(Failure::usage(
             format!("there is no `{}`", path.display()),
-            "a project without that file, MCP servers or skills with hooks needs no approval",
+            "a project without that file, a contract, plans, MCP servers or skills with hooks needs no approval",
         ));
     }
     let unknown = |entry: &Entry| entry.trust(&environment.data) == Trust::Unknown;
@@ -110,9 +111,12 @@ fn approvable(environment: &Environment, workspace: &Path) -> Result<Vec<Entry>,
     let graders = graders.filter_map(Skill::folder).flat_map(|folder| eval::cases(folder).0);
     let paths = [config::read::project_file(workspace), mcp::project_file(workspace)]
         .into_iter()
+        .chain(contract::files(workspace))
         .chain(servers)
         .chain(hooked.chain(skills.contested()).map(|skill| skill.path.clone()))
-        .chain(graders.map(|case| case.grader));
+        .chain(graders.map(|case| case.grader))
+        .chain(wiring::workflows::files(workspace))
+        .chain(wiring::plan_files(workspace));
     let mut entries: Vec<Entry> = Vec::new();
     for path in paths {
         if entries.iter().any(|entry| entry.file.path == path) {

@@ -8,37 +8,81 @@ use windlass_model::{KnownProvider, PROVIDERS, Price};
 use super::Config;
 use super::error::{ConfigError, Source};
 use super::kind::Value;
-use super::layers::{Layers, fact_key};
+use super::layers::{Layers, fact_key, refusal};
+use super::models::unknown_provider_text;
 use super::notice::Notice;
-use super::settings::Setting;
-use super::types::{ModelChoice, ModelFacts, SearchProvider};
+use super::providers;
+use super::settings::{self, Setting};
+use super::types::{ModeModel, ModelChoice, ModelFacts, SearchProvider};
 use super::values::{Provenance, Values};
+use super::written::Raw;
 
 /// Unset models follow `smart`, now and visibly, never when something fails (C-40).
 pub(super) fn follow_smart(layers: &mut Layers) {
     let values = &mut layers.values;
     let explicit = values.get("models.model").is_some();
-    if values.get("models.smart").is_none()
+    let smart = mode(values, "models.smart").unwrap_or_default();
+    if smart.model.is_none()
         && let Some(model) = default_model(values)
     {
-        hold_model(values, "models.smart", model.clone(), Source::Default);
+        // An effort alone is of the default model.
+        let source = values.source("models.smart");
+        let mode = ModeModel { model: Some(model.clone()), ..smart };
+        hold_mode(values, "models.smart", mode, source);
         if !explicit {
             layers.notices.push(Notice::DefaultModel { model });
         }
     }
-    let Some(Value::Model(smart)) = values.get("models.smart").map(|held| held.value.clone())
-    else {
+    let Some(smart @ ModeModel { model: Some(_), .. }) = mode(values, "models.smart") else {
         return;
     };
     let mut keys = Vec::new();
     for key in ["models.fast", "models.deep"] {
-        if values.get(key).is_none() {
-            hold_model(values, key, smart.clone(), Source::Follows("models.smart"));
-            keys.push(key);
+        match mode(values, key) {
+            None => {
+                hold_mode(values, key, smart.clone(), Source::Follows("models.smart"));
+                keys.push(key);
+            }
+            Some(ModeModel { model: None, effort }) => {
+                let source = values.source(key);
+                hold_mode(values, key, ModeModel { model: smart.model.clone(), effort }, source);
+            }
+            Some(ModeModel { model: Some(_), .. }) => {}
         }
     }
-    if !keys.is_empty() && !explicit {
-        layers.notices.push(Notice::FollowsSmart { keys, model: smart });
+    if let Some(model) = smart.model.filter(|_| !keys.is_empty() && !explicit) {
+        layers.notices.push(Notice::FollowsSmart { keys, model });
+    }
+}
+
+/// Every model must be of a provider that is built in or described.
+pub(super) fn check_providers(layers: &mut Layers) {
+    for setting in settings::all() {
+        let Some(held) = layers.values.get(setting.key) else { continue };
+        let model = match &held.value {
+            Value::Model(model) => Some(model),
+            Value::Mode(mode) => mode.model.as_ref(),
+            _ => None,
+        };
+        let Some(ModelChoice::Served { provider, model: short }) = model else { continue };
+        if KnownProvider::find(provider).is_some() || layers.values.providers.contains_key(provider)
+        {
+            continue;
+        }
+        let source = layers.values.source(setting.key);
+        if matches!(source, Source::Follows(_)) {
+            continue;
+        }
+        let reason = unknown_provider_text(provider, short);
+        let raw = Raw::Text(format!("{provider}/{short}"));
+        layers.errors.push(refusal(setting, setting.key, &raw, source, reason));
+    }
+}
+
+fn mode(values: &Values, key: &str) -> Option<ModeModel> {
+    match values.get(key).map(|held| &held.value) {
+        Some(Value::Mode(mode)) => Some(mode.clone()),
+        _ => None,
     }
 }
 
@@ -48,13 +92,14 @@ fn default_model(values: &Values) -> Option<ModelChoice> {
         let variable = if provider.base.is_some() { provider.key_env } else { provider.base_env };
         Setting::of_variable(variable).is_some_and(|setting| values.get(setting.key).is_some())
     };
-    let provider = PROVIDERS.iter().find(is_configured)?;
-    Some(ModelChoice::Served { provider, model: provider.default_model.to_owned() })
+    let known = PROVIDERS.iter().find(is_configured)?;
+    let (provider, model) = (known.name.to_owned(), known.default_model?.to_owned());
+    Some(ModelChoice::Served { provider, model })
 }
 
-fn hold_model(values: &mut Values, key: &str, model: ModelChoice, source: Source) {
+fn hold_mode(values: &mut Values, key: &str, mode: ModeModel, source: Source) {
     if let Some(setting) = Setting::find(key) {
-        values.hold(setting, Value::Model(model), source);
+        values.hold(setting, Value::Mode(mode), source);
     }
 }
 
@@ -68,6 +113,10 @@ pub(super) fn model_facts(layers: &mut Layers) -> BTreeMap<String, ModelFacts> {
         };
         let context_window = match fields.get("context_window") {
             Some(Provenance { value: Value::Whole(tokens), .. }) => Some(*tokens),
+            _ => None,
+        };
+        let vision = match fields.get("vision") {
+            Some(Provenance { value: Value::Switch(sees), .. }) => Some(*sees),
             _ => None,
         };
         let (cached, cache_write) = (number("cached"), number("cache_write"));
@@ -85,7 +134,7 @@ pub(super) fn model_facts(layers: &mut Layers) -> BTreeMap<String, ModelFacts> {
             let problem = "a price needs both `input` and `output`";
             layers.errors.push(ConfigError::at(fact_key(model, field), source, problem));
         }
-        all.insert(model.clone(), ModelFacts { context_window, price });
+        all.insert(model.clone(), ModelFacts { context_window, price, vision });
     }
     all
 }
@@ -99,6 +148,8 @@ pub(super) fn check_combinations(config: &Config) -> Vec<ConfigError> {
         errors.push(no_opt_in(Some(config.values.source("policy.profile"))));
     }
     errors.extend(window_too_small(config));
+    errors.extend(providers::missing_bases(config));
+    errors.extend(providers::refused_efforts(config));
     let models = &config.models;
     if models.backoff_base_ms > models.max_backoff_ms {
         let problem = "the first wait may not be longer than `models.max_backoff_ms`";

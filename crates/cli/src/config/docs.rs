@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::report::unset;
-use super::settings::{self, MODEL_FACTS, Setting, Who};
+use windlass_model::PROVIDERS;
+
+use super::settings::{self, MODEL_FACTS, PROVIDER_FIELDS, Setting, Who};
 
 const OPENING: &str = "\
 # Configuration
@@ -44,6 +46,15 @@ input = 2.5      # US dollars per million tokens
 output = 10
 cached = 1.25
 
+[models.deep]
+model = \"anthropic/claude-opus-5\"
+effort = \"high\"  # none, minimal, low, medium, high or max
+
+[models.providers.acme]
+base = \"https://llm.acme.example/v1\"
+key_env = \"ACME_KEY\"
+wire = \"chat\"
+
 [policy]
 production = [\"kubectl --context prod\"]
 deny = [{ pattern = \"git push --force\", reason = \"history is shared\" }]
@@ -64,17 +75,35 @@ const CLOSING: &str = "
 /// The whole table of settings, as markdown.
 pub fn markdown() -> String {
     let mut page = OPENING.to_owned();
-    for section in settings::sections() {
-        write_section(&mut page, section.name, section.about, section.available());
+    for section in settings::SECTIONS {
+        write_section(&mut page, section.name, section.about, section.settings.iter());
         if section.name == "models" {
             let about = " What is known of one model, by `provider/model` or by its name alone. The program \
                          knows the prices and windows of current models (`windlass models` shows them and \
                          their date); what stands here wins. A model without a price has an unknown cost, not none.";
             write_section(&mut page, "models.\"NAME\"", about, MODEL_FACTS.iter());
+            let about = providers_about();
+            write_section(&mut page, "models.providers.NAME", &about, PROVIDER_FIELDS.iter());
         }
     }
     page.push_str(CLOSING);
     page
+}
+
+fn providers_about() -> String {
+    let names: Vec<_> = PROVIDERS
+        .iter()
+        .map(|known| {
+            format!("`{}` ({}; `{}`, `{}`)", known.name, known.title, known.base_env, known.key_env)
+        })
+        .collect();
+    format!(
+        "Where models are served. Built in, each with the variables of its base and its key: {}. What stands here \
+         goes before the built-in entry; any other name is a provider of your own, and its models are `NAME/model`. \
+         A server on loopback needs no key. `windlass models` lists what is usable, and `windlass models --test` \
+         tries it.",
+        names.join(", ")
+    )
 }
 
 fn write_section<'a>(
@@ -98,7 +127,7 @@ fn write_section<'a>(
             Who::Project => "yes",
             Who::Approved => "approved",
             Who::User => "no",
-            Who::UserFile | Who::NotYet => "no; your file only",
+            Who::UserFile => "no; your file only",
         };
         let cells = [
             format!("`{key}`"),

@@ -3,8 +3,8 @@
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value as Toml, value};
 
 use super::error::{ConfigError, Source};
-use super::kind::Value;
-use super::settings::{MODEL_FACTS, Setting};
+use super::kind::{Kind, Value};
+use super::settings::{MODEL_FACTS, PROVIDER_FIELDS, Setting};
 use super::suggest;
 use super::types::Timeout;
 use super::written::Raw;
@@ -18,9 +18,6 @@ pub fn set(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
 fn changed(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
     let source = Source::Default;
     let (path, setting) = find(key).ok_or_else(|| suggest::unknown_key(key, source.clone()))?;
-    if !setting.is_available() {
-        return Err(ConfigError::at(key, source, "not available yet"));
-    }
     if !setting.kind.fits_a_word() {
         let problem = "holds more than one value; edit the file itself";
         return Err(ConfigError::at(key, source, problem));
@@ -36,6 +33,15 @@ fn changed(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
     for name in tables {
         table = below(table, name).ok_or_else(|| not_a_table(key))?;
     }
+    // A mode that has a table keeps its effort.
+    let is_table = table.get(last).is_some_and(Item::is_table_like);
+    let last = match setting.kind {
+        Kind::Mode if is_table => {
+            table = below(table, last).ok_or_else(|| not_a_table(key))?;
+            "model"
+        }
+        _ => last.as_str(),
+    };
     match table.get_mut(last).and_then(Item::as_value_mut) {
         Some(held) => {
             // A comment behind the value stays.
@@ -48,6 +54,31 @@ fn changed(text: &str, key: &str, word: &str) -> Result<String, ConfigError> {
         }
     }
     Ok(document.to_string())
+}
+
+/// The text without a setting.
+pub fn unset(text: &str, key: &str) -> Result<String, ConfigError> {
+    let (path, _) = find(key).ok_or_else(|| unknown(key))?;
+    let mut document = parsed(text)?;
+    let (last, tables) = path.split_last().ok_or_else(|| not_a_table(key))?;
+    let mut table: &mut dyn TableLike = document.as_table_mut();
+    for name in tables {
+        let next = table.get_mut(name).and_then(Item::as_table_like_mut);
+        table = next.ok_or_else(|| not_set(key))?;
+    }
+    table.remove(last).ok_or_else(|| not_set(key))?;
+    Ok(document.to_string())
+}
+
+/// There is no such setting.
+pub fn unknown(key: &str) -> ConfigError {
+    let error = suggest::unknown_key(key, Source::Default);
+    ConfigError { source_place: None, ..error }
+}
+
+fn not_set(key: &str) -> ConfigError {
+    let problem = format!("`{key}` is not in your configuration file");
+    ConfigError::missing(problem, "see where it comes from with `windlass config --changed`")
 }
 
 /// The text with one more MCP server: a program and its arguments, or an address.
@@ -110,13 +141,25 @@ fn below<'a>(table: &'a mut dyn TableLike, name: &str) -> Option<&'a mut dyn Tab
     table.entry(name).or_insert_with(made).as_table_like_mut()
 }
 
-/// The names that lead to a setting, and the setting: `agent.max_iterations`, `models."gpt-4o".input`.
+/// The names that lead to a setting, and the setting: `agent.max_iterations`, `models."gpt-4o".input`,
+/// `models.providers.acme.base`, `models.deep.effort`.
 fn find(key: &str) -> Option<(Vec<String>, &'static Setting)> {
     if let Some(setting) = Setting::find(key) {
         let path = key.split('.').map(str::to_owned).collect();
         return Some((path, setting));
     }
+    let path = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect();
+    if let Some((name, field)) =
+        key.strip_prefix("models.providers.").and_then(|rest| rest.rsplit_once('.'))
+    {
+        let known = PROVIDER_FIELDS.iter().find(|known| known.key == field)?;
+        return Some((path(&["models", "providers", name, field]), known));
+    }
     let (model, field) = key.strip_prefix("models.")?.rsplit_once('.')?;
+    if ["fast", "smart", "deep"].contains(&model) && ["model", "effort"].contains(&field) {
+        let setting = Setting::find(&format!("models.{field}"))?;
+        return Some((path(&["models", model, field]), setting));
+    }
     let fact = MODEL_FACTS.iter().find(|fact| fact.key == field)?;
     let model = model.trim_matches('"').to_owned();
     Some((vec!["models".to_owned(), model, field.to_owned()], fact))
@@ -139,6 +182,8 @@ fn toml(read: &Value, word: &str) -> Toml {
         | Value::Sandbox(_)
         | Value::Timeout(Timeout::Off | Timeout::ByOrigin)
         | Value::Model(_)
+        | Value::Mode(_)
+        | Value::Pairs(_)
         | Value::Deny(_)
         | Value::Classes(_)
         | Value::Tables(_) => text(),
@@ -148,6 +193,21 @@ fn toml(read: &Value, word: &str) -> Toml {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_provider_and_the_effort_of_a_mode_are_set() {
+        let text = set("", "models.providers.acme.base", "https://acme.example/v1").unwrap();
+        let text = set(&text, "models.deep.effort", "high").unwrap();
+        insta::assert_snapshot!(set(&text, "models.deep", "acme/big").unwrap(), @r#"
+        [models.providers.acme]
+        base = "https://acme.example/v1"
+
+        [models.deep]
+        effort = "high"
+        model = "acme/big"
+        "#);
+        assert!(set("", "models.deep.effort", "ultra").is_err());
+    }
 
     #[test]
     fn a_setting_is_changed_and_comments_stay() {
@@ -212,7 +272,6 @@ mod tests {
             [
                 refused("agent.max_iterations", "none"),
                 refused("agent.max_iteration", "5"),
-                refused("server.listen", "127.0.0.1:80"),
                 refused("policy.deny", "rm"),
                 set("agent = 1", "agent.max_iterations", "5").unwrap_err().to_string(),
                 set("[agent", "agent.max_iterations", "5").unwrap_err().to_string(),
@@ -221,7 +280,6 @@ mod tests {
             @r"
         `agent.max_iterations` = `none`: allowed: a whole number from 1 to 1000000
         `agent.max_iteration`: there is no such setting (did you mean `agent.max_iterations`?)
-        `server.listen`: not available yet
         `policy.deny`: holds more than one value; edit the file itself
         `agent.max_iterations` cannot be set: a part of its name is a value in the file (correct the file first)
         the file is not valid TOML: unclosed table, expected `]` (correct it first)

@@ -99,11 +99,6 @@ impl ConfigError {
         }
     }
 
-    /// A setting whose feature is not built.
-    pub(super) fn not_yet(key: &str, source: Source) -> Self {
-        Self::at(key, source, "not available yet").hint("remove it: nothing reads it")
-    }
-
     /// Something that is needed and was given nowhere.
     pub(super) fn missing(problem: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {

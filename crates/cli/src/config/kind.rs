@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use windlass_core::policy::Class;
+use windlass_core::reasoning::Effort;
 
 use super::types::{
-    Base, ByteSize, ClassRule, DenyRule, ModelChoice, SandboxMode, Tables, Timeout, model_forms,
+    Base, ByteSize, ClassRule, DenyRule, ModeModel, ModelChoice, Pairs, SandboxMode, Tables,
+    Timeout, model_forms,
 };
 use super::written::{
     self, Raw, base, list, number, pairs, size, switch, text, time, timeout, whole,
@@ -54,12 +56,20 @@ pub enum Kind {
     Addresses,
     /// A model: `provider/name`, a name alone, or a script.
     Model,
+    /// A model, or a table with a model and its effort.
+    Mode,
+    /// Names with texts.
+    Pairs,
     /// Denied patterns with reasons. Those of all layers count.
     Deny,
     /// Commands and their classes.
     Classes,
     /// Named tables. Those of a later layer win by name.
     Tables,
+    /// Named sets of denied and allowed patterns. Those of a later layer win by name.
+    Scopes,
+    /// Keys of the terminal, by the name of what they do.
+    Keys,
 }
 
 /// The unit a plain number counts; it is in the setting's name.
@@ -92,6 +102,8 @@ pub enum Value {
     Size(ByteSize),
     List(Vec<String>),
     Model(ModelChoice),
+    Mode(ModeModel),
+    Pairs(Pairs),
     Deny(Vec<DenyRule>),
     Classes(Vec<ClassRule>),
     Tables(Tables),
@@ -158,11 +170,15 @@ impl Kind {
                 let name = text(raw).ok_or_else(refused)?;
                 name.trim().parse().map(Value::Model).map_err(Refused)
             }
+            Self::Mode => written::mode(raw).map(Value::Mode),
+            Self::Pairs => written::texts(raw).map(Value::Pairs).ok_or_else(refused),
             Self::Deny => pairs(raw, "reason")
                 .map(|all| all.into_iter().map(|(pattern, reason)| DenyRule { pattern, reason }))
                 .map(|rules| Value::Deny(rules.collect())),
             Self::Classes => written::classes(raw).map(Value::Classes),
             Self::Tables => written::tables(raw).map(Value::Tables),
+            Self::Scopes => written::scopes(raw).map(Value::Tables),
+            Self::Keys => written::keys(raw).map(Value::Tables),
         }
     }
 
@@ -198,6 +214,12 @@ impl Kind {
                 "a list of addresses or networks, such as `10.0.0.5` or `10.1.0.0/16`".to_owned()
             }
             Self::Model => model_forms(),
+            Self::Mode => format!(
+                "{}; or `{{ model = \"…\", effort = \"…\" }}`, effort being one of {}",
+                model_forms(),
+                ticked(&efforts(), "")
+            ),
+            Self::Pairs => "a table of names and texts".to_owned(),
             Self::Deny => "a list of `{ pattern = \"…\", reason = \"…\" }`".to_owned(),
             Self::Classes => {
                 let classes: Vec<_> = Class::ALL.iter().map(|class| class.as_str()).collect();
@@ -207,12 +229,21 @@ impl Kind {
                 )
             }
             Self::Tables => "tables with names".to_owned(),
+            Self::Scopes => {
+                "tables with names, each with `deny` and `allow` as in `[policy]`".to_owned()
+            }
+            Self::Keys => {
+                "a table such as `editor = \"f4\"`; `?` in the terminal lists them".to_owned()
+            }
         }
     }
 
     /// Whether a single text can hold it, so that a variable or flag can.
     pub const fn fits_a_word(self) -> bool {
-        !matches!(self, Self::Deny | Self::Classes | Self::Tables)
+        !matches!(
+            self,
+            Self::Deny | Self::Classes | Self::Tables | Self::Scopes | Self::Pairs | Self::Keys
+        )
     }
 }
 
@@ -240,6 +271,11 @@ impl Unit {
         let one = self.of(1).unwrap_or(YEAR).as_secs_f64();
         format!("{}", (time.as_secs_f64() / one * 1000.0).round() / 1000.0)
     }
+}
+
+/// The words for efforts.
+fn efforts() -> Vec<&'static str> {
+    Effort::ALL.iter().map(|effort| effort.as_str()).collect()
 }
 
 /// `a`, `b` or `c`

@@ -12,9 +12,9 @@ use toml::de::{DeTable, DeValue};
 use super::error::{ConfigError, Source, printable};
 use super::kind::Value;
 use super::notice::Notice;
-use super::settings::{self, MODEL_FACTS, SECTIONS, Setting, Who};
+use super::settings::{self, MODEL_FACTS, PROVIDER_FIELDS, SECTIONS, Setting, Who};
 use super::suggest;
-use super::types::SandboxMode;
+use super::types::{SandboxMode, is_provider_name};
 use super::values::{Provenance, Values};
 use super::written::Raw;
 
@@ -80,13 +80,13 @@ impl Layers {
             let key = format!("{section}.{}", name.get_ref());
             let source = place.source(name.span().start);
             match (Setting::find(&key), content.get_ref()) {
-                (Some(setting), _) if !setting.is_available() => {
-                    self.errors.push(ConfigError::not_yet(&key, source));
-                }
                 (Some(setting), content) => {
                     if self.may_set(setting.who, &key, place.trust, &source) {
                         self.give(setting, &raw(content), source);
                     }
+                }
+                (None, DeValue::Table(named)) if key == "models.providers" => {
+                    self.providers(place, named);
                 }
                 (None, DeValue::Table(fields)) if section == "models" => {
                     self.facts(place, name.get_ref(), fields);
@@ -115,13 +115,50 @@ impl Layers {
         }
     }
 
+    /// Takes what `[models.providers.NAME]` says of each provider.
+    fn providers(&mut self, place: &Place<'_>, named: &DeTable<'_>) {
+        for (name, content) in named {
+            let source = place.source(name.span().start);
+            let (name, DeValue::Table(fields)) = (name.get_ref(), content.get_ref()) else {
+                let problem = "a provider is a table, such as `[models.providers.NAME]`";
+                let key = format!("models.providers.{}", name.get_ref());
+                self.errors.push(ConfigError::at(key, source, problem));
+                continue;
+            };
+            if !is_provider_name(name) {
+                let problem =
+                    "a provider's name has letters, digits, `-`, `_` and `.`, and is not `script`";
+                let key = format!("models.providers.{name}");
+                self.errors.push(ConfigError::at(key, source, problem));
+                continue;
+            }
+            self.values.providers.entry(name.to_string()).or_default();
+            for (field, content) in fields {
+                let key = provider_key(name, field.get_ref());
+                let source = place.source(field.span().start);
+                let known = PROVIDER_FIELDS.iter().find(|known| known.key == field.get_ref());
+                let Some(setting) = known else {
+                    self.errors.push(suggest::unknown_provider_field(&key, source));
+                    continue;
+                };
+                if self.may_set(setting.who, &key, place.trust, &source)
+                    && let Some(value) = self.read(setting, &key, &raw(content.get_ref()), &source)
+                {
+                    let held = Provenance { value, sources: vec![source] };
+                    let entry = self.values.providers.entry(name.to_string()).or_default();
+                    entry.insert(setting.key, held);
+                }
+            }
+        }
+    }
+
     fn may_set(&mut self, who: Who, key: &str, trust: FileTrust, source: &Source) -> bool {
         let (key, source) = (key.to_owned(), source.clone());
         let notice = match (trust, who) {
             (FileTrust::User, _) | (_, Who::Project) => return true,
             (FileTrust::ApprovedProject, Who::Approved) => return true,
             (FileTrust::Project, Who::Approved) => Notice::NeedsTrust { key, source },
-            (_, Who::User | Who::UserFile | Who::NotYet) => Notice::NeverByProject { key, source },
+            (_, Who::User | Who::UserFile) => Notice::NeverByProject { key, source },
         };
         self.notices.push(notice);
         false
@@ -139,6 +176,7 @@ impl Layers {
                 self.give(setting, &value, Source::Env(name));
             }
         }
+        self.values.keep_provider_env(variables);
         self.notices.extend(suggest::near_misses(variables));
     }
 
@@ -147,9 +185,6 @@ impl Layers {
         let source = Source::Flag(flag.to_owned());
         match Setting::find(key) {
             None => self.errors.push(suggest::unknown_key(key, source)),
-            Some(setting) if !setting.is_available() => {
-                self.errors.push(ConfigError::not_yet(key, source));
-            }
             Some(setting) if setting.who == Who::UserFile || !setting.kind.fits_a_word() => {
                 let problem = "can only be set in the user's configuration file";
                 self.errors.push(ConfigError::at(key, source, problem));
@@ -195,6 +230,11 @@ pub(super) fn refusal(
         Some(value) => error.value(value),
         None => error,
     }
+}
+
+/// The name of a provider's setting in rows and errors.
+pub(super) fn provider_key(name: &str, field: &str) -> String {
+    format!("models.providers.{name}.{field}")
 }
 
 /// The name of a model's setting in rows and errors.

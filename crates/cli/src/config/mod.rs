@@ -16,6 +16,7 @@ mod layers;
 mod suggest;
 mod checks;
 mod models;
+pub mod providers;
 pub mod error;
 pub mod notice;
 pub mod report;
@@ -39,13 +40,14 @@ use windlass_model::KnownModel;
 pub use error::{ConfigError, ConfigErrors, Source};
 pub use models::{DEFAULT_CONTEXT_WINDOW, Endpoint};
 pub use notice::Notice;
+pub use providers::ConfiguredProvider;
 pub use report::Row;
-pub use types::{ModelChoice, ModelFacts, Origin, Timeout};
+pub use types::{Chosen, ModelChoice, ModelFacts, Origin, Timeout};
 
 use layers::{FileTrust, Layers};
 use settings::{
-    Agent, Compaction, Coordinator, Mcp, Models, Policy, Sandbox, Server, Setting, Store,
-    Subagents, Ui, Web,
+    Agent, Compaction, Coordinator, Mcp, Models, Policy, Runners, Sandbox, Server, Setting, Store,
+    Subagents, Tui, Ui, Web,
 };
 use values::Values;
 use written::Raw;
@@ -102,9 +104,12 @@ pub struct Config {
     pub coordinator: Coordinator,
     pub web: Web,
     pub mcp: Mcp,
+    pub runners: Runners,
     pub store: Store,
     pub server: Server,
     pub ui: Ui,
+    /// The interactive terminal.
+    pub tui: Tui,
     /// What is known of models, by the names in `[models."NAME"]`.
     pub model_facts: BTreeMap<String, ModelFacts>,
     /// What the person should know.
@@ -135,7 +140,17 @@ impl Config {
 
     /// The configuration of one task: its own wishes win (ES-369).
     pub fn for_task(&self, wishes: &ExecutionConfig) -> Result<Self, ConfigErrors> {
-        let ExecutionConfig { timeout_seconds, max_iterations, model, compaction, outage } = wishes;
+        // Neither a role nor a contract is a setting.
+        let ExecutionConfig {
+            timeout_seconds,
+            max_iterations,
+            model,
+            effort,
+            compaction,
+            outage,
+            role: _,
+            contract: _,
+        } = wishes;
         let CompactionOverrides {
             context_window_tokens,
             response_reserve_tokens,
@@ -150,6 +165,7 @@ impl Config {
             ("timeout_seconds", "agent.timeout_seconds", timeout_seconds.map(whole)),
             ("max_iterations", "agent.max_iterations", max_iterations.map(|n| whole(n.into()))),
             ("model", "models.model", model.clone().map(Raw::Text)),
+            ("effort", "models.effort", effort.map(|effort| Raw::Word(effort.to_string()))),
             ("outage", "models.outage", outage.map(|outage| Raw::Word(outage.to_string()))),
             (
                 "compaction.context_window_tokens",
@@ -199,6 +215,7 @@ impl Config {
     /// Checks what concerns several values, and makes fields of all.
     fn settle(mut layers: Layers) -> Result<Self, ConfigErrors> {
         checks::follow_smart(&mut layers);
+        checks::check_providers(&mut layers);
         let model_facts = checks::model_facts(&mut layers);
         if !layers.errors.is_empty() {
             return Err(ConfigErrors(layers.errors));
@@ -214,9 +231,11 @@ impl Config {
             coordinator: Coordinator::of(&values),
             web: Web::of(&values),
             mcp: Mcp::of(&values),
+            runners: Runners::of(&values),
             store: Store::of(&values),
             server: Server::of(&values),
             ui: Ui::of(&values),
+            tui: Tui::of(&values),
             model_facts,
             notices,
             values,
@@ -239,6 +258,18 @@ impl Config {
                 .context_window
                 .or(built_in.and_then(|known| known.context_window)),
             price: given.price.or(built_in.map(|known| known.price)),
+            vision: given
+                .vision
+                .or_else(|| self.provider_vision(model))
+                .or(built_in.map(|known| known.sees)),
+        }
+    }
+
+    /// What the configuration says of all models of a provider.
+    fn provider_vision(&self, model: &ModelChoice) -> Option<bool> {
+        match model {
+            ModelChoice::Served { provider, .. } => self.provider(provider)?.ok()?.vision,
+            ModelChoice::Script(_) => None,
         }
     }
 
@@ -250,7 +281,8 @@ impl Config {
 
     /// The keys in force, by name; nothing that is kept or shown may hold one.
     pub fn secrets(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.values.secrets().map(|(name, key)| (name, key.expose_secret()))
+        let settings = self.values.secrets().map(|(name, key)| (name, key.expose_secret()));
+        settings.chain(self.provider_secrets())
     }
 
     /// Whether a session may have this profile; `unrestricted` needs the user's opt-in (MS-065).

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::Config;
 use super::kind::{Kind, Value};
-use super::layers::fact_key;
-use super::settings::{self, MODEL_FACTS, Setting};
+use super::layers::{fact_key, provider_key};
+use super::settings::{self, MODEL_FACTS, PROVIDER_FIELDS, Setting};
 use super::types::Timeout;
 use super::values::Provenance;
 
@@ -24,9 +24,9 @@ pub struct Row {
 }
 
 impl Config {
-    /// Every setting, in reading order; what is known of models comes last.
+    /// Every setting, in reading order; providers and what is known of models come last.
     pub fn report(&self) -> Vec<Row> {
-        let fixed = settings::all().filter(|setting| setting.is_available()).map(|setting| {
+        let fixed = settings::all().map(|setting| {
             let held = self.values.get(setting.key);
             let value = held.map(|held| show(&held.value));
             Row {
@@ -36,20 +36,19 @@ impl Config {
                 source: held.map_or_else(|| "default".to_owned(), places),
             }
         });
-        let facts = self.values.facts.iter().flat_map(|(model, fields)| {
-            MODEL_FACTS.iter().filter_map(|fact| {
-                let held = fields.get(fact.key)?;
-                let key = fact_key(model, fact.key);
-                let value = show(&held.value);
-                Some(Row {
-                    key,
-                    effective: value.clone(),
-                    value: Some(value),
-                    source: places(held),
-                })
-            })
+        let row = |key: String, held: &Provenance| {
+            let value = show(&held.value);
+            Row { key, effective: value.clone(), value: Some(value), source: places(held) }
+        };
+        let providers = self.values.providers.iter().flat_map(|(name, fields)| {
+            let held = PROVIDER_FIELDS.iter().filter_map(|field| fields.get_key_value(field.key));
+            held.map(|(field, held)| row(provider_key(name, field), held))
         });
-        fixed.chain(facts).collect()
+        let facts = self.values.facts.iter().flat_map(|(model, fields)| {
+            let held = MODEL_FACTS.iter().filter_map(|fact| fields.get_key_value(fact.key));
+            held.map(|(fact, held)| row(fact_key(model, fact), held))
+        });
+        fixed.chain(providers).chain(facts).collect()
     }
 }
 
@@ -63,6 +62,7 @@ pub(super) fn unset(setting: &Setting) -> &'static str {
     match setting.key {
         "models.model" => "none: the model mode decides",
         "models.fast" | "models.deep" => "as `models.smart`",
+        "models.effort" => "none: the model mode or the provider decides",
         "models.embeddings_api_base" => "none: memories are searched by words",
         "agent.timeout_seconds" => "off for `run`, 600 for a task of another program",
         "models.outage" => "park for `run`, fail for a task of another program",
@@ -78,6 +78,7 @@ pub(super) fn unset(setting: &Setting) -> &'static str {
         "coordinator.redis_url" => "none: no other process is needed",
         "coordinator.context_service_url" => "none: memories are in the data directory",
         "web.search_provider" => "none: `web_search` is not offered",
+        "server.listen" => "127.0.0.1:7878, or a free port where that is taken",
         "store.data_dir" => "$XDG_DATA_HOME/windlass or ~/.local/share/windlass",
         _ => match setting.kind {
             Kind::List
@@ -85,7 +86,10 @@ pub(super) fn unset(setting: &Setting) -> &'static str {
             | Kind::Addresses
             | Kind::Deny
             | Kind::Classes
-            | Kind::Tables => "none",
+            | Kind::Pairs
+            | Kind::Tables
+            | Kind::Scopes
+            | Kind::Keys => "none",
             Kind::Timeout
             | Kind::Whole(..)
             | Kind::Number(..)
@@ -99,7 +103,8 @@ pub(super) fn unset(setting: &Setting) -> &'static str {
             | Kind::Time(..)
             | Kind::Keep
             | Kind::Size(..)
-            | Kind::Model => "not set",
+            | Kind::Model
+            | Kind::Mode => "not set",
         },
     }
 }
@@ -120,6 +125,9 @@ fn show(value: &Value) -> String {
         Value::Size(size) => size.to_string(),
         Value::List(items) => items.join(", "),
         Value::Model(model) => model.to_string(),
+        Value::Mode(mode) => mode.to_string(),
+        // A header may be a key.
+        Value::Pairs(pairs) => counted(pairs.0.keys().map(String::as_str)),
         Value::Deny(rules) => counted(rules.iter().map(|rule| rule.pattern.as_str())),
         Value::Classes(rules) => {
             let shown: Vec<_> =

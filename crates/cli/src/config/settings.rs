@@ -7,14 +7,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use windlass_core::axes::PermissionProfile;
+use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 use windlass_core::command::Outage;
 use windlass_core::policy::WorkspaceRemoval;
+use windlass_core::reasoning::Effort;
 
 use super::kind::{Kind, Unit, YEAR};
 use super::types::{
-    AutoRepair, Base, ByteSize, ClassRule, DenyRule, Keep, ModelChoice, Network, Notify, Placement,
-    SandboxMode, SearchProvider, Tables, Timeout,
+    Base, ByteSize, ClassRule, DenyRule, Keep, ModeModel, ModelChoice, Network, Notify, Placement,
+    RepairPolicy, SandboxMode, SearchProvider, SkillPolicy, Tables, TerminalScreen, Timeout,
 };
 use super::values::Values;
 
@@ -29,8 +30,6 @@ pub enum Who {
     User,
     /// The user's file alone: not even a variable or flag.
     UserFile,
-    /// Nobody yet: the feature that reads it is not built. It is not listed, and setting it is an error.
-    NotYet,
 }
 
 /// One setting: what it is called, what it may be, and who may set it.
@@ -62,7 +61,7 @@ pub struct Section {
 }
 
 /// Every section, in reading order.
-pub const SECTIONS: [&Section; 12] = [
+pub const SECTIONS: [&Section; 14] = [
     &Models::SECTION,
     &Agent::SECTION,
     &Compaction::SECTION,
@@ -72,9 +71,11 @@ pub const SECTIONS: [&Section; 12] = [
     &Coordinator::SECTION,
     &Web::SECTION,
     &Mcp::SECTION,
+    &Runners::SECTION,
     &Store::SECTION,
     &Server::SECTION,
     &Ui::SECTION,
+    &Tui::SECTION,
 ];
 
 /// Tables whose settings have names in the environment that follow from the key (§15.17).
@@ -105,32 +106,15 @@ impl Setting {
     pub fn find(key: &str) -> Option<&'static Self> {
         all().find(|setting| setting.key == key)
     }
-
-    /// Whether something reads it.
-    pub fn is_available(&self) -> bool {
-        self.who != Who::NotYet
-    }
 }
 
-impl Section {
-    /// The settings that something reads.
-    pub fn available(&self) -> impl Iterator<Item = &'static Setting> {
-        self.settings.iter().filter(|setting| setting.is_available())
-    }
-}
-
-/// The sections that have settings which something reads.
-pub fn sections() -> impl Iterator<Item = &'static Section> {
-    SECTIONS.into_iter().filter(|section| section.available().next().is_some())
-}
-
-/// Every setting, in reading order, also those that nothing reads yet.
+/// Every setting, in reading order.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     SECTIONS.iter().flat_map(|section| section.settings)
 }
 
 /// What is known of a model, in `[models."NAME"]`.
-pub const MODEL_FACTS: [Setting; 5] = {
+pub const MODEL_FACTS: [Setting; 6] = {
     const fn fact(key: &'static str, kind: Kind, about: &'static str) -> Setting {
         Setting { key, kind, default: "", who: Who::Approved, explicit_env: &[], about }
     }
@@ -144,6 +128,43 @@ pub const MODEL_FACTS: [Setting; 5] = {
             PRICE,
             " The same for prompt tokens written to the cache; else as `input`.",
         ),
+        fact(
+            "vision",
+            Kind::Switch,
+            " Whether it can see pictures; one that cannot reads what they are called.",
+        ),
+    ]
+};
+
+/// A provider, in `[models.providers.NAME]`. What is not said comes from its built-in entry.
+pub const PROVIDER_FIELDS: [Setting; 8] = {
+    const fn field(key: &'static str, kind: Kind, about: &'static str) -> Setting {
+        Setting { key, kind, default: "", who: Who::Approved, explicit_env: &[], about }
+    }
+    [
+        field("base", HTTP, " Where its API is; needed for a provider that is not built in."),
+        field(
+            "key_env",
+            Kind::Text,
+            " The environment variable with its key; not needed on loopback.",
+        ),
+        field(
+            "wire",
+            Kind::Word(&["chat", "responses", "anthropic"]),
+            " What it speaks: Chat Completions, OpenAI's Responses or Anthropic's Messages. `openai` at its own \
+              base speaks `responses`, at any other `chat`.",
+        ),
+        field("headers", Kind::Pairs, " Headers of every request."),
+        field("query", Kind::Pairs, " Parameters of every request's URL, such as `api-version`."),
+        field(
+            "reasoning",
+            Kind::Word(&["off", "drop", "return", "require", "signatures"]),
+            " What becomes of a model's reasoning in later requests: its models do not reason; it is shown only; \
+              it is sent back; it is sent back, and an empty `reasoning_content` where there is none; it is sent \
+              back, and a stand-in for a call's missing signature.",
+        ),
+        field("vision", Kind::Switch, " Whether its models take pictures."),
+        field("max_output", TOKENS, " The most tokens its models can answer with."),
     ]
 };
 
@@ -194,14 +215,16 @@ macro_rules! section {
 section! {
     /// Which models answer, where they are, and how patiently they are asked.
     "models" Models {
-        /// The everyday model. Where nothing is said: `gpt-4o` with LiteLLM, `gpt-5.5` with OpenAI, `claude-sonnet-5` with only Anthropic.
-        smart: Option<ModelChoice> = Kind::Model, "", Approved, "LITELLM_MODEL";
+        /// The everyday model, and how much it thinks. Where nothing is said: `gpt-4o` with LiteLLM, `gpt-5.5` with OpenAI, `claude-sonnet-5` with only Anthropic.
+        smart: Option<ModeModel> = Kind::Mode, "", Approved, "LITELLM_MODEL";
         /// The quick and cheap model, for small bounded work; as `smart` where unset.
-        fast: Option<ModelChoice> = Kind::Model, "", Approved;
+        fast: Option<ModeModel> = Kind::Mode, "", Approved;
         /// The model for planning, debugging and review; as `smart` where unset.
-        deep: Option<ModelChoice> = Kind::Model, "", Approved;
+        deep: Option<ModeModel> = Kind::Mode, "", Approved;
         /// One model whatever the model mode is; what `--model` and a task set.
         model: Option<ModelChoice> = Kind::Model, "", Approved;
+        /// How much the model thinks before it answers, whatever the model mode says; what `--effort` sets. A provider takes some of these or all.
+        effort: Option<Effort> = Kind::Word(&["none", "minimal", "low", "medium", "high", "max"]), "", Approved;
         /// Where the LiteLLM proxy, or any server that speaks Chat Completions, is.
         litellm_api_base: Option<Base> = HTTP, "", Approved, "LITELLM_API_BASE";
         /// Its key; not needed on loopback.
@@ -254,6 +277,10 @@ section! {
         budget_turns: Option<u64> = Kind::Whole(1, 1_000_000_000), "", Project;
         /// Active seconds of one task; at the limit a person is asked.
         budget_seconds: Option<u64> = Kind::Whole(1, 1_000_000_000), "", Project;
+        /// Whether finished tasks are remembered (goal, answer, saved notes), and later tasks of the same directory read those that fit.
+        memories: bool = Kind::Switch, "true", Project;
+        /// Whether the fast model answers the prompts that `windlass assist` prepares.
+        reasoning_assist: bool = Kind::Switch, "false", User;
         /// How often a failed task may be retried.
         max_retries: u32 = Kind::Whole(0, 100), "3", Project;
         /// Identical calls in a row, with identical results, before the agent is nudged.
@@ -270,6 +297,12 @@ section! {
         autonomous_max_tasks: u32 = Kind::Whole(1, 100_000), "25", Approved;
         /// Hours that a task with run control `autonomous` works before a person is asked whether to continue.
         autonomous_max_hours: Duration = Kind::Time(Unit::Hours, Duration::from_secs(6 * 60), YEAR), "8", Approved;
+        /// The work mode that a conversation starts with.
+        chat_mode: WorkMode = Kind::Word(&["chat", "plan", "build", "review", "repair", "research"]), "chat", Approved;
+        /// How far a new conversation goes alone.
+        chat_control: RunControl = Kind::Word(&["manual", "assisted", "autonomous"]), "manual", Approved;
+        /// Which configured model a new conversation asks.
+        chat_model_mode: ModelMode = Kind::Word(&["fast", "smart", "deep"]), "smart", Approved;
     }
 }
 
@@ -348,9 +381,12 @@ section! {
         workspace_removal: WorkspaceRemoval = Kind::Word(&["deny", "ask"]), "deny", UserFile;
         /// Commands the class table does not know.
         classes: Vec<ClassRule> = Kind::Classes, "", Approved;
-        // The health checks of workflows will read it.
-        /// Whether repair starts automatically when health checks find damage.
-        auto_repair: AutoRepair = Kind::Word(&["auto", "ask", "log-only"]), "ask", NotYet;
+        /// What happens when the health check before a task is started finds something wrong: repair it, ask a person (a task that nobody watches is parked), or log it and go on where that is safe.
+        auto_repair: RepairPolicy = Kind::Word(&["auto", "ask", "log-only"]), "ask", Approved;
+        /// Sets of rules by name, `[policy.scopes.NAME]` with `deny` and `allow`: they count for an agent that follows a skill whose `genesis_scope` names the set.
+        scopes: Tables = Kind::Scopes, "", Approved;
+        /// What becomes of what three tasks of a project have in common: nothing, a proposal of a skill, or a proposal that the fast model writes when it is accepted.
+        skill_proposals: SkillPolicy = Kind::Word(&["off", "propose", "generate"]), "propose", Approved;
     }
 }
 
@@ -398,11 +434,12 @@ section! {
         search_api_key: Option<SecretString> = Kind::Secret, "", Approved;
         /// Private addresses or networks that `web_fetch` reaches all the same, such as `10.1.0.0/16`; those of `sandbox.allow_addresses` count too.
         allow_addresses: Vec<String> = Kind::Addresses, "", Approved;
-        // The browser tool will read these two.
-        /// The Chromium program; looked for where unset.
-        browser: Option<String> = Kind::Text, "", NotYet;
+        /// The Chromium program of the `browser` tool; looked for where unset, except in containers. `off` for no browser.
+        browser: Option<String> = Kind::Text, "", User, "WINDLASS_BROWSER";
         /// Where Chromium runs.
-        browser_placement: Placement = Kind::Word(&["sandbox", "host"]), "sandbox", NotYet;
+        browser_placement: Placement = Kind::Word(&["sandbox", "host"]), "sandbox", User;
+        /// A file of cookies that the browser of each task begins with, in Netscape's format, as `curl` writes it.
+        browser_cookies: Option<String> = Kind::Text, "", User;
     }
 }
 
@@ -413,6 +450,14 @@ section! {
         servers: Tables = Kind::Tables, "", Approved;
         /// Where servers that speak over stdio run.
         placement: Placement = Kind::Word(&["sandbox", "host"]), "sandbox", User;
+    }
+}
+
+section! {
+    /// Other people's agents that workflows run; docs/runners.md.
+    "runners" Runners {
+        /// Programs by the name that a workflow calls them: `[runners.programs.NAME]` with `program`, `args` (`{prompt}` stands for the prompt), `env` (variables of yours that it gets), `set` (variables with values) and `reach` (servers as `HOST:PORT`).
+        programs: Tables = Kind::Tables, "", UserFile;
     }
 }
 
@@ -429,13 +474,20 @@ section! {
 }
 
 section! {
-    /// The HTTP surface.
+    /// The HTTP API and the web page of `serve`.
     "server" Server {
-        // The HTTP server of `serve` will read these two.
-        /// Where `serve` listens.
-        listen: SocketAddr = Kind::Listen, "127.0.0.1:7878", NotYet;
+        /// Where `serve` listens. Where others than this machine can reach it, it needs a certificate, or `--plain-http`.
+        listen: Option<SocketAddr> = Kind::Listen, "", User;
         /// Names besides the address itself that a request's `Host` and `Origin` may have.
-        allowed_hosts: Vec<String> = Kind::List, "", NotYet;
+        allowed_hosts: Vec<String> = Kind::List, "", User;
+        /// The path under which a proxy shows the page and the API, such as `/agents`. Requests with and without it are answered.
+        base_path: Option<String> = Kind::Text, "", User;
+        /// A file with the server's certificate and those above it, in PEM.
+        tls_certificate: Option<String> = Kind::Text, "", User;
+        /// A file with the certificate's key, in PEM.
+        tls_key: Option<String> = Kind::Text, "", User;
+        /// People besides you, by name: `[server.users.NAME]` with `token_sha256` (64 digits) and `access` (`viewer` sees everything, `operator` sees and changes what is theirs, `admin` everything).
+        users: Tables = Kind::Tables, "", User;
     }
 }
 
@@ -444,5 +496,23 @@ section! {
     "ui" Ui {
         /// How you are told that a question waits or a run has ended: not at all, by the terminal's bell, or by a notification of the desktop (OSC 9).
         notify: Notify = Kind::Word(&["off", "bell", "osc9"]), "off", User;
+    }
+}
+
+section! {
+    /// The interactive terminal that `windlass` opens.
+    "tui" Tui {
+        /// Where it draws: below what the shell printed, or on a screen of its own.
+        screen: TerminalScreen = Kind::Word(&["inline", "full"]), "inline", User;
+        /// Whether anything moves: spinners, the pulse of an autonomous session.
+        animation: bool = Kind::Switch, "true", User;
+        /// Whether the title of the window says the mode.
+        title: bool = Kind::Switch, "true", User;
+        /// Whether what was printed is printed again when the window gets another width. That clears the scrollback.
+        rewrap: bool = Kind::Switch, "true", User;
+        /// Whether keys are asked for by the enhanced keyboard protocol. Switch it off where a terminal handles it badly.
+        enhanced_keys: bool = Kind::Switch, "true", User, "WINDLASS_ENHANCED_KEYS";
+        /// Keys that do something else than by default, such as `editor = "f4"`; `?` lists what can be bound.
+        keys: Tables = Kind::Keys, "", User;
     }
 }

@@ -7,7 +7,7 @@ use windlass_core::text::prefix;
 use super::error::{ConfigError, Source};
 use super::kind::Kind;
 use super::notice::Notice;
-use super::settings::{self, MODEL_FACTS};
+use super::settings::{self, MODEL_FACTS, PROVIDER_FIELDS};
 use super::written::Raw;
 
 /// As much of a name as is compared.
@@ -19,10 +19,11 @@ const NEAR_MISS_EDITS: usize = 2;
 
 /// A table that we do not have.
 pub(super) fn unknown_table(name: &str, source: Source) -> ConfigError {
-    let names: Vec<_> = settings::sections().map(|section| format!("`{}`", section.name)).collect();
+    let names: Vec<_> =
+        settings::SECTIONS.iter().map(|section| format!("`{}`", section.name)).collect();
     let problem = format!("there is no such table; allowed: {}", names.join(", "));
     let error = ConfigError::at(name, source, problem);
-    match closest(name, settings::sections().map(|section| section.name)) {
+    match closest(name, settings::SECTIONS.iter().map(|section| section.name)) {
         Some(meant) => error.hint(format!("did you mean `[{meant}]`?")),
         None => error,
     }
@@ -34,9 +35,9 @@ pub(super) fn unknown_key(key: &str, source: Source) -> ConfigError {
     let table = key.split_once('.').map(|(table, _)| table);
     match meant(key) {
         Some(meant) => error.hint(format!("did you mean `{meant}`?")),
-        None => match settings::sections().find(|section| Some(section.name) == table) {
+        None => match settings::SECTIONS.iter().find(|section| Some(section.name) == table) {
             Some(section) => {
-                let names = section.available().map(|setting| last(setting.key));
+                let names = section.settings.iter().map(|setting| last(setting.key));
                 let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
                 error.hint(format!("`[{}]` has {}", section.name, names.join(", ")))
             }
@@ -54,6 +55,17 @@ pub(super) fn unknown_fact(key: &str, source: Source, is_table: bool) -> ConfigE
         // `[models.gpt-4.1]` is a table `1` in a table `gpt-4`.
         true => error.hint("quote a name with dots: `[models.\"gpt-4.1\"]`"),
         false => error,
+    }
+}
+
+/// Something in `[models.providers.NAME]` that we do not have.
+pub(super) fn unknown_provider_field(key: &str, source: Source) -> ConfigError {
+    let names: Vec<_> = PROVIDER_FIELDS.iter().map(|field| format!("`{}`", field.key)).collect();
+    let problem = format!("there is no such setting of a provider; allowed: {}", names.join(", "));
+    let error = ConfigError::at(key, source, problem);
+    match closest(last(key), PROVIDER_FIELDS.iter().map(|field| field.key)) {
+        Some(meant) => error.hint(format!("did you mean `{meant}`?")),
+        None => error,
     }
 }
 
@@ -99,7 +111,7 @@ pub(super) fn shown(kind: Kind, raw: &Raw) -> Option<String> {
 
 /// The setting that was probably meant: the same name in another table, or one much like it.
 fn meant(key: &str) -> Option<&'static str> {
-    let keys = || settings::all().filter(|known| known.is_available()).map(|known| known.key);
+    let keys = || settings::all().map(|known| known.key);
     let elsewhere = keys().find(|known| last(known) == last(key));
     elsewhere.or_else(|| closest(key, keys())).or_else(|| {
         let name = closest(last(key), keys().map(last))?;

@@ -56,7 +56,7 @@ pub(super) fn rows(config: &Config, which: impl Fn(&Row) -> bool) -> String {
     config.report().into_iter().filter(which).map(line).collect()
 }
 
-/// ES-104, ES-151 to ES-157, ES-293, ES-294, ES-355 to ES-368, ES-374 to ES-377, MS-207
+/// ES-104, ES-151…157, ES-293, ES-294, ES-355…368, ES-374…377, MS-207
 #[test]
 fn every_setting_has_the_designed_default() {
     let config = Config::load(&nothing()).unwrap();
@@ -65,6 +65,7 @@ fn every_setting_has_the_designed_default() {
     models.fast                                as `models.smart`                default
     models.deep                                as `models.smart`                default
     models.model                               none: the model mode decides     default
+    models.effort                              none: the model mode or the provider decides default
     models.litellm_api_base                    not set                          default
     models.litellm_api_key                     not set                          default
     models.openai_base_url                     https://api.openai.com/v1        default
@@ -88,6 +89,8 @@ fn every_setting_has_the_designed_default() {
     agent.budget_tokens                        no limit                         default
     agent.budget_turns                         no limit                         default
     agent.budget_seconds                       no limit                         default
+    agent.memories                             true                             default
+    agent.reasoning_assist                     false                            default
     agent.max_retries                          3                                default
     agent.max_identical_calls                  3                                default
     agent.max_consecutive_failures             5                                default
@@ -96,6 +99,9 @@ fn every_setting_has_the_designed_default() {
     agent.bash_max_timeout_seconds             600                              default
     agent.autonomous_max_tasks                 25                               default
     agent.autonomous_max_hours                 8                                default
+    agent.chat_mode                            chat                             default
+    agent.chat_control                         manual                           default
+    agent.chat_model_mode                      smart                            default
     compaction.response_reserve_tokens         4096                             default
     compaction.trigger_ratio                   0.85                             default
     compaction.memory_flush_enabled            true                             default
@@ -123,6 +129,9 @@ fn every_setting_has_the_designed_default() {
     policy.production                          none                             default
     policy.workspace_removal                   deny                             default
     policy.classes                             none                             default
+    policy.auto_repair                         ask                              default
+    policy.scopes                              none                             default
+    policy.skill_proposals                     propose                          default
     coordinator.max_concurrent_tasks           3                                default
     coordinator.max_sessions                   5                                default
     coordinator.max_waiting_tasks              10000                            default
@@ -140,12 +149,28 @@ fn every_setting_has_the_designed_default() {
     web.search_url                             not set                          default
     web.search_api_key                         not set                          default
     web.allow_addresses                        none                             default
+    web.browser                                not set                          default
+    web.browser_placement                      sandbox                          default
+    web.browser_cookies                        not set                          default
     mcp.servers                                none                             default
     mcp.placement                              sandbox                          default
+    runners.programs                           none                             default
     store.data_dir                             $XDG_DATA_HOME/windlass or ~/.local/share/windlass default
     store.outputs_keep_days                    7                                default
     store.keep_days                            forever                          default
+    server.listen                              127.0.0.1:7878, or a free port where that is taken default
+    server.allowed_hosts                       none                             default
+    server.base_path                           not set                          default
+    server.tls_certificate                     not set                          default
+    server.tls_key                             not set                          default
+    server.users                               none                             default
     ui.notify                                  off                              default
+    tui.screen                                 inline                           default
+    tui.animation                              true                             default
+    tui.title                                  true                             default
+    tui.rewrap                                 true                             default
+    tui.enhanced_keys                          true                             default
+    tui.keys                                   none                             default
     ");
 }
 
@@ -162,7 +187,7 @@ fn every_setting_has_its_own_name_variables_and_description() {
     }
 }
 
-/// ES-351 to ES-368, and the other names of `docs/design.md` §13
+/// ES-351…368, and the other names of `docs/design.md` §13
 #[test]
 fn every_environment_name_of_the_design_sets_its_setting() {
     let names = [
@@ -244,8 +269,10 @@ fn extremes(kind: Kind) -> Vec<String> {
         Kind::Keep => vec!["forever".into(), "1".into(), "36500".into()],
         Kind::Size(min, max) => vec![min.to_string(), max.to_string()],
         Kind::Addresses => vec!["10.0.0.5, 10.1.0.0/16, fd00::/8".into()],
-        Kind::Model => vec!["gpt-4o".into(), "script:demo.yaml".into()],
-        Kind::Deny | Kind::Classes | Kind::Tables => vec![],
+        Kind::Model | Kind::Mode => vec!["gpt-4o".into(), "script:demo.yaml".into()],
+        Kind::Deny | Kind::Classes | Kind::Tables | Kind::Scopes | Kind::Pairs | Kind::Keys => {
+            vec![]
+        }
     }
 }
 
@@ -283,7 +310,8 @@ fn sizes_times_and_models_read_as_people_write_them() {
                 "openai/gpt-4o",
                 "litellm/azure/gpt-4o",
                 "script:a b.yaml",
-                "azure/gpt-4o",
+                "acme/gpt-4o",
+                "a?b/c",
                 "openai/",
                 "script:",
                 "a b",
@@ -327,7 +355,8 @@ fn sizes_times_and_models_read_as_people_write_them() {
     openai/gpt-4o            Model(openai/gpt-4o)
     litellm/azure/gpt-4o     Model(litellm/azure/gpt-4o)
     script:a b.yaml          Model(script:a b.yaml)
-    azure/gpt-4o             refused unknown provider `azure` (if LiteLLM serves it under this name: `litellm/azure/gpt-4o`)
+    acme/gpt-4o              Model(acme/gpt-4o)
+    a?b/c                    refused
     openai/                  refused the model's name is missing after `openai/`
     script:                  refused the file's name is missing after `script:`
     a b                      refused

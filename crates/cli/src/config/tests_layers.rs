@@ -2,6 +2,7 @@
 
 use windlass_core::axes::{ModelMode, PermissionProfile};
 use windlass_core::command::{CompactionOverrides, ExecutionConfig, Outage};
+use windlass_core::reasoning::Effort;
 
 use super::tests::{env, errors, file, flags, nothing, rows, user};
 use super::types::SandboxMode;
@@ -72,8 +73,11 @@ fn a_tasks_own_wishes_win_and_are_checked() {
         timeout_seconds: Some(30),
         max_iterations: Some(7),
         model: Some("anthropic/claude".to_owned()),
+        effort: Some(Effort::High),
         compaction: Some(compaction.clone()),
         outage: Some(Outage::Park),
+        role: None,
+        contract: None,
     };
     let task = config.for_task(&wishes).unwrap();
     insta::assert_snapshot!(rows(&task, |row| row.source != "default"), @r"
@@ -81,6 +85,7 @@ fn a_tasks_own_wishes_win_and_are_checked() {
     models.fast                                litellm/gpt-4o                   follows models.smart
     models.deep                                litellm/gpt-4o                   follows models.smart
     models.model                               anthropic/claude                 execution_config.model
+    models.effort                              high                             execution_config.effort
     models.outage                              park                             execution_config.outage
     agent.max_iterations                       7                                execution_config.max_iterations
     agent.timeout_seconds                      30                               execution_config.timeout_seconds
@@ -92,24 +97,31 @@ fn a_tasks_own_wishes_win_and_are_checked() {
     compaction.max_summary_tokens              500                              execution_config.compaction.max_summary_tokens
     compaction.preserve_recent_turns           2                                execution_config.compaction.preserve_recent_turns
     ");
-    assert_eq!(task.models.for_mode(ModelMode::Fast).unwrap().to_string(), "anthropic/claude");
+    let chosen = task.models.for_mode(ModelMode::Fast).unwrap();
+    assert_eq!(
+        (chosen.model.to_string().as_str(), chosen.effort),
+        ("anthropic/claude", Some(Effort::High))
+    );
 
     let wrong = ExecutionConfig {
         timeout_seconds: Some(0),
         max_iterations: Some(0),
         model: Some("acme/x".to_owned()),
+        effort: None,
         compaction: Some(CompactionOverrides {
             compaction_trigger_ratio: Some(f64::NAN),
             ..compaction
         }),
         outage: None,
+        role: None,
+        contract: None,
     };
     insta::assert_snapshot!(config.for_task(&wrong).unwrap_err(), @r"
     the configuration has 4 errors
       execution_config.timeout_seconds: `agent.timeout_seconds` = `0`: allowed: seconds from 1 to 31536000, text such as `2h 30m`, or `off`
       execution_config.max_iterations: `agent.max_iterations` = `0`: allowed: a whole number from 1 to 1000000
-      execution_config.model: `models.model` = `acme/x`: unknown provider `acme` (if LiteLLM serves it under this name: `litellm/acme/x`); allowed: `litellm/NAME`, `openai/NAME`, `anthropic/NAME`, `script:FILE`, or `NAME` alone for `litellm/NAME`
       execution_config.compaction.compaction_trigger_ratio: `compaction.trigger_ratio` = `NaN`: allowed: a number from 0.1 to 0.99
+      execution_config.model: `models.model` = `acme/x`: unknown provider `acme` (if LiteLLM serves it under this name: `litellm/acme/x`; else describe it in `[models.providers.acme]`); allowed: `PROVIDER/NAME` (the providers are in `windlass models`), `script:FILE`, or `NAME` alone for `litellm/NAME`
     ");
 }
 
@@ -144,7 +156,7 @@ trigger_ratio = 2
 memory_flush_enabled = 'yes'
 colour = 'red'
 [models]
-smart = 'azure/gpt-4o'
+smart = 'a b/gpt-4o'
 [models.gpt-4.1]
 input = 1
 [models.'gpt-4o']
@@ -187,20 +199,20 @@ outputs_keep_days = 2026-01-01
       ~/config.toml:3: `agent.max_iterations` = `0`: allowed: a whole number from 1 to 1000000
       ~/config.toml:4: `agent.max_iteration`: there is no such setting (did you mean `agent.max_iterations`?)
       ~/config.toml:5: `agent.timeout_seconds` = `soon`: allowed: seconds from 1 to 31536000, text such as `2h 30m`, or `off`
-      ~/config.toml:6: `agnet`: there is no such table; allowed: `models`, `agent`, `compaction`, `subagents`, `sandbox`, `policy`, `coordinator`, `web`, `mcp`, `store`, `ui` (did you mean `[agent]`?)
+      ~/config.toml:6: `agnet`: there is no such table; allowed: `models`, `agent`, `compaction`, `subagents`, `sandbox`, `policy`, `coordinator`, `web`, `mcp`, `runners`, `store`, `server`, `ui`, `tui` (did you mean `[agent]`?)
       ~/config.toml:9: `compaction.trigger_ratio` = `2`: allowed: a number from 0.1 to 0.99
       ~/config.toml:10: `compaction.memory_flush_enabled` = `yes`: allowed: true or false
       ~/config.toml:11: `compaction.colour`: there is no such setting (`[compaction]` has `response_reserve_tokens`, `trigger_ratio`, `memory_flush_enabled`, `memory_flush_soft_threshold_tokens`, `max_summary_tokens`, `preserve_recent_turns`, `summarization_model`, `at_plan_step`)
-      ~/config.toml:13: `models.smart` = `azure/gpt-4o`: unknown provider `azure` (if LiteLLM serves it under this name: `litellm/azure/gpt-4o`); allowed: `litellm/NAME`, `openai/NAME`, `anthropic/NAME`, `script:FILE`, or `NAME` alone for `litellm/NAME`
-      ~/config.toml:14: `models."gpt-4".1`: there is no such setting of a model; allowed: `context_window`, `input`, `output`, `cached`, `cache_write` (quote a name with dots: `[models."gpt-4.1"]`)
-      ~/config.toml:17: `models."gpt-4o".inputs`: there is no such setting of a model; allowed: `context_window`, `input`, `output`, `cached`, `cache_write`
+      ~/config.toml:13: `models.smart` = `a b/gpt-4o`: allowed: `PROVIDER/NAME` (the providers are in `windlass models`), `script:FILE`, or `NAME` alone for `litellm/NAME`; or `{ model = "…", effort = "…" }`, effort being one of `none`, `minimal`, `low`, `medium`, `high` or `max`
+      ~/config.toml:14: `models."gpt-4".1`: there is no such setting of a model; allowed: `context_window`, `input`, `output`, `cached`, `cache_write`, `vision` (quote a name with dots: `[models."gpt-4.1"]`)
+      ~/config.toml:17: `models."gpt-4o".inputs`: there is no such setting of a model; allowed: `context_window`, `input`, `output`, `cached`, `cache_write`, `vision`
       ~/config.toml:19: `policy.deny` = `[…]`: entry 1 has no text `reason`; allowed: a list of `{ pattern = "…", reason = "…" }`
       ~/config.toml:20: `policy.classes` = `[…]`: `nice` is not a class; allowed: a list of `{ pattern = "…", class = "…" }`, class being one of `read`, `note`, `ledger`, `edit`, `delegate`, `local command`, `test`, `build`, `publish`, `production`, `destructive`, `opaque` or `catastrophic`
       ~/config.toml:22: `sandbox.memory` = `1k`: allowed: a size from 16m to 1024t, such as `512m` or `2g`, or a number of bytes
       ~/config.toml:23: `sandbox.mode` = `host`: allowed: `docker` or `local` (`mock` means `local`); `host` only as a flag
       ~/config.toml:24: `sandbox.network` = `bridge`: allowed: `restricted`, `none` or `open`
       ~/config.toml:26: `mcp.servers` = `{…}`: `a` is not a table; allowed: tables with names
-      ~/config.toml:28: `server.listen`: not available yet (remove it: nothing reads it)
+      ~/config.toml:28: `server.listen` = `8080`: allowed: an address and port such as `127.0.0.1:7878`
       ~/config.toml:30: `store.outputs_keep_days` = `2026-01-01`: allowed: days from 1 to 3650, or text such as `2h 30m`
       .windlass/config.toml:1: not valid TOML: unclosed table, expected `]`
       environment LITELLM_API_BASE: `models.litellm_api_base` = `localhost:4000`: allowed: a URL that starts with `http://` or `https://`
@@ -335,7 +347,7 @@ fn models_resolve_at_load_and_visibly() {
     for (name, sources) in cases {
         let config = Config::load(&sources).unwrap();
         let by_mode = ModelMode::ALL.iter().map(|&mode| match config.models.for_mode(mode) {
-            Ok(model) => model.to_string(),
+            Ok(chosen) => chosen.model.to_string(),
             Err(_) => "none".to_owned(),
         });
         let by_mode: Vec<_> = by_mode.collect();
@@ -362,7 +374,7 @@ fn models_resolve_at_load_and_visibly() {
     no model is configured (give it a model, and check that it answers:
       export OPENAI_API_KEY=…        (or ANTHROPIC_API_KEY)
       windlass models --test
-    With LiteLLM, Ollama and the like set `LITELLM_API_BASE` and `LITELLM_MODEL`. `windlass demo` needs none.)
+    With LiteLLM set `LITELLM_API_BASE` and `LITELLM_MODEL`; with Ollama `--model ollama/NAME` is enough. `windlass models` lists the providers, and `windlass demo` needs none.)
     ");
 }
 
@@ -523,11 +535,27 @@ fn files_are_found_by_the_rules_and_read_with_a_limit() {
 }
 
 #[test]
-fn every_known_provider_has_its_settings_and_its_default_base() {
-    for provider in &windlass_model::PROVIDERS {
-        let base = Setting::of_variable(provider.base_env).expect(provider.name);
-        assert_eq!(base.default, provider.base.unwrap_or_default(), "{}", provider.name);
-        let key = Setting::of_variable(provider.key_env).expect(provider.name);
-        assert!(key.kind.fits_a_word(), "{}", provider.name);
+fn every_known_provider_is_configured_by_its_variables() {
+    for known in &windlass_model::PROVIDERS {
+        let name = known.name;
+        // Those that have settings of their own have the same default there.
+        if let Some(base) = Setting::of_variable(known.base_env) {
+            assert_eq!(base.default, known.base.unwrap_or_default(), "{name}");
+        }
+        let plain = Config::load(&nothing()).unwrap().provider(name).unwrap().unwrap();
+        assert_eq!(plain.base.map(|base| base.to_string()).as_deref(), known.base, "{name}");
+        assert!(plain.key.is_none(), "{name}");
+        let variables =
+            [(known.base_env, "https://example.org/x"), (known.key_env, "the-key-012345")];
+        let config = Config::load(&env(&variables)).unwrap();
+        let set = config.provider(name).unwrap().unwrap();
+        assert_eq!(set.base.as_ref().unwrap().to_string(), "https://example.org/x", "{name}");
+        assert!(set.is_usable(), "{name}");
+        assert_eq!(set.wire, known.wire_elsewhere, "{name}");
+        assert!(config.secrets().any(|(_, key)| key == "the-key-012345"), "{name}");
+        assert!(!format!("{config:?}").contains("the-key-012345"), "{name}");
     }
+    let broken = env(&[("OLLAMA_BASE_URL", "localhost:11434")]);
+    let broken = Config::load(&broken).unwrap().provider("ollama").unwrap().unwrap_err();
+    assert!(broken.to_string().starts_with("environment OLLAMA_BASE_URL: "), "{broken}");
 }

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use url::Url;
+pub use windlass_coordinator::health::RepairPolicy;
+pub use windlass_coordinator::skill_proposals::SkillPolicy;
 use windlass_core::policy::Class;
+use windlass_core::reasoning::Effort;
 use windlass_core::string_enum;
-use windlass_model::{KnownProvider, PROVIDERS, Price};
+use windlass_model::{PROVIDERS, Price};
 
 /// The start of a model's name that plays a file instead of asking a provider.
 const SCRIPT: &str = "script:";
@@ -20,8 +23,8 @@ const SCRIPT: &str = "script:";
 pub enum ModelChoice {
     /// A model of a provider.
     Served {
-        /// Who serves it.
-        provider: &'static KnownProvider,
+        /// Who serves it: a provider that is known, or one of `[models.providers]`.
+        provider: String,
         /// Its name there; may itself hold slashes.
         model: String,
     },
@@ -31,10 +34,10 @@ pub enum ModelChoice {
 
 /// What a model may be called, as errors and the documentation say it.
 pub fn model_forms() -> String {
-    let served = PROVIDERS.iter().map(|provider| format!("`{}/NAME`", provider.name));
-    let served: Vec<_> = served.collect();
     let bare = PROVIDERS[0].name;
-    format!("{}, `{SCRIPT}FILE`, or `NAME` alone for `{bare}/NAME`", served.join(", "))
+    format!(
+        "`PROVIDER/NAME` (the providers are in `windlass models`), `{SCRIPT}FILE`, or `NAME` alone for `{bare}/NAME`"
+    )
 }
 
 impl FromStr for ModelChoice {
@@ -51,25 +54,59 @@ impl FromStr for ModelChoice {
         if text.is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Err(String::new());
         }
-        let Some((provider, model)) = text.split_once('/') else {
-            return Ok(Self::Served { provider: &PROVIDERS[0], model: text.to_owned() });
-        };
-        match (KnownProvider::find(provider), model) {
-            (_, "") => Err(format!("the model's name is missing after `{provider}/`")),
-            (Some(provider), model) => Ok(Self::Served { provider, model: model.to_owned() }),
-            (None, _) => Err(format!(
-                "unknown provider `{provider}` (if LiteLLM serves it under this name: `litellm/{text}`)"
-            )),
+        let (provider, model) = text.split_once('/').unwrap_or((PROVIDERS[0].name, text));
+        match model {
+            "" => Err(format!("the model's name is missing after `{provider}/`")),
+            _ if !is_provider_name(provider) => Err(String::new()),
+            model => Ok(Self::Served { provider: provider.to_owned(), model: model.to_owned() }),
         }
     }
+}
+
+/// Whether a provider can be called this.
+pub fn is_provider_name(text: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !text.is_empty() && text != "script" && text.chars().all(word)
 }
 
 impl fmt::Display for ModelChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Served { provider, model } => write!(f, "{}/{model}", provider.name),
+            Self::Served { provider, model } => write!(f, "{provider}/{model}"),
             Self::Script(file) => write!(f, "{SCRIPT}{}", file.display()),
         }
+    }
+}
+
+/// What a model mode is set to: a model, how much it thinks, or both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModeModel {
+    /// The model; as `smart` where only the effort is set.
+    pub model: Option<ModelChoice>,
+    pub effort: Option<Effort>,
+}
+
+impl fmt::Display for ModeModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.model, self.effort) {
+            (Some(model), None) => write!(f, "{model}"),
+            (Some(model), Some(effort)) => write!(f, "{model}, effort {effort}"),
+            (None, effort) => write!(f, "effort {}", effort.map_or("", Effort::as_str)),
+        }
+    }
+}
+
+/// The model that is asked, and how much it should think.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    pub model: ModelChoice,
+    /// The provider decides where it is not set.
+    pub effort: Option<Effort>,
+}
+
+impl From<ModelChoice> for Chosen {
+    fn from(model: ModelChoice) -> Self {
+        Self { model, effort: None }
     }
 }
 
@@ -231,24 +268,22 @@ string_enum! {
 }
 
 string_enum! {
+    /// Where the terminal draws.
+    TerminalScreen ("screen") {
+        /// Below what the shell printed, in the terminal's own scrollback.
+        Inline = "inline",
+        /// On a screen of its own.
+        Full = "full",
+    }
+}
+
+string_enum! {
     /// Where a program that we start ourselves runs.
     Placement ("placement") {
         /// In the task's sandbox.
         Sandbox = "sandbox",
         /// On the host, with the rights of windlass.
         Host = "host",
-    }
-}
-
-string_enum! {
-    /// What happens when health checks find damage (MS-044).
-    AutoRepair ("auto-repair policy") {
-        /// Repair starts automatically.
-        Auto = "auto",
-        /// A person is asked.
-        Ask = "ask",
-        /// It is only logged.
-        LogOnly = "log-only",
     }
 }
 
@@ -290,6 +325,16 @@ impl fmt::Debug for Tables {
     }
 }
 
+/// Names with texts, such as headers. Prints names only: a text may be a key.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Pairs(pub BTreeMap<String, String>);
+
+impl fmt::Debug for Pairs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
 /// What is known about one model: `[models."NAME"]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ModelFacts {
@@ -297,4 +342,6 @@ pub struct ModelFacts {
     pub context_window: Option<u64>,
     /// What it costs; absent means unknown, not free.
     pub price: Option<Price>,
+    /// Whether it can see pictures.
+    pub vision: Option<bool>,
 }

@@ -6,16 +6,17 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use windlass_core::axes::PermissionProfile;
+use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, WorkMode};
 use windlass_core::command::Outage;
 use windlass_core::policy::WorkspaceRemoval;
+use windlass_core::reasoning::Effort;
 
 use super::error::Source;
 use super::kind::{Kind, Value};
 use super::settings::{self, Setting};
 use super::types::{
-    AutoRepair, Base, ByteSize, ClassRule, DenyRule, Keep, ModelChoice, Network, Notify, Placement,
-    SandboxMode, SearchProvider, Tables, Timeout,
+    Base, ByteSize, ClassRule, DenyRule, Keep, ModeModel, ModelChoice, Network, Notify, Placement,
+    RepairPolicy, SandboxMode, SearchProvider, SkillPolicy, Tables, TerminalScreen, Timeout,
 };
 use super::written::Raw;
 
@@ -32,12 +33,21 @@ pub struct Values {
     held: BTreeMap<&'static str, Provenance>,
     /// `[models."NAME"]`: by name, then by field.
     pub(super) facts: BTreeMap<String, BTreeMap<&'static str, Provenance>>,
+    /// `[models.providers.NAME]`: by name, then by field.
+    pub(super) providers: BTreeMap<String, BTreeMap<&'static str, Provenance>>,
+    /// The variables that providers name for their base and their key.
+    pub(super) provider_env: BTreeMap<String, SecretString>,
 }
 
 impl Values {
     /// The defaults of the table.
     pub(super) fn defaults() -> Self {
-        let mut values = Self { held: BTreeMap::new(), facts: BTreeMap::new() };
+        let mut values = Self {
+            held: BTreeMap::new(),
+            facts: BTreeMap::new(),
+            providers: BTreeMap::new(),
+            provider_env: BTreeMap::new(),
+        };
         for setting in settings::all().filter(|setting| !setting.default.is_empty()) {
             let value = setting
                 .kind
@@ -94,7 +104,7 @@ fn joined(kind: Kind, before: Option<Provenance>, value: Value, source: Source) 
         (Kind::Deny, Value::Deny(earlier), Value::Deny(later)) => {
             Value::Deny(earlier.into_iter().chain(later).collect())
         }
-        (Kind::Tables, Value::Tables(earlier), Value::Tables(later)) => {
+        (Kind::Tables | Kind::Scopes, Value::Tables(earlier), Value::Tables(later)) => {
             Value::Tables(Tables(earlier.0.into_iter().chain(later.0).collect()))
         }
         (_, _, value) => return Provenance { value, sources: vec![source] },
@@ -141,12 +151,19 @@ from_value! {
     Duration: Some(Value::Time(time, _)) => Some(*time);
     ByteSize: Some(Value::Size(size)) => Some(*size);
     ModelChoice: Some(Value::Model(model)) => Some(model.clone());
+    ModeModel: Some(Value::Mode(mode)) => Some(mode.clone());
+    Effort: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     PermissionProfile: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    WorkMode: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    RunControl: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    ModelMode: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     WorkspaceRemoval: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Network: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Placement: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Notify: Some(Value::Text(word)) => FromStr::from_str(word).ok();
-    AutoRepair: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    TerminalScreen: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    RepairPolicy: Some(Value::Text(word)) => FromStr::from_str(word).ok();
+    SkillPolicy: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     Outage: Some(Value::Text(word)) => FromStr::from_str(word).ok();
     SearchProvider: Some(Value::Text(word)) => FromStr::from_str(word).ok();
 }

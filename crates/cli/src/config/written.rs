@@ -9,9 +9,10 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde_json::Value as Json;
 use url::Url;
+use windlass_core::reasoning::Effort;
 
 use super::kind::{Refused, Unit, YEAR};
-use super::types::{Base, ByteSize, ClassRule, SandboxMode, Tables, Timeout};
+use super::types::{Base, ByteSize, ClassRule, ModeModel, Pairs, SandboxMode, Tables, Timeout};
 
 /// A value as it was written.
 #[derive(Clone, Debug)]
@@ -166,6 +167,37 @@ pub(super) fn pairs(raw: &Raw, other: &str) -> Result<Vec<(String, String)>, Ref
     items.iter().enumerate().map(read).collect()
 }
 
+/// A model, or a table of a model and an effort.
+pub(super) fn mode(raw: &Raw) -> Result<ModeModel, Refused> {
+    let Raw::Table(fields) = raw else {
+        let name = text(raw).ok_or_else(Refused::default)?;
+        let model = name.trim().parse().map_err(Refused)?;
+        return Ok(ModeModel { model: Some(model), effort: None });
+    };
+    if let Some(name) = fields.keys().find(|name| !["model", "effort"].contains(&name.as_str())) {
+        return Err(Refused(format!("it has `{name}`, which is not known")));
+    }
+    let field = |name: &str| match fields.get(name).map(text) {
+        None => Ok(None),
+        Some(Some(text)) => Ok(Some(text.trim())),
+        Some(None) => Err(Refused(format!("its `{name}` is not a text"))),
+    };
+    let model = field("model")?.map(str::parse).transpose().map_err(Refused)?;
+    let effort = field("effort")?.map(str::parse::<Effort>).transpose();
+    let effort = effort.map_err(|unknown| Refused(unknown.to_string()))?;
+    if model.is_none() && effort.is_none() {
+        return Err(Refused("it has neither `model` nor `effort`".to_owned()));
+    }
+    Ok(ModeModel { model, effort })
+}
+
+/// A table of texts.
+pub(super) fn texts(raw: &Raw) -> Option<Pairs> {
+    let Raw::Table(fields) = raw else { return None };
+    let pair = |(name, value): (&String, &Raw)| Some((name.clone(), text(value)?.to_owned()));
+    fields.iter().map(pair).collect::<Option<_>>().map(Pairs)
+}
+
 pub(super) fn classes(raw: &Raw) -> Result<Vec<ClassRule>, Refused> {
     let rule = |(pattern, class): (String, String)| match class.parse() {
         Ok(class) => Ok(ClassRule { pattern, class }),
@@ -180,6 +212,41 @@ pub(super) fn tables(raw: &Raw) -> Result<Tables, Refused> {
         return Err(Refused(format!("`{}` is not a table", name)));
     }
     Ok(Tables(entries.iter().map(|(name, entry)| (name.clone(), json(entry))).collect()))
+}
+
+/// Named sets of rules. A set that is not understood is refused as a whole: half of it would deny too little.
+pub(super) fn scopes(raw: &Raw) -> Result<Tables, Refused> {
+    let Raw::Table(entries) = raw else { return Err(Refused::default()) };
+    for (name, entry) in entries {
+        let refused = |why: String| Refused(format!("`{name}` {why}"));
+        let Raw::Table(fields) = entry else { return Err(refused("is not a table".to_owned())) };
+        for (field, value) in fields {
+            match field.as_str() {
+                "deny" => {
+                    pairs(value, "reason")
+                        .map_err(|Refused(why)| refused(format!("`deny`: {why}")))?;
+                }
+                "allow" if list(value).is_some() => {}
+                "allow" => return Err(refused("`allow` is not a list of texts".to_owned())),
+                other => return Err(refused(format!("has `{other}`, which is not known"))),
+            }
+        }
+    }
+    tables(raw)
+}
+
+/// Keys of the terminal: each action with its keys in one text. Conflicts are found here, before the terminal opens.
+pub(super) fn keys(raw: &Raw) -> Result<Tables, Refused> {
+    let Raw::Table(entries) = raw else { return Err(Refused::default()) };
+    let mut bindings = BTreeMap::new();
+    for (name, entry) in entries {
+        let (Raw::Word(keys) | Raw::Text(keys)) = entry else {
+            return Err(Refused(format!("`{name}` is not a text")));
+        };
+        bindings.insert(name.clone(), keys.clone());
+    }
+    windlass_tui::keymap::Keymap::with(&bindings).map_err(Refused)?;
+    Ok(Tables(bindings.into_iter().map(|(name, keys)| (name, Json::from(keys))).collect()))
 }
 
 fn json(raw: &Raw) -> Json {

@@ -68,6 +68,24 @@ pub fn lines(
     lines
 }
 
+/// The same for the work on a message, which is tried again by the next one.
+pub fn ending_lines(
+    result: &TaskResult,
+    style: TerminalStyle,
+    reason: Option<StatusReason>,
+) -> Vec<String> {
+    match result.status {
+        ResultStatus::Paused => {
+            let why = reason.and_then(why).map(|why| format!(": {why}")).unwrap_or_default();
+            vec![format!("paused{why}; the next message continues it")]
+        }
+        ResultStatus::Completed
+        | ResultStatus::Failed
+        | ResultStatus::BlockedUser
+        | ResultStatus::Cancelled => lines(result, style, Retry::Possible, reason),
+    }
+}
+
 /// Why a task is paused, where that is not its person's doing.
 fn why(reason: StatusReason) -> Option<&'static str> {
     match reason {
@@ -135,7 +153,10 @@ pub fn summary(result: &TaskResult, has_unpriced_replies: bool) -> String {
     format!("{done} {took} · {steps} · {}{cost}", numbers::tokens(usage.total_tokens))
 }
 
-/// The command that answers a question.
-pub fn answer_with(asked: &Question) -> String {
-    format!("Answer with: {}", next_action::answer_command(asked.id, &asked.options))
+/// The command that answers a question. It is alone on its line, so that it can be pasted.
+pub fn answer_with(asked: &Question) -> Vec<String> {
+    let command = next_action::answer_command(asked.id, &asked.options);
+    let others = next_action::other_answers(&asked.options);
+    let others = others.map(|others| format!("         or: {others}"));
+    std::iter::once(format!("Answer with: {command}")).chain(others).collect()
 }

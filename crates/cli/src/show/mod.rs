@@ -2,6 +2,7 @@
 
 pub(crate) mod ending;
 mod live_area;
+pub mod replies;
 mod screen;
 pub mod task_page;
 
@@ -12,7 +13,7 @@ use std::time::Duration;
 use windlass_core::shown::{shown, shown_json};
 use windlass_term::{Table, TerminalStyle};
 
-pub use ending::{answer_with, change_lines};
+pub use ending::{answer_with, change_lines, ending_lines};
 pub use screen::{FRAME, Screen};
 use windlass_term::question::Place;
 

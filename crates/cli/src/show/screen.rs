@@ -26,6 +26,10 @@ use crate::args::Printing;
 const PIPED_WIDTH: usize = 100;
 /// Bytes of an incoming reply that are kept for its preview.
 const REPLY_BYTES: usize = 32 * 1024;
+/// Bytes of incoming reasoning that are kept for its preview.
+const REASONING_BYTES: usize = 4 * 1024;
+/// Lines of incoming reasoning that are shown.
+const REASONING_LINES: usize = 3;
 /// Bytes of a running command's output that are kept for its preview.
 const OUTPUT_BYTES: usize = 8 * 1024;
 /// Lines of a running command's output that are shown.
@@ -45,6 +49,8 @@ pub struct Screen {
     began: Instant,
     /// The reply that is on its way.
     reply: String,
+    /// The end of what the model thinks.
+    reasoning: String,
     /// The end of what a running call has printed.
     output: Option<(CallId, String)>,
     /// What a person is typing.
@@ -69,6 +75,7 @@ impl Screen {
             progress: Progress::new(task, state, style.notes).with_detail(detail),
             began: Instant::now(),
             reply: String::new(),
+            reasoning: String::new(),
             output: None,
             typed: String::new(),
             frame: 0,
@@ -81,6 +88,11 @@ impl Screen {
             has_end: false,
             task,
         }
+    }
+
+    /// Leaves out the introduction of a task that was introduced before.
+    pub fn skip_introduction(&mut self) {
+        self.progress.skip_introduction();
     }
 
     /// Whether there are lines to redraw.
@@ -110,6 +122,7 @@ impl Screen {
         match &record.event {
             Event::LlmRequest(_) | Event::LlmResponse(_) if record.task == self.task => {
                 self.reply.clear();
+                self.reasoning.clear();
             }
             Event::StatusChanged(change) if record.task == self.task => {
                 self.pause_reason = Some(change.reason);
@@ -162,12 +175,18 @@ impl Screen {
                 self.reply = suffix(&self.reply, REPLY_BYTES).to_owned();
                 self.progress.set_activity("writing".to_owned());
             }
+            StreamEvent::Reasoning(more) => {
+                self.reasoning += more;
+                self.reasoning = suffix(&self.reasoning, REASONING_BYTES).to_owned();
+                self.progress.set_activity("thinking".to_owned());
+            }
             StreamEvent::CallStarted { name, .. } => {
                 self.progress.set_activity(format!("preparing {}", shown_line(name)));
             }
             StreamEvent::Retrying { after, reason, .. }
             | StreamEvent::Waiting { after, reason, .. } => {
                 self.reply.clear();
+                self.reasoning.clear();
                 let reason = one_line(&strip_controls(reason), self.width());
                 let after = match after.as_secs() {
                     0..60 => format!("{:.1} s", after.as_secs_f64()),
@@ -215,9 +234,12 @@ impl Screen {
             return;
         }
         if self.shows_progress() {
-            ending::changes(self.task, changed, self.style.notes)
-                .iter()
-                .for_each(|line| note(line));
+            let lines = ending::changes(self.task, changed, self.style.notes);
+            // What it changed is not part of its answer.
+            if !lines.is_empty() && self.is_live() && result.final_message.is_some() {
+                note("");
+            }
+            lines.iter().for_each(|line| note(line));
         }
         for line in ending::lines(result, self.style, self.retry, self.pause_reason) {
             note(&line);
@@ -255,7 +277,8 @@ impl Screen {
         self.area.draw(&lines, columns);
     }
 
-    /// The reply that is being written, as it will look; else the last lines of a running command.
+    /// The reply that is being written, as it will look; else the last lines of what the model thinks or of a
+    /// running command.
     fn preview_lines(&self, columns: usize) -> Vec<String> {
         let paint = self.style.notes;
         if !self.reply.trim().is_empty() {
@@ -269,12 +292,13 @@ impl Screen {
             let lines = &lines[lines.len().saturating_sub(room)..];
             return lines.iter().map(|line| (*line).to_owned()).collect();
         }
-        let Some((_, printed)) = &self.output else { return Vec::new() };
-        let printed = strip_controls(printed);
-        let lines: Vec<&str> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
-        let last = &lines[lines.len().saturating_sub(OUTPUT_LINES)..];
-        let line = |line: &&str| paint.dim(&format!("  {}", line.replace('\t', "    ")));
-        last.iter().map(line).collect()
+        if !self.reasoning.trim().is_empty() {
+            return last_lines(&self.reasoning, REASONING_LINES, paint);
+        }
+        match &self.output {
+            Some((_, printed)) => last_lines(printed, OUTPUT_LINES, paint),
+            None => Vec::new(),
+        }
     }
 
     /// What is happening, then as much of what was used as there is room for.
@@ -307,6 +331,15 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// The last lines of a text that are not empty.
+fn last_lines(text: &str, count: usize, paint: Paint) -> Vec<String> {
+    let text = strip_controls(text);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(count)..];
+    let line = |line: &&str| paint.dim(&format!("  {}", line.replace('\t', "    ")));
+    last.iter().map(line).collect()
 }
 
 /// The end of a line that is too long.

@@ -22,10 +22,12 @@ const WIDTH: usize = 300;
 /// How wide a goal gets behind an id.
 const GOAL_WIDTH: usize = 60;
 
-/// How a status reads for a person: running without a driver is not running (§15.5).
+/// How a status reads for a person: running without a driver is not running (§15.5), and a conversation that has
+/// answered is not stuck.
 pub fn status_words(task: &TaskView) -> &'static str {
     match task.is_interrupted() {
         true => "interrupted",
+        false if task.waits_for_message() => "waiting for you",
         false => task.row.status.as_str(),
     }
 }
@@ -82,7 +84,9 @@ pub fn task_page(details: &TaskDetails, cost: &str, style: TerminalStyle) -> Str
     if let Some(command) = next_action::command(&view.next_action(), state.id()) {
         page.add("next", &command);
     }
-    let own = |path: &&String| path.starts_with(".plan") || path.starts_with(".memo/");
+    let own = |path: &&String| {
+        [".plan", ".memo/", ".windlass/tasks/"].iter().any(|own| path.starts_with(own))
+    };
     let changed: Vec<_> = state.files.changed.iter().filter(|path| !own(path)).cloned().collect();
     page.add("changed", &shown_line(&changed.join(", ")));
     for file in state.files.deliverables.values() {
@@ -149,10 +153,18 @@ fn status_text(view: &TaskView, state: &TaskState) -> String {
         (TaskStatus::Done, StatusReason::Deadline) => "deadline passed: a partial result",
         (TaskStatus::Paused, StatusReason::User) => "by you",
         (TaskStatus::Paused, StatusReason::Shutdown) => "windlass was stopped",
+        (TaskStatus::Paused, StatusReason::AwaitingMessage) if state.created.conversation => {
+            "waiting for your next message"
+        }
         (TaskStatus::Paused, StatusReason::AwaitingMessage) => "waiting for you to look at it",
         (TaskStatus::Paused, StatusReason::ContextFull) => "its context is full",
         (TaskStatus::Paused, StatusReason::Schedule) => "until its next check",
         (TaskStatus::Paused, StatusReason::RateLimited) => "the model server asked to wait",
+        (TaskStatus::Paused, StatusReason::ModelOutage) => "the model server does not answer",
+        (TaskStatus::Paused, StatusReason::DiskFull) => {
+            "no space is left on the disk of its journal"
+        }
+        (TaskStatus::Cancelled, _) => view.row.detail.as_deref().unwrap_or_default(),
         (_, StatusReason::Deadline) => "deadline passed",
         (_, StatusReason::Timeout) => "time limit reached",
         (_, StatusReason::Dependency) => "a task that it needs did not finish",
@@ -161,7 +173,7 @@ fn status_text(view: &TaskView, state: &TaskState) -> String {
     };
     match why {
         "" => format!("{}{until}", state.status),
-        why => format!("{} ({why}{until})", state.status),
+        why => format!("{} ({}{until})", state.status, shown(why)),
     }
 }
 
@@ -191,12 +203,6 @@ fn used(details: &TaskDetails, cost: &str) -> String {
     format!("{steps}, {calls}, {tokens}, {cost}")
 }
 
-/// What the agent has put down for itself: its plan and its memos (ES-106).
-pub fn working_memory(state: &TaskState) -> serde_json::Value {
-    let memos: Vec<_> = state.memos().collect();
-    json!({ "plan": state.plan, "memos": memos })
-}
-
 /// One open question, in `inbox` and `show`: what is asked, everything that it approves, and how to answer.
 pub fn question_page(asked: &OpenQuestion, age: &str, place: Place) -> String {
     let by = sub_agent(asked).unwrap_or_else(|| match &asked.asker {
@@ -205,7 +211,7 @@ pub fn question_page(asked: &OpenQuestion, age: &str, place: Place) -> String {
     });
     let mut lines = question_lines(asked, place);
     lines.push(format!("  asked {age} ago by {by}"));
-    lines.push(format!("  {}", answer_with(&asked.row.question)));
+    lines.extend(answer_with(&asked.row.question).iter().map(|line| format!("  {line}")));
     lines.join("\n")
 }
 

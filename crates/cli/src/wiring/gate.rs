@@ -1,7 +1,7 @@
 //! What the gate has to know of this machine and its configuration to read commands.
 
 use windlass_core::layout::{AddedDirectory, Layout, WORKSPACE};
-use windlass_core::policy::{DenyRule, GivenRules, Pattern};
+use windlass_core::policy::{DenyRule, GivenRules, Pattern, ScopeRules};
 use windlass_sandbox::{IsolationReport, Kind};
 use windlass_shell::{Context, CustomRule};
 
@@ -46,6 +46,28 @@ pub fn given_rules(config: &Config, standing: Vec<Pattern>) -> GivenRules {
         allow: config.policy.allow.iter().filter_map(|text| Pattern::new(text)).collect(),
         standing,
         workspace_removal: config.policy.workspace_removal,
+        scopes: config
+            .policy
+            .scopes
+            .0
+            .iter()
+            .map(|(name, set)| (name.clone(), scope(set)))
+            .collect(),
+    }
+}
+
+/// A set of rules, whose form was checked when it was read.
+fn scope(set: &serde_json::Value) -> ScopeRules {
+    let entries = |key: &str| set[key].as_array().into_iter().flatten();
+    let pattern = |text: &serde_json::Value| Pattern::new(text.as_str()?);
+    ScopeRules {
+        deny: entries("deny")
+            .filter_map(|rule| {
+                let reason = rule["reason"].as_str().unwrap_or_default().to_owned();
+                Some(DenyRule { pattern: pattern(&rule["pattern"])?, reason })
+            })
+            .collect(),
+        allow: entries("allow").filter_map(pattern).collect(),
     }
 }
 

@@ -1,16 +1,24 @@
 //! Puts the parts together: which store, which models, what an agent gets to work with.
 
+pub mod browser;
+pub mod contract;
 pub mod gate;
+pub mod health;
+pub mod http;
 pub mod mcp;
 pub mod models;
 pub mod place;
+mod plans;
 pub mod project;
+mod runners;
 pub mod sandbox;
 pub mod skills;
+mod surroundings;
 pub mod telemetry;
 pub mod trust;
 pub mod web;
 mod wired_agents;
+pub mod workflows;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +35,7 @@ use windlass_store::Store;
 use crate::config::types::Keep;
 use crate::config::{self, Config, Flag};
 use crate::failure::Failure;
+pub use plans::files as plan_files;
 pub use project::Project;
 use wired_agents::WiredAgents;
 
@@ -178,6 +187,7 @@ pub fn limits(config: &Config) -> Limits {
         autonomous_tasks: config.agent.autonomous_max_tasks as usize,
         autonomous_time: config.agent.autonomous_max_hours,
         profile: config.policy.profile.unwrap_or(Axes::headless().permission_profile),
+        unrestricted: config.policy.allow_unrestricted,
     }
 }
 

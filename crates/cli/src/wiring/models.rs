@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use windlass_core::error::{ErrorDetails, ErrorType};
-use windlass_model::{Model, ModelName, Models, Price, Prices, Provider, Retry, Settings};
+use windlass_model::{Model, ModelName, Models, Price, Prices, Retry, Settings};
 
-use crate::config::{Config, ModelChoice};
+use crate::config::{Chosen, Config, ModelChoice};
 
 /// A model, ready to be asked, or what is missing.
-pub fn open(config: &Config, choice: &ModelChoice) -> Result<Arc<dyn Model>, ErrorDetails> {
+pub fn open(config: &Config, chosen: &Chosen) -> Result<Arc<dyn Model>, ErrorDetails> {
     let refused = |message: String| ErrorDetails::new(ErrorType::ModelUnavailable, message);
     let name: ModelName =
-        choice.to_string().parse().map_err(|error| refused(format!("{error}")))?;
-    let models = Models::new(settings(config, choice)?);
-    models.open(&name).map_err(|error| refused(error.to_string()))
+        chosen.model.to_string().parse().map_err(|error| refused(format!("{error}")))?;
+    let models = Models::new(settings(config, &chosen.model)?);
+    models.open_with(&name, chosen.effort).map_err(|error| refused(error.to_string()))
 }
 
 fn settings(config: &Config, choice: &ModelChoice) -> Result<Settings, ErrorDetails> {
@@ -27,12 +27,7 @@ fn settings(config: &Config, choice: &ModelChoice) -> Result<Settings, ErrorDeta
     })?;
     let mut providers = BTreeMap::new();
     if let Some(endpoint) = endpoint {
-        let provider = Provider {
-            dialect: endpoint.provider.dialect,
-            base: endpoint.base.expose().to_string(),
-            key: endpoint.key,
-        };
-        providers.insert(endpoint.provider.name.to_owned(), provider);
+        providers.insert(endpoint.name, endpoint.provider);
     }
     Ok(Settings {
         providers,
@@ -44,6 +39,12 @@ fn settings(config: &Config, choice: &ModelChoice) -> Result<Settings, ErrorDeta
             ..Retry::default()
         },
         stall: models.stall_seconds,
+        vision: config
+            .facts(choice)
+            .vision
+            .map(|sees| (choice.to_string(), sees))
+            .into_iter()
+            .collect(),
         prices: Prices(
             price(config, choice).map(|price| (choice.to_string(), price)).into_iter().collect(),
         ),

@@ -10,13 +10,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use windlass_agent::ContractInForce;
 use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::reasoning::Effort;
 use windlass_model::Model;
 use windlass_skills::SkillRegistry;
 
-use super::{Environment, mcp, models, skills};
-use crate::config::{Config, ModelChoice};
+use super::{Environment, contract, mcp, models, skills};
+use crate::config::{Chosen, Config};
 use crate::failure::Failure;
+
+/// The models that were opened, by name and effort.
+type OpenModels = BTreeMap<(String, Option<Effort>), Arc<dyn Model>>;
 
 /// A directory's configuration, and what else is read for work in it.
 pub struct Project {
@@ -26,7 +31,9 @@ pub struct Project {
     /// The same without links, as tasks name it.
     directory: PathBuf,
     config: Config,
-    models: Mutex<BTreeMap<String, Arc<dyn Model>>>,
+    /// What must hold before work in it is done.
+    contract: Option<Arc<ContractInForce>>,
+    models: Mutex<OpenModels>,
     skills: OnceLock<SkillRegistry>,
     servers: OnceLock<mcp::Declared>,
 }
@@ -36,6 +43,7 @@ impl Project {
     pub fn load(environment: Environment, workspace: &Path) -> Result<Self, Failure> {
         Ok(Self {
             config: environment.config(workspace)?,
+            contract: contract::load(&environment, workspace)?,
             environment,
             workspace: workspace.to_owned(),
             directory: skills::real(workspace),
@@ -60,14 +68,20 @@ impl Project {
         &self.config
     }
 
+    /// What must hold before work in it is done.
+    pub fn contract(&self) -> Option<&Arc<ContractInForce>> {
+        self.contract.as_ref()
+    }
+
     /// A model, ready to be asked. A task's wishes choose the model, not how it is asked, so tasks share it.
-    pub fn model(&self, choice: &ModelChoice) -> Result<Arc<dyn Model>, ErrorDetails> {
+    pub fn model(&self, chosen: &Chosen) -> Result<Arc<dyn Model>, ErrorDetails> {
+        let key = (chosen.model.to_string(), chosen.effort);
         let mut opened = self.models.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(model) = opened.get(&choice.to_string()) {
+        if let Some(model) = opened.get(&key) {
             return Ok(Arc::clone(model));
         }
-        let model = models::open(&self.config, choice)?;
-        opened.insert(choice.to_string(), Arc::clone(&model));
+        let model = models::open(&self.config, chosen)?;
+        opened.insert(key, Arc::clone(&model));
         Ok(model)
     }
 
@@ -76,7 +90,7 @@ impl Project {
         if let Some(registry) = self.skills.get() {
             return Ok(registry);
         }
-        let registry = skills::registry(&self.environment, &self.workspace)
+        let registry = skills::registry(&self.environment, &self.workspace, None)
             .map_err(|error| ErrorDetails::new(ErrorType::Workspace, format!("skills: {error}")))?;
         Ok(self.skills.get_or_init(|| registry))
     }
@@ -94,6 +108,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::config::ModelChoice;
 
     const SERVERS: &str = r#"{"mcpServers": {"notes": {"url": "http://localhost:1/mcp"}}}"#;
 
@@ -112,7 +127,7 @@ mod tests {
             ..Environment::new(Some(room.path().join("data"))).unwrap()
         };
         let project = Project::load(environment, &workspace).unwrap();
-        let choice = ModelChoice::Script(script.clone());
+        let choice = Chosen::from(ModelChoice::Script(script.clone()));
         let model = project.model(&choice).unwrap();
         let notices = project.servers().unwrap().notices.clone();
         assert!(notices.len() == 1 && notices[0].contains("is not approved"), "{notices:?}");

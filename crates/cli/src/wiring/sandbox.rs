@@ -45,7 +45,21 @@ pub async fn open_with(
     root: TaskId,
     skills: Option<PathBuf>,
 ) -> Result<Opened, ErrorDetails> {
-    Place { environment, config, placed, root, skills, lease: None }.open().await
+    let reach = Vec::new();
+    Place { environment, config, placed, root, skills, lease: None, reach }.open().await
+}
+
+/// Opens the sandbox of a task that another program works on; it reaches these servers beside what all may reach.
+pub async fn open_for_runner(
+    environment: &Environment,
+    config: &Config,
+    placed: &Placed,
+    root: TaskId,
+    lease: Option<Duration>,
+    reach: Vec<String>,
+) -> Result<Arc<dyn Sandbox>, ErrorDetails> {
+    let place = Place { environment, config, placed, root, skills: None, lease, reach };
+    place.open().await.map(|opened| opened.sandbox)
 }
 
 /// Opens the sandbox of a task, whose commands run on for a `lease` without a sign of life from us. If the container cannot be started, the task must begin and then fail (ES-380,
@@ -59,7 +73,8 @@ pub async fn open_for_task(
     lease: Option<Duration>,
 ) -> Result<Opened, ErrorDetails> {
     let chosen = environment.sandbox.or(config.sandbox.mode);
-    match (Place { environment, config, placed, root, skills, lease }).open().await {
+    let reach = Vec::new();
+    match (Place { environment, config, placed, root, skills, lease, reach }).open().await {
         Err(details) if chosen == Some(SandboxMode::Docker) => {
             let sandbox = Unavailable::new(placed.top.clone(), details.message);
             Ok(Opened { sandbox: Arc::new(sandbox), why: None })
@@ -80,6 +95,8 @@ struct Place<'a> {
     root: TaskId,
     skills: Option<PathBuf>,
     lease: Option<Duration>,
+    /// Servers that a person has named, as `HOST:PORT`.
+    reach: Vec<String>,
 }
 
 impl Place<'_> {
@@ -140,7 +157,7 @@ impl Place<'_> {
             hidden: place::hidden(self.environment),
             skills: self.skills.clone(),
             trace: Some(self.trace()),
-            network: network(self.config, self.root),
+            network: network(self.config, self.root, self.reach.clone()),
             limits: self.limits(),
             namespaces: Namespaces::IfAvailable,
         });
@@ -163,7 +180,7 @@ impl Place<'_> {
                 hidden: place::hidden(self.environment),
                 skills: self.skills.clone(),
                 trace: Some(self.trace()),
-                network: network(self.config, self.root),
+                network: network(self.config, self.root, self.reach.clone()),
                 limits: self.limits(),
                 nano_cpus: (self.config.sandbox.cpu * 1e9) as u64,
                 engine_patience: ENGINE_PATIENCE,
@@ -199,26 +216,30 @@ fn home(environment: &Environment) -> PathBuf {
     environment.variables.get("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from)
 }
 
-fn network(config: &Config, task: TaskId) -> Network {
+fn network(config: &Config, task: TaskId, endpoints: Vec<String>) -> Network {
     let settings = &config.sandbox;
     match settings.network {
         NetworkSetting::None => Network::None,
         NetworkSetting::Open => Network::Open,
-        NetworkSetting::Restricted => Network::Restricted(Egress {
-            addresses: AddressRules {
-                allowed: settings
-                    .allow_addresses
-                    .iter()
-                    .filter_map(|one| one.parse().ok())
-                    .collect(),
-            },
-            hosts: match settings.allow_hosts.as_slice() {
-                [] => HostRules::Any,
-                hosts => HostRules::Only(hosts.to_vec()),
-            },
-            observer: Arc::new(move |connection: &Connection| {
-                tracing::info!(task_id = %task, ?connection, "Connection from the sandbox");
-            }),
+        NetworkSetting::Restricted => {
+            Network::Restricted(Egress { endpoints, ..egress(config, task) })
+        }
+    }
+}
+
+/// What a task's commands and its browser may reach by windlass's proxy.
+pub fn egress(config: &Config, task: TaskId) -> Egress {
+    let settings = &config.sandbox;
+    let ranges = settings.allow_addresses.iter();
+    Egress {
+        addresses: AddressRules { allowed: ranges.filter_map(|one| one.parse().ok()).collect() },
+        hosts: match settings.allow_hosts.as_slice() {
+            [] => HostRules::Any,
+            hosts => HostRules::Only(hosts.to_vec()),
+        },
+        endpoints: Vec::new(),
+        observer: Arc::new(move |connection: &Connection| {
+            tracing::info!(task_id = %task, ?connection, "Connection from the sandbox");
         }),
     }
 }

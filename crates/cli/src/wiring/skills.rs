@@ -34,8 +34,13 @@ pub fn directories(environment: &Environment, workspace: &Path) -> Vec<(PathBuf,
     all
 }
 
-/// The skills for work in a directory, followed while they change.
-pub fn registry(environment: &Environment, workspace: &Path) -> io::Result<SkillRegistry> {
+/// The skills for work in a directory, followed while they change; those of these names alone, where some are
+/// given.
+pub fn registry(
+    environment: &Environment,
+    workspace: &Path,
+    only: Option<&[String]>,
+) -> io::Result<SkillRegistry> {
     let mut places = directories(environment, workspace);
     let mut project = real(workspace);
     let all = environment.data.join("skills");
@@ -55,12 +60,17 @@ pub fn registry(environment: &Environment, workspace: &Path) -> io::Result<Skill
         key.update(place.as_os_str().as_encoded_bytes());
         key.update([0]);
     }
+    // So has each choice of them.
+    if let Some(only) = only {
+        key.update([1]);
+        only.iter().for_each(|name| key.update(format!("{name}\n").as_bytes()));
+    }
     let key: String = key.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let root = all.join(key);
     let mirror = SkillMirror::open(root.clone())?;
     name_project(&root, &project)?;
     let approved = approved(environment.data.clone(), workspace);
-    Ok(SkillRegistry::follow(places, approved, Some(mirror)))
+    Ok(SkillRegistry::follow_only(only.map(<[String]>::to_vec), places, approved, Some(mirror)))
 }
 
 /// Names the project that a merged directory is for.

@@ -5,10 +5,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::sync::broadcast;
-use windlass_agent::{Memory, Parts, Preview, Settings, Summarizer, budget, tree};
-use windlass_coordinator::{AgentFactory, BoxFuture, standing_rules};
-use windlass_core::axes::{ModelMode, RunControl};
-use windlass_core::command::CompactionOverrides;
+use windlass_agent::{
+    ContractInForce, Memory, ModelParts, ModelSource, ModelWish, OpenModel, Parts, Preview,
+    Settings, Summarizer, budget, tree,
+};
+use windlass_coordinator::health::{Check, Fixed, RepairPolicy};
+use windlass_coordinator::plans::Capabilities;
+use windlass_coordinator::skill_proposals::SkillPolicy;
+use windlass_coordinator::{AgentFactory, BoxFuture, ExpandedSkill, SkillCommand, standing_rules};
+use windlass_core::axes::{Axes, ModelMode, RunControl};
+use windlass_core::command::{CompactionOverrides, ExecutionConfig};
 use windlass_core::error::{ErrorDetails, ErrorType};
 use windlass_core::guard::Thresholds;
 use windlass_core::id::TaskId;
@@ -17,25 +23,31 @@ use windlass_core::policy::Pattern;
 use windlass_core::state::TaskState;
 use windlass_core::text::BYTES_PER_TOKEN;
 use windlass_model::{ContextService, Embeddings, Model, Recorder};
-use windlass_skills::SkillRegistry;
+use windlass_skills::{SkillRegistry, Skills, Viewer};
 use windlass_store::Store;
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Notices, Registry, Shell, ToolContext};
+use windlass_tools::{Ledger, Notices, Registry, Shell, ToolContext};
+use windlass_workflow::RunnerPlace;
+use windlass_workflow::runner::Runner;
 
 use super::place::{self, Placed};
-use super::{Environment, Project, gate, mcp, models, sandbox, web};
+use super::trust;
+use super::{
+    Environment, Project, browser, gate, health, mcp, models, plans, sandbox, surroundings, web,
+    workflows,
+};
 use crate::config::types::Origin;
-use crate::config::{Config, ModelChoice};
+use crate::config::{Chosen, Config, File, ModelChoice, Trust};
 use crate::failure::Failure;
-use windlass_core::event::Driver;
+use windlass_core::event::{Driver, WorkflowSource};
 
 /// One result fills at most this part of the window (`docs/design.md` §6).
 const MAX_WINDOW_SHARE: u64 = 4;
 
 /// Gives agents what they work with.
 pub(super) struct WiredAgents {
-    environment: Environment,
+    pub(super) environment: Environment,
     store: Store,
     /// What was loaded at the start, where this process works in one directory.
     project: Option<Arc<Project>>,
@@ -51,7 +63,7 @@ impl WiredAgents {
     }
 
     /// What the directory of a task brings: as it was loaded at the start, else as it is now.
-    fn project(&self, directory: &Path) -> Result<Arc<Project>, Failure> {
+    pub(super) fn project(&self, directory: &Path) -> Result<Arc<Project>, Failure> {
         match &self.project {
             Some(project) if project.is_at(directory) => Ok(Arc::clone(project)),
             _ => Ok(Arc::new(Project::load(self.environment.clone(), directory)?)),
@@ -70,13 +82,30 @@ impl WiredAgents {
             .for_task(&task.execution_config())
             .map_err(|errors| misconfigured(errors.into()))?;
         self.store.hide_secrets(config.secrets());
-        let choice = config.models.for_mode(task.axes.model_mode).cloned();
-        let choice = choice.map_err(|errors| misconfigured(errors.into()))?;
-        let model = self.recorded(project.model(&choice)?, task.attempts.started)?;
-        let summarizer = summarizer(&project, &config, &choice)?;
-        let skills = project.skills()?.clone();
+        let script = workflows::script(task);
+        let choice = match &script {
+            Some(_) => workflows::no_choice(),
+            None => config
+                .models
+                .for_mode(task.axes.model_mode)
+                .map_err(|errors| misconfigured(errors.into()))?,
+        };
+        let record = self.environment.record.as_deref();
+        let (model, summarizer) = match &script {
+            Some(script) => workflows::models(script),
+            None => (
+                recorded(record, project.model(&choice)?, task.attempts.started)?,
+                summarizer(&project, &config, &choice)?,
+            ),
+        };
+        let plan = task.created.plan.as_deref();
+        let skills = match plan.and_then(|plan| plan.skills.as_deref()) {
+            // Exactly those that the plan names, also among the files that its commands see (PL-020).
+            Some(only) => plans::skills(&self.environment, directory, only)?,
+            None => project.skills()?.clone(),
+        };
         let shown = skills.shown().map(Path::to_owned);
-        let (root, placed) = (task.created.root, Placed::of_task(&task.created));
+        let (root, placed) = (workflows::sandbox_of(task), Placed::of_task(&task.created));
         let traces = self.traces(root)?;
         // What a person runs may be stopped and continued; what a service runs, another process takes over.
         let lease = match task.created.driver {
@@ -89,19 +118,34 @@ impl WiredAgents {
         let isolation = opened.sandbox.isolation();
         let layout = placed.layout.clone().seen_at(isolation.workspace.display().to_string());
         let workspace = self.workspace(&placed, layout.clone(), traces, &skills)?;
-        workspace.link_trace(task.id());
+        workspace.own_files().link_trace(task.id());
         let rules = self.store.standing_rules().all().map_err(|error| unequipped(&error))?;
         let standing = standing_rules::rules_in(&rules, &placed.top);
-        let settings = settings(&config, &choice, task, &opened, standing);
+        let mut settings = settings(&config, &choice.model, task, &opened, standing);
+        settings.contract = contract(task, &project);
+        settings.shows_ledger = self.shows_ledger(&settings, &placed.top)?;
+        settings.surroundings =
+            Some(surroundings::of(&self.environment, &config, &isolation, &settings));
         let sandbox = opened.sandbox;
         let limits = Limits {
             default_timeout: config.agent.bash_timeout_seconds,
-            max_timeout: config.agent.bash_max_timeout_seconds,
+            max_timeout: workflows::timeout(script).max(config.agent.bash_max_timeout_seconds),
             shown_bytes: shown_bytes(settings.tool_output_max_tokens),
         };
         let notices = Notices::default();
         let mut registry = registry(&config);
-        let found = project.servers()?.found(&self.environment, Some(root));
+        let place = (placed.top.as_path(), root);
+        match browser::tool(environment, &config, &sandbox, place, &self.store) {
+            Ok(browser) => registry.add_own(Arc::new(browser)),
+            Err(why) => tracing::info!("{why}"),
+        }
+        let mut found = project.servers()?.found(&self.environment, Some(root));
+        if let Some(plan) = plan {
+            plans::narrow(&mut found, plan);
+            plans::tools(&self.store, &task.created, plan)
+                .into_iter()
+                .for_each(|tool| registry.add_own(tool));
+        }
         if !found.definitions.is_empty() || !found.notices.is_empty() {
             let host =
                 mcp::host(&self.environment, &config, &placed.top, &sandbox, notices.clone());
@@ -114,45 +158,57 @@ impl WiredAgents {
             skills,
             notices,
             embeddings: embeddings(&config)?,
+            pictures: self.store.pictures(),
+            ledger: Ledger { store: self.store.clone(), clock: Arc::new(Timestamp::now) },
             shell: Arc::new(Shell::new(sandbox, store, task.id(), clock, limits, gate)),
         };
         let registry = Arc::new(registry);
-        let memory = Some(memory(&config, &self.store)?);
+        let memory = match script {
+            Some(_) => None,
+            None => memory(&config, &self.store)?,
+        };
         let trusted = super::skills::approved(self.environment.data.clone(), directory);
-        Ok(Parts { model, summarizer, registry, world, settings, memory, trusted, previews })
+        let source = Models { project, record: self.environment.record.clone() };
+        let source = ModelSource { made_for: ModelWish::of(task), source: Arc::new(source) };
+        let models = script.is_none().then_some(source);
+        Ok(Parts {
+            model,
+            summarizer,
+            registry,
+            world,
+            settings,
+            memory,
+            trusted,
+            previews,
+            models,
+        })
+    }
+
+    /// Agents read of commitments where there are some, or where the contract wants some.
+    fn shows_ledger(&self, settings: &Settings, project: &Path) -> Result<bool, ErrorDetails> {
+        let contract = settings.contract.as_ref();
+        let is_wanted = contract.is_some_and(|active| active.contract.commitments.is_some());
+        let ledger = self.store.commitments();
+        let there_are = || ledger.has_unfinished(&project.display().to_string());
+        Ok(is_wanted || there_are().map_err(|error| unequipped(&error))?)
     }
 
     /// The model that routes messages: its own, else the fast one.
     fn routing_model(&self) -> Result<Arc<dyn Model>, ErrorDetails> {
         let config = self.environment.config(Path::new(".")).map_err(misconfigured)?;
         let choice = match &config.coordinator.router_model {
-            Some(choice) => choice,
+            Some(choice) => Chosen::from(choice.clone()),
             None => config
                 .models
                 .for_mode(ModelMode::Fast)
                 .map_err(|errors| misconfigured(errors.into()))?,
         };
-        models::open(&config, choice)
+        models::open(&config, &choice)
     }
 
-    /// The model, its replies written down where that was asked for. A run that was interrupted by a
-    /// question continues its recording.
-    fn recorded(
-        &self,
-        model: Arc<dyn Model>,
-        resumed: bool,
-    ) -> Result<Arc<dyn Model>, ErrorDetails> {
-        let Some(path) = &self.environment.record else { return Ok(model) };
-        let recorder = match resumed {
-            true => Recorder::append(model, path),
-            false => Recorder::create(model, path),
-        };
-        let recorder = recorder.map_err(|error| {
-            let message = format!("`{}` cannot be written: {error}", path.display());
-            ErrorDetails::new(ErrorType::InvalidCommand, message)
-                .with_hint("name another file with `--record FILE`")
-        })?;
-        Ok(Arc::new(recorder))
+    /// The skills of a directory as they are now.
+    fn skills(&self, directory: Option<&str>) -> Skills {
+        super::skills::now(&self.environment, Path::new(directory.unwrap_or("/")))
     }
 
     /// Where the traces of a tree are; made before a sandbox shows it.
@@ -195,8 +251,173 @@ impl AgentFactory for WiredAgents {
         place::site(&self.environment, directory)
     }
 
+    fn expand(
+        &self,
+        directory: Option<&str>,
+        axes: &Axes,
+        text: &str,
+    ) -> Result<Option<ExpandedSkill>, ErrorDetails> {
+        if !text.trim_start().starts_with('/') {
+            return Ok(None);
+        }
+        let skills = self.skills(directory);
+        let invoked = windlass_skills::invoke(text, &skills, Viewer::of(axes)).transpose();
+        let expanded = |found: windlass_skills::Invocation| ExpandedSkill {
+            goal: found.text,
+            message: found.message,
+        };
+        invoked.map(|found| found.map(expanded)).map_err(|error| {
+            let hint = "`windlass skills list` shows what each skill needs";
+            ErrorDetails::new(ErrorType::InvalidCommand, error.to_string()).with_hint(hint)
+        })
+    }
+
+    fn skill_commands(&self, directory: Option<&str>) -> Result<Vec<SkillCommand>, ErrorDetails> {
+        let skills = self.skills(directory);
+        let callable = skills.list().filter(|skill| skill.meta.user_invocable);
+        let command = |skill: &windlass_skills::Skill| SkillCommand {
+            name: skill.meta.name.clone(),
+            description: skill.meta.description.clone(),
+        };
+        Ok(callable.map(command).collect())
+    }
+
+    fn check_model(&self, directory: Option<&str>, name: &str) -> Result<String, ErrorDetails> {
+        let project = self.project(Path::new(directory.unwrap_or("/"))).map_err(misconfigured)?;
+        let wishes = ExecutionConfig { model: Some(name.to_owned()), ..Default::default() };
+        let refused = |errors: crate::config::ConfigErrors| misconfigured(errors.into());
+        let config = project.config().for_task(&wishes).map_err(refused)?;
+        let choice = config.models.for_mode(ModelMode::Smart).map_err(refused)?;
+        project.model(&choice)?;
+        Ok(choice.model.to_string())
+    }
+
+    fn capabilities(&self, directory: &Path) -> Result<Capabilities, ErrorDetails> {
+        let project = self.project(directory).map_err(misconfigured)?;
+        plans::capabilities(&self.environment, &project)
+    }
+
+    fn is_trusted(&self, directory: &Path, path: &Path, text: &str) -> bool {
+        let file = File { path: path.to_owned(), text: text.to_owned() };
+        trust::of(&self.environment.data, directory, &file) == Trust::Approved
+    }
+
+    fn checks<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Vec<Check>> {
+        Box::pin(health::checks(&self.environment, directory))
+    }
+
+    fn dispatch_checks(&self, directory: &Path) -> Vec<Check> {
+        health::dispatch_checks(directory)
+    }
+
+    fn fix<'a>(&'a self, directory: &'a Path) -> BoxFuture<'a, Vec<Fixed>> {
+        Box::pin(health::fix(&self.environment, directory))
+    }
+
+    fn repair_policy(&self, directory: &Path) -> RepairPolicy {
+        health::repair_policy(&self.environment, directory)
+    }
+
+    fn is_workflow_approved(&self, directory: &Path, file: &Path) -> bool {
+        workflows::is_approved(&self.environment, directory, file)
+    }
+
+    fn approve_workflow(
+        &self,
+        directory: &Path,
+        source: &WorkflowSource,
+    ) -> Result<(), ErrorDetails> {
+        workflows::approve(&self.environment, directory, source)
+    }
+
+    fn skill_policy(&self, directory: &Path) -> SkillPolicy {
+        let config = self.environment.config(directory);
+        config.map_or(SkillPolicy::Propose, |config| config.policy.skill_proposals)
+    }
+
+    fn reasoning_model(&self, directory: &Path) -> Result<Option<Arc<dyn Model>>, ErrorDetails> {
+        let project = self.project(directory).map_err(misconfigured)?;
+        if !project.config().agent.reasoning_assist {
+            return Ok(None);
+        }
+        let choice = project.config().models.for_mode(ModelMode::Fast);
+        project.model(&choice.map_err(|errors| misconfigured(errors.into()))?).map(Some)
+    }
+
+    fn runner(
+        &self,
+        directory: &Path,
+        name: &str,
+        command: Option<&[String]>,
+    ) -> Result<Arc<dyn Runner>, ErrorDetails> {
+        self.runner_in(directory, name, command)
+    }
+
+    fn runner_place<'a>(
+        &'a self,
+        task: &'a TaskState,
+    ) -> BoxFuture<'a, Result<RunnerPlace, ErrorDetails>> {
+        Box::pin(self.place_for_runner(task))
+    }
+
     fn router(&self) -> BoxFuture<'_, Result<Arc<dyn Model>, ErrorDetails>> {
         Box::pin(std::future::ready(self.routing_model()))
+    }
+}
+
+/// The model, its replies written down where that was asked for. A run that was interrupted by a question
+/// continues its recording.
+fn recorded(
+    path: Option<&Path>,
+    model: Arc<dyn Model>,
+    resumed: bool,
+) -> Result<Arc<dyn Model>, ErrorDetails> {
+    let Some(path) = path else { return Ok(model) };
+    let recorder = match resumed {
+        true => Recorder::append(model, path),
+        false => Recorder::create(model, path),
+    };
+    let recorder = recorder.map_err(|error| {
+        let message = format!("`{}` cannot be written: {error}", path.display());
+        ErrorDetails::new(ErrorType::InvalidCommand, message)
+            .with_hint("name another file with `--record FILE`")
+    })?;
+    Ok(Arc::new(recorder))
+}
+
+/// Opens the model that a task wants while it is worked on.
+struct Models {
+    project: Arc<Project>,
+    record: Option<PathBuf>,
+}
+
+impl OpenModel for Models {
+    fn open(&self, task: &TaskState) -> Result<ModelParts, ErrorDetails> {
+        self.open_for(&task.execution_config(), task.axes.model_mode)
+    }
+
+    fn open_mode(&self, task: &TaskState, mode: ModelMode) -> Result<ModelParts, ErrorDetails> {
+        let wishes = ExecutionConfig { model: None, effort: None, ..task.execution_config() };
+        self.open_for(&wishes, mode)
+    }
+}
+
+impl Models {
+    fn open_for(
+        &self,
+        wishes: &ExecutionConfig,
+        mode: ModelMode,
+    ) -> Result<ModelParts, ErrorDetails> {
+        let refused = |errors: crate::config::ConfigErrors| misconfigured(errors.into());
+        let config = self.project.config().for_task(wishes).map_err(refused)?;
+        let choice = config.models.for_mode(mode).map_err(refused)?;
+        Ok(ModelParts {
+            model: recorded(self.record.as_deref(), self.project.model(&choice)?, true)?,
+            summarizer: summarizer(&self.project, &config, &choice)?,
+            compaction: compaction(&config, &choice.model),
+            tool_output_max_tokens: output_tokens(&config, &choice.model),
+            price: models::price(&config, &choice.model),
+        })
     }
 }
 
@@ -210,34 +431,36 @@ fn embeddings(config: &Config) -> Result<Option<Embeddings>, ErrorDetails> {
         .map_err(|error| ErrorDetails::new(ErrorType::InvalidCommand, error.to_string()))
 }
 
-/// Where memories come from: a Context Service where one is named, else our own store.
-fn memory(config: &Config, store: &Store) -> Result<Memory, ErrorDetails> {
+/// Where memories come from: a Context Service where one is named, else our own store, unless that is switched off.
+fn memory(config: &Config, store: &Store) -> Result<Option<Memory>, ErrorDetails> {
     let Some(base) = &config.coordinator.context_service_url else {
-        return Ok(Memory::Embedded(store.clone()));
+        return Ok(config.agent.memories.then(|| Memory::Embedded(store.clone())));
     };
     let service = ContextService::new(base.expose().as_ref()).map_err(|error| {
         ErrorDetails::new(ErrorType::ContextServiceUnavailable, error.to_string())
     })?;
-    Ok(Memory::Service(service))
+    Ok(Some(Memory::Service(service)))
 }
 
 /// Who summarizes: the model named for it, else the fast one, else the agent's own (ES-169).
 fn summarizer(
     project: &Project,
     config: &Config,
-    own: &ModelChoice,
+    own: &Chosen,
 ) -> Result<Summarizer, ErrorDetails> {
-    let named = config.compaction.summarization_model.as_ref();
+    let named = config.compaction.summarization_model.clone().map(Chosen::from);
     // A fast model that merely follows the everyday one was not chosen by anybody.
     let fast =
-        config.models.fast.as_ref().filter(|fast| Some(*fast) != config.models.smart.as_ref());
-    let choice = named.or(fast).unwrap_or(own);
+        config.models.fast.as_ref().filter(|&fast| Some(fast) != config.models.smart.as_ref());
+    let fast =
+        fast.and_then(|fast| Some(Chosen { model: fast.model.clone()?, effort: fast.effort }));
+    let chosen = named.or(fast).unwrap_or_else(|| own.clone());
     // `--context-window` speaks of the agent's own model.
-    let other = config.facts(choice).context_window.filter(|_| choice != own);
+    let other = config.facts(&chosen.model).context_window.filter(|_| chosen.model != own.model);
     Ok(Summarizer {
-        model: project.model(choice)?,
-        window: other.unwrap_or_else(|| config.context_window(choice)),
-        price: models::price(config, choice),
+        model: project.model(&chosen)?,
+        window: other.unwrap_or_else(|| config.context_window(&chosen.model)),
+        price: models::price(config, &chosen.model),
     })
 }
 
@@ -254,30 +477,22 @@ fn settings(
         Driver::Foreground => Origin::Person,
         Driver::Service => Origin::Command,
     };
-    let compaction = &config.compaction;
-    let window = config.context_window(choice);
     Settings {
         max_iterations: config.agent.max_iterations,
         timeout: config.agent.timeout_seconds.limit(origin),
         outage: config.models.outage.unwrap_or_else(|| task.created.outage_by_origin()),
-        tool_output_max_tokens: config.agent.tool_output_max_tokens.min(window / MAX_WINDOW_SHARE),
-        compaction: CompactionOverrides {
-            context_window_tokens: Some(window),
-            response_reserve_tokens: Some(compaction.response_reserve_tokens),
-            compaction_trigger_ratio: Some(compaction.trigger_ratio),
-            memory_flush_enabled: Some(compaction.memory_flush_enabled),
-            memory_flush_soft_threshold_tokens: Some(compaction.memory_flush_soft_threshold_tokens),
-            max_summary_tokens: Some(compaction.max_summary_tokens),
-            preserve_recent_turns: Some(compaction.preserve_recent_turns),
-        },
+        tool_output_max_tokens: output_tokens(config, choice),
+        compaction: compaction(config, choice),
         guard: Thresholds {
             max_identical_calls: config.agent.max_identical_calls as usize,
             max_consecutive_failures: config.agent.max_consecutive_failures as usize,
             pattern_window: config.agent.pattern_window as usize,
         },
-        compact_at_plan_step: compaction.at_plan_step,
+        compact_at_plan_step: config.compaction.at_plan_step,
         rules: gate::given_rules(config, standing),
         bound_by: Vec::new(),
+        shows_ledger: false,
+        contract: None,
         // A default choice is shown with its reason.
         container: match &opened.why {
             Some(why) => format!("{kind} ({why})"),
@@ -288,6 +503,7 @@ fn settings(
             Path::new(&task.created.workspace),
             Path::new(task.created.boundary()),
         ),
+        surroundings: None,
         sub_agent_timeout: config.subagents.default_timeout_seconds,
         sub_agents: tree::Limits {
             max_depth: config.subagents.max_depth,
@@ -301,6 +517,40 @@ fn settings(
         },
         price: models::price(config, choice),
     }
+}
+
+/// What must hold before a task is done: what it brings itself, else the contract of its project.
+fn contract(task: &TaskState, project: &Project) -> Option<Arc<ContractInForce>> {
+    let given = task.command().execution_config.contract.as_deref();
+    let own = given.map(|given| {
+        let (contract, approved) = (given.contract.clone(), given.approved);
+        Arc::new(ContractInForce {
+            contract,
+            source: "the task's own contract".to_owned(),
+            approved,
+        })
+    });
+    own.or_else(|| project.contract().cloned())
+}
+
+/// Compaction as it is configured, for the window of a model.
+fn compaction(config: &Config, choice: &ModelChoice) -> CompactionOverrides {
+    let compaction = &config.compaction;
+    CompactionOverrides {
+        context_window_tokens: Some(config.context_window(choice)),
+        response_reserve_tokens: Some(compaction.response_reserve_tokens),
+        compaction_trigger_ratio: Some(compaction.trigger_ratio),
+        memory_flush_enabled: Some(compaction.memory_flush_enabled),
+        memory_flush_soft_threshold_tokens: Some(compaction.memory_flush_soft_threshold_tokens),
+        max_summary_tokens: Some(compaction.max_summary_tokens),
+        preserve_recent_turns: Some(compaction.preserve_recent_turns),
+    }
+}
+
+/// The largest result of a call in the window of a model.
+fn output_tokens(config: &Config, choice: &ModelChoice) -> u64 {
+    let window = config.context_window(choice);
+    config.agent.tool_output_max_tokens.min(window / MAX_WINDOW_SHARE)
 }
 
 /// How long a task may work: its budget, and for autonomous work the limit of that (MS-207).
@@ -330,7 +580,7 @@ fn shown_bytes(tokens: u64) -> usize {
     usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
 }
 
-fn misconfigured(failure: Failure) -> ErrorDetails {
+pub(super) fn misconfigured(failure: Failure) -> ErrorDetails {
     let details = ErrorDetails::new(ErrorType::InvalidCommand, failure.error.to_string());
     details.with_hint(failure.hint.unwrap_or_else(|| "see `windlass config`".to_owned()))
 }

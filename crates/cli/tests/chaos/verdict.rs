@@ -43,7 +43,7 @@ fn states_agree(storm: &Storm, task: TaskId, journal: &[Record]) {
         journal.iter().filter(failed).map(|record| (record.seq, &record.event)).collect()
     };
     assert_eq!(row.status, meant, "{task}: {:?}; {:#?}", row.error, failures());
-    assert_eq!(storm.world.store.driving_process(task).unwrap(), None, "{task} is let go");
+    assert_eq!(storm.world.store.owners().driving_process(task).unwrap(), None, "{task} is let go");
 }
 
 /// No line was written twice, and every one whose result says so was written.

@@ -108,6 +108,8 @@ impl Machine {
             .env("LITELLM_API_BASE", self.server.base())
             .env("LITELLM_MODEL", "gpt-4o")
             .env("CONTAINER_MODE", "local")
+            // A machine with Chromium offers one tool more.
+            .env("WINDLASS_BROWSER", "off")
             .env(CHILD, point)
             .env(LOG, log)
             .stdin(Stdio::null());

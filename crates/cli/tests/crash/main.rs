@@ -17,6 +17,9 @@
 mod machine;
 mod scenario;
 mod long;
+mod modes;
+mod planning;
+mod contract;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         println!("test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out");
         return ExitCode::SUCCESS;
     }
+    let failed_modes = torment_modes() + torment_planning() + torment_contract();
     let failed_long = torment_long();
     let unbroken = Machine::new().play(None);
     assert!(unbroken.commits > 20, "the scenario commits often: {}", unbroken.commits);
@@ -52,7 +56,7 @@ fn main() -> ExitCode {
             println!("killed during command {command}: {difference}");
         }
     }
-    failed += failed_long;
+    failed += failed_long + failed_modes;
     let (points, commits) = (points.len() + scenario::COMMANDS, unbroken.commits);
     println!(
         "{points} crash points: before and after each of {commits} commits, twice, and during {} \
@@ -67,6 +71,48 @@ fn main() -> ExitCode {
         "\ntest result: {verdict}. {ok} passed; {bad} failed; 0 ignored; 0 measured; 0 filtered out"
     );
     ExitCode::from(u8::from(failed > 0))
+}
+
+/// The same for a session whose mode changes.
+fn torment_modes() -> usize {
+    let unbroken = modes::play(None);
+    let points = unbroken.crash_points();
+    let failed = side_by_side(&points, |&(crash, power)| {
+        let played = modes::play(Some((crash, power)));
+        played
+            .same_as(&unbroken)
+            .map_err(|difference| format!("modes killed {crash}: {difference}"))
+    });
+    println!("{} crash points of changing modes", points.len());
+    failed
+}
+
+/// The same for a plan that is accepted and carried out.
+fn torment_planning() -> usize {
+    let unbroken = planning::play(None);
+    assert!(unbroken.is_whole(), "the plan is accepted and carried out");
+    let points = unbroken.crash_points();
+    let failed = side_by_side(&points, |&(crash, power)| {
+        planning::play(Some((crash, power)))
+            .same_as(&unbroken)
+            .map_err(|difference| format!("plan killed {crash}, power {power:?}: {difference}"))
+    });
+    println!("{} crash points of a plan that is accepted", points.len());
+    failed
+}
+
+/// The same for a task that is verified and reviewed, and for the ledger.
+fn torment_contract() -> usize {
+    let unbroken = contract::play(None);
+    let points = unbroken.crash_points();
+    let failed = side_by_side(&points, |&(crash, power)| {
+        let played = contract::play(Some((crash, power)));
+        played
+            .same_as(&unbroken)
+            .map_err(|difference| format!("contract killed {crash}: {difference}"))
+    });
+    println!("{} crash points of a completion contract", points.len());
+    failed
 }
 
 /// The same for a task that is compacted and has sub-agents.

@@ -173,7 +173,7 @@ impl Machine {
         ran
     }
 
-    fn task(&mut self, per_process: &mut Vec<u64>) -> Option<String> {
+    pub fn task(&mut self, per_process: &mut Vec<u64>) -> Option<String> {
         let listed = self.step(&["tasks", "--json"], None, per_process);
         let first = listed.stdout.lines().next()?.to_owned();
         let task: Value = serde_json::from_str(&first).unwrap();
@@ -260,10 +260,16 @@ impl Outcome {
     }
 }
 
-/// A message without ids that are different in every run.
+/// A message without what is different in every run: ids, and files that hold a command up.
 pub fn masked(message: &str) -> String {
+    let message = match message.split_once("- Top of the tree: ") {
+        Some((before, listed)) => {
+            before.to_owned() + listed.split_once("\\n").map_or("", |(_, rest)| rest)
+        }
+        None => message.to_owned(),
+    };
     // Ids of calls and tasks, and the names of throwaway directories.
-    ["call_", "task_", "/.tmp"].iter().fold(message.to_owned(), |message, mark| {
+    ["call_", "task_", "/.tmp"].iter().fold(message, |message, mark| {
         let mut text = String::new();
         let mut rest = message.as_str();
         while let Some(at) = rest.find(mark) {
@@ -281,7 +287,8 @@ pub fn masked(message: &str) -> String {
 
 /// The result without what is different in every run.
 pub fn comparable(result: &Value) -> Value {
-    let mut result = result.clone();
+    // Paths of memos hold the id of the task.
+    let mut result: Value = serde_json::from_str(&masked(&result.to_string())).unwrap();
     for key in ["task_id", "session_id", "command_id", "evidence_refs"] {
         result[key] = Value::Null;
     }

@@ -90,7 +90,7 @@ pub fn commit_all(program: &Program, directory: &Path) {
 }
 
 /// What the tools answered, in order, as the model read it.
-pub fn results(ran: &Ran) -> Vec<String> {
+pub fn results_of(ran: &Ran) -> Vec<String> {
     let results = ran.json_lines().into_iter().filter(|line| line["event_type"] == "tool_result");
     results.map(|line| line["data"]["text"].as_str().unwrap_or_default().to_owned()).collect()
 }

@@ -1,6 +1,8 @@
 //! An npm project with a dependency of its own.
 
-use crate::machine::{again_as_user, by_hand, commit_all, machine, results, run_in, status, write};
+use crate::machine::{
+    again_as_user, by_hand, commit_all, machine, results_of, run_in, status, write,
+};
 
 const SCRIPT: &str = "
 replies:
@@ -11,6 +13,9 @@ replies:
   - {turn: 4, bash: 'git add -A && git commit -qm \"Pad before measuring\" && git status --short'}
   - {turn: 5, bash: 'git push origin main'}
   - {turn: 6, say: Committed; the push was not wanted.}
+  - {turn: 7, edit: {path: index.js, old_string: '(text) =>', new_string: '(text = \"\") =>'}}
+  - {turn: 8, bash: 'npm test --silent && git commit -qam \"Take no text as empty\" && git log --oneline | wc -l'}
+  - {turn: 9, say: Nothing is empty now.}
 ";
 
 #[test]
@@ -41,7 +46,7 @@ fn a_day_in_an_npm_project() {
     by_hand(&program, place, &format!("git init -q --bare {name}; git remote add origin {name}"));
 
     let ran = run_in(&program, place, &["run", "pad it, commit and push", "--json"]).expect(3);
-    let results = results(&ran);
+    let results = results_of(&ran);
     assert!(results[0].contains("AssertionError"), "{}", results[0]);
     assert_eq!(results[3], format!("ok {}/padded\n", program.real_workspace()));
     let task = program.task();
@@ -52,6 +57,12 @@ fn a_day_in_an_npm_project() {
     let log = by_hand(&program, place, "git log -1 --format='%an %s' --name-only");
     assert_eq!(log, "Ada L Pad before measuring\n\nindex.js\npackage-lock.json\npackage.json\n");
     assert_eq!(by_hand(&program, place, "npm test --silent | cut -c1-2"), "ok\n");
+    assert_eq!(status(&program, place), "");
+
+    let followed = run_in(&program, place, &["send", &task, "take nothing as empty"]).expect(0);
+    assert_eq!(followed.stdout, "Nothing is empty now.\n");
+    let log = by_hand(&program, place, "git log -1 --format='%an %s' --name-only");
+    assert_eq!(log, "Ada L Take no text as empty\n\nindex.js\n");
     assert_eq!(status(&program, place), "");
     again_as_user(concat!(module_path!(), "::a_day_in_an_npm_project"));
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::machine::{again_as_user, by_hand, commit_all, machine, results, run_in, status, write};
+use crate::machine::{
+    again_as_user, by_hand, commit_all, machine, results_of, run_in, status, write,
+};
 
 /// Debian's own Python: it is at the same place for everyone, inside and outside.
 const VENV: &str = "/usr/bin/python3 -m venv --system-site-packages .venv";
@@ -31,6 +33,10 @@ replies:
   - {task: approve, turn: 0, read: shop/price.py}
   - {task: approve, turn: 1, edit: {path: shop/price.py, old_string: 'return ', new_string: 'return +'}}
   - {task: approve, turn: 2, say: Done.}
+  - {task: approve, turn: 3, edit: {path: shop/price.py, old_string: 'return +', new_string: 'return '}}
+  - {task: approve, turn: 4, write: {path: tests/test_zero.py, content: \"from shop.price import rebate\\n\\n\\ndef test_zero():\\n    assert rebate(0) == 0\\n\"}}
+  - {task: approve, turn: 5, bash: '.venv/bin/python -m pytest -q 2>&1 | tail -1'}
+  - {task: approve, turn: 6, say: The sign is gone and zero is tested.}
 ";
 
 #[test]
@@ -49,7 +55,7 @@ fn a_day_in_a_python_package() {
     commit_all(&program, place);
 
     let ran = run_in(&program, place, &["run", "fix the rebate", "--json"]).expect(0);
-    let results = results(&ran);
+    let results = results_of(&ran);
     assert!(
         results[0].contains("1 failed") && results[0].contains("test_price.py:5"),
         "{}",
@@ -81,5 +87,12 @@ fn a_day_in_a_python_package() {
     let text = fs::read_to_string(place.join("shop/price.py")).unwrap();
     assert!(text.contains("return +amount"), "{text}");
     assert_eq!(status(&program, place), " M shop/price.py\n");
+
+    // A follow-up knows what was done before: the file was read then, so it can be edited now.
+    let goal = "take the sign back, and test zero";
+    let more = ["run", "--continue", goal, "--json", "--control", "autonomous"];
+    let followed = results_of(&run_in(&program, place, &more).expect(0));
+    assert!(followed.last().unwrap().starts_with("2 passed"), "{followed:?}");
+    assert_eq!(status(&program, place), "?? tests/test_zero.py\n");
     again_as_user(concat!(module_path!(), "::a_day_in_a_python_package"));
 }

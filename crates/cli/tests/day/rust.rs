@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::machine::{by_hand, commit_all, machine, results, status, write};
+use crate::machine::{by_hand, commit_all, machine, results_of, status, write};
 use crate::program::{Program, Ran};
 
 const SCRIPT: &str = "
@@ -13,6 +13,9 @@ replies:
   - {turn: 3, bash: 'cargo test --offline 2>&1 | grep \"test result\" | head -1'}
   - {turn: 4, bash: 'git add -A && git commit -qm \"Add, as it says\" && git status --short'}
   - {turn: 5, say: The sum is right.}
+  - {turn: 6, edit: {path: ../core/src/lib.rs, old_string: 'pub fn', new_string: \"/// The sum.\\npub fn\"}}
+  - {turn: 7, bash: 'cargo test --offline 2>&1 | grep \"test result\" | head -1'}
+  - {turn: 8, say: It is documented.}
 ";
 
 /// The program in a directory, with the toolchain of whoever runs the tests.
@@ -47,10 +50,15 @@ fn a_day_in_a_member_of_a_cargo_workspace() {
     commit_all(&program, place);
 
     let ran = run_in(&program, "app", &["run", "fix the sum", "--json"]).expect(0);
-    let results = results(&ran);
+    let results = results_of(&ran);
     assert!(results[0].starts_with("2\n?? ../Cargo.lock"), "{}", results[0]);
     assert!(results[3].starts_with("test result: ok. 1 passed"), "{}", results[3]);
     let log = by_hand(&program, place, "git log -1 --format='%an %s' --name-only");
     assert_eq!(log, "Ada L Add, as it says\n\nCargo.lock\ncore/src/lib.rs\n");
     assert_eq!(status(&program, place), "");
+
+    let goal = ["run", "--continue", "document it", "--json"];
+    let followed = results_of(&run_in(&program, "app", &goal).expect(0));
+    assert!(followed[1].starts_with("test result: ok. 1 passed"), "{followed:?}");
+    assert_eq!(status(&program, place), " M core/src/lib.rs\n");
 }

@@ -1,6 +1,8 @@
 //! A git worktree beside its repository.
 
-use crate::machine::{again_as_user, by_hand, commit_all, machine, results, run_in, status, write};
+use crate::machine::{
+    again_as_user, by_hand, commit_all, machine, results_of, run_in, status, write,
+};
 
 const SCRIPT: &str = "
 replies:
@@ -10,6 +12,8 @@ replies:
   - {turn: 3, write: {path: notes/draft.md, content: 'half a step'}}
   - {turn: 4, bash: 'git stash -qu && git stash pop -q && git status --short'}
   - {turn: 5, say: Planned.}
+  - {turn: 6, bash: 'git add -A && git commit -qm \"Keep the draft\"'}
+  - {turn: 7, say: The draft is kept.}
 ";
 
 #[test]
@@ -22,7 +26,7 @@ fn a_day_in_a_git_worktree() {
     let tree = program.workspace().join("feature");
 
     let ran = run_in(&program, &tree, &["run", "plan it", "--json"]).expect(0);
-    let results = results(&ran);
+    let results = results_of(&ran);
     assert_eq!(results[0], "feature\n1\n");
     assert!(results[4].ends_with("?? notes/draft.md\n"), "{}", results[4]);
     assert_eq!(
@@ -31,6 +35,10 @@ fn a_day_in_a_git_worktree() {
     );
     assert_eq!(status(&program, &tree), "?? notes/draft.md\n");
     assert_eq!(status(&program, &main), "");
+
+    let goal = ["run", "--continue", "keep the draft", "-p"];
+    assert_eq!(run_in(&program, &tree, &goal).expect(0).stdout, "The draft is kept.\n");
+    assert_eq!(status(&program, &tree), "");
     by_hand(&program, &main, "git fsck --strict && git worktree list");
     again_as_user(concat!(module_path!(), "::a_day_in_a_git_worktree"));
 }

@@ -326,3 +326,20 @@ fn a_task_that_is_cancelled_leaves_no_container() {
     ran.expect(5);
     assert_eq!(containers(&program), Vec::<String>::new());
 }
+
+/// A container that outlived its process is named by `doctor` and removed by `doctor fix`.
+#[test]
+fn doctor_names_an_orphaned_container_and_fix_removes_it() {
+    let server = ModelServer::start("replies: [{bash: sleep 600}, {say: done}]");
+    let program = Program::with(server);
+    let mut running = program.start(&["run", "sleep"]);
+    until(|| !containers(&program).is_empty());
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let found = program.windlass(&["doctor", "--json"]).expect(1).json_lines();
+    let found = found.iter().find(|check| check["check"] == "containers").unwrap();
+    assert_eq!(found["status"], "wrong", "{found}");
+    assert_eq!(found["fix"], "remove them");
+    program.windlass(&["doctor", "fix"]).expect(0);
+    assert!(containers(&program).is_empty());
+}

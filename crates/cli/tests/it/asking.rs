@@ -84,7 +84,7 @@ fn a_second_answer_hears_what_the_first_was() {
     let program = removing();
     let asked = program.windlass(&["run", "tidy"]).expect(3).stderr;
     assert!(asked.contains("\nAnswer with: windlass answer q_"), "{asked}");
-    assert!(asked.ends_with(" Allow --resume   (or Deny)\n"), "{asked}");
+    assert!(asked.ends_with(" Allow --resume\n         or: Deny\n"), "{asked}");
     let task = program.task();
     let first = program.windlass(&["answer", &task, "Y"]).expect(0).stderr;
     let resume =

@@ -87,7 +87,7 @@ fn an_event_reaches_its_task() {
     for _ in 0..2 {
         let message = program.windlass(&event).expect(0).stderr;
         assert!(
-            message.contains("passed on to") && message.contains("windlass resume"),
+            message.contains("passed on to") && message.contains("windlass answer"),
             "{message}"
         );
     }

@@ -28,7 +28,7 @@ fn only_an_output_over_eight_thousand_tokens_is_cut() {
     assert_eq!(program.own_file(&format!("scratch/tool-output-{call}.txt")), "x".repeat(32_001));
 }
 
-/// ES-209, ES-229, ES-230, ES-364: the limit is a setting; the whole is in the workspace, and can be read.
+/// AX-069, ES-209, ES-229, ES-230, ES-364: the limit is a setting; the whole is in the workspace, and can be read.
 #[test]
 fn the_limit_is_a_setting_and_the_whole_is_kept() {
     let program = Program::playing(

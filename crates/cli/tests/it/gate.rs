@@ -226,7 +226,9 @@ fn explain_says_what_a_command_would_do_under_each_profile() {
     let json = program.windlass(&["explain", "--json", "git push origin topic"]).expect(0);
     let value = &json.json_lines()[0];
     let keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["class", "command", "commands", "decisions", "parsed", "reason", "risk"]);
+    let promised =
+        ["class", "command", "commands", "decisions", "parsed", "profile", "reason", "risk"];
+    assert_eq!(keys, promised);
     assert_eq!(value["risk"], "HIGH");
     assert_eq!(value["decisions"]["unrestricted"], "allow");
 }
@@ -246,15 +248,39 @@ fn assisted_control_waits_for_a_person_after_the_unit() {
     assert_eq!(moved.unwrap()["data"]["reason"], "finished");
 }
 
-/// AX-026, AX-100: an agent that finds no other way asks, and the question reaches a person.
+/// AX-007, AX-026, AX-100: the reason is journaled, another way is tried, and an agent that finds none asks a person;
+/// no denial ends the task.
 #[test]
 fn an_agent_that_is_denied_may_ask_a_person() {
     let program = playing(
-        "replies: [{bash: sudo reboot}, {ask_user: {question: may somebody reboot it?}}, {say: ok}]",
+        "replies: [{bash: sudo reboot}, {bash: sudo shutdown}, {ask_user: {question: may somebody reboot it?}}, \
+         {say: ok}]",
     );
     let ran = program.windlass(&["run", "x", "--json"]).expect(3);
-    assert_eq!(risk_checks(&ran)[0]["decision"], "deny");
+    let checks = risk_checks(&ran);
+    for check in &checks[..2] {
+        assert_eq!(check["decision"], "deny");
+        assert!(!check["reason"].as_str().unwrap().is_empty(), "{check}");
+    }
+    let kinds = ran.kinds();
+    let steps = ["risk_check", "tool_result", "question_asked", "status_changed", "agent_end"];
+    let order: Vec<_> = kinds.iter().filter(|kind| steps.contains(&kind.as_str())).collect();
+    let expected = [
+        "status_changed",
+        "risk_check",
+        "tool_result",
+        "risk_check",
+        "tool_result",
+        "risk_check",
+        "question_asked",
+        "status_changed",
+        "agent_end",
+    ];
+    assert_eq!(order, expected);
+    assert_eq!(ran.result()["status"], "BLOCKED_USER");
     assert_eq!(ran.result()["hitl_request"]["question"], "may somebody reboot it?");
+    let task = program.task();
+    program.windlass(&["answer", &task, "no", "--resume", "-q"]).expect(0);
 }
 
 /// MS-048: the reason why an autonomous run ended is always recorded.
@@ -275,7 +301,7 @@ fn the_reason_an_autonomous_run_ended_is_recorded() {
     assert_eq!(ended(two, &["--max-iterations", "1"], 1), "failed error");
 }
 
-/// MS-015, MS-016, MS-018, MS-019: a profile sets no other axis and not the sandbox.
+/// MS-015, MS-016, MS-018, MS-019, MS-196: a profile sets no other axis and not the sandbox, which is none.
 #[test]
 fn axes_are_independent_and_every_decision_names_all_of_them() {
     let program = playing("replies: [{read: old.txt}, {say: ok}]");
@@ -302,7 +328,7 @@ fn axes_are_independent_and_every_decision_names_all_of_them() {
     assert_eq!((&axes["runControl"], &axes["modelMode"]), (&"manual".into(), &"smart".into()));
 }
 
-/// AX-024, AX-062…068, AX-084, ES-412: the prompt tells what to do about a denial; the rules are the profile's.
+/// AX-024, AX-062…068, AX-073, AX-084, ES-412: the prompt tells what to do about a denial; the rules are the profile's.
 #[test]
 fn the_prompt_speaks_of_denials_and_of_the_rules_in_force() {
     let section = |profile: &str, heading: &str| {

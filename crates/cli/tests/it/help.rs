@@ -37,9 +37,10 @@ fn the_version() {
 }
 
 #[test]
-fn nothing_at_all_shows_the_help() {
+fn without_a_terminal_there_is_no_conversation_to_open() {
     let ran = program().windlass(&[]).expect(2);
-    assert!(ran.stderr.contains("Usage: windlass"), "{ran:?}");
+    assert!(ran.stderr.contains("there is no terminal to open a conversation at"), "{ran:?}");
+    assert!(ran.stderr.contains("`windlass chat`"), "{ran:?}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ fn system_prompt(program: &Program) -> String {
     body["messages"][0]["content"].as_str().unwrap().to_owned()
 }
 
+/// WF-006
 #[test]
 fn the_prompt_contains_what_agents_md_says() {
     let program = Program::playing("replies: [{say: hello}]");
@@ -17,6 +18,7 @@ fn the_prompt_contains_what_agents_md_says() {
     assert!(prompt.contains("Always use tabs.") && !prompt.contains("Never use tabs."), "{prompt}");
 }
 
+/// WF-006
 #[test]
 fn claude_md_is_read_where_there_is_no_agents_md() {
     let program = Program::playing("replies: [{say: hello}]");

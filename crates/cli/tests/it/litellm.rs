@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::program::Program;
+use windlass_model::Wire;
+
+use crate::program::{Program, Ran};
+use crate::wires::{assert_same, comparable, configure};
 
 const KEY: &str = "sk-windlass-test-key-0123456789";
 /// The proxy imports a great deal before it listens.
@@ -21,18 +24,14 @@ struct Proxy {
 }
 
 impl Proxy {
-    fn before(base: &str) -> Self {
+    /// A proxy with these models.
+    fn serving(models: &[String]) -> Self {
         let program = std::env::var_os("WINDLASS_TEST_LITELLM").expect(
             "WINDLASS_TEST_LITELLM names the LiteLLM proxy; scripts/test installs it and sets this",
         );
         let directory = tempfile::tempdir().unwrap();
         let config = directory.path().join("config.yaml");
-        let text = format!(
-            "model_list:\n  - model_name: gpt-4o\n    litellm_params:\n      model: openai/gpt-4o\n      \
-             api_base: {base}/v1\n      api_key: none\n      input_cost_per_token: 0.001\n      \
-             output_cost_per_token: 0.002\n"
-        );
-        std::fs::write(&config, text).unwrap();
+        std::fs::write(&config, format!("model_list:\n{}", models.concat())).unwrap();
         let address = free_address();
         let log = std::fs::File::create(directory.path().join("log")).unwrap();
         let process = Command::new(program)
@@ -79,6 +78,14 @@ impl Drop for Proxy {
     }
 }
 
+/// An entry of the proxy's list.
+fn entry(name: &str, model: &str, base: &str) -> String {
+    format!(
+        "  - model_name: {name}\n    litellm_params:\n      model: {model}\n      api_base: {base}\n      \
+         api_key: none\n      input_cost_per_token: 0.001\n      output_cost_per_token: 0.002\n"
+    )
+}
+
 fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -96,7 +103,8 @@ replies:
 ",
     );
     std::fs::write(program.workspace().join("notes.txt"), "hello\n").unwrap();
-    let proxy = Proxy::before(&program.server.base());
+    let base = program.server.base();
+    let proxy = Proxy::serving(&[entry("gpt-4o", "openai/gpt-4o", &format!("{base}/v1"))]);
     let ran = program
         .command(&["run", "what do the notes say?", "--json"])
         .env("LITELLM_API_BASE", format!("http://{}", proxy.address))
@@ -116,4 +124,53 @@ replies:
         .collect();
     assert_eq!(costs.len(), 2, "the proxy tells the cost of each reply: {costs:?}");
     assert!((costs[0] - 1.2).abs() < 0.01, "1,000 × $0.001 + 100 × $0.002: {costs:?}");
+}
+
+/// The proxy's own names: what it tells about the model differs with the path.
+const NAMES: [&str; 3] = ["by-chat", "by-responses", "by-messages"];
+
+#[test]
+fn the_same_task_through_litellm_on_each_wire_has_the_same_events() {
+    let script = "
+replies:
+  - text: Looking at both.
+    calls: [{read: notes.txt}, {bash: wc -l notes.txt}]
+    usage: {input: 3000, output: 60}
+  - {read: notes.txt, usage: {input: 3200, output: 40}}
+  - {say: Two lines., usage: {input: 3400, output: 20}}
+";
+    let program = Program::playing(script);
+    std::fs::write(program.workspace().join("notes.txt"), "one\ntwo\n").unwrap();
+    let base = program.server.base();
+    let proxy = Proxy::serving(&[
+        entry(NAMES[0], "openai/gpt-4o", &format!("{base}/v1")),
+        entry(NAMES[1], "openai/gpt-4o", &format!("{base}/v1")),
+        entry(NAMES[2], "anthropic/claude-sonnet-4-5", &base),
+    ]);
+    let provider = |wire: Wire| {
+        let address = proxy.address;
+        format!(
+            "[models.providers.{wire}]\nbase = \"http://{address}/v1\"\nwire = \"{wire}\"\n\
+             key_env = \"PROXY_KEY\"\n"
+        )
+    };
+    configure(&program, &Wire::ALL.iter().map(|&wire| provider(wire)).collect::<String>());
+    let mut events = Vec::new();
+    for (&wire, name) in Wire::ALL.iter().zip(NAMES) {
+        let model = format!("{wire}/{name}");
+        let before = program.server.request_count();
+        let mut command = program.command(&["run", "how long?", "--json", "--model", &model]);
+        let ran = Ran::from(command.env("PROXY_KEY", KEY).output().unwrap()).expect(0);
+        assert_eq!(ran.result()["final_message"], "Two lines.", "{wire}");
+        let requests = program.server.requests();
+        assert!(requests[before..].iter().all(|request| request.wire() == Some(wire)), "{wire}");
+        // The proxy names the model by its own name on one path and by the provider's on another, and counts
+        // tokens in its own way.
+        let by_proxy = |line: &str| line.contains("\"model\": ") || line.contains("_tokens\": ");
+        let page = comparable(&program, &ran).replace(&model, "MODEL");
+        let lines: Vec<_> = page.lines().filter(|line| !by_proxy(line)).collect();
+        events.push(lines.join("\n"));
+    }
+    assert_same(&events[0], &events[1], "responses");
+    assert_same(&events[0], &events[2], "messages");
 }

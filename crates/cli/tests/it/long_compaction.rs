@@ -162,8 +162,8 @@ pub fn compacted(
     windowed.serve(&program.server, summary, move |turn, request| match turn {
         turn if turn > turns => reply(request, "say: Done."),
         3 => reply(request, "bash: 'echo it broke: E4711; exit 3'"),
-        4 => reply(request, "write: {path: made.txt, content: made}"),
-        5 => reply(
+        8 => reply(request, "write: {path: made.txt, content: made}"),
+        9 => reply(
             request,
             "update_plan: {steps: [{id: '1', description: pebbles, status: in_progress}]}",
         ),
@@ -183,7 +183,7 @@ fn quick_retries(program: &Program) {
     std::fs::write(directory.join("config.toml"), quick).unwrap();
 }
 
-/// ES-010, ES-046, ES-120, ES-150, ES-158, ES-160, ES-162, ES-163, ES-164, ES-171, ES-314, ES-315,
+/// PL-072: without a person the loop itself compacts; ES-010, ES-046, ES-120, ES-150, ES-158, ES-160, ES-162, ES-163, ES-164, ES-171, ES-314, ES-315,
 /// ES-316, ES-329, ES-330, ES-331, ES-342, ES-343
 #[test]
 fn a_compaction_saves_notes_summarizes_and_keeps_what_it_dropped() {
@@ -350,7 +350,7 @@ fn saving_notes_takes_three_turns_at_most() {
     assert_eq!(ran.result()["final_message"], "Done.");
 }
 
-/// PL-035, C-22: under assisted control a task with a full context pauses once its notes are saved.
+/// PL-035, PL-072, C-22: under assisted control a task with a full context pauses once its notes are saved.
 #[test]
 fn under_assisted_control_a_full_context_pauses_before_it_is_compacted() {
     let program = Program::with(ModelServer::start_empty());

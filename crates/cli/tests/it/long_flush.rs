@@ -20,7 +20,7 @@ fn busy(steps: usize) -> String {
 /// it may work again, and nothing that was refused counts as done.
 #[test]
 fn work_after_the_turns_for_notes_is_kept_by_the_compaction() {
-    let program = Program::playing(&busy(24));
+    let program = Program::playing(&busy(34));
     program.server.in_order();
     let run = ["run", "work", "--json", "--context-window", "16000", "--sandbox", "host"];
     let ran = program.windlass(&run).expect(0);

@@ -99,8 +99,10 @@ fn summaries_are_asked_of_the_model_that_is_named_for_them() {
             return Some(reply(request, "say: ok"));
         }
         let body = String::from_utf8_lossy(&request.body).into_owned();
-        let more = body.contains("notes-30.txt");
-        let seen = (0..=30).filter(|n| body.contains(&format!("notes-{n}.txt"))).max();
+        // Only names in calls: the first message lists all files.
+        let read = |n: usize| body.contains(&format!("notes-{n}.txt\\\""));
+        let more = read(30);
+        let seen = (0..=30).filter(|n| read(*n)).max();
         Some(match more {
             true => reply(request, "say: Done."),
             false => reply(request, &format!("read: notes-{}.txt", seen.map_or(0, |n| n + 1))),

@@ -100,6 +100,9 @@ fn show_tells_the_working_memory() {
     let memo = format!(".windlass/tasks/{}/memo/a.md", program.task());
     assert_eq!(memory["memos"], serde_json::json!([memo]));
     assert_eq!(memory["plan"]["steps"][0]["description"], "look");
+    let result = program.windlass(&["result", &program.task()]).expect(0).stdout;
+    let result: serde_json::Value = serde_json::from_str(&result).unwrap();
+    assert_eq!(&result["working_memory"], memory, "it is part of the result");
 }
 
 /// MS-199: totals equal the sum of the journal; a price nobody knows is unknown, not zero.

@@ -91,6 +91,57 @@ replies:
     assert!(!program.workspace().join("made.txt").exists());
 }
 
+/// Calls of a real server's tools, each of which would change something.
+const EFFECTS: [&str; 8] = [
+    "mcp__files__write_file: {path: /workspace/made.txt, content: x}",
+    "mcp__files__write_file: {path: /workspace/note.txt, content: x}",
+    "mcp__files__edit_file: {path: /workspace/note.txt, edits: [{oldText: from, newText: to}]}",
+    "mcp__files__create_directory: {path: /workspace/made}",
+    "mcp__files__move_file: {source: /workspace/note.txt, destination: /workspace/made.txt}",
+    "'mcp:files:write_file': {path: /workspace/made.txt, content: x}",
+    "spawn_agent: {task: let the server write}",
+    "spawn_agent: {task: let the server move}",
+];
+
+/// MS-022: in plan mode no tool of a server has an effect, trusted or not, whatever a person has allowed before.
+#[test]
+fn no_tool_of_a_server_has_an_effect_in_plan_mode() {
+    let children = "
+match:
+  - task: let the server write
+    replies: [{mcp__files__write_file: {path: /workspace/made.txt, content: x}}, {say: refused}]
+  - task: let the server move
+    replies: [{mcp__files__move_file: {source: /workspace/note.txt, destination: /workspace/made.txt}}, {say: refused}]
+";
+    // A look in between, so that the guard against repetition stays out of it.
+    let replies: String = (1..)
+        .zip(EFFECTS)
+        .map(|(number, call)| format!("  - {call}\n  - bash: head -c {number} note.txt\n"))
+        .collect();
+    for trusted in [true, false] {
+        let script = format!("{children}replies:\n{replies}  - say: the plan\n");
+        let program = with_server(&script, trusted);
+        program.windlass(&["permissions", "allow", "mcp:files:*"]).expect(0);
+        program.windlass(&["config", "set", "policy.allow_unrestricted", "true"]).expect(0);
+        let plan = ["run", "look", "--mode", "plan", "--permission-profile", "unrestricted"];
+        let ran = program.windlass(&[&plan[..], &["--json"]].concat()).expect(3);
+        let started = ran.json_lines().into_iter().filter(|event| {
+            let tool = event["data"]["tool"].as_str().unwrap_or_default();
+            event["event_type"] == "tool_call" && tool.starts_with("mcp")
+        });
+        assert_eq!(started.count(), 0, "trusted {trusted}");
+        let refused = ran.json_lines().into_iter().filter(|event| {
+            event["event_type"] == "tool_result" && event["data"].to_string().contains("DENIED")
+        });
+        assert!(refused.count() >= 5, "trusted {trusted}: {ran:?}");
+        assert_eq!(program.file("note.txt"), "from the workspace");
+        let own = [".windlass", "note.txt"];
+        let made = std::fs::read_dir(program.workspace()).unwrap();
+        let made = made.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert_eq!(made.filter(|name| !own.contains(&name.as_str())).count(), 0);
+    }
+}
+
 /// §15.13: a project's file starts nothing before a person has approved it, as it is.
 #[test]
 fn a_projects_servers_start_only_after_trust_and_not_after_a_change() {

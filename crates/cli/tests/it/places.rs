@@ -115,7 +115,7 @@ fn a_part_of_a_repository_is_not_cut_off() {
     assert_eq!(start["data"]["max_iterations"], 7, "the project's file counts in its parts too");
     let request = program.server.requests()[0].json();
     let system = request["messages"][0]["content"].as_str().unwrap();
-    assert!(system.contains(&format!("you start in `{place}/src`")), "{system}");
+    assert!(system.contains(&format!("start in `{place}/src`")), "{system}");
 }
 
 #[test]

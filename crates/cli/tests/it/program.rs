@@ -64,6 +64,10 @@ impl Program {
             .env("WINDLASS_DATA", self.data.path().join("data"))
             .env("LITELLM_API_BASE", self.server.base())
             .env("LITELLM_MODEL", "gpt-4o")
+            // What an earlier task of a test did is not in the first message of the next.
+            .env("AGENT_MEMORIES", "false")
+            // A machine with Chromium offers one tool more; tests of it take this away.
+            .env("WINDLASS_BROWSER", "off")
             .stdin(Stdio::null());
         // Not an engine that this machine may have: tests run the same everywhere.
         match crate::SANDBOX {

@@ -12,7 +12,7 @@ fn prune_removes_what_has_ended_and_says_what_stays() {
     let kept = program.windlass(&["prune"]).expect(0);
     assert_eq!(
         (kept.stdout.as_str(), kept.stderr.as_str()),
-        ("0 tasks removed\n", "kept: 1 task, ended later\n")
+        ("0 tasks removed\n", "kept: 1 task, ended more recently\n")
     );
     let planned = program.windlass(&["prune", "--older-than", "0s", "--dry-run"]).expect(0).stdout;
     assert_eq!(planned, format!("{task}  first\n1 task would be removed\n"));

@@ -24,7 +24,7 @@ fn config_names_every_value_and_where_it_came_from() {
         "{line}"
     );
     assert!(page.stdout.contains("agent.max_iterations"), "{}", page.stdout);
-    assert!(!page.stdout.contains("server.listen"), "{}", page.stdout);
+    assert!(page.stdout.contains("server.listen"), "{}", page.stdout);
     assert!(page.stdout.contains("policy.profile") && !page.stdout.contains("  -  "), "{page:?}");
     let rows = program.windlass(&["config", "--json"]).expect(0).json_lines();
     assert!(rows.len() > 50 && rows.iter().all(|row| row["source"].is_string()));
@@ -39,9 +39,9 @@ fn models_lists_the_modes_and_tests_a_connection() {
     let base = program.server.base();
     assert!(page.contains("smart  litellm/gpt-4o") && page.contains(&base), "{page}");
     assert!(page.contains("128.0k  $2.5/$10"), "{page}");
-    let last = page.lines().last().unwrap();
-    assert!(last.starts_with("works  litellm/gpt-4o: it answered `pong` in "), "{page}");
-    assert_eq!(program.server.request_count(), 1, "one model, one request");
+    let tested: Vec<_> = page.lines().filter(|line| line.starts_with("works  ")).collect();
+    assert_eq!(tested.len(), 1, "one model for all modes is tested once: {page}");
+    assert!(tested[0].starts_with("works  litellm/gpt-4o: it answered `pong` in "), "{page}");
 }
 
 #[test]
@@ -167,9 +167,10 @@ fn one_key_is_all_it_needs() {
 fn a_model_that_is_not_configured_can_be_tested() {
     let program = program();
     let page = program.windlass(&["models", "--test", "--model", "litellm/other"]).expect(0).stdout;
-    assert_eq!(page.lines().count(), 4, "{page}");
     assert!(
-        page.contains("any   litellm/other") && page.contains("works  litellm/other"),
+        page.contains("any   litellm/other")
+            && page.contains("works  litellm/other")
+            && !page.contains("anthropic"),
         "{page}"
     );
 }

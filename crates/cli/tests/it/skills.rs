@@ -78,7 +78,7 @@ fn skill(body: &str) -> String {
     format!("---\nname: deploy\ndescription: Ship it\n---\n{body}\n")
 }
 
-/// Must show 1; AX-003, AX-018, AX-045, AX-046, AX-048, AX-089…092, AX-113, ES-008, ES-131
+/// Must show 1; AX-003, AX-018, AX-070, AX-045, AX-046, AX-048, AX-089…092, AX-113, ES-008, ES-131
 #[test]
 fn a_running_task_sees_every_change_of_a_skill_within_a_turn() {
     let server = ModelServer::start_empty();
@@ -165,6 +165,34 @@ fn put(program: &Program, name: &str, text: &str) {
     let path = program.workspace().join(".windlass/skills").join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, text).unwrap();
+}
+
+/// The hashes of skills in what calls came to, one for each reading.
+fn hashes_read(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(hashes_read).collect(),
+        Value::Object(fields) if fields.get("fact").is_some_and(|fact| fact == "skill_read") => {
+            vec![value["hash"].as_str().unwrap().to_owned()]
+        }
+        Value::Object(fields) => fields.values().flat_map(hashes_read).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn the_journal_names_the_hash_of_each_skill_that_was_read() {
+    let program = Program::playing("replies: [{read_skill: {name: deploy}}, {say: done}]");
+    let hash_of = |body: &str| {
+        put(&program, "deploy.md", &skill(body));
+        program.windlass(&["run", "ship it", "-q"]).expect(0);
+        let events = program.windlass(&["events", &program.task(), "--json"]).expect(0);
+        let hashes: Vec<_> = events.json_lines().iter().flat_map(hashes_read).collect();
+        assert_eq!(hashes.len(), 1, "{events:?}");
+        hashes[0].clone()
+    };
+    let (first, other, again) = (hash_of("One."), hash_of("Two."), hash_of("One."));
+    assert_ne!(first, other);
+    assert_eq!(first, again);
 }
 
 /// AX-114, MS-154
@@ -262,7 +290,7 @@ replies:
     assert!(!sent.last().unwrap().contains("mine now"), "read-only: {sent:?}");
 }
 
-/// Must show 4; MS-168…171
+/// Must show 4; MS-168…171, MS-213, MS-225: a person runs it where they want it; nothing else does.
 #[test]
 fn an_eval_tells_whether_a_skill_helps_and_keeps_what_failed() {
     let program = Program::with(ModelServer::start_empty());

@@ -224,3 +224,21 @@ replies:
     let last = ran.stderr.lines().last().unwrap();
     assert!(last.ends_with(&footer) || last.ends_with(&format!(" · ${cost:.2}")), "{last} {cost}");
 }
+
+/// What a command prints is shown where somebody watches from elsewhere, while it runs.
+#[test]
+fn attach_shows_what_a_running_command_prints() {
+    let script = "replies: [{bash: 'until [ -e stop ]; do echo com\"\"piling; sleep 0.1; done'}, {say: all built}]";
+    let program = Program::playing(script);
+    let mut run = program.start(&["run", "build", "--sandbox", "host", "-q"]);
+    while program.windlass(&["tasks", "--json"]).expect(0).stdout.is_empty() {}
+    let mut terminal = on_terminal(&program, &["attach", &program.task()], 90);
+    terminal.until("compiling");
+    std::fs::write(program.workspace().join("stop"), "").unwrap();
+    let (written, code) = terminal.end();
+    assert_eq!(code, 0, "{written}");
+    assert!(remains(&written).contains("all built"), "{written}");
+    assert!(run.wait().unwrap().success());
+    let left = std::fs::read_dir(program.data_directory().join("live")).unwrap().count();
+    assert_eq!(left, 0, "nothing is left of it");
+}

@@ -39,7 +39,7 @@ fn searching_is_offered_only_with_a_provider_and_nothing_without_a_network() {
     assert!(!tools(&program).iter().any(|name| name.starts_with("web_")));
 }
 
-/// Must show 3: only the user's configuration opens a private address.
+/// Must show 3, ES-305: only the user's configuration opens a private address; what was read is evidence.
 #[test]
 fn a_local_page_is_fetched_where_its_address_is_allowed() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -57,8 +57,11 @@ fn a_local_page_is_fetched_where_its_address_is_allowed() {
 
     let program = Program::playing(&script);
     user_config(&program, "[web]\nallow_addresses = ['127.0.0.1']\n");
-    program.windlass(&["run", "look", "--quiet", "--permission-profile", "restricted"]).expect(0);
+    let run = ["run", "look", "--json", "--permission-profile", "restricted"];
+    let ran = program.windlass(&run).expect(0);
     assert!(program.last_message_sent().ends_with("\n\nhello"));
+    let page = &ran.result()["evidence_refs"][1];
+    assert_eq!((&page["type"], &page["uri"]), (&"url".into(), &url.into()));
     serving.join().unwrap();
 }
 

@@ -5,6 +5,7 @@
 mod world;
 mod limits;
 mod serve;
+mod http;
 mod stopped;
 mod worker;
 mod redis_cli;

@@ -31,6 +31,27 @@ async fn a_command_on_the_bus_is_run_and_its_result_published() {
     }
 }
 
+/// AX-114: a goal from the bus that calls a skill is its instructions; one that names no skill is what it says.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_goal_from_the_bus_that_calls_a_skill_is_expanded() {
+    for on in [On::Embedded, On::Redis] {
+        let world = World::new(on, ModelServer::start("match: [{say: done}]"));
+        let skill = world.home().join(".windlass/skills/deploy");
+        std::fs::create_dir_all(&skill).unwrap();
+        let text = "---\nname: deploy\ndescription: Ship it.\n---\nShip to $ARGUMENTS.\n";
+        std::fs::write(skill.join("SKILL.md"), text).unwrap();
+        let _serve = world.start(&["serve"]);
+        let task = world.submit("/deploy staging").await.task;
+        world.until_status(task, TaskStatus::Done).await;
+        let sent = world.model.requests().last().unwrap().json().to_string();
+        assert!(sent.contains("Ship to staging.") && !sent.contains("/deploy staging"), "{sent}");
+        let task = world.submit("/etc/hosts is wrong").await.task;
+        world.until_status(task, TaskStatus::Done).await;
+        let sent = world.model.requests().last().unwrap().json().to_string();
+        assert!(sent.contains("/etc/hosts is wrong"), "{sent}");
+    }
+}
+
 /// A goal from the command line, left to the service; a second one of the same session.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_goal_that_is_left_to_the_service_is_run_by_it() {

@@ -58,6 +58,11 @@ impl World {
         Self { model, redis, store, home }
     }
 
+    /// The person's home directory.
+    pub fn home(&self) -> &std::path::Path {
+        self.home.path()
+    }
+
     /// The bus, as another process sees it.
     pub fn bus(&self) -> Box<dyn Bus> {
         match &self.redis {

@@ -51,7 +51,7 @@ pub(super) async fn collect(
 
 async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
     let _duty = loop {
-        match coordinator.store.claim_singleton(DUTY)? {
+        match coordinator.store.owners().claim_singleton(DUTY)? {
             Some(duty) => break duty,
             None => tokio::time::sleep(LOOK).await,
         }

@@ -7,6 +7,7 @@ mod next_action;
 mod overview;
 mod question;
 mod session;
+mod session_details;
 pub(crate) mod task;
 
 pub use changes::{ChangedFile, FileDiff};
@@ -16,8 +17,10 @@ pub use overview::{Overview, Totals};
 pub(crate) use question::label;
 pub use question::{AskedCall, OpenQuestion};
 pub use session::{EntryStatus, SessionView, TaskEntry};
+pub use session_details::{PendingChange, SessionDetails};
 pub use task::{Compaction, TaskDetails, TaskView};
 // Rows that need no rule of ours are shown as they are.
 pub use windlass_store::{
-    Filter, QuestionRow, RuntimeRow, ScheduleRow, SchedulerRow, SessionRow, TaskRow,
+    Filter, ListPlace, ModeTransition, QuestionRow, QuestionState, RuntimeRow, ScheduleRow,
+    SchedulerRow, SessionPlace, SessionRow, TaskOrigin, TaskRow,
 };

@@ -36,7 +36,7 @@ pub enum NextAction {
         /// What to do first.
         remedy: Option<Remedy>,
     },
-    /// Review what it did.
+    /// Resume it: somebody has judged what it did.
     Review,
     /// Follow it: a process drives it.
     Follow {
@@ -63,7 +63,9 @@ impl NextAction {
                 QuestionKind::Permission
                 | QuestionKind::AskUser
                 | QuestionKind::Plan
-                | QuestionKind::Runner => Self::Answer { question },
+                | QuestionKind::Review
+                | QuestionKind::Runner
+                | QuestionKind::Repair => Self::Answer { question },
             };
         }
         match row.status {

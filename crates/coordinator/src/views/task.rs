@@ -93,10 +93,16 @@ impl TaskView {
             )
     }
 
+    /// Whether it is a conversation that waits for the next message.
+    pub fn waits_for_message(&self) -> bool {
+        self.row.status == TaskStatus::Paused && self.row.reason == StatusReason::AwaitingMessage
+    }
+
     /// Whether all that it asked is answered, and it has not been resumed since.
     pub fn is_answered(&self) -> bool {
         let asked = matches!(self.row.reason, StatusReason::Question | StatusReason::Budget);
-        self.row.status == TaskStatus::Blocked && asked && self.questions.is_empty()
+        let waits = matches!(self.row.status, TaskStatus::Blocked | TaskStatus::Reviewing);
+        waits && asked && self.questions.is_empty()
     }
 
     /// What the task itself asks.
@@ -146,6 +152,23 @@ pub(crate) fn list(coordinator: &Coordinator, filter: &Filter) -> Result<Vec<Tas
         views.push(view(coordinator, row, state.as_ref(), &done, &mut questions)?);
     }
     Ok(views)
+}
+
+/// The same without folding a journal.
+pub(crate) fn glance(coordinator: &Coordinator, filter: &Filter) -> Result<Vec<TaskView>, Error> {
+    let mut questions = Questions::open(coordinator)?;
+    let rows = coordinator.tasks().rows(filter)?;
+    let done = done_blockers(coordinator, &rows)?;
+    rows.into_iter().map(|row| view(coordinator, row, None, &done, &mut questions)).collect()
+}
+
+/// One task as lists show it, from its row alone: cheap, and asked often.
+pub(crate) fn one(coordinator: &Coordinator, task: TaskId) -> Result<TaskView, Error> {
+    let unknown = || windlass_store::Error::UnknownTask(task.to_string());
+    let row = coordinator.tasks().get(task)?.ok_or_else(unknown)?;
+    let mut questions = Questions::open(coordinator)?;
+    let done = done_blockers(coordinator, std::slice::from_ref(&row))?;
+    view(coordinator, row, None, &done, &mut questions)
 }
 
 /// A task as its own page shows it.

@@ -10,9 +10,9 @@ use tempfile::TempDir;
 use windlass_coordinator::Lease;
 use windlass_coordinator::bus::{Bus, Embedded, Entry, Flag, InStream, Reader, Redis};
 use windlass_core::axes::Axes;
-use windlass_core::command::{ExecutionConfig, TaskCommand};
+use windlass_core::command::TaskCommand;
 use windlass_core::event::{Driver, TaskCreated};
-use windlass_core::id::{CommandId, InjectionId, SessionId, TaskId};
+use windlass_core::id::{InjectionId, SessionId, TaskId};
 use windlass_core::injection::Injection;
 use windlass_store::{MAX_WAITING_ENTRIES, Options, OutStream, Outgoing, Store};
 use windlass_testkit::RedisServer;
@@ -48,33 +48,8 @@ impl Place {
 
     pub async fn task(&self) -> TaskId {
         let now = Timestamp::now();
-        let task_id = TaskId::new(now);
-        let command = TaskCommand {
-            command_id: CommandId::new(now),
-            session_id: SessionId::new(now),
-            task_id,
-            goal: "wait".to_owned(),
-            constraints: Vec::new(),
-            execution_config: ExecutionConfig::default(),
-            resume_context: None,
-        };
-        let created = TaskCreated {
-            command,
-            parent: None,
-            root: task_id,
-            depth: 0,
-            axes: Axes::headless(),
-            workspace: "/work".to_owned(),
-            site: windlass_core::layout::Site::default(),
-            driver: Driver::Service,
-            dependency_blockers: Vec::new(),
-            max_retries: 3,
-            cost_budget: None,
-            user_id: None,
-            deadline: None,
-            outage: None,
-            continues: None,
-        };
+        let command = TaskCommand::new(now, SessionId::new(now), "wait");
+        let created = TaskCreated::new(command, Axes::headless(), "/work", Driver::Service);
         self.store.tasks().create(now, created).await.unwrap().task()
     }
 

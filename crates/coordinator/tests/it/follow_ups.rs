@@ -1,6 +1,7 @@
 //! Tasks that continue an ended one (docs/decisions/0012).
 
 use windlass_coordinator::{Error, FollowUp};
+use windlass_core::axes::WorkMode;
 use windlass_core::injection::Control;
 use windlass_core::status::TaskStatus;
 use windlass_testkit::{Stage, assert_extends};
@@ -98,4 +99,31 @@ async fn what_was_said_in_a_follow_up_outlives_a_compaction() {
         _ => None,
     });
     assert_eq!(said.unwrap(), ["User says: always use tabs", "User says: go on"]);
+}
+
+/// Planning in a session in which a person has allowed writing.
+#[tokio::test]
+async fn a_permission_of_the_task_before_does_not_count_in_plan_mode() {
+    let stage = Stage::set(
+        "
+        goal: build
+        profile: normal
+        control: manual
+        replies:
+          - write: {path: first.txt, content: x}
+          - say: built
+          - write: {path: made.txt, content: x}
+          - say: plan
+        then: [{answer: Allow All}]
+        ",
+    );
+    let task = stage.play().await;
+    let state = stage.coordinator.tasks().state(task).unwrap();
+    assert_eq!(state.allow_rules.len(), 1, "{}", stage.journal(task));
+    let axes = Some(state.axes.in_mode(WorkMode::Plan));
+    let wanted = FollowUp { axes, ..FollowUp::message("plan the rest", "ada") };
+    let next = stage.coordinator.tasks().follow_up(task, wanted).await.unwrap().task;
+    stage.drive(next).await;
+    assert!(!stage.workspace().join("made.txt").exists());
+    assert!(stage.journal(next).contains("write edit deny"), "{}", stage.journal(next));
 }

@@ -5,7 +5,11 @@
 
 mod world;
 mod routing;
+mod conversations;
+mod session_modes;
 mod sessions;
+mod slash;
+mod roles;
 mod follow_ups;
 mod triggers;
 mod schedules;

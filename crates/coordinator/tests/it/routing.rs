@@ -176,3 +176,24 @@ async fn what_is_said_to_a_task_that_has_ended_is_not_lost() {
         handled
     );
 }
+
+/// ES-337: a decision that is not remembered any more is still counted.
+#[tokio::test]
+async fn a_counter_of_decisions_never_goes_down() {
+    let world = World::routed("replies: []", "never asked");
+    let (store, stream) = (world.store(), "user-message-received");
+    let counted = || {
+        let metrics = world.coordinator().costs().metrics().unwrap().prometheus();
+        let line = metrics.lines().find(|line| line.contains("routing_decisions{"));
+        line.unwrap().rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let decision = || r#"{"decision":"small_talk","response":"Hello."}"#.to_owned();
+    let mut now = world.coordinator().now();
+    for number in 1..=5 {
+        store.triggers().decide(stream, &format!("m{number}"), decision(), now).await.unwrap();
+        assert_eq!(counted(), number);
+        now += jiff::SignedDuration::from_hours(24 * 8);
+    }
+    assert!(store.triggers().decision(stream, "m1").unwrap().is_none(), "forgotten");
+    store.triggers().decide(stream, "m5", decision(), now).await.unwrap();
+}

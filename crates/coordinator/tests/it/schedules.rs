@@ -83,6 +83,9 @@ replies:
     });
     assert_eq!(plans.collect::<Vec<_>>(), ["wait for the build"]);
     assert!(world.sent()[1].contains("wait for the build"), "the agent sees its plan again");
+    let plan = std::path::Path::new(&parked.workspace).join(".plan.md");
+    let plan = std::fs::read_to_string(plan).unwrap();
+    assert!(plan.contains("wait for the build"), "{plan}");
     let next = parked.next_action_at.unwrap();
     assert_eq!(next.to_string(), "2026-11-15T08:01:00+00:00[UTC]");
     let queued = world.store().scheduler().get(task).unwrap().unwrap();
@@ -295,7 +298,7 @@ async fn checks_do_not_pile_up_in_front_of_a_parked_task() {
     assert_eq!(world.store().mailbox().pending(task).unwrap().len(), 1);
 }
 
-/// MS-188: schedules, leases, journals, sessions and background tasks each keep time by its type.
+/// MS-181, MS-188: schedules, leases, journals, sessions and background tasks each keep time by its type.
 #[tokio::test]
 async fn times_are_kept_by_their_types() {
     let world = World::routed("replies: [{say: waiting}]", "never asked");

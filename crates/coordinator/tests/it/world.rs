@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use windlass_coordinator::{Coordinator, Error, Handled, SubmitOptions};
 use windlass_core::command::{TaskCommand, TaskResult};
 use windlass_core::event::{Event, Record};
-use windlass_core::id::{CommandId, SessionId, TaskId};
+use windlass_core::id::{SessionId, TaskId};
 use windlass_core::status::TaskStatus;
 use windlass_core::trigger::UserMessageReceived;
 use windlass_store::{OutStream, Store};
@@ -63,6 +63,7 @@ impl World {
             deadline: None,
             deadline_action: None,
             workspace: None,
+            pictures: Vec::new(),
         }
     }
 
@@ -135,14 +136,5 @@ impl World {
 }
 
 pub fn command(session: SessionId, goal: &str) -> TaskCommand {
-    let now = at(START);
-    TaskCommand {
-        command_id: CommandId::new(now),
-        session_id: session,
-        task_id: TaskId::new(now),
-        goal: goal.to_owned(),
-        constraints: Vec::new(),
-        execution_config: Default::default(),
-        resume_context: None,
-    }
+    TaskCommand::new(at(START), session, goal)
 }

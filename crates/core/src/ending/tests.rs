@@ -1,38 +1,16 @@
 use super::*;
 use crate::axes::Axes;
-use crate::command::{ExecutionConfig, TaskCommand};
+use crate::command::TaskCommand;
 use crate::event::{Driver, TaskCreated};
-use crate::id::{CommandId, SessionId, TaskId};
+use crate::id::SessionId;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn state(status: TaskStatus, reason: StatusReason) -> TaskState {
-    let task_id = TaskId::new(NOW);
-    let command = TaskCommand {
-        command_id: CommandId::new(NOW),
-        session_id: SessionId::new(NOW),
-        task_id,
-        goal: "x".to_owned(),
-        constraints: Vec::new(),
-        execution_config: ExecutionConfig::default(),
-        resume_context: None,
-    };
+    let command = TaskCommand::new(NOW, SessionId::new(NOW), "x");
     let created = TaskCreated {
-        command,
-        parent: None,
-        root: task_id,
-        depth: 0,
-        axes: Axes::headless(),
-        workspace: "/w".to_owned(),
-        site: crate::layout::Site::default(),
-        driver: Driver::Service,
-        dependency_blockers: Vec::new(),
         max_retries: 3,
-        cost_budget: None,
-        user_id: None,
-        deadline: None,
-        outage: None,
-        continues: None,
+        ..TaskCreated::new(command, Axes::headless(), "/w", Driver::Service)
     };
     let mut state = TaskState::begin(NOW, &Event::TaskCreated(Box::new(created))).unwrap();
     (state.status, state.reason) = (status, reason);
@@ -68,7 +46,7 @@ fn endings() -> Vec<Ending> {
 fn shown(events: &[Event]) -> String {
     let one = |event: &Event| match event {
         Event::StatusChanged(change) => {
-            let StatusChanged { from, to, reason, detail, error, until } = change;
+            let StatusChanged { from, to, reason, detail, error, until, axes: _ } = change;
             let error = error.as_ref().map_or("-", |error| error.error_type.as_str());
             let until = if until.is_some() { "until" } else { "-" };
             format!("{from} to {to} {reason} {} {error} {until}", detail.as_deref().unwrap_or("-"))

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::compaction::Gauge;
 use crate::message::{Finish, ToolRequest, Usage};
+use crate::reasoning::Reasoning;
 
 /// The model was asked. The body is not stored: it is the fold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,13 @@ pub struct LlmRequest {
     pub segment_ms: Option<u64>,
 }
 
+/// What the model thought is sent back to it no longer: its server refuses it. A new epoch begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReasoningDropped {
+    /// What the server said.
+    pub reason: String,
+}
+
 /// The model answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LlmResponse {
@@ -34,6 +42,9 @@ pub struct LlmResponse {
     /// What it asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolRequest>,
+    /// What it thought before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
     /// Why it stopped.
     pub finish: Finish,
     /// Tokens and cost.

@@ -1,7 +1,9 @@
-//! The bodies of the events that end a question. The question itself is the body of `question_asked`.
+//! The bodies of the events that end a question, and of what an accepted plan is. The question itself is the body
+//! of `question_asked`.
 
 use serde::{Deserialize, Serialize};
 
+use crate::axes::Axes;
 use crate::id::QuestionId;
 use crate::question::Answer;
 
@@ -18,4 +20,28 @@ pub struct QuestionClosed {
     pub question: QuestionId,
     /// Why it closed without an answer.
     pub reason: String,
+}
+
+/// A plan was accepted, and what it is carried out with: the approval as one record (MS-028).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanAccepted {
+    /// The question that was answered; none where nobody is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionId>,
+    /// Who accepted it.
+    pub by: String,
+    /// The file that it is in.
+    pub path: String,
+    pub text: String,
+    /// Hash of the text.
+    pub digest: String,
+    /// Hash of the files that it was made for.
+    pub tree: String,
+    /// The axes that it is carried out with.
+    pub axes: Axes,
+    /// What the task may cost in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<f64>,
+    /// What the agent reads.
+    pub message: String,
 }

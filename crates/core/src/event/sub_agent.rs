@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::axes::Axes;
+use crate::axes::{Axes, ModelMode};
 use crate::command::UsageMetrics;
+use crate::contract::Review;
 use crate::id::{CallId, TaskId};
+use crate::role::Role;
 use crate::string_enum;
 
 /// A sub-agent is about to start (ES-235, ES-317).
@@ -19,10 +21,16 @@ pub struct SubAgentSpawn {
     pub task: String,
     /// Limit of active time.
     pub timeout_ms: u64,
-    /// The model it talks to: its parent's.
+    /// The model it talks to: its parent's, or the one of the mode that the call names.
     pub model: String,
+    /// The model mode that the call names; `None` for its parent's model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_mode: Option<ModelMode>,
     /// The axes it starts with: its parent's, never more (MS-217).
     pub axes: Axes,
+    /// The role it works in: its parent's, unless it is started to review.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// How many agents are above it.
     pub depth: u32,
     /// Where its output goes, too.
@@ -66,6 +74,9 @@ pub struct SubAgentComplete {
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What it said, as an auditor, of the work that it was started to review.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Review>,
 }
 
 string_enum! {

@@ -9,14 +9,20 @@ use crate::axes::Axes;
 use crate::command::{Outage, TaskCommand};
 use crate::error::ErrorDetails;
 use crate::guard::Thresholds;
-use crate::id::TaskId;
+use crate::id::{ChangeId, TaskId};
 use crate::layout::{Layout, LayoutKind, Site};
 use crate::message::{Message, Prelude};
+use crate::picture::Picture;
 use crate::plan::WorkingPlan;
+use crate::planning::PlanTask;
 use crate::policy::allow::AllowRule;
+use crate::role::Role;
 use crate::schedule::DeadlineAction;
+use crate::session::{Scope, Source};
 use crate::status::{StatusReason, TaskStatus};
 use crate::string_enum;
+
+use super::WorkflowPart;
 
 string_enum! {
     /// Who drives a task.
@@ -33,6 +39,9 @@ string_enum! {
 pub struct TaskCreated {
     /// What was handed in.
     pub command: TaskCommand,
+    /// What its goal shows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
     /// The task that started this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<TaskId>,
@@ -70,9 +79,52 @@ pub struct TaskCreated {
     /// The ended task whose conversation it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Box<Continued>>,
+    /// Whether a person talks with it: its final reply waits for the next message.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub conversation: bool,
+    /// What people have allowed in its session before it began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub session_rules: Vec<AllowRule>,
+    /// What it is for a workflow: a run, or the work of a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Box<WorkflowPart>>,
+    /// Its place in a plan, where it belongs to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Box<PlanTask>>,
 }
 
 impl TaskCreated {
+    /// A task of its own, about which nothing more is said.
+    pub fn new(
+        command: TaskCommand,
+        axes: Axes,
+        workspace: impl Into<String>,
+        driver: Driver,
+    ) -> Self {
+        Self {
+            pictures: Vec::new(),
+            parent: None,
+            root: command.task_id,
+            depth: 0,
+            axes,
+            workspace: workspace.into(),
+            site: Site::default(),
+            driver,
+            dependency_blockers: Vec::new(),
+            max_retries: 0,
+            cost_budget: None,
+            user_id: None,
+            deadline: None,
+            outage: None,
+            continues: None,
+            conversation: false,
+            session_rules: Vec::new(),
+            workflow: None,
+            plan: None,
+            command,
+        }
+    }
+
     /// What happens when the model server stays away, unless somebody has chosen otherwise.
     pub fn outage_by_origin(&self) -> Outage {
         self.outage.unwrap_or(match self.driver {
@@ -138,12 +190,15 @@ pub struct StatusChanged {
     /// When it resumes automatically.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// The axes that it had then (MS-193).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axes: Option<Axes>,
 }
 
 impl StatusChanged {
     /// A move of which the reason says all.
     pub fn new(from: TaskStatus, to: TaskStatus, reason: StatusReason) -> Self {
-        Self { from, to, reason, detail: None, error: None, until: None }
+        Self { from, to, reason, detail: None, error: None, until: None, axes: None }
     }
 }
 
@@ -163,6 +218,12 @@ pub struct AgentStart {
     pub tools: Vec<String>,
     /// The profile that the gate decides by.
     pub risk_policy: String,
+    /// The axes that it starts with (MS-193).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axes: Option<Axes>,
+    /// The role that it starts with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// Limit of tool rounds.
     pub max_iterations: u32,
     /// Limit of active time; `None` when there is none.
@@ -189,12 +250,73 @@ pub struct AgentStart {
     pub followed_skills: Vec<String>,
 }
 
-/// The axes changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The axes changed, of a session or of a task (MS-061).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeChanged {
     pub from: Axes,
     pub to: Axes,
+    /// The role after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     pub reason: String,
-    /// When it takes effect.
-    pub scope: String,
+    /// When it was to take effect.
+    pub scope: Scope,
+    /// What wanted it.
+    #[serde(default)]
+    pub source: Source,
+    /// Who wanted it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// The change of the session that it carries out; none where a task was changed alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<ChangeId>,
+    /// Whether it takes back a change that was for one unit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reverts: bool,
+    /// In a session: the task at whose boundary it took effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+}
+
+impl ModeChanged {
+    /// A change that a task makes itself, and at once; it leaves no role.
+    pub fn by_task(from: Axes, to: Axes, source: Source, reason: String, by: &str) -> Self {
+        Self {
+            from,
+            to,
+            role: None,
+            reason,
+            scope: Scope::Now,
+            source,
+            by: by.to_owned(),
+            change: None,
+            reverts: false,
+            task: None,
+        }
+    }
+}
+
+/// The system prompt, the tools or the model changed while the agent works. The messages stay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PromptChanged {
+    /// The model it talks to from now on.
+    pub model: String,
+    /// The names of the tools it is offered.
+    pub tools: Vec<String>,
+    /// The profile that the gate decides by.
+    pub risk_policy: String,
+    /// The axes that the prompt was made for.
+    pub axes: Axes,
+    /// The role that it was made for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// The system prompt and tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prelude: Option<Prelude>,
+    /// The version of each skill that the prelude names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skills: BTreeMap<String, String>,
+    /// What the agent reads of it; empty where nothing but the model changed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }

@@ -6,7 +6,8 @@
 //!   inside the workspace, which a person may want to be asked about.
 //! - Nothing of HIGH risk is allowed without a person, except publishing in `unrestricted` (ES-252). A standing
 //!   rule is a person's word, given beforehand.
-//! - In a work mode that is read-only nothing with an effect runs, whoever allowed it.
+//! - In a work mode that is read-only nothing with an effect runs, whoever allowed it. The one exception is an auditor,
+//!   who runs tests and linters while reviewing.
 
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +93,9 @@ pub fn decide(call: &Assessment, axes: &Axes, rules: &Rules) -> Verdict {
         return verdict(Decision::Deny, Layer::Denylist, reason.clone());
     }
     // What the configuration calls harmless was not said with this mode in mind.
-    if axes.work_mode.is_read_only() && (rules.reclassified || !only_informs(call.class)) {
+    let audits = rules.auditor && axes.work_mode == WorkMode::Review && class == Class::Test;
+    let informs = only_informs(call.class) || audits;
+    if axes.work_mode.is_read_only() && (rules.reclassified || !informs) {
         let reason = read_only_reason(axes.work_mode, &call.reason);
         return verdict(Decision::Deny, Layer::WorkMode, reason);
     }
@@ -341,6 +344,10 @@ mod tests {
     #[test]
     fn an_auditor_runs_tests_under_restricted_and_nothing_more() {
         let rules = Rules { auditor: true, ..Rules::default() };
+        let review = crate::role::Role::Auditor.axes(Axes::headless());
+        let test = Assessment::of(Class::Test, "npm test");
+        assert_eq!(decide(&test, &review, &rules).decision, Decision::Allow);
+        assert_eq!(decide(&test, &review, &Rules::default()).decision, Decision::Deny);
         let decisions: Vec<_> = [Class::Read, Class::Test, Class::Build, Class::Edit]
             .map(|class| {
                 decision(&Assessment::of(class, "x"), PermissionProfile::Restricted, &rules)
@@ -389,8 +396,9 @@ mod tests {
             let axes = Axes { work_mode, ..axes(profile) };
             for &class in Class::ALL {
                 let verdict = decide(&Assessment::of(class, "does it"), &axes, &rules);
-                let informs =
-                    matches!(class, Class::Read | Class::Note | Class::Ledger | Class::Delegate);
+                let audits = work_mode == WorkMode::Review && class == Class::Test;
+                let informs = audits
+                    || matches!(class, Class::Read | Class::Note | Class::Ledger | Class::Delegate);
                 assert_eq!(verdict.decision == Decision::Allow, informs, "{class} in {work_mode}");
                 let named = verdict.reason.contains(&format!("work mode `{work_mode}`"))
                     && verdict.reason.contains("--mode build");

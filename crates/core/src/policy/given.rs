@@ -1,6 +1,8 @@
 //! What people have decided beforehand, by configuration and by standing rules, and which of it applies to a
 //! call. The gate and `explain` ask the same function, so that they never differ.
 
+use std::collections::BTreeMap;
+
 use super::allow::{self, DenyRule};
 use super::analysis::CommandAnalysis;
 use super::class::{Assessment, Class};
@@ -28,6 +30,16 @@ pub struct GivenRules {
     /// The person's standing rules that hold here.
     pub standing: Vec<Pattern>,
     pub workspace_removal: WorkspaceRemoval,
+    /// Sets of rules that skills name as their `genesis_scope`.
+    pub scopes: BTreeMap<String, ScopeRules>,
+}
+
+/// A named set of rules: it counts while a skill that names it binds an agent (AX-033).
+#[derive(Clone, Debug, Default)]
+pub struct ScopeRules {
+    pub deny: Vec<DenyRule>,
+    /// Commands that `restricted` allows in addition.
+    pub allow: Vec<Pattern>,
 }
 
 impl GivenRules {
@@ -38,7 +50,19 @@ impl GivenRules {
             allow: Vec::new(),
             standing: Vec::new(),
             workspace_removal: WorkspaceRemoval::Deny,
+            scopes: BTreeMap::new(),
         }
+    }
+
+    /// The same with the rules of these scopes; what is denied anywhere stays denied.
+    #[must_use]
+    pub fn within<'a>(&self, scopes: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut given = self.clone();
+        for rules in scopes.into_iter().filter_map(|name| self.scopes.get(name)) {
+            given.deny.extend(rules.deny.iter().cloned());
+            given.allow.extend(rules.allow.iter().cloned());
+        }
+        given
     }
 
     /// What applies to this call.

@@ -20,5 +20,5 @@ pub use asked::{Asked, AskedPart};
 pub use class::{Assessment, Class, Risk};
 pub use decide::{Decision, Layer, Rules, Verdict, decide};
 pub use denial::Denial;
-pub use given::{GivenRules, WorkspaceRemoval};
+pub use given::{GivenRules, ScopeRules, WorkspaceRemoval};
 pub use pattern::Pattern;

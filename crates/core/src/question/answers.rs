@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{PERMISSION_OPTIONS, Permission, Question, QuestionKind};
+use super::{PERMISSION_OPTIONS, Permission, PlanAnswer, Question, QuestionKind, ReviewAnswer};
 use crate::spending::{STOP, raise};
 
 impl Question {
@@ -18,7 +18,13 @@ impl Question {
             QuestionKind::Budget if is_yes(text) => self.options.first().cloned(),
             QuestionKind::Budget if is_no(text) => Some(STOP.to_owned()),
             QuestionKind::Budget => raise(text).map(|_| text.to_owned()),
-            QuestionKind::AskUser | QuestionKind::Plan | QuestionKind::Runner => {
+            QuestionKind::Plan => PlanAnswer::read(text).map(|given| given.to_string()),
+            // Without a second option there is no way to continue unrepaired.
+            QuestionKind::Repair if is_yes(text) => self.options.first().cloned(),
+            QuestionKind::Repair if is_no(text) => self.options.get(1).cloned(),
+            QuestionKind::Repair => None,
+            QuestionKind::Review => ReviewAnswer::read(text).map(|given| given.to_string()),
+            QuestionKind::AskUser | QuestionKind::Runner => {
                 let matches = |option: &&String| {
                     is_yes(text) && is_yes(option) || is_no(text) && is_no(option)
                 };
@@ -42,8 +48,7 @@ impl Question {
         let (word, rest) = text.split_at(end);
         let [allow, deny, allow_all] = PERMISSION_OPTIONS;
         if is_no(word) || word.eq_ignore_ascii_case(deny) {
-            let is_between = |char: char| char.is_whitespace() || ",:;.!-–—".contains(char);
-            let comment = rest.trim_start_matches(is_between).to_owned();
+            let comment = comment_after(rest);
             return Some(Permission::Deny { comment });
         }
         // A yes with a condition is not a yes. What follows a colon is a remark, and `Allow: …` is read so in
@@ -69,10 +74,16 @@ impl fmt::Display for Permission {
     }
 }
 
-fn is_yes(text: &str) -> bool {
+/// What is said behind the word that decides.
+pub(super) fn comment_after(rest: &str) -> String {
+    let is_between = |char: char| char.is_whitespace() || ",:;.!-–—".contains(char);
+    rest.trim_start_matches(is_between).trim_end().to_owned()
+}
+
+pub(super) fn is_yes(text: &str) -> bool {
     ["y", "yes"].iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-fn is_no(text: &str) -> bool {
+pub(super) fn is_no(text: &str) -> bool {
     ["n", "no"].iter().any(|word| word.eq_ignore_ascii_case(text))
 }

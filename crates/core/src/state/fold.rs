@@ -5,26 +5,57 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use jiff::Timestamp;
 
 use super::parts::Segment;
-use super::{FoldError, OpenCall, Signal, Stage, TaskState, Unfinished};
+use super::{FoldError, OpenCall, Signal, Stage, StartAnswer, TaskState, Unfinished};
+use crate::axes::WorkMode;
 use crate::event::{
-    AgentStart, CompactionEnd, LlmResponse, StatusChanged, SubAgentComplete, ToolResult,
+    AgentStart, CompactionEnd, LlmResponse, ModeChanged, PromptChanged, StatusChanged,
+    SubAgentComplete, ToolResult, VerificationEnded,
 };
 use crate::id::CallId;
 use crate::injection::{Control, Injection};
 use crate::message::{Finish, ToolRequest};
 use crate::outcome::{CallEnding, Fact};
-use crate::question::{Answer, Permission, Question, QuestionKind};
+use crate::policy::allow::AllowRule;
+use crate::question::{Answer, Permission, Question, QuestionKind, REPAIR_OPTIONS};
 use crate::schedule::Expiry;
+use crate::session::Source;
 use crate::status::{StatusReason, TaskStatus};
 
 impl TaskState {
     /// A follow-up begins with what the task before it knew.
     pub(super) fn take_over(&mut self) {
-        let Some(before) = &self.created.continues else { return };
-        self.plan = before.plan.clone();
-        self.files.known = before.known_files.clone();
-        self.allow_rules = before.allow_rules.clone();
-        self.sandbox.working_directory = before.working_directory.clone();
+        let Some(before) = self.created.continues.clone() else {
+            // A task of a plan begins and ends with the same two steps (C-07).
+            let is_first = self.created.depth == 0;
+            self.plan = self.created.plan.as_ref().filter(|_| is_first).map(|plan| plan.steps());
+            return;
+        };
+        self.plan = before.plan;
+        self.files.known = before.known_files;
+        before.allow_rules.iter().for_each(|rule| self.allow(rule));
+        self.sandbox.working_directory = before.working_directory;
+    }
+
+    /// A change that the health check made is taken back when nothing is wrong any more; any other change is somebody's
+    /// decision.
+    pub(super) fn on_mode_change(&mut self, changed: &ModeChanged) {
+        self.before_repair = match (changed.to.work_mode, changed.source) {
+            (WorkMode::Repair, Source::Repair) => {
+                self.before_repair.or(Some((changed.from, self.role)))
+            }
+            (WorkMode::Repair, _) => self.before_repair,
+            _ => None,
+        };
+        self.axes = changed.to;
+        self.role = changed.role;
+    }
+
+    /// What is not met goes back to the agent.
+    pub(super) fn on_verification_end(&mut self, ended: &VerificationEnded) {
+        self.verification.on_end(ended);
+        if !ended.passed {
+            self.last_reply.final_text = None;
+        }
     }
 
     pub(super) fn on_status_change(&mut self, change: &StatusChanged) -> Result<(), FoldError> {
@@ -53,6 +84,8 @@ impl TaskState {
         if start.prelude.is_some() {
             self.skills.announced = start.skills.clone();
             self.skills.in_prompt = start.skills.clone();
+            self.prompt_axes = Some(self.axes);
+            self.prompt_role = self.role;
         }
         self.guard.thresholds = start.guard.unwrap_or_default();
         self.end_segment(None);
@@ -62,6 +95,14 @@ impl TaskState {
         self.attempts.started = true;
         self.attempts.model = Some(start.model.clone());
         self.attempts.segment = Some(Segment { last_event: at, worked_ms: 0 });
+    }
+
+    pub(super) fn on_prompt_change(&mut self, changed: &PromptChanged) {
+        self.skills.announced = changed.skills.clone();
+        self.skills.in_prompt = changed.skills.clone();
+        self.prompt_axes = Some(changed.axes);
+        self.prompt_role = changed.role;
+        self.attempts.model = Some(changed.model.clone());
     }
 
     pub(super) fn on_compaction_end(&mut self, end: &CompactionEnd) {
@@ -76,6 +117,8 @@ impl TaskState {
         self.spending.on_usage(usage);
         self.spending.own_turns += 1;
         self.attempts.on_reply();
+        self.plan_review.revised = None;
+        self.verification.forget();
         self.spending.last_tokens = usage.input_tokens + usage.output_tokens;
         // What an agent says when it has saved its notes is not its final reply.
         let flushing = self.compaction.on_reply(!response.calls.is_empty());
@@ -102,8 +145,19 @@ impl TaskState {
 
     pub(super) fn on_sub_agent_end(&mut self, complete: &SubAgentComplete) {
         self.sub_agents.remove(&complete.call);
+        if self.verification.owns(complete.call) {
+            self.on_audit(complete);
+        }
         complete.files_changed.iter().for_each(|path| self.files.on_change(path));
         self.spending.on_sub_agent_end(complete);
+    }
+
+    /// An auditor has ended: what it rejects goes back to the agent.
+    fn on_audit(&mut self, complete: &SubAgentComplete) {
+        self.verification.on_audit(complete.verdict.as_ref());
+        if complete.verdict.as_ref().is_some_and(|verdict| !verdict.approved) {
+            self.last_reply.final_text = None;
+        }
     }
 
     pub(super) fn on_answer(
@@ -114,11 +168,20 @@ impl TaskState {
         if question.kind == QuestionKind::Budget {
             self.spending.on_answer(&answer.text);
         }
+        if question.kind == QuestionKind::Repair && answer.text == REPAIR_OPTIONS[1] {
+            self.tolerated_problem.clone_from(&question.context);
+        }
+        self.plan_review.on_answer(&question, answer);
+        if question.id == self.start_question() {
+            let permission = question.permission(&answer.text);
+            self.start_answer =
+                permission.map(|given| StartAnswer { given, by: answer.by.clone() });
+        }
+        self.verification.on_answer(&question, answer);
         if question.permission(&answer.text) == Some(Permission::AllowAll)
             && let Some(rule) = &question.grants
-            && !self.allow_rules.contains(rule)
         {
-            self.allow_rules.push(rule.clone());
+            self.allow(rule);
         }
         if let Some(call) = question.call {
             self.open_call("question_answered", call)?.stage =
@@ -167,8 +230,10 @@ impl TaskState {
             Fact::BackgroundStarted { call, command } => {
                 self.sandbox.background.insert(*call, command.clone());
             }
+            Fact::Evidence(evidence) => self.files.on_evidence(evidence),
             // The plan and deliverables have events of their own; which skills bind it, the context knows.
             Fact::Plan(_) | Fact::Published(_) | Fact::SkillRead { .. } => {}
+            Fact::Verdict(review) => self.verdict = Some(review.clone()),
         }
     }
 
@@ -187,6 +252,9 @@ impl TaskState {
             },
             Some(Control::Unwatch { schedule }) => drop(self.schedules.remove(schedule)),
             Some(Control::UseModel { model }) => self.chosen_model = Some(model.clone()),
+            Some(Control::Grant { rule }) => self.allow(rule),
+            // The journal has a `mode_changed` in its place.
+            Some(Control::ChangeAxes { .. }) => {}
             // What a person said first counts.
             Some(Control::Expire { action }) if self.signal.is_none() => {
                 self.signal = Some(Signal::Expired(*action, injection.content.clone()));
@@ -198,8 +266,15 @@ impl TaskState {
         }
         if injection.text_for_model().is_some() {
             self.last_reply.final_text = None;
+            self.verification.forget();
             // What follows answers this, and does not continue where the reply was cut.
             self.last_reply.unfinished = None;
+        }
+    }
+
+    fn allow(&mut self, rule: &AllowRule) {
+        if !self.allow_rules.contains(rule) {
+            self.allow_rules.push(rule.clone());
         }
     }
 

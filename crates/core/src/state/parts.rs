@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::command::Deliverable;
-use crate::event::ToolCall;
+use crate::event::{PlanAccepted, ToolCall};
 use crate::id::{CallId, QuestionId};
 use crate::message::ToolRequest;
-use crate::question::{Answer, Question};
+use crate::outcome::Evidence;
+use crate::question::{
+    Acceptance, Answer, Permission, PlanAnswer, ProposedPlan, Question, QuestionKind,
+};
 use crate::status::StatusReason;
 
 /// The last reply of the model, and what of it is still to be done.
@@ -20,6 +23,13 @@ pub struct LastReply {
     pub final_text: Option<String>,
     /// What is missing, where a final reply is not complete.
     pub unfinished: Option<Unfinished>,
+}
+
+/// What a person said when they were asked whether a task may start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartAnswer {
+    pub given: Permission,
+    pub by: String,
 }
 
 /// How far an open call has come.
@@ -113,6 +123,9 @@ impl Attempts {
     }
 }
 
+/// Pieces of evidence of one task.
+const MAX_EVIDENCE: usize = 200;
+
 /// The files of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FileState {
@@ -124,9 +137,20 @@ pub struct FileState {
     pub deliverables: BTreeMap<String, Deliverable>,
     /// Where the whole of each cut output is.
     pub outputs: Vec<String>,
+    /// What proves what was done or read, each once, the latest last.
+    pub evidence: Vec<Evidence>,
 }
 
 impl FileState {
+    /// The latest counts, and of very many the latest ones.
+    pub(super) fn on_evidence(&mut self, evidence: &Evidence) {
+        self.evidence.retain(|known| known.location != evidence.location);
+        if self.evidence.len() == MAX_EVIDENCE {
+            self.evidence.remove(0);
+        }
+        self.evidence.push(evidence.clone());
+    }
+
     pub(super) fn on_change(&mut self, path: &str) {
         if !self.changed.iter().any(|known| known == path) {
             self.changed.push(path.to_owned());
@@ -152,4 +176,55 @@ pub struct SkillState {
     pub announced: BTreeMap<String, String>,
     /// The same as the system prompt has it, which is all that outlives a compaction.
     pub(super) in_prompt: BTreeMap<String, String>,
+}
+
+/// What people said to the plans that a task proposed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanReview {
+    /// The plan that a person has accepted and that has not begun.
+    pub answered: Option<Box<AnsweredPlan>>,
+    /// The plan that is being carried out.
+    pub accepted: Option<Box<PlanAccepted>>,
+    /// The plan that a person wants to be revised; the agent has not replied since.
+    pub revised: Option<Box<ProposedPlan>>,
+}
+
+/// A plan that a person has accepted, before anybody has looked whether it still holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnsweredPlan {
+    pub question: QuestionId,
+    pub plan: ProposedPlan,
+    pub acceptance: Acceptance,
+    /// Who accepted it.
+    pub by: String,
+}
+
+impl PlanReview {
+    pub(super) fn on_question(&mut self, kind: QuestionKind) {
+        if kind == QuestionKind::Plan {
+            self.answered = None;
+        }
+    }
+
+    pub(super) fn on_answer(&mut self, question: &Question, answer: &Answer) {
+        let Some(plan) = question.plan.as_deref() else { return };
+        let acceptance = match PlanAnswer::read(&answer.text) {
+            Some(PlanAnswer::Accept(acceptance)) => acceptance,
+            Some(PlanAnswer::Revise { .. }) | None => {
+                self.revised = Some(Box::new(plan.clone()));
+                return;
+            }
+        };
+        self.answered = Some(Box::new(AnsweredPlan {
+            question: question.id,
+            plan: plan.clone(),
+            acceptance,
+            by: answer.by.clone(),
+        }));
+    }
+
+    pub(super) fn on_acceptance(&mut self, accepted: &PlanAccepted) {
+        self.answered = None;
+        self.accepted = Some(Box::new(accepted.clone()));
+    }
 }

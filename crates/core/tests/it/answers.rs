@@ -18,6 +18,7 @@ fn question(kind: QuestionKind, options: &[&str]) -> Question {
         diff: None,
         grants: None,
         asked: None,
+        plan: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::Value;
 use windlass_core::message::Finish;
+use windlass_core::reasoning::Seal;
 
 use crate::{
     Fault, StreamEvent,
@@ -17,6 +18,8 @@ use crate::{
 pub(crate) struct Events {
     /// The call each tool block of the stream is.
     calls: HashMap<u64, usize>,
+    /// The thought each thinking block of the stream is.
+    thoughts: HashMap<u64, usize>,
     tokens: Tokens,
 }
 
@@ -44,6 +47,11 @@ impl Reader for Events {
                     })?;
                     into.add_arguments(at, partial_json, live)?;
                 }
+                Delta::ThinkingDelta { thinking } => {
+                    let at = self.thought(index)?;
+                    into.add_thought(at, thinking, live)?;
+                }
+                Delta::SignatureDelta { signature } => self.sign(index, signature, into)?,
                 Delta::Other => {}
             },
             Event::MessageDelta { delta, usage } => {
@@ -100,9 +108,38 @@ impl Events {
                     into.add_arguments(at, Value::Object(input).to_string(), live)?;
                 }
             }
+            Block::Thinking { thinking, signature } => {
+                let at = into.begin_thought(None)?;
+                self.thoughts.insert(index, at);
+                into.add_thought(at, thinking.unwrap_or_default(), live)?;
+                self.sign(index, signature.unwrap_or_default(), into)?;
+            }
+            Block::RedactedThinking { data } => {
+                into.begin_thought(Some(Seal::Redacted(data)))?;
+            }
             Block::Other => {}
         }
         Ok(())
+    }
+
+    fn thought(&self, index: u64) -> Result<usize, Fault> {
+        self.thoughts.get(&index).copied().ok_or_else(|| Fault::Garbled {
+            detail: format!("a thought for block {index}, which is not one"),
+        })
+    }
+
+    /// A signature may come in parts. A thought without one cannot be sent back.
+    fn sign(&self, index: u64, signature: String, into: &mut Assembly) -> Result<(), Fault> {
+        if signature.is_empty() {
+            return Ok(());
+        }
+        let at = self.thought(index)?;
+        let before = match &into.thoughts[at].seal {
+            Some(Seal::Signature(before)) => before.as_str(),
+            _ => "",
+        };
+        let whole = format!("{before}{signature}");
+        into.seal(at, Seal::Signature(whole))
     }
 
     /// Takes in counts, of which later ones replace earlier ones.
@@ -180,6 +217,13 @@ enum Block {
     Text {
         text: String,
     },
+    Thinking {
+        thinking: Option<String>,
+        signature: Option<String>,
+    },
+    RedactedThinking {
+        data: String,
+    },
     ToolUse {
         id: Option<String>,
         name: Option<String>,
@@ -198,6 +242,12 @@ enum Delta {
     },
     InputJsonDelta {
         partial_json: String,
+    },
+    ThinkingDelta {
+        thinking: String,
+    },
+    SignatureDelta {
+        signature: String,
     },
     #[serde(other)]
     Other,

@@ -1,20 +1,25 @@
 //! Conversations as Messages bodies.
 //!
 //! The protocol wants the model and the other side to take turns, so all that comes between two
-//! replies (results of tools, injections) is blocks of one message. Cache marks stand on the tools,
+//! replies (results of tools, injections) is blocks of one message. Signed thoughts stand before what they led to;
+//! one without a signature is left out, because the provider refuses it. Cache marks stand on the tools,
 //! the system prompt and the last two such messages: four, which is all the provider takes.
 
 use serde::Serialize;
 use serde_json::{json, value::RawValue};
 use windlass_core::message::{Message, Prelude};
+use windlass_core::picture::Picture;
+use windlass_core::reasoning::{Seal, Thought};
 
+use super::thinking::Thinking;
+use crate::pieces::{Piece, pieces};
 use crate::{Options, Transcript, sanitize};
 
 /// The tool a reply bound to a schema comes as.
 pub(crate) const SCHEMA_TOOL: &str = "reply";
 
 /// The protocol demands a limit; all models served today allow this one, and it holds a long file.
-const DEFAULT_MAX_TOKENS: u32 = 16_384;
+pub(crate) const DEFAULT_MAX_TOKENS: u32 = 16_384;
 
 const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
@@ -51,36 +56,32 @@ pub(crate) fn begin(transcript: &mut Transcript, prelude: &Prelude) {
 /// Appends one message, as a block of the open one where that is not the model's.
 pub(crate) fn push(transcript: &mut Transcript, message: &Message) {
     match message {
-        Message::User { text } => push_block(transcript, &Block::text(text)),
+        Message::User { text, pictures } => push_block(transcript, pictures, &Block::text(text)),
         Message::Tool { provider_id, text, is_error, .. } => {
             let tool_use_id = sanitize::id(provider_id);
             let content = (!text.is_empty()).then_some(text.as_str());
-            push_block(
-                transcript,
-                &Block::ToolResult { tool_use_id, content, is_error: *is_error },
-            );
+            let result = Block::ToolResult { tool_use_id, content, is_error: *is_error };
+            push_block(transcript, &[], &result);
         }
-        Message::Assistant { text, calls } => {
+        Message::Assistant { text, calls, reasoning } => {
             if transcript.open {
                 transcript.messages.extend_from_slice(b"]}");
                 transcript.open = false;
             }
             separate(transcript);
-            let mut blocks = Vec::with_capacity(calls.len() + 1);
-            if !text.trim().is_empty() || calls.is_empty() {
-                blocks.push(Block::text(text));
+            let reasoning = transcript.returned(reasoning.as_ref());
+            let all = pieces(text, calls, reasoning);
+            let mut blocks: Vec<_> = all.iter().filter_map(Block::of).collect();
+            // A reply may not be empty, nor end with a thought.
+            if all.iter().all(|piece| matches!(piece, Piece::Thought(_))) {
+                blocks.push(Block::text(""));
             }
-            blocks.extend(calls.iter().map(|call| Block::ToolUse {
-                id: sanitize::id(&call.provider_id),
-                name: sanitize::name(&call.name),
-                input: raw(&sanitize::arguments(&call.arguments)),
-            }));
             write(&mut transcript.messages, &Turn { role: "assistant", content: blocks });
         }
     }
 }
 
-fn push_block(transcript: &mut Transcript, block: &Block<'_>) {
+fn push_block(transcript: &mut Transcript, pictures: &[Picture], block: &Block<'_>) {
     if transcript.open {
         transcript.messages.push(b',');
         transcript.marks.pop();
@@ -89,6 +90,7 @@ fn push_block(transcript: &mut Transcript, block: &Block<'_>) {
         transcript.messages.extend_from_slice(br#"{"role":"user","content":["#);
         transcript.open = true;
     }
+    pictures.iter().for_each(|picture| transcript.show(picture));
     write(&mut transcript.messages, block);
     transcript.mark();
 }
@@ -100,9 +102,15 @@ fn separate(transcript: &mut Transcript) {
 }
 
 /// The whole request: what varies, the prelude, the messages with their marks.
-pub(crate) fn body(model: &str, said: &Transcript, options: &Options) -> Vec<u8> {
+pub(crate) fn body(
+    model: &str,
+    said: &Transcript,
+    options: &Options,
+    thinking: Thinking,
+) -> Vec<u8> {
     let tokens = options.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
     let mut head = json!({"model": model, "max_tokens": tokens, "stream": true});
+    thinking.write(&mut head);
     if let Some(temperature) = options.temperature {
         head["temperature"] = json!(temperature);
     }
@@ -119,14 +127,13 @@ pub(crate) fn body(model: &str, said: &Transcript, options: &Options) -> Vec<u8>
         None => body.extend_from_slice(&said.prelude),
     }
     body.extend_from_slice(b"\"messages\":[");
-    let mut from = 0;
-    for end in &said.marks {
-        // A mark goes inside the block that ends here, before its brace.
-        body.extend_from_slice(&said.messages[from..end - 1]);
-        body.extend_from_slice(MARK);
-        from = end - 1;
-    }
-    body.extend_from_slice(&said.messages[from..]);
+    said.write_messages(&mut body, MARK, |picture, data| match data {
+        Ok(data) => {
+            let source = json!({"type": "base64", "media_type": picture.format, "data": data});
+            json!({"type": "image", "source": source})
+        }
+        Err(words) => json!({"type": "text", "text": words}),
+    });
     body.extend_from_slice(if said.open { b"]}]}" } else { b"]}" });
     body
 }
@@ -169,6 +176,13 @@ enum Block<'a> {
     Text {
         text: &'a str,
     },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
     ToolUse {
         id: std::borrow::Cow<'a, str>,
         name: std::borrow::Cow<'a, str>,
@@ -184,6 +198,29 @@ enum Block<'a> {
 }
 
 impl<'a> Block<'a> {
+    /// A part of a reply; none for a thought that the provider would refuse.
+    fn of(piece: &Piece<'a>) -> Option<Self> {
+        Some(match *piece {
+            Piece::Text(text) => Self::text(text),
+            Piece::Thought(thought) => return Self::thought(thought),
+            Piece::Call(call) => Self::ToolUse {
+                id: sanitize::id(&call.provider_id),
+                name: sanitize::name(&call.name),
+                input: raw(&sanitize::arguments(&call.arguments)),
+            },
+        })
+    }
+
+    fn thought(thought: &'a Thought) -> Option<Self> {
+        match &thought.seal {
+            Some(Seal::Signature(signature)) => {
+                Some(Self::Thinking { thinking: &thought.text, signature })
+            }
+            Some(Seal::Redacted(data)) => Some(Self::RedactedThinking { data }),
+            Some(Seal::Item(_) | Seal::Field(_) | Seal::Call(_) | Seal::Phase(_)) | None => None,
+        }
+    }
+
     fn text(text: &'a str) -> Self {
         Self::Text { text: if text.trim().is_empty() { NOTHING } else { text } }
     }

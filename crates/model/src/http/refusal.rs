@@ -1,17 +1,23 @@
-//! What a server's refusal means, from its status and the words both dialects use.
+//! What a server's refusal means, from its status and the words both wires use.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::Fault;
+use crate::{Fault, Wire};
 
 /// Reads a response that is not 200.
-pub(crate) fn classify(status: u16, retry_after: Option<Duration>, body: &str) -> Fault {
+pub(crate) fn classify(
+    status: u16,
+    retry_after: Option<Duration>,
+    body: &str,
+    wire: Wire,
+) -> Fault {
     let parsed: Option<Value> = serde_json::from_str(body).ok();
     let said = parsed.as_ref().map(Said::read).unwrap_or_default();
     let detail = said.message.clone().unwrap_or_else(|| body.to_owned());
-    meaning(status, retry_after, &said, detail)
+    let fault = meaning(status, retry_after, &said, detail);
+    if matches!(status, 404 | 405) { not_spoken(fault, status, &said, wire) } else { fault }
 }
 
 /// Reads an error that arrives inside a stream that began well.
@@ -36,6 +42,13 @@ fn meaning(status: u16, retry_after: Option<Duration>, said: &Said, detail: Stri
     if code(&["content_filter", "content_policy_violation"]) {
         return Fault::ContentFilter { detail };
     }
+    if status < 500 && (code(&["invalid_encrypted_content"]) || refuses_reasoning(&words)) {
+        return Fault::ReasoningRefused { detail };
+    }
+    if status < 500 && wants_reasoning(&words) {
+        let detail = format!("{detail}; set `reasoning = \"require\"` for this provider");
+        return Fault::BadRequest { status, detail };
+    }
     let gone = code(&["model_not_found"]) || words.contains("invalid model name");
     match status {
         400..=499 if gone => Fault::ModelUnavailable { detail },
@@ -55,7 +68,53 @@ fn meaning(status: u16, retry_after: Option<Duration>, said: &Said, detail: Stri
     }
 }
 
-/// The parts of an error both dialects have.
+/// A path that is not there: the server may speak another wire.
+fn not_spoken(fault: Fault, status: u16, said: &Said, wire: Wire) -> Fault {
+    let (path, other) = match wire {
+        // The usual reason for this one is a base without `/v1`, which the fault says.
+        Wire::Chat => return fault,
+        Wire::Responses => ("/responses", Wire::Chat),
+        Wire::Anthropic => ("/v1/messages", Wire::Chat),
+    };
+    let words = said.message.as_deref().unwrap_or_default().to_ascii_lowercase();
+    let names_model = said.code == "model_not_found" || words.contains("model");
+    let detail = match fault {
+        Fault::ModelUnavailable { detail } if names_model => {
+            return Fault::ModelUnavailable { detail };
+        }
+        _ => said.message.clone().unwrap_or_default(),
+    };
+    Fault::NotAModelServer {
+        detail: format!(
+            "status {status} for `{path}`, `{detail}`; if it speaks another protocol, set `wire`, such as \
+             `wire = \"{other}\"`, in `[models.providers.NAME]`"
+        ),
+    }
+}
+
+/// How providers word that they do not take back what their model thought.
+fn refuses_reasoning(words: &str) -> bool {
+    const WORDINGS: [(&str, &str); 8] = [
+        ("signature", "thinking"),
+        ("signature", "thought"),
+        ("thinking", "cannot be modified"),
+        ("encrypted content", "verif"),
+        ("encrypted_content", "verif"),
+        ("encrypted_content", "decrypt"),
+        ("reasoning_content", "not "),
+        ("reasoning", "without its required following item"),
+    ];
+    WORDINGS.iter().any(|(one, other)| words.contains(one) && words.contains(other))
+        && !wants_reasoning(words)
+}
+
+/// How providers word that they miss what their model thought.
+fn wants_reasoning(words: &str) -> bool {
+    words.contains("reasoning_content")
+        && (words.contains("passed back") || words.contains("missing reasoning_content"))
+}
+
+/// The parts of an error that all wires have.
 #[derive(Default)]
 struct Said {
     message: Option<String>,
@@ -83,12 +142,18 @@ impl Said {
     fn status(&self) -> u16 {
         let named = |name: &str| match name {
             "overloaded_error" => Some(529),
+            "server_error" => Some(500),
             "rate_limit_error" | "rate_limit_exceeded" => Some(429),
             "authentication_error" | "invalid_api_key" => Some(401),
             "permission_error" => Some(403),
             "not_found_error" | "model_not_found" => Some(404),
-            "invalid_request_error" | "context_length_exceeded" | "content_filter" => Some(400),
+            "invalid_request_error"
+            | "context_length_exceeded"
+            | "content_filter"
+            | "invalid_prompt" => Some(400),
             "request_too_large" => Some(413),
+            // What is wrong with a picture, and what else a failed response says of its request.
+            name if name.starts_with("invalid_") || name.starts_with("image_") => Some(400),
             _ => None,
         };
         let number = self.code.parse().ok().filter(|code| (400..600).contains(code));

@@ -3,11 +3,12 @@
 use std::cell::OnceCell;
 
 use windlass_core::message::Prelude;
+use windlass_core::reasoning::{Reasoning, Seal, Thought};
 
 use super::{Rule, RuleAnswer, Script, Scripted};
 use crate::{
-    BoxFuture, Call, Dialect, Error, Fault, Model, ModelName, Options, Reply, StreamEvent,
-    Transcript, assemble::identify,
+    BoxFuture, Call, Error, Fault, Model, ModelName, Options, Reply, StreamEvent, Transcript, Wire,
+    assemble::identify, transcript::Form,
 };
 
 /// A conversation a script can answer.
@@ -47,7 +48,7 @@ impl Script {
         };
         // A reply meant for this task goes before one for any.
         let mine = |reply: &&Scripted| {
-            reply.task.as_ref().is_some_and(|text| received.opening().1.contains(text))
+            reply.task.as_ref().is_some_and(|text| received.goal().contains(text))
         };
         let here = || replies.iter().filter(|reply| reply.turn == turn);
         let found = here().find(mine).or_else(|| here().find(|reply| reply.task.is_none()));
@@ -81,6 +82,14 @@ impl Received<'_> {
     fn opening(&self) -> &(String, String) {
         self.opening.get_or_init(|| self.asked.opening())
     }
+
+    /// The first message without what it says of the place and of earlier work: those words choose no reply.
+    fn goal(&self) -> &str {
+        let first = self.opening().1.as_str();
+        let ends = ["\n# Environment\n", "\n# What is remembered from earlier work\n"];
+        let end = ends.iter().filter_map(|heading| first.find(heading)).min();
+        &first[..end.unwrap_or(first.len())]
+    }
 }
 
 fn expected<'a>(reply: &'a Scripted, received: &Received<'_>) -> Result<&'a Scripted, String> {
@@ -97,8 +106,15 @@ fn expected<'a>(reply: &'a Scripted, received: &Received<'_>) -> Result<&'a Scri
 impl Rule {
     fn holds(&self, received: &Received<'_>) -> bool {
         self.system.as_ref().is_none_or(|wanted| received.opening().0.contains(wanted))
-            && self.task.as_ref().is_none_or(|wanted| received.opening().1.contains(wanted))
+            && self.task.as_ref().is_none_or(|wanted| received.goal().contains(wanted))
             && self.when.iter().all(|wanted| received.has_news(wanted))
+    }
+}
+
+impl Script {
+    /// This script as a model.
+    pub fn into_model(self, name: ModelName) -> std::sync::Arc<dyn Model> {
+        std::sync::Arc::new(ScriptModel::new(name, self))
     }
 }
 
@@ -120,7 +136,7 @@ impl Model for ScriptModel {
     }
 
     fn transcript(&self, prelude: &Prelude) -> Transcript {
-        Transcript::new(Dialect::OpenAi, prelude)
+        Transcript::new(Form::plain(Wire::Chat, &self.name.to_string()), prelude)
     }
 
     fn reply<'a>(
@@ -148,10 +164,12 @@ impl Model for ScriptModel {
             });
             let mut calls: Vec<Call> = calls.collect();
             identify(&mut calls, transcript);
-            show(&scripted.text, &calls, live);
+            let reasoning = reasoning(&self.name, scripted);
+            show(scripted, &calls, live);
             Ok(Reply {
                 text: scripted.text.clone(),
                 calls,
+                reasoning,
                 finish: scripted.finish(),
                 usage,
                 model: self.name.to_string(),
@@ -161,9 +179,28 @@ impl Model for ScriptModel {
     }
 }
 
+/// What a script says that the model thought.
+fn reasoning(name: &ModelName, scripted: &Scripted) -> Option<Reasoning> {
+    let redacted = scripted
+        .redacted
+        .iter()
+        .map(|data| Thought { seal: Some(Seal::Redacted(data.clone())), ..Thought::default() });
+    let thoughts = scripted.think.iter().enumerate().map(|(index, text)| Thought {
+        text: text.clone(),
+        seal: Some(Seal::Field("reasoning_content".to_owned())),
+        after_text: if index == 0 { 0 } else { scripted.text.len() },
+        after_calls: index,
+    });
+    let thoughts: Vec<_> = redacted.chain(thoughts).collect();
+    (!thoughts.is_empty()).then(|| Reasoning { model: name.to_string(), thoughts })
+}
+
 /// Previews a reply as a stream would.
-fn show(text: &str, calls: &[Call], live: &mut (dyn FnMut(StreamEvent) + Send)) {
-    for word in text.split_inclusive(' ') {
+fn show(scripted: &Scripted, calls: &[Call], live: &mut (dyn FnMut(StreamEvent) + Send)) {
+    for thought in &scripted.think {
+        live(StreamEvent::Reasoning(thought.clone()));
+    }
+    for word in scripted.text.split_inclusive(' ') {
         live(StreamEvent::Text(word.to_owned()));
     }
     for (index, call) in calls.iter().enumerate() {

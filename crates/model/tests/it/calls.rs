@@ -1,7 +1,7 @@
 //! Tool calls as models really write them.
 
 use windlass_core::message::Finish;
-use windlass_model::{Dialect, Reply};
+use windlass_model::{Reply, Wire};
 use windlass_testkit::{Answer, ModelServer};
 
 use crate::support::{ask, begun, hello, message, model, result};
@@ -10,7 +10,7 @@ async fn streamed(deltas: &[&str]) -> Reply {
     let server = ModelServer::start_empty();
     let chunk = |delta: &&str| format!(r#"{{"choices":[{{"index":0,"delta":{delta}}}]}}"#);
     server.next(Answer::events(deltas.iter().map(chunk).chain(["[DONE]".to_owned()])));
-    hello(&*model(Dialect::OpenAi, &server)).await.unwrap()
+    hello(&*model(Wire::Chat, &server)).await.unwrap()
 }
 
 fn calls(reply: &Reply) -> String {
@@ -54,13 +54,13 @@ async fn calls_without_useful_indices_are_distinguished_by_their_ids() {
 
 #[tokio::test]
 async fn missing_and_repeated_ids_are_made_unique_in_the_whole_conversation() {
-    for dialect in [Dialect::OpenAi, Dialect::Anthropic] {
+    for &wire in Wire::ALL {
         let server = ModelServer::start_empty();
         let call = |id: &str| format!("{{name: bash, id: '{id}', arguments: '{{}}'}}");
         let three = [call("x"), call("x"), call("")].join(", ");
         let item = format!("calls: [{three}]");
         server.next(Answer::script(&item)).next(Answer::script(&item));
-        let model = model(dialect, &server);
+        let model = model(wire, &server);
         let mut transcript = begun(&*model, "go");
         let mut ids = Vec::new();
         for _ in 0..2 {
@@ -77,11 +77,11 @@ async fn missing_and_repeated_ids_are_made_unique_in_the_whole_conversation() {
 
 #[tokio::test]
 async fn arguments_that_are_not_json_go_back_in_a_valid_form() {
-    for dialect in [Dialect::OpenAi, Dialect::Anthropic] {
+    for &wire in Wire::ALL {
         let server = ModelServer::start_empty();
         server.next(Answer::script("calls: [{name: bash, id: c, arguments: '{\"command\": \"l'}]"));
         server.next(Answer::script("say: sorry"));
-        let model = model(dialect, &server);
+        let model = model(wire, &server);
         let mut transcript = begun(&*model, "go");
         let reply = ask(&*model, &transcript).await.0.unwrap();
         assert_eq!(reply.calls[0].arguments, r#"{"command": "l"#);
@@ -95,18 +95,18 @@ async fn arguments_that_are_not_json_go_back_in_a_valid_form() {
 
 #[tokio::test]
 async fn large_arguments_come_whole() {
-    for dialect in [Dialect::OpenAi, Dialect::Anthropic] {
+    for &wire in Wire::ALL {
         let server = ModelServer::start_empty();
         let big = "y".repeat(2 * 1024 * 1024);
         server.next(Answer::script(&format!("calls: [{{name: bash, arguments: '{big}'}}]")));
-        assert_eq!(hello(&*model(dialect, &server)).await.unwrap().calls[0].arguments, big);
+        assert_eq!(hello(&*model(wire, &server)).await.unwrap().calls[0].arguments, big);
     }
 }
 
 #[tokio::test]
-async fn a_call_without_arguments_has_an_empty_object_in_anthropics_dialect() {
+async fn a_call_without_arguments_has_an_empty_object_on_anthropics_wire() {
     let server = ModelServer::start_empty();
     server.next(Answer::script("calls: [{name: list_skills, id: c, arguments: ''}]"));
-    let reply = hello(&*model(Dialect::Anthropic, &server)).await.unwrap();
+    let reply = hello(&*model(Wire::Anthropic, &server)).await.unwrap();
     assert_eq!(reply.calls[0].arguments, "{}");
 }

@@ -1,7 +1,7 @@
-//! Conversations that go well, in both dialects.
+//! Conversations that go well, on every wire.
 
 use windlass_core::message::{Finish, Message, Usage};
-use windlass_model::{Dialect, Model, StreamEvent};
+use windlass_model::{Model, StreamEvent, Wire};
 use windlass_testkit::{Answer, ModelServer};
 
 use crate::support::{ask, begun, hello, message, model, result};
@@ -42,12 +42,13 @@ async fn play(model: &dyn Model) -> String {
 
 /// ES-112, ES-335
 #[tokio::test]
-async fn the_same_conversation_means_the_same_in_both_dialects() {
+async fn the_same_conversation_means_the_same_on_every_wire() {
     let server = ModelServer::start(SCRIPT);
-    let openai = play(&*model(Dialect::OpenAi, &server)).await;
-    let anthropic = play(&*model(Dialect::Anthropic, &server)).await;
-    assert_eq!(openai, anthropic);
-    insta::assert_snapshot!(openai, @r#"
+    let chat = play(&*model(Wire::Chat, &server)).await;
+    for &wire in Wire::ALL {
+        assert_eq!(play(&*model(wire, &server)).await, chat, "{wire}");
+    }
+    insta::assert_snapshot!(chat, @r#"
     ToolCalls "Looking." 1000/20/800
       call_0_0 bash {"command":"ls -la"}
       call_0_1 read {"path":"a.txt"}
@@ -59,9 +60,9 @@ async fn the_same_conversation_means_the_same_in_both_dialects() {
 
 #[tokio::test]
 async fn a_request_extends_the_one_before_it_byte_for_byte() {
-    for dialect in [Dialect::OpenAi, Dialect::Anthropic] {
+    for &wire in Wire::ALL {
         let server = ModelServer::start(SCRIPT);
-        play(&*model(dialect, &server)).await;
+        play(&*model(wire, &server)).await;
         let requests = server.requests();
         assert_eq!(requests.len(), 3);
         for pair in requests.windows(2) {
@@ -75,7 +76,7 @@ async fn a_request_extends_the_one_before_it_byte_for_byte() {
 async fn parts_of_a_reply_are_shown_as_they_come() {
     let server = ModelServer::start_empty();
     server.next(Answer::script("text: one two three\nbash: ls"));
-    let model = model(Dialect::OpenAi, &server);
+    let model = model(Wire::Chat, &server);
     let (reply, seen) = ask(&*model, &begun(&*model, "go")).await;
     let reply = reply.unwrap();
     let shown: String = seen
@@ -90,7 +91,7 @@ async fn parts_of_a_reply_are_shown_as_they_come() {
 #[tokio::test]
 async fn connections_are_reused() {
     let server = ModelServer::start("match: [{say: hi}]");
-    let model = model(Dialect::OpenAi, &server);
+    let model = model(Wire::Chat, &server);
     for _ in 0..5 {
         hello(&*model).await.unwrap();
     }
@@ -101,7 +102,7 @@ async fn connections_are_reused() {
 #[tokio::test]
 async fn a_reply_says_how_long_it_took() {
     let server = ModelServer::start("match: [{say: hi}]");
-    let reply = hello(&*model(Dialect::OpenAi, &server)).await.unwrap();
+    let reply = hello(&*model(Wire::Chat, &server)).await.unwrap();
     assert!(!reply.latency.is_zero());
 }
 
@@ -112,7 +113,7 @@ async fn without_usage_the_counts_are_nought() {
         r#"{"model":"m-1","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}"#,
         "[DONE]",
     ]));
-    let reply = hello(&*model(Dialect::OpenAi, &server)).await.unwrap();
+    let reply = hello(&*model(Wire::Chat, &server)).await.unwrap();
     assert_eq!(
         (reply.usage, reply.model.as_str(), reply.finish),
         (Usage::default(), "m-1", Finish::Stop)

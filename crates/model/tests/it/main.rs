@@ -4,9 +4,11 @@
 mod support;
 mod conversation;
 mod wire;
+mod pictures;
 mod refusals;
 mod streams;
 mod calls;
 mod waits;
 mod setup;
 mod scripts;
+mod reasoning;

@@ -1,22 +1,22 @@
 //! Servers that refuse: what each refusal is called, and whether it is tried again.
 
-use windlass_model::{Category, Dialect, Error, Fault};
+use windlass_model::{Category, Error, Fault, Wire};
 use windlass_testkit::{Answer, ModelServer, TlsServer};
 
 use crate::support::{hello, model, model_at};
 
 /// What comes of a server that always answers like this.
-async fn outcome(dialect: Dialect, answer: Answer) -> (Error, usize) {
+async fn outcome(wire: Wire, answer: Answer) -> (Error, usize) {
     let server = ModelServer::start_empty();
     server.answer_with(move |_| Some(answer.clone()));
-    let error = hello(&*model(dialect, &server)).await.unwrap_err();
+    let error = hello(&*model(wire, &server)).await.unwrap_err();
     (Error { base: "BASE".to_owned(), ..error }, server.request_count())
 }
 
-async fn table(dialect: Dialect, cases: Vec<(&str, Answer)>) -> String {
+async fn table(wire: Wire, cases: Vec<(&str, Answer)>) -> String {
     let mut lines = Vec::new();
     for (name, answer) in cases {
-        let (error, requests) = outcome(dialect, answer).await;
+        let (error, requests) = outcome(wire, answer).await;
         assert_eq!(error.attempts as usize, requests);
         assert_eq!(error.retryable(), error.category() == Category::Transient);
         lines.push(format!("{name} x{requests}: {error}"));
@@ -51,7 +51,7 @@ async fn each_status_has_its_outcome_and_only_passing_ones_are_asked_again() {
         ("moved", Answer::status(302, "text/plain", "").header("location", "http://127.0.0.1:1/")),
         ("nothing", Answer::status(204, "text/plain", "")),
     ];
-    insta::assert_snapshot!(table(Dialect::OpenAi, cases).await, @"
+    insta::assert_snapshot!(table(Wire::Chat, cases).await, @"
     key x1: the model server does not accept the key: Incorrect API key provided (model `test/m` at BASE)
     right x1: the model server forbids this: not your model (model `test/m` at BASE)
     model x1: the model is not available: The model `m` does not exist (model `test/m` at BASE)
@@ -76,7 +76,7 @@ async fn each_status_has_its_outcome_and_only_passing_ones_are_asked_again() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_does_not_fit_is_known_in_both_dialects() {
+async fn a_conversation_that_does_not_fit_is_known_on_both_wires() {
     let bad = "invalid_request_error";
     let openai = vec![
         (
@@ -127,9 +127,9 @@ async fn a_conversation_that_does_not_fit_is_known_in_both_dialects() {
         ),
     ];
     let mut found = Vec::new();
-    for (dialect, cases) in [(Dialect::OpenAi, openai), (Dialect::Anthropic, anthropic)] {
+    for (wire, cases) in [(Wire::Chat, openai), (Wire::Anthropic, anthropic)] {
         for (name, answer) in cases {
-            let (error, requests) = outcome(dialect, answer).await;
+            let (error, requests) = outcome(wire, answer).await;
             let Fault::ContextLength { limit, .. } = error.fault else { panic!("{name}: {error}") };
             assert!(!error.retryable());
             found.push(format!("{name} x{requests} {limit:?}"));
@@ -155,7 +155,7 @@ async fn errors_inside_a_stream_mean_what_they_would_as_a_status() {
         ])
     };
     let one = table(
-        Dialect::OpenAi,
+        Wire::Chat,
         vec![
             ("number", openai(r#"{"message":"slow down","code":"429"}"#)),
             ("text", openai(r#""it broke""#)),
@@ -163,7 +163,7 @@ async fn errors_inside_a_stream_mean_what_they_would_as_a_status() {
         ],
     );
     let two = table(
-        Dialect::Anthropic,
+        Wire::Anthropic,
         vec![
             ("overloaded", anthropic("overloaded_error")),
             ("rate", anthropic("rate_limit_error")),
@@ -188,7 +188,7 @@ async fn nobody_listening_is_refused_after_every_retry() {
     let server = ModelServer::start_empty();
     let base = server.base();
     drop(server);
-    let error = hello(&*model_at(Dialect::OpenAi, &base)).await.unwrap_err();
+    let error = hello(&*model_at(Wire::Chat, &base)).await.unwrap_err();
     assert_eq!((error.fault.clone(), error.attempts, error.retryable()), (Fault::Refused, 4, true));
     assert_eq!(
         error.to_string(),
@@ -199,7 +199,7 @@ async fn nobody_listening_is_refused_after_every_retry() {
 #[tokio::test]
 async fn a_certificate_we_cannot_trust_is_a_permanent_error() {
     let server = TlsServer::start();
-    let error = hello(&*model_at(Dialect::OpenAi, &server.base())).await.unwrap_err();
+    let error = hello(&*model_at(Wire::Chat, &server.base())).await.unwrap_err();
     let Fault::Tls { detail } = &error.fault else { panic!("{error}") };
     assert!(detail.contains("certificate"), "{detail}");
     assert_eq!((error.attempts, error.retryable()), (1, false));
@@ -209,7 +209,7 @@ async fn a_certificate_we_cannot_trust_is_a_permanent_error() {
 async fn tls_with_a_server_that_speaks_none_is_a_permanent_error() {
     let server = ModelServer::start_empty();
     let base = server.base().replace("http:", "https:");
-    let error = hello(&*model_at(Dialect::Anthropic, &base)).await.unwrap_err();
+    let error = hello(&*model_at(Wire::Anthropic, &base)).await.unwrap_err();
     assert!(matches!(error.fault, Fault::Tls { .. }), "{error}");
     assert_eq!((error.attempts, error.retryable()), (1, false));
 }
@@ -217,8 +217,8 @@ async fn tls_with_a_server_that_speaks_none_is_a_permanent_error() {
 #[tokio::test]
 async fn a_key_a_server_echoes_is_not_passed_on() {
     let echo = "Incorrect API key provided: sk-test-0123456789. Sent: Bearer sk-test-0123456789";
-    for dialect in [Dialect::OpenAi, Dialect::Anthropic] {
-        let (error, _) = outcome(dialect, Answer::error_of(401, "", "invalid_api_key", echo)).await;
+    for &wire in Wire::ALL {
+        let (error, _) = outcome(wire, Answer::error_of(401, "", "invalid_api_key", echo)).await;
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("0123456789") && shown.contains("[redacted]"), "{shown}");
     }
@@ -230,7 +230,7 @@ async fn a_model_that_is_gone_is_the_only_one_ever_asked_for() {
     let server = ModelServer::start_empty();
     server
         .answer_with(|_| Some(Answer::error_of(404, "not_found_error", "model_not_found", "gone")));
-    hello(&*model(Dialect::OpenAi, &server)).await.unwrap_err();
+    hello(&*model(Wire::Chat, &server)).await.unwrap_err();
     let asked: Vec<_> = server.requests().into_iter().map(|request| request.model).collect();
     assert_eq!(asked, ["m"]);
 }

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use windlass_core::message::Message;
 use windlass_model::{
-    Category, Dialect, Fault, Model, ModelName, Models, Recorder, Reply, Settings, StreamEvent,
+    Category, Fault, Model, ModelName, Models, Recorder, Reply, Settings, StreamEvent, Wire,
 };
 use windlass_testkit::{Answer, ModelServer};
 
@@ -112,7 +112,7 @@ replies:
     );
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tape.yaml");
-    let live = Recorder::create(model(Dialect::OpenAi, &server), &path).unwrap();
+    let live = Recorder::create(model(Wire::Chat, &server), &path).unwrap();
     let said = play(&live, "go").await;
     let mut played = play(&*script(&path), "go").await;
     // A script's replies have a price, even if it is zero.
@@ -142,7 +142,7 @@ async fn a_recording_separates_sub_agents_and_continues_after_a_restart() {
     let server = ModelServer::start_empty();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tape.yaml");
-    let live = model(Dialect::Anthropic, &server);
+    let live = model(Wire::Anthropic, &server);
     let recorder = Recorder::create(Arc::clone(&live), &path).unwrap();
     for item in ["bash: ls", "say: the child is done"] {
         server.next(Answer::script(item));
@@ -164,7 +164,7 @@ async fn a_recording_separates_sub_agents_and_continues_after_a_restart() {
 #[tokio::test]
 async fn a_recording_that_cannot_be_written_is_an_error() {
     let server = ModelServer::start("match: [{say: hi}]");
-    let model = || model(Dialect::OpenAi, &server);
+    let model = || model(Wire::Chat, &server);
     assert!(Recorder::create(model(), Path::new("/nowhere/at/all.yaml")).is_err());
     // A pipe whose other end is closed after the beginning was written.
     let (reader, writer) = std::io::pipe().unwrap();

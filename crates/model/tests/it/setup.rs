@@ -1,13 +1,13 @@
 //! From configuration to models: bases, keys, prices.
 
-use windlass_model::{Dialect, Models, Options, Price, Prices, Provider, Settings, SetupError};
+use windlass_model::{Models, Options, Price, Prices, Provider, Settings, SetupError, Wire};
 use windlass_testkit::{Answer, ModelServer};
 
 use crate::support::{begun, hello, model, settings};
 
 fn opened(name: &str, base: &str, key: Option<&str>) -> Result<(), SetupError> {
     let key = key.map(Into::into);
-    let provider = Provider { dialect: Dialect::OpenAi, base: base.to_owned(), key };
+    let provider = Provider::new(Wire::Chat, base, key);
     let settings =
         Settings { providers: [("litellm".to_owned(), provider)].into(), ..Settings::default() };
     Models::new(settings).open(&name.parse().unwrap()).map(drop)
@@ -54,22 +54,18 @@ fn a_server_on_this_machine_needs_no_key() {
 #[tokio::test]
 async fn requests_go_to_the_base_with_the_key_and_the_model() {
     let server = ModelServer::start("match: [{say: hi}]");
-    for (dialect, base, path, key) in [
-        (Dialect::OpenAi, server.base(), "/chat/completions", "Bearer sk-test-0123456789"),
-        (
-            Dialect::OpenAi,
-            server.base() + "/v1/",
-            "/v1/chat/completions",
-            "Bearer sk-test-0123456789",
-        ),
-        (Dialect::Anthropic, server.base(), "/v1/messages", "sk-test-0123456789"),
-        (Dialect::Anthropic, server.base() + "/v1", "/v1/messages", "sk-test-0123456789"),
+    for (wire, base, path, key) in [
+        (Wire::Chat, server.base(), "/chat/completions", "Bearer sk-test-0123456789"),
+        (Wire::Chat, server.base() + "/v1/", "/v1/chat/completions", "Bearer sk-test-0123456789"),
+        (Wire::Responses, server.base() + "/v1", "/v1/responses", "Bearer sk-test-0123456789"),
+        (Wire::Anthropic, server.base(), "/v1/messages", "sk-test-0123456789"),
+        (Wire::Anthropic, server.base() + "/v1", "/v1/messages", "sk-test-0123456789"),
     ] {
-        hello(&*Models::new(settings(dialect, &base)).open(&"test/m".parse().unwrap()).unwrap())
+        hello(&*Models::new(settings(wire, &base)).open(&"test/m".parse().unwrap()).unwrap())
             .await
             .unwrap();
         let request = server.requests().pop().unwrap();
-        let header = if dialect == Dialect::OpenAi { "authorization" } else { "x-api-key" };
+        let header = if wire == Wire::Anthropic { "x-api-key" } else { "authorization" };
         assert_eq!((request.path.as_str(), request.header(header)), (path, Some(key)));
         assert_eq!(request.model, "m");
     }
@@ -78,7 +74,7 @@ async fn requests_go_to_the_base_with_the_key_and_the_model() {
 #[test]
 fn keys_and_passwords_do_not_print() {
     let base = "http://user:hunter22@127.0.0.1:1/v1?token=hunter22";
-    let shown = format!("{:?}", Models::new(settings(Dialect::OpenAi, base)));
+    let shown = format!("{:?}", Models::new(settings(Wire::Chat, base)));
     assert!(!shown.contains("hunter22") && !shown.contains("0123456789"), "{shown}");
 }
 
@@ -87,11 +83,10 @@ async fn a_base_with_a_password_is_shown_without_it() {
     let server = ModelServer::start_empty();
     server.answer_with(|_| Some(Answer::error(400, "no")));
     let base = server.base().replace("//", "//user:hunter22@");
-    let error = hello(
-        &*Models::new(settings(Dialect::OpenAi, &base)).open(&"test/m".parse().unwrap()).unwrap(),
-    )
-    .await
-    .unwrap_err();
+    let error =
+        hello(&*Models::new(settings(Wire::Chat, &base)).open(&"test/m".parse().unwrap()).unwrap())
+            .await
+            .unwrap_err();
     assert!(error.to_string().contains(&server.base()), "{error}");
     assert!(!format!("{error:?}").contains("hunter22"), "{error:?}");
 }
@@ -102,7 +97,7 @@ async fn cost_comes_from_the_server_else_from_the_table_else_is_unknown() {
         Price { input: 2.0, output: 10.0, cached: Some(1.0), cache_write: None, long: None };
     let priced = |base: &str| Settings {
         prices: Prices([("m".to_owned(), price)].into()),
-        ..settings(Dialect::OpenAi, base)
+        ..settings(Wire::Chat, base)
     };
     let server = ModelServer::start_empty();
     let usage = "usage: {input: 1000000, output: 100000, cached: 500000";
@@ -134,7 +129,7 @@ async fn cost_comes_from_the_server_else_from_the_table_else_is_unknown() {
 
 /// ES-068
 #[tokio::test]
-async fn options_are_sent_as_each_dialect_has_them() {
+async fn options_are_sent_as_each_wire_has_them() {
     let schema =
         serde_json::json!({"type": "object", "properties": {"intent": {"type": "string"}}});
     let options = Options {
@@ -144,17 +139,27 @@ async fn options_are_sent_as_each_dialect_has_them() {
     };
     let server = ModelServer::start_empty();
     server.next(Answer::script("say: '{\"intent\":\"x\"}'"));
+    server.next(Answer::script("say: '{\"intent\":\"x\"}'"));
     server.next(Answer::script("reply: {intent: x}"));
-    for dialect in [Dialect::OpenAi, Dialect::Anthropic] {
-        let model = model(dialect, &server);
+    for &wire in Wire::ALL {
+        let model = model(wire, &server);
         let transcript = begun(&*model, "stop it");
         let reply = model.reply(&transcript, &options, &mut |_| {}).await.unwrap();
         assert_eq!((reply.text.as_str(), reply.calls.len()), (r#"{"intent":"x"}"#, 0));
         let body = server.requests().pop().unwrap().json();
-        assert_eq!((&body["temperature"], &body["max_tokens"]), (&0.1.into(), &64.into()));
-        match dialect {
-            Dialect::OpenAi => assert_eq!(body["response_format"]["json_schema"]["schema"], schema),
-            Dialect::Anthropic => {
+        match wire {
+            Wire::Chat => {
+                assert_eq!((&body["temperature"], &body["max_tokens"]), (&0.1.into(), &64.into()));
+                assert_eq!(body["response_format"]["json_schema"]["schema"], schema);
+            }
+            Wire::Responses => {
+                // What reasons takes no temperature.
+                assert_eq!(body["temperature"], serde_json::Value::Null);
+                assert_eq!(body["max_output_tokens"], 64);
+                assert_eq!(body["text"]["format"]["schema"], schema);
+            }
+            Wire::Anthropic => {
+                assert_eq!((&body["temperature"], &body["max_tokens"]), (&0.1.into(), &64.into()));
                 assert_eq!(body["tool_choice"]["name"], "reply");
                 assert_eq!(body["tools"][0]["input_schema"], schema);
                 assert_eq!(body["tools"].as_array().unwrap().len(), 3);

@@ -7,15 +7,13 @@ use windlass_core::{
     message::{Message, Prelude, ToolRequest, ToolSpec},
 };
 use windlass_model::{
-    Dialect, Error, Model, Models, Options, Provider, Reply, Retry, Settings, StreamEvent,
-    Transcript,
+    Error, Model, Models, Options, Provider, Reply, Retry, Settings, StreamEvent, Transcript, Wire,
 };
 use windlass_testkit::ModelServer;
 
 /// Settings for a base, with waits too short to notice.
-pub fn settings(dialect: Dialect, base: &str) -> Settings {
-    let provider =
-        Provider { dialect, base: base.to_owned(), key: Some("sk-test-0123456789".into()) };
+pub fn settings(wire: Wire, base: &str) -> Settings {
+    let provider = Provider::new(wire, base, Some("sk-test-0123456789".into()));
     Settings {
         providers: [("test".to_owned(), provider)].into(),
         retry: Retry { base: Duration::from_millis(1), ..Retry::default() },
@@ -24,13 +22,13 @@ pub fn settings(dialect: Dialect, base: &str) -> Settings {
 }
 
 /// The model `test/m` of a base.
-pub fn model_at(dialect: Dialect, base: &str) -> Arc<dyn Model> {
-    Models::new(settings(dialect, base)).open(&"test/m".parse().unwrap()).unwrap()
+pub fn model_at(wire: Wire, base: &str) -> Arc<dyn Model> {
+    Models::new(settings(wire, base)).open(&"test/m".parse().unwrap()).unwrap()
 }
 
 /// The model `test/m` of a server.
-pub fn model(dialect: Dialect, server: &ModelServer) -> Arc<dyn Model> {
-    model_at(dialect, &server.base())
+pub fn model(wire: Wire, server: &ModelServer) -> Arc<dyn Model> {
+    model_at(wire, &server.base())
 }
 
 /// A system prompt and two tools.
@@ -65,7 +63,11 @@ pub fn message(reply: &Reply) -> Message {
         name: call.name.clone(),
         arguments: call.arguments.clone(),
     };
-    Message::Assistant { text: reply.text.clone(), calls: reply.calls.iter().map(call).collect() }
+    Message::Assistant {
+        text: reply.text.clone(),
+        calls: reply.calls.iter().map(call).collect(),
+        reasoning: reply.reasoning.clone(),
+    }
 }
 
 /// What a tool said to a call.

@@ -1,8 +1,8 @@
-//! How long the client waits before it asks again. (ES-370, ES-374 to ES-378)
+//! How long the client waits before it asks again. (ES-370, ES-374…378)
 
 use std::time::Duration;
 
-use windlass_model::{Dialect, Fault, Models, Retry, Settings, StreamEvent};
+use windlass_model::{Fault, Models, Retry, Settings, StreamEvent, Wire};
 use windlass_testkit::{Answer, ModelServer};
 
 use crate::support::{ask, begun, hello, model, settings};
@@ -26,7 +26,7 @@ fn retrying(attempt: u32, live: &StreamEvent) -> Duration {
 async fn waits_grow_and_are_told_before_they_begin() {
     let server = ModelServer::start_empty();
     server.next(busy()).next(busy()).next(busy()).next(Answer::script("say: now"));
-    let model = model(Dialect::OpenAi, &server);
+    let model = model(Wire::Chat, &server);
     let (reply, seen) = ask(&*model, &begun(&*model, "go")).await;
     assert_eq!(reply.unwrap().text, "now");
     for (number, live) in (1..).zip(&seen[..3]) {
@@ -50,7 +50,7 @@ async fn a_server_that_says_how_long_is_obeyed() {
         let date = "Wed, 21 Oct 2026 07:28:00 GMT";
         server.next(busy().header(name, value).header("date", date));
         server.next(Answer::script("say: now"));
-        let model = model(Dialect::Anthropic, &server);
+        let model = model(Wire::Anthropic, &server);
         let (reply, seen) = ask(&*model, &begun(&*model, "go")).await;
         reply.unwrap();
         let reason = "rate limited: slow down".to_owned();
@@ -63,7 +63,7 @@ async fn a_server_that_says_how_long_is_obeyed() {
 async fn a_wait_beyond_the_limit_is_the_callers_to_take() {
     let server = ModelServer::start_empty();
     server.next(busy().header("retry-after", "86400"));
-    let error = hello(&*model(Dialect::OpenAi, &server)).await.unwrap_err();
+    let error = hello(&*model(Wire::Chat, &server)).await.unwrap_err();
     assert_eq!(error.fault.retry_after(), Some(Duration::from_secs(86400)));
     let said = error.to_string();
     assert!(
@@ -80,7 +80,7 @@ async fn without_retries_the_first_failure_is_the_last() {
     let server = ModelServer::start_empty();
     server.next(busy());
     let retry = Retry { max_retries: 0, ..Retry::default() };
-    let settings = Settings { retry, ..settings(Dialect::OpenAi, &server.base()) };
+    let settings = Settings { retry, ..settings(Wire::Chat, &server.base()) };
     let model = Models::new(settings).open(&"test/m".parse().unwrap()).unwrap();
     assert_eq!(hello(&*model).await.unwrap_err().attempts, 1);
 }

@@ -5,17 +5,17 @@ use windlass_core::{
     id::CallId,
     message::{Message, Prelude, ToolRequest},
 };
-use windlass_model::{Dialect, Model};
+use windlass_model::{Model, Wire};
 use windlass_testkit::{Answer, ModelServer, messages};
 
 use crate::support::{ask, begun, message, model, model_at, prelude, result};
 
 /// The exact bytes of a request, with line breaks for the reader.
-async fn body_of(dialect: Dialect) -> String {
+async fn body_of(wire: Wire) -> String {
     let server = ModelServer::start_empty();
     server.next(Answer::script("text: Looking.\ncalls: [{bash: ls}, {read: a}]"));
     server.next(Answer::script("say: done"));
-    let model = model(dialect, &server);
+    let model = model(wire, &server);
     let mut transcript = begun(&*model, "count");
     let reply = ask(&*model, &transcript).await.0.unwrap();
     transcript.push(&message(&reply));
@@ -35,7 +35,7 @@ async fn body_of(dialect: Dialect) -> String {
 /// ES-112
 #[tokio::test]
 async fn chat_completions_are_sent_like_this() {
-    insta::assert_snapshot!(body_of(Dialect::OpenAi).await, @r#"
+    insta::assert_snapshot!(body_of(Wire::Chat).await, @r#"
     {"model":"m","stream":true,"stream_options":{"include_usage":true},"tools":[
     {"function":{"description":"The tool bash.","name":"bash","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"}},"type":"function"},
     {"function":{"description":"The tool read.","name":"read","parameters":{"properties":{"path":{"type":"string"}},"required":["path"],"type":"object"}},"type":"function"}],"messages":[
@@ -50,10 +50,29 @@ async fn chat_completions_are_sent_like_this() {
     "#);
 }
 
+#[tokio::test]
+async fn responses_are_sent_like_this() {
+    insta::assert_snapshot!(body_of(Wire::Responses).await, @r#"
+    {"include":["reasoning.encrypted_content"],"model":"m","parallel_tool_calls":true,"prompt_cache_key":"047c13fa247b577291026fdb5ac247b7","reasoning":{"summary":"auto"},"store":false,"stream":true,"tools":[
+    {"description":"The tool bash.","name":"bash","parameters":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"strict":false,"type":"function"},
+    {"description":"The tool read.","name":"read","parameters":{"properties":{"path":{"type":"string"}},"required":["path"],"type":"object"},"strict":false,"type":"function"}],"instructions":"You are \"careful\".","input":[
+    {"type":"message","role":"user","content":[
+    {"type":"input_text","text":"count"}]},
+    {"type":"message","role":"assistant","content":[
+    {"type":"output_text","text":"Looking."}]},
+    {"type":"function_call","call_id":"call_0_0","name":"bash","arguments":"{\"command\":\"ls\"}"},
+    {"type":"function_call","call_id":"call_0_1","name":"read","arguments":"{\"path\":\"a\"}"},
+    {"type":"function_call_output","call_id":"call_0_0","output":"a\nb"},
+    {"type":"function_call_output","call_id":"call_0_1","output":""},
+    {"type":"message","role":"user","content":[
+    {"type":"input_text","text":"hurry"}]}]}
+    "#);
+}
+
 /// ES-112
 #[tokio::test]
 async fn messages_are_sent_like_this() {
-    insta::assert_snapshot!(body_of(Dialect::Anthropic).await, @r#"
+    insta::assert_snapshot!(body_of(Wire::Anthropic).await, @r#"
     {"max_tokens":16384,"model":"m","stream":true,"tools":[
     {"description":"The tool bash.","input_schema":{"properties":{"command":{"type":"string"}},"required":["command"],"type":"object"},"name":"bash"},
     {"cache_control":{"type":"ephemeral"},"description":"The tool read.","input_schema":{"properties":{"path":{"type":"string"}},"required":["path"],"type":"object"},"name":"read"}],"system":[
@@ -79,7 +98,7 @@ fn any_message() -> impl Strategy<Value = Message> {
     prop_oneof![
         any::<String>().prop_map(Message::user),
         (any::<String>(), proptest::collection::vec(call, 0..3))
-            .prop_map(|(text, calls)| Message::Assistant { text, calls }),
+            .prop_map(|(text, calls)| Message::Assistant { text, calls, reasoning: None }),
         (any::<String>(), any::<String>(), any::<bool>()).prop_map(|(id, text, is_error)| {
             Message::Tool { provider_id: id, name: "bash".to_owned(), text, is_error }
         }),
@@ -87,10 +106,7 @@ fn any_message() -> impl Strategy<Value = Message> {
 }
 
 fn models() -> Vec<std::sync::Arc<dyn Model>> {
-    [Dialect::OpenAi, Dialect::Anthropic]
-        .into_iter()
-        .map(|dialect| model_at(dialect, "http://127.0.0.1:1"))
-        .collect()
+    Wire::ALL.iter().map(|wire| model_at(*wire, "http://127.0.0.1:1")).collect()
 }
 
 proptest! {
@@ -117,9 +133,9 @@ proptest! {
 /// Two hundred turns: each body begins with the one before, and bodies stay valid JSON.
 #[tokio::test]
 async fn two_hundred_turns_extend_each_other_byte_for_byte() {
-    for dialect in [Dialect::OpenAi, Dialect::Anthropic] {
+    for &wire in Wire::ALL {
         let server = ModelServer::start("match: [{bash: 'echo \"ä\"'}]");
-        let model = model(dialect, &server);
+        let model = model(wire, &server);
         let mut transcript = begun(&*model, "go on");
         for turn in 0..200 {
             let reply = ask(&*model, &transcript).await.0.unwrap();
@@ -134,9 +150,11 @@ async fn two_hundred_turns_extend_each_other_byte_for_byte() {
             pair[1].assert_extends(&pair[0]);
         }
         let last = messages(&requests[199].body);
-        let replies = last.iter().filter(|message| message.role == "assistant").count();
+        // Where a reply is several items, its call is one.
+        let reply = if wire == Wire::Responses { "function_call" } else { "assistant" };
+        let replies = last.iter().filter(|message| message.role == reply).count();
         assert_eq!((replies, transcript.assistant_messages()), (199, 200));
-        if dialect == Dialect::Anthropic {
+        if wire == Wire::Anthropic {
             assert!(last.windows(2).all(|pair| pair[0].role != pair[1].role), "they take turns");
         }
     }
@@ -145,7 +163,7 @@ async fn two_hundred_turns_extend_each_other_byte_for_byte() {
 #[tokio::test]
 async fn anthropic_is_sent_at_most_four_cache_marks() {
     let server = ModelServer::start("match: [{bash: ls}]");
-    let model = model(Dialect::Anthropic, &server);
+    let model = model(Wire::Anthropic, &server);
     let mut transcript = begun(&*model, "go");
     for _ in 0..4 {
         let reply = ask(&*model, &transcript).await.0.unwrap();

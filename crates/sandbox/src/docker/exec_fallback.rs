@@ -11,7 +11,7 @@ use std::time::Duration;
 use bollard::container::LogOutput;
 use futures_util::StreamExt as _;
 use tokio::io::AsyncWriteExt as _;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -19,7 +19,7 @@ use super::engine::{Engine, Output, To};
 use crate::Error;
 use crate::api::{Chunk, Command, Ended, Exit, Stdin, Stream};
 use crate::channel::Request;
-use crate::running::{Input, Killer, OnDrop, Running};
+use crate::running::{Carrier, Killer, Running};
 use windlass_helper::protocol::{WINDOW, cost};
 
 /// What a person reads when the task starts.
@@ -61,21 +61,8 @@ impl ExecFallback {
     pub(super) fn start(&self, command: Command, env: Vec<String>) -> Running {
         let id = self.count.fetch_add(1, Ordering::Relaxed);
         let (requests, inbox) = mpsc::unbounded_channel();
-        let (output, chunks) = mpsc::unbounded_channel();
-        let (ended, end) = oneshot::channel();
-        let credit = Arc::new(Semaphore::new(WINDOW as usize));
-        let killer = Killer { id, requests };
-        let running = Running {
-            killer: killer.clone(),
-            output: chunks,
-            ended: end,
-            input: (command.stdin == Stdin::Piped)
-                .then(|| Input { killer, credit: credit.clone() }),
-            on_drop: match command.background {
-                true => OnDrop::LetRun,
-                false => OnDrop::Kill(command.grace),
-            },
-        };
+        let (running, Carrier { output, ended, credit }) =
+            Running::new(Killer { id, requests }, &command);
         let job = Job {
             engine: self.engine.clone(),
             container: self.container.clone(),

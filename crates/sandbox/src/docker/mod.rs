@@ -37,7 +37,7 @@ pub use engine::{Engine, Image};
 use exec_fallback::ExecFallback;
 pub use image::{Build, DOCKERFILE};
 use orphans::Claim;
-pub use orphans::remove_orphans;
+pub use orphans::{orphans, remove_orphans};
 use spec::HOME;
 
 /// How often a command whose start was never acknowledged is started again on a new link.
@@ -298,6 +298,7 @@ fn isolation_report(engine: &Engine, config: &Config, owner: (u32, u32)) -> Isol
         kind: Kind::Docker,
         workspace: WORKSPACE.into(),
         memory_bytes,
+        has_own_sockets: true,
         facts,
         warnings,
     }

@@ -73,18 +73,21 @@ fn is_claimed(data: &Path, task: &str) -> bool {
     }
 }
 
-/// Removes the containers of this data directory that no process claims. Returns how many.
-pub async fn remove_orphans(engine: &Engine, data: &Path) -> Result<usize, Error> {
+/// The containers of this data directory that no process claims.
+pub async fn orphans(engine: &Engine, data: &Path) -> Result<Vec<String>, Error> {
     let data = canonical(data)?;
     let identity = identity(&data)?;
-    let mut removed = 0;
-    for (id, task) in containers(engine, &identity).await? {
-        if !is_claimed(&data, &task) {
-            engine.remove(&id).await?;
-            removed += 1;
-        }
+    let all = containers(engine, &identity).await?;
+    Ok(all.into_iter().filter(|(_, task)| !is_claimed(&data, task)).map(|(id, _)| id).collect())
+}
+
+/// Removes them. Returns how many.
+pub async fn remove_orphans(engine: &Engine, data: &Path) -> Result<usize, Error> {
+    let orphans = orphans(engine, data).await?;
+    for id in &orphans {
+        engine.remove(id).await?;
     }
-    Ok(removed)
+    Ok(orphans.len())
 }
 
 /// Removes what an earlier process left of a task, so that its commands die before the task resumes (`docs/design.md` §15.7).

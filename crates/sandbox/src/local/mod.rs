@@ -108,6 +108,7 @@ impl Local {
                 kind: Kind::Local,
                 workspace,
                 memory_bytes: None,
+                has_own_sockets: true,
                 facts: Vec::new(),
                 warnings: Vec::new(),
             },
@@ -359,6 +360,7 @@ impl Local {
             Some(_) => {
                 fact("files are guarded by Landlock; commands see the real root and its processes");
                 report.workspace = self.config.workspace.clone();
+                report.has_own_sockets = false;
             }
         }
         if ready.landlock > 0 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use windlass_sandbox::{Command, Error, Exit, Sandbox, Stdin};
 
 use crate::everyone;
-use crate::support::{Place, finish, run, script};
+use crate::support::{Place, finish, mark, marked, run, script};
 
 /// ES-035, ES-275: the workspace is at `/workspace` and writable.
 #[test]
@@ -151,11 +151,14 @@ fn a_timeout_ends_the_whole_tree_and_says_so() {
     everyone!(|who| async move {
         let place = Place::new(who);
         let local = place.sandbox().await;
-        let mut command = script(&local, "trap '' TERM; (trap '' TERM; sleep 1000) & sleep 1000");
+        let mark = mark();
+        let text = format!("trap '' TERM; (trap '' TERM; sleep {mark}) & sleep {mark}");
+        let mut command = script(&local, &text);
         command.timeout = Some(Duration::from_millis(50));
         command.grace = Duration::from_millis(50);
         let outcome = finish(local.start(command).await.unwrap()).await;
         assert_eq!(outcome.ended.exit, Exit::TimedOut);
+        assert_eq!(marked(&mark), Vec::<String>::new(), "nothing of it is left");
     });
 }
 

@@ -220,6 +220,7 @@ impl Place {
                 allowed: allowed.iter().map(|range| range.parse().unwrap()).collect(),
             },
             hosts: HostRules::Any,
+            endpoints: Vec::new(),
             observer: Arc::new(move |connection| seen.lock().unwrap().push(connection.clone())),
         }
     }

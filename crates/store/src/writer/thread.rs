@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::{CommitHook, CommitPoint, Level, Message, Phase, Work};
-use crate::Error;
 use crate::changes::ChangeCounters;
+use crate::{Error, SCHEMA_VERSION};
 
 /// Work in one transaction; bounds how long another process waits for the write lock.
 const BATCH: usize = 512;
@@ -170,12 +170,26 @@ impl Thread {
         }
     }
 
+    /// Another process may have moved the data to a schema that this program does not know. Nothing is written to it.
+    fn check_version(&self) -> Result<(), Error> {
+        let version = || -> rusqlite::Result<u32> {
+            let mut statement = self.connection.prepare_cached("PRAGMA user_version")?;
+            statement.query_row([], |row| row.get(0))
+        };
+        let found = version().map_err(|error| Error::sqlite(&self.path, error))?;
+        match found > SCHEMA_VERSION {
+            true => Err(Error::Newer { path: self.path.clone(), found, known: SCHEMA_VERSION }),
+            false => Ok(()),
+        }
+    }
+
     /// Runs a batch and commits it; returns whether anything changed.
     fn transact(&mut self, batch: &mut [Box<dyn Work>]) -> Result<bool, Error> {
         let level = batch.iter().map(|work| work.level()).max().unwrap_or(Level::Written);
         self.set_level(level)?;
         let before = self.connection.total_changes();
         self.execute("BEGIN IMMEDIATE")?;
+        self.check_version()?;
         if let [work] = batch {
             // With one piece of work, ROLLBACK undoes just that. So the usual case needs no savepoint, which copies
             // pages.

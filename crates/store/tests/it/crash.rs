@@ -61,7 +61,7 @@ async fn work(store: &Store) {
     store.tasks().create(at(0), new).await.unwrap();
     say(format!("synced {task} 1 task_created"));
 
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let mut stream = owner.stream(task).unwrap();
     let written = Level::Written;
     report("written", stream.append(at(1), vec![moved(Todo, Running)], written).await.unwrap());
@@ -157,7 +157,7 @@ async fn assert_sound(store: &Store) {
     let journal = store.journal().of(task()).unwrap();
     let events = journal.iter().map(|record| (record.at, &record.event));
     let Some(_) = TaskState::fold(events).unwrap() else { return };
-    let owner = store.own(task()).await.unwrap();
+    let owner = store.owners().own(task()).await.unwrap();
     let next = owner.append(at(99), vec![request()], Level::Synced).await.unwrap();
     assert_eq!(next[0].seq, journal.len() as u64 + 1);
 }

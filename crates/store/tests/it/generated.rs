@@ -18,9 +18,11 @@ use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::plan::{Step, StepStatus, WorkingPlan};
 use windlass_core::policy::{Class, Decision, Risk};
 use windlass_core::question::{Answer, Question, QuestionKind};
+use windlass_core::role::Role;
+use windlass_core::session::{Scope, Source};
 use windlass_core::state::{Stage, TaskState};
 use windlass_core::status::{StatusReason, TaskStatus};
-use windlass_store::{Difference, Filter, Level, Store};
+use windlass_store::{Difference, Filter, Level, SessionRow, Store};
 
 use crate::world::{World, at, created_at, injection_id, request};
 
@@ -81,6 +83,7 @@ fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
             diff: None,
             grants: None,
             asked: None,
+            plan: None,
         }),
         10 => Event::QuestionAnswered(QuestionAnswered {
             question: open_question()?,
@@ -110,8 +113,14 @@ fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
                 permission_profile: pick(PermissionProfile::ALL, detail / 8),
                 ..state.axes
             },
+            role: (amount % 2 == 0).then(|| pick(Role::ALL, detail)),
             reason: text(),
-            scope: "now".to_owned(),
+            scope: Scope::Now,
+            source: Source::User,
+            by: String::new(),
+            change: None,
+            reverts: false,
+            task: None,
         }),
         15 => Event::AgentEnd(Box::new(result(state))),
         16 => Event::InjectionReceived(Injection::message(injection_id(), text())),
@@ -150,6 +159,8 @@ fn start(state: &TaskState) -> AgentStart {
         container: "local".to_owned(),
         tools: Vec::new(),
         risk_policy: "trusted".to_owned(),
+        axes: None,
+        role: None,
         max_iterations: 200,
         timeout_ms: None,
         compaction_config: serde_json::json!({}),
@@ -171,12 +182,13 @@ fn response(detail: u8, amount: u16, at: Timestamp) -> LlmResponse {
     LlmResponse {
         text: format!("reply {amount}"),
         calls: (0..detail % 3).map(call).collect(),
+        reasoning: None,
         finish: Finish::Stop,
         usage: Usage {
             input_tokens: amount.into(),
             output_tokens: u64::from(detail),
-            cached_tokens: 0,
             cost_usd: (!detail.is_multiple_of(4)).then(|| f64::from(amount) / 7.0),
+            ..Usage::default()
         },
         model: "test/model".to_owned(),
         latency_ms: 5,
@@ -203,10 +215,12 @@ fn result(state: &TaskState) -> TaskResult {
         deliverables: state.files.deliverables.values().cloned().collect(),
         final_message: state.last_reply.final_text.clone(),
         evidence_refs: Vec::new(),
+        working_memory: None,
         usage,
         cost_usd: None,
         error_details: None,
         hitl_request: None,
+        contract: None,
     }
 }
 
@@ -254,7 +268,7 @@ async fn check(choices: Vec<Choice>) {
         let created = created_at(at(second));
         let begun = Event::TaskCreated(Box::new(created.clone()));
         let task = store.tasks().create(at(second), created).await.unwrap().task();
-        owners.push(store.own(task).await.unwrap());
+        owners.push(store.owners().own(task).await.unwrap());
         tasks.push((task, TaskState::begin(at(second), &begun).unwrap()));
     }
     let mut live = vec![Vec::new(); 2];
@@ -294,8 +308,11 @@ async fn check(choices: Vec<Choice>) {
 
     assert_eq!(store.projections().verify().unwrap(), [], "kept projections equal rebuilt ones");
     let before = answers(&store);
-    let total = store.journal().since(0, usize::MAX).unwrap().len() as u64;
-    assert_eq!(store.projections().rebuild().await.unwrap(), total);
+    let sessions = store.sessions().newest(u32::MAX).unwrap();
+    let of_session = |row: &SessionRow| store.sessions().journal(row.id).unwrap().len();
+    let of_sessions: usize = sessions.iter().map(of_session).sum();
+    let total = store.journal().since(0, usize::MAX).unwrap().len() + of_sessions;
+    assert_eq!(store.projections().rebuild().await.unwrap(), total as u64);
     assert_eq!(answers(&store), before, "a rebuild changes nothing");
     for owner in owners {
         // Nor does it take a task from its owner.
@@ -343,7 +360,8 @@ async fn a_projection_that_was_tampered_with_is_found_and_fixed() {
             "`task_transitions` has `1`, which is not in the journal".to_owned(),
         ]
     );
-    assert_eq!(store.projections().rebuild().await.unwrap(), 1);
+    // The task's creation, and what its session has of it.
+    assert_eq!(store.projections().rebuild().await.unwrap(), 3);
     assert_eq!(store.projections().verify().unwrap(), []);
     assert_eq!(store.mailbox().pending(task).unwrap().len(), 1);
 }

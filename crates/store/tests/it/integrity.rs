@@ -13,7 +13,7 @@ use crate::world::{World, at, created, reply, request};
 /// A task with five events, the second of them a beginning with a prompt.
 async fn task(store: &Store) -> TaskId {
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let begun = vec![begin(task, "# You\nare an agent."), request(), reply("a"), request()];
     owner.append(at(1), begun, Level::Written).await.unwrap();
     task
@@ -32,6 +32,8 @@ fn begin(task: TaskId, system: &str) -> Event {
         container: "local".to_owned(),
         footing: String::new(),
         tools: vec!["read".to_owned()],
+        axes: None,
+        role: None,
         risk_policy: "normal".to_owned(),
         max_iterations: 200,
         timeout_ms: None,
@@ -69,7 +71,7 @@ async fn a_change_in_any_field_of_an_event_is_noticed() {
         "hash = 'text'",
         "content = zeroblob(16)",
         "seq = 1000",
-        "stream = 'task_' || substr(stream, 6, 25) || '0'",
+        "stream = substr(stream, 1, 30) || CASE substr(stream, 31) WHEN '0' THEN '1' ELSE '0' END",
     ] {
         let world = World::new();
         let store = world.open();
@@ -137,7 +139,7 @@ async fn every_damaged_task_is_named() {
     let expected = [first, second]
         .map(|task| format!("event 2 of `{task}` is damaged: it does not match its checksum"));
     assert_eq!(words, expected);
-    let owner = store.own(sound).await.unwrap();
+    let owner = store.owners().own(sound).await.unwrap();
     owner.append(at(2), vec![reply("b")], Level::Written).await.unwrap();
 }
 
@@ -148,11 +150,14 @@ async fn events_from_before_checksums_are_read_and_continued() {
     let task = task(&store).await;
     drop(store);
     database(&world)
-        .execute_batch("UPDATE events SET hash = NULL; UPDATE tasks SET last_hash = NULL;")
+        .execute_batch(
+            "UPDATE events SET hash = NULL; UPDATE tasks SET last_hash = NULL;
+             UPDATE sessions SET last_hash = NULL;",
+        )
         .unwrap();
     let store = world.open();
     assert_eq!(store.journal().of(task).unwrap().len(), 5);
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     owner.append(at(2), vec![reply("b"), request()], Level::Written).await.unwrap();
     assert_eq!(store.journal().of(task).unwrap().len(), 7);
     assert_eq!(store.projections().verify().unwrap(), []);
@@ -170,7 +175,7 @@ async fn the_prompt_of_many_tasks_is_stored_once() {
     for number in 0..5 {
         let task = store.tasks().create(at(0), created()).await.unwrap().task();
         let own = format!("{prompt}\n# Here\ntask {number}");
-        let owner = store.own(task).await.unwrap();
+        let owner = store.owners().own(task).await.unwrap();
         let kept = owner.append(at(1), vec![begin(task, &own)], Level::Written).await.unwrap();
         assert_eq!(store.journal().of(task).unwrap()[1..], kept, "readers see it whole");
         tasks.push(task);
@@ -240,7 +245,7 @@ async fn a_page_in_the_middle_is_found_and_its_task_named() {
     let store = world.open();
     let tasks = [task(&store).await, task(&store).await];
     for task in tasks {
-        let owner = store.own(task).await.unwrap();
+        let owner = store.owners().own(task).await.unwrap();
         let long = (0..20).map(|_| reply(&"x".repeat(3000))).collect();
         owner.append(at(2), long, Level::Written).await.unwrap();
     }
@@ -255,5 +260,5 @@ async fn a_page_in_the_middle_is_found_and_its_task_named() {
     let found = store.projections().verify().unwrap();
     assert!(!found.is_empty());
     assert!(tasks.iter().any(|task| store.journal().of(*task).is_ok()), "{found:?}");
-    assert!(store.check_pages(std::time::Duration::from_secs(60)).is_err());
+    assert!(store.projections().check_pages(std::time::Duration::from_secs(60)).is_err());
 }

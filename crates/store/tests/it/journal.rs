@@ -11,7 +11,7 @@ async fn what_was_appended_is_read_back_with_its_place_and_iteration() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let mut stream = owner.stream(task).unwrap();
     let events =
         vec![moved(TaskStatus::Todo, TaskStatus::Running), request(), reply("a"), request()];
@@ -65,7 +65,7 @@ async fn children_append_beside_their_parent_under_one_owner() {
     let world = World::new();
     let store = world.open();
     let root = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(root).await.unwrap();
+    let owner = store.owners().own(root).await.unwrap();
     let child = owner.create_child(at(1), child_of(root, root)).await.unwrap().task();
     let mut parents = owner.stream(root).unwrap();
     let mut childs = owner.stream(child).unwrap();
@@ -75,15 +75,15 @@ async fn children_append_beside_their_parent_under_one_owner() {
         childs.append(at(2), vec![request()], Level::Written),
     );
     assert_eq!((a.unwrap()[0].seq, b.unwrap()[0].seq), (2, 2));
-    assert_eq!(store.own(child).await.err().unwrap().to_string(), {
+    assert_eq!(store.owners().own(child).await.err().unwrap().to_string(), {
         let pid = std::process::id();
         format!("`{root}` is running in process {pid}")
     });
     drop(owner);
-    assert!(store.driving_process(child).unwrap().is_some());
+    assert!(store.owners().driving_process(child).unwrap().is_some());
     drop((parents, childs));
-    assert_eq!(store.driving_process(root).unwrap(), None);
-    store.own(child).await.unwrap();
+    assert_eq!(store.owners().driving_process(root).unwrap(), None);
+    store.owners().own(child).await.unwrap();
 }
 
 /// ES-089: the move that is illegal is named, and nothing of its append is kept.
@@ -92,7 +92,7 @@ async fn an_append_with_an_illegal_move_is_refused_whole() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let events = vec![request(), moved(TaskStatus::Todo, TaskStatus::Done)];
     let error = owner.append(at(1), events, Level::Written).await.unwrap_err();
     let Error::IllegalMove { source, .. } = error else { panic!("{error}") };

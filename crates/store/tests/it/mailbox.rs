@@ -40,7 +40,7 @@ async fn messages_are_delivered_once_and_in_order() {
         assert_eq!(again, Accepted::Already);
     }
     assert_eq!(store.mailbox().pending(task).unwrap().len(), 3);
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let mut stream = owner.stream(task).unwrap();
     let drained = stream.drain(at(3)).await.unwrap();
     insta::assert_snapshot!(lines(&drained), @r"
@@ -58,7 +58,7 @@ async fn a_second_answer_is_refused_and_gets_the_first() {
     let world = World::new();
     let store = world.open();
     let task = task(&store).await;
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let mut stream = owner.stream(task).unwrap();
     let asked = question(QuestionKind::AskUser);
     let allowed = question(QuestionKind::Permission);
@@ -93,7 +93,7 @@ async fn an_answer_without_an_open_question_is_refused_or_a_message() {
     let world = World::new();
     let store = world.open();
     let task = task(&store).await;
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let mut stream = owner.stream(task).unwrap();
     let asked = question(QuestionKind::AskUser);
     let answer = |text: &str| Injection::answer(injection_id(), asked.id, text);
@@ -119,7 +119,7 @@ async fn unknown_and_ended_tasks_take_no_messages() {
     let nobody = TaskId::new(at(0));
     let error = store.mailbox().inject(nobody, message(), at(1)).await.unwrap_err();
     assert_eq!(error.to_string(), format!("there is no task `{nobody}`"));
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let cancelled = vec![moved(TaskStatus::Todo, TaskStatus::Cancelled)];
     owner.append(at(1), cancelled, Level::Written).await.unwrap();
     let error = store.mailbox().inject(task, message(), at(1)).await.unwrap_err();
@@ -161,7 +161,7 @@ async fn a_mailbox_is_bounded_and_still_takes_a_cancel() {
     let cancel = Injection::control(injection_id(), Control::Cancel { reason: None });
     let error = store.mailbox().inject(task, cancel, at(1)).await.unwrap_err();
     assert!(matches!(error, Error::MailboxFull { limit: 1100, .. }));
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     assert_eq!(owner.stream(task).unwrap().drain(at(2)).await.unwrap().len(), 1100);
 }
 
@@ -171,7 +171,7 @@ async fn a_task_with_unread_mail_cannot_finish() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let running = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
     owner.append(at(1), running, Level::Written).await.unwrap();
     store
@@ -199,7 +199,7 @@ async fn a_task_whose_answer_waits_cannot_end_blocked() {
     let store = world.open();
     let created = created();
     let task = store.tasks().create(at(0), created.clone()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let asked = question(QuestionKind::AskUser);
     let events =
         vec![moved(TaskStatus::Todo, TaskStatus::Running), Event::QuestionAsked(asked.clone())];

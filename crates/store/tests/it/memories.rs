@@ -6,7 +6,8 @@ use windlass_store::NewMemory;
 use crate::world::{World, at};
 
 fn memory(text: &str) -> NewMemory {
-    NewMemory { text: text.to_owned(), tags: vec!["notes".to_owned()], task: None, session: None }
+    let (text, tags) = (text.to_owned(), vec!["notes".to_owned()]);
+    NewMemory { text, tags, task: None, session: None, project: None }
 }
 
 #[tokio::test]
@@ -21,7 +22,13 @@ async fn the_best_fitting_memory_comes_first() {
         store.memories().add(at(0), memory(text)).await.unwrap();
     }
     let texts = |query: &str| -> Vec<String> {
-        store.memories().search(query, 5).unwrap().into_iter().map(|found| found.text).collect()
+        store
+            .memories()
+            .search(query, None, 5)
+            .unwrap()
+            .into_iter()
+            .map(|found| found.text)
+            .collect()
     };
     assert_eq!(texts("parsers")[0], texts("parser")[0]);
     assert!(texts("parser date").first().unwrap().starts_with("parsing dates"));
@@ -35,6 +42,25 @@ fn any_text_is_a_legal_query() {
     let world = World::new();
     let store = world.open();
     proptest!(|(query in ".{0,40}")| {
-        store.memories().search(&query, 3).unwrap();
+        store.memories().search(&query, None, 3).unwrap();
     });
+}
+
+#[tokio::test]
+async fn what_belongs_to_a_project_is_not_found_in_another() {
+    let world = World::new();
+    let store = world.open();
+    for project in [None, Some("/a"), Some("/b")] {
+        let text = format!("the gate squeaks in {project:?}");
+        let project = project.map(str::to_owned);
+        store.memories().add(at(0), NewMemory { project, ..memory(&text) }).await.unwrap();
+    }
+    let found = |project| {
+        let found = store.memories().search("gate", project, 9).unwrap().into_iter();
+        let mut texts: Vec<_> = found.map(|memory| memory.text).collect();
+        texts.sort();
+        texts
+    };
+    assert_eq!(found(None).len(), 3);
+    assert_eq!(found(Some("/a")), ["the gate squeaks in None", "the gate squeaks in Some(\"/a\")"]);
 }

@@ -182,7 +182,7 @@ async fn a_full_store_fails_the_writer_and_loses_nothing() {
     };
     let options = Options { max_pages: Some(90), ..Options::default() };
     let store = Store::open(world.dir.path(), options).unwrap();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let mut kept = 1;
     let error = loop {
         let events = vec![reply(&"x".repeat(5_000)), reply(&"y".repeat(5_000))];
@@ -198,7 +198,7 @@ async fn a_full_store_fails_the_writer_and_loses_nothing() {
     // The writer continues: it accepts what still fits, and everything once there is room again.
     drop((owner, store));
     let store = world.open();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     owner.append(at(2), vec![reply("z")], Level::Synced).await.unwrap();
     assert_eq!(store.journal().of(task).unwrap().len(), kept + 1);
 }

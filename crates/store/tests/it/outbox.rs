@@ -11,7 +11,7 @@ use crate::world::{World, at, created, moved, question};
 pub async fn service_task(store: &Store) -> (TaskCreated, Owner) {
     let created = TaskCreated { driver: Driver::Service, ..created() };
     let task = store.tasks().create(at(0), created.clone()).await.unwrap().task();
-    (created, store.own(task).await.unwrap())
+    (created, store.owners().own(task).await.unwrap())
 }
 
 /// How a segment of a task ended.
@@ -26,10 +26,12 @@ pub fn result(created: &TaskCreated, status: ResultStatus) -> Event {
         deliverables: Vec::new(),
         final_message: Some("done".to_owned()),
         evidence_refs: Vec::new(),
+        working_memory: None,
         usage: UsageMetrics::default(),
         cost_usd: None,
         error_details: None,
         hitl_request: None,
+        contract: None,
     }))
 }
 
@@ -86,7 +88,7 @@ async fn a_foreground_task_and_a_parked_segment_publish_nothing() {
     let world = World::new();
     let store = world.open();
     let foreground = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(foreground).await.unwrap();
+    let owner = store.owners().own(foreground).await.unwrap();
     let running = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
     owner.append(at(1), running.clone(), Level::Written).await.unwrap();
     assert!(store.outbox().pending(100).unwrap().is_empty());

@@ -167,7 +167,7 @@ async fn a_task_resumes_without_its_outputs() {
     drop(store);
     fs::remove_dir_all(world.dir.path().join("outputs")).unwrap();
     let store = world.open();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     owner.append(at(1), vec![request()], Level::Synced).await.unwrap();
     assert_eq!(store.journal().of(task).unwrap().len(), 2);
     let gone = store.outputs().open("cmd_abc123", Stream::Stdout);

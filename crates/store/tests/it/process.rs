@@ -121,7 +121,7 @@ async fn a_process_started_by_another_test_plays_its_role() {
 async fn fill(dir: &Path) {
     let store = Store::open(dir, Options::default()).unwrap();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let begun = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
     owner.append(at(1), begun, Level::Synced).await.unwrap();
     let refused = loop {
@@ -146,7 +146,7 @@ async fn obey(dir: &Path) {
         let words: Vec<_> = line.split(' ').collect();
         let task = |index: usize| words[index].parse::<TaskId>().unwrap();
         match words[0] {
-            "own" => match store.own(task(1)).await {
+            "own" => match store.owners().own(task(1)).await {
                 Ok(owned) => {
                     say(format!("owned {}", owned.epoch()));
                     owner = Some(owned);

@@ -102,7 +102,7 @@ async fn a_session_starts_only_as_many_tasks_as_it_may() {
     assert!(found.contains(&elsewhere.root()));
     assert_eq!(ready(1).unwrap().len(), 1);
 
-    let owner = store.own(tasks[0]).await.unwrap();
+    let owner = store.owners().own(tasks[0]).await.unwrap();
     let running = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
     owner.append(at(5), running, Level::Written).await.unwrap();
     let found = ready(10).unwrap();
@@ -139,7 +139,7 @@ async fn a_session_with_many_tasks_offers_only_those_it_may_start() {
         tasks.push(store.tasks().create(at(second), new).await.unwrap().task());
     }
     assert_eq!(ready(&store), tasks[..3]);
-    let owner = store.own(tasks[1]).await.unwrap();
+    let owner = store.owners().own(tasks[1]).await.unwrap();
     let begun = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
     owner.append(at(30), begun, Level::Written).await.unwrap();
     assert_eq!(ready(&store), [tasks[0], tasks[2]], "it holds a slot");
@@ -185,14 +185,22 @@ async fn an_older_database_gets_its_ready_index() {
              ALTER TABLE task_scheduler DROP COLUMN resume_at;
              DROP INDEX events_contents; ALTER TABLE events DROP COLUMN hash;
              ALTER TABLE events DROP COLUMN content; ALTER TABLE tasks DROP COLUMN last_hash;
+             ALTER TABLE sessions DROP COLUMN role; ALTER TABLE tasks DROP COLUMN role;
              DROP TABLE contents; DROP TABLE kept_deliverables; DROP TABLE sums;
+             DROP INDEX mode_transitions_by_session; DROP TABLE ratings;
+             ALTER TABLE sessions DROP COLUMN last_seq; ALTER TABLE sessions DROP COLUMN last_hash;
+             ALTER TABLE sessions DROP COLUMN interactive; ALTER TABLE sessions DROP COLUMN workspace;
+             ALTER TABLE sessions DROP COLUMN model; ALTER TABLE sessions DROP COLUMN conversation;
+             ALTER TABLE memories DROP COLUMN project; DROP TABLE intent_claims;
+             DROP TABLE plans; DROP TABLE plan_tasks; DROP TABLE snapshots;
+             DELETE FROM events WHERE stream GLOB 'ses_*';
              PRAGMA user_version = 4;",
         )
         .unwrap();
     drop(older);
     let store = world.open();
     assert_eq!(ready(&store), [task]);
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let done = vec![
         moved(TaskStatus::Todo, TaskStatus::Running),
         moved(TaskStatus::Running, TaskStatus::Done),

@@ -12,7 +12,7 @@ use crate::world::{World, at, child_of, created, injection_id, moved, reply};
 /// A task that ended at `second`, with a message in its journal.
 async fn finished(store: &Store, new: TaskCreated, second: i64) -> TaskId {
     let task = store.tasks().create(at(0), new).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let message = Injection::message(injection_id(), "hello");
     store.mailbox().inject(task, message, at(1)).await.unwrap();
     owner.stream(task).unwrap().drain(at(1)).await.unwrap();
@@ -70,7 +70,7 @@ async fn what_somebody_needs_stays_and_the_reason_is_named() {
     let next = store.tasks().create(at(0), next).await.unwrap().task();
     let promised = finished(&store, created(), 10).await;
     let parent = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(parent).await.unwrap();
+    let owner = store.owners().own(parent).await.unwrap();
     owner.create_child(at(1), child_of(parent, parent)).await.unwrap();
     let ended = vec![
         moved(TaskStatus::Todo, TaskStatus::Running),
@@ -81,8 +81,8 @@ async fn what_somebody_needs_stays_and_the_reason_is_named() {
     rusqlite::Connection::open(world.dir.path().join("windlass.db"))
         .unwrap()
         .execute(
-            "INSERT INTO commitments (id, task_id, title, state, created_at, updated_at)
-             VALUES ('cmt_1', ?1, 'tests', 'claimed', '', '')",
+            "INSERT INTO commitments (id, task_id, title, state, opened_by, created_at, updated_at)
+             VALUES ('cmt_1', ?1, 'tests', 'claimed', 'ada', '', '')",
             [promised.to_string()],
         )
         .unwrap();

@@ -2,7 +2,8 @@
 
 use rusqlite::Connection;
 use windlass_core::axes::{ModelMode, PermissionProfile, RunControl, Surface, WorkMode};
-use windlass_core::command::{DeliverableType, EvidenceType};
+use windlass_core::command::DeliverableType;
+use windlass_core::commitment::{CommitmentState, EvidenceKind};
 use windlass_core::event::Driver;
 use windlass_core::injection::InjectionType;
 use windlass_core::question::QuestionKind;
@@ -10,7 +11,7 @@ use windlass_core::status::TaskStatus;
 use windlass_store::DeadlineAction;
 use windlass_store::outputs::Stream;
 
-use crate::world::World;
+use crate::world::{World, at, created};
 
 fn database(world: &World) -> Connection {
     drop(world.open());
@@ -27,7 +28,7 @@ fn columns(database: &Connection, table: &str) -> Vec<String> {
 #[test]
 fn tasks_has_the_columns_of_the_ledger_and_ours() {
     let world = World::new();
-    insta::assert_snapshot!(columns(&database(&world), "tasks").join(" "), @"id work_mode run_control permission_profile model_mode status dependency_blockers retry_count max_retries checkpoint_ref cost_budget cost_spent created_at started_at completed_at next_action_at intent_claim session_id command_id parent_id root_id depth driver surface goal workspace status_reason status_detail error result usage plan model container_id paused_at deadline deadline_action turns last_seq updated_at epoch last_hash");
+    insta::assert_snapshot!(columns(&database(&world), "tasks").join(" "), @"id work_mode run_control permission_profile model_mode status dependency_blockers retry_count max_retries checkpoint_ref cost_budget cost_spent created_at started_at completed_at next_action_at intent_claim session_id command_id parent_id root_id depth driver surface goal workspace status_reason status_detail error result usage plan model container_id paused_at deadline deadline_action turns last_seq updated_at epoch last_hash role");
 }
 
 /// MS-138, MS-140, MS-141, AX-088, AX-103
@@ -92,7 +93,8 @@ fn checks_allow_exactly_the_variants_of_core() {
         "questions" "kind" QuestionKind;
         "deliverables" "type" DeliverableType;
         "injections" "type" InjectionType;
-        "evidence" "type" EvidenceType;
+        "evidence" "type" EvidenceKind;
+        "commitments" "state" CommitmentState;
         "spawn_logs" "stream" Stream;
         "workflow_runs" "status" TaskStatus;
     }
@@ -100,4 +102,24 @@ fn checks_allow_exactly_the_variants_of_core() {
         "CHECK (status IN ('queued', 'due', 'claimed', 'dispatched', 'consumed', 'expired'))";
     assert!(sql("task_scheduler").contains(scheduler));
     assert!(!sql("tasks").contains("queued"));
+}
+
+/// MS-182: what happened, and until when a lease holds, are instants in UTC, whatever the zone of the machine.
+#[tokio::test]
+async fn instants_are_stored_in_utc() {
+    let world = World::new();
+    let store = world.open();
+    let task = store.tasks().create(at(0), created()).await.unwrap().task();
+    let session = store.tasks().get(task).unwrap().unwrap().session_id;
+    store.leases().take(session, "a", at(0), at(30)).await.unwrap();
+    let database = database(&world);
+    for (table, column) in
+        [("events", "at"), ("tasks", "created_at"), ("session_leases", "expires_at")]
+    {
+        let find = format!("SELECT {column} FROM {table}");
+        let text: String = database.query_row(&find, (), |row| row.get(0)).unwrap();
+        assert!(text.ends_with('Z'), "{table}.{column}: {text}");
+        let instant: jiff::Timestamp = text.parse().unwrap();
+        assert!(instant == at(0) || instant == at(30), "{table}.{column}: {text}");
+    }
 }

@@ -10,7 +10,7 @@ use windlass_store::{Error, Filter, Level, RuntimeRow, Store};
 use crate::world::{World, at, child_of, created, created_at, moved, reply};
 
 async fn move_to(store: &Store, task: TaskId, moves: &[(TaskStatus, TaskStatus)]) {
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     for (index, (from, to)) in moves.iter().enumerate() {
         let at = at(10 + index as i64);
         owner.append(at, vec![moved(*from, *to)], Level::Written).await.unwrap();
@@ -36,7 +36,7 @@ async fn a_task_row_follows_its_journal() {
     move_to(&store, task, &moves).await;
     assert_eq!(store.tasks().get(task).unwrap().unwrap().completed_at, Some(at(11)));
     move_to(&store, task, &[(Failed, Retrying), (Retrying, Running), (Running, Paused)]).await;
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     owner.append(at(20), vec![reply("a"), reply("b")], Level::Written).await.unwrap();
     let row = store.tasks().get(task).unwrap().unwrap();
     assert_eq!((row.status, row.reason, row.retry_count), (Paused, StatusReason::User, 1));
@@ -74,7 +74,7 @@ async fn a_list_has_the_tasks_that_match_the_newest_first() {
         ids.push(store.tasks().create(at(second), created).await.unwrap().task());
     }
     move_to(&store, ids[0], &[(Todo, Running), (Running, Done)]).await;
-    let owner = store.own(ids[2]).await.unwrap();
+    let owner = store.owners().own(ids[2]).await.unwrap();
     let child = owner.create_child(at(9), child_of(ids[2], ids[2])).await.unwrap().task();
     let list = |filter: Filter| -> Vec<TaskId> {
         store.tasks().list(&filter).unwrap().into_iter().map(|row| row.id).collect()
@@ -178,7 +178,7 @@ async fn the_last_version_of_a_deliverable_counts() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let deliverable = |path: &str, description: &str| Deliverable {
         filepath: path.to_owned(),
         description: description.to_owned(),

@@ -3,9 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 use windlass_core::axes::Axes;
-use windlass_core::command::{ExecutionConfig, TaskCommand};
+use windlass_core::command::TaskCommand;
 use windlass_core::event::{Driver, Event, LlmRequest, LlmResponse, StatusChanged, TaskCreated};
-use windlass_core::id::{CommandId, InjectionId, QuestionId, SessionId, TaskId};
+use windlass_core::id::{InjectionId, QuestionId, SessionId, TaskId};
 use windlass_core::message::{Finish, Usage};
 use windlass_core::question::{Question, QuestionKind};
 use windlass_core::status::{StatusReason, TaskStatus};
@@ -36,31 +36,14 @@ pub fn created() -> TaskCreated {
 }
 
 pub fn created_at(at: Timestamp) -> TaskCreated {
-    let task_id = TaskId::new(at);
     TaskCreated {
-        command: TaskCommand {
-            command_id: CommandId::new(at),
-            session_id: SessionId::new(at),
-            task_id,
-            goal: "fix the build".to_owned(),
-            constraints: Vec::new(),
-            execution_config: ExecutionConfig::default(),
-            resume_context: None,
-        },
-        parent: None,
-        root: task_id,
-        depth: 0,
-        axes: Axes::headless(),
-        workspace: "/work".to_owned(),
-        site: windlass_core::layout::Site::default(),
-        driver: Driver::Foreground,
-        dependency_blockers: Vec::new(),
         max_retries: 3,
-        cost_budget: None,
-        user_id: None,
-        deadline: None,
-        outage: None,
-        continues: None,
+        ..TaskCreated::new(
+            TaskCommand::new(at, SessionId::new(at), "fix the build"),
+            Axes::headless(),
+            "/work",
+            Driver::Foreground,
+        )
     }
 }
 
@@ -90,8 +73,14 @@ pub fn reply(text: &str) -> Event {
     Event::LlmResponse(LlmResponse {
         text: text.to_owned(),
         calls: Vec::new(),
+        reasoning: None,
         finish: Finish::Stop,
-        usage: Usage { input_tokens: 10, output_tokens: 5, cached_tokens: 0, cost_usd: Some(0.25) },
+        usage: Usage {
+            input_tokens: 10,
+            output_tokens: 5,
+            cost_usd: Some(0.25),
+            ..Usage::default()
+        },
         model: "test/model".to_owned(),
         latency_ms: 1,
         segment_ms: None,
@@ -110,6 +99,7 @@ pub fn question(kind: QuestionKind) -> Question {
         diff: None,
         grants: None,
         asked: None,
+        plan: None,
     }
 }
 

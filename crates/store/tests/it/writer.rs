@@ -25,7 +25,7 @@ async fn an_append_that_fails_leaves_outputs_to_the_next() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let [mut out, err] = both(&store, Some(task));
     out.write(b"hello").unwrap();
     out.finish_with_next_append(err, task, at(1)).unwrap();
@@ -43,7 +43,7 @@ async fn the_next_append_writes_what_a_command_printed() {
     let world = World::new();
     let (store, points) = watched(&world);
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let before = points.lock().unwrap().len();
     let [mut out, err] = both(&store, Some(task));
     out.write(b"printed").unwrap();
@@ -100,7 +100,7 @@ async fn all_that_is_queued_goes_into_one_transaction() {
     let mut owners = Vec::new();
     for _ in 0..33 {
         let task = store.tasks().create(at(0), created()).await.unwrap().task();
-        owners.push(store.own(task).await.unwrap());
+        owners.push(store.owners().own(task).await.unwrap());
     }
     let before = commits.load(Ordering::SeqCst);
     held.store(true, Ordering::SeqCst);
@@ -126,7 +126,7 @@ async fn a_hook_sees_each_commit_before_and_after_and_what_is_synced() {
     let world = World::new();
     let (store, points) = watched(&world);
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     owner.append(at(1), vec![request()], Level::Written).await.unwrap();
     // Nothing changes here, and yet what was written is synced.
     store.sync().await.unwrap();
@@ -162,10 +162,10 @@ async fn a_refused_write_does_not_fail_the_others() {
     let world = World::new();
     let store = world.open();
     let old_task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let old = store.own(old_task).await.unwrap();
-    let _new = store.take_over(old_task).await.unwrap();
+    let old = store.owners().own(old_task).await.unwrap();
+    let _new = store.owners().take_over(old_task).await.unwrap();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     for _ in 0..20 {
         let (refused, appended) = tokio::join!(
             old.append(at(1), vec![request()], Level::Written),
@@ -184,7 +184,7 @@ async fn a_locked_database_fails_the_writer_but_not_the_readers() {
     let options = Options { busy_wait: Duration::from_millis(20), ..Options::default() };
     let store = Store::open(world.dir.path(), options).unwrap();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let hog = rusqlite::Connection::open(world.dir.path().join("windlass.db")).unwrap();
     hog.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = owner.append(at(1), vec![request()], Level::Written).await.unwrap_err();
@@ -200,7 +200,7 @@ async fn what_is_queued_is_committed_when_the_store_closes() {
     let world = World::new();
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     for _ in 0..50 {
         let mut append = Box::pin(owner.append(at(1), vec![request()], Level::Written));
         // Polled once, so that it is queued, and then given up.
@@ -223,7 +223,7 @@ async fn a_long_journal_survives_checkpoints() {
     let world = World::new();
     let (store, points) = watched(&world);
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
-    let owner = store.own(task).await.unwrap();
+    let owner = store.owners().own(task).await.unwrap();
     let text = "x".repeat(40_000);
     for _ in 0..200 {
         let event = crate::world::reply(&text);

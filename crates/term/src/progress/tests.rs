@@ -1,8 +1,8 @@
 use jiff::Timestamp;
 use windlass_core::axes::Axes;
-use windlass_core::command::{ExecutionConfig, TaskCommand};
+use windlass_core::command::TaskCommand;
 use windlass_core::event::{Driver, TaskCreated};
-use windlass_core::id::{CommandId, SessionId};
+use windlass_core::id::SessionId;
 use windlass_core::message::Usage;
 use windlass_core::outcome::Outcome;
 use windlass_core::policy::denial::Denial;
@@ -12,35 +12,13 @@ use super::*;
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn progress() -> Progress {
-    let task_id = TaskId::new(NOW);
-    let command = TaskCommand {
-        command_id: CommandId::new(NOW),
-        session_id: SessionId::new(NOW),
-        task_id,
-        goal: "x".to_owned(),
-        constraints: Vec::new(),
-        execution_config: ExecutionConfig::default(),
-        resume_context: None,
-    };
+    let command = TaskCommand::new(NOW, SessionId::new(NOW), "x");
     let created = TaskCreated {
-        command,
-        parent: None,
-        root: task_id,
-        depth: 0,
-        axes: Axes::headless(),
-        workspace: "/w".to_owned(),
-        site: windlass_core::layout::Site::default(),
-        driver: Driver::Foreground,
-        dependency_blockers: Vec::new(),
         max_retries: 3,
-        cost_budget: None,
-        user_id: None,
-        deadline: None,
-        outage: None,
-        continues: None,
+        ..TaskCreated::new(command, Axes::headless(), "/w", Driver::Foreground)
     };
     let state = TaskState::begin(NOW, &Event::TaskCreated(Box::new(created))).unwrap();
-    Progress::new(task_id, &state, Paint::default())
+    Progress::new(state.id(), &state, Paint::default())
 }
 
 fn spawn(label: &str) -> SubAgentSpawn {
@@ -51,7 +29,9 @@ fn spawn(label: &str) -> SubAgentSpawn {
         task: "publish it".to_owned(),
         timeout_ms: 1000,
         model: "m".to_owned(),
+        model_mode: None,
         axes: Axes::headless(),
+        role: None,
         depth: 1,
         write_output_to: None,
     }
@@ -67,6 +47,7 @@ fn reply(call: CallId) -> Event {
     Event::LlmResponse(LlmResponse {
         text: String::new(),
         calls: vec![request],
+        reasoning: None,
         finish: Finish::ToolCalls,
         usage: Usage::default(),
         model: "m".to_owned(),

@@ -19,7 +19,7 @@ pub struct Answer {
 
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// A reply in the dialect of the request.
+    /// A reply in the wire of the request.
     Reply(Box<Scripted>),
     /// A status with a body.
     Status { code: u16, kind: String, body: String },
@@ -50,7 +50,7 @@ impl Answer {
         Self { what, headers, delay: Duration::ZERO, split: None, gates, end: End::Whole }
     }
 
-    /// A reply, streamed in the dialect it is asked for in.
+    /// A reply, streamed in the wire it is asked for in.
     pub fn reply(reply: Scripted) -> Self {
         Self::new(What::Reply(Box::new(reply)))
     }
@@ -67,7 +67,7 @@ impl Answer {
         Self::reply(script.replies.into_iter().next().expect("one item is one reply"))
     }
 
-    /// A refusal whose message both dialects read.
+    /// A refusal whose message both wires read.
     pub fn error(code: u16, message: &str) -> Self {
         Self::error_of(code, "invalid_request_error", "error", message)
     }

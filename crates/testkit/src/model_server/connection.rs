@@ -15,7 +15,7 @@ use tokio::{
     },
 };
 
-use windlass_model::Dialect;
+use windlass_model::Wire;
 
 use super::{
     Answer, Request, Shared,
@@ -103,15 +103,16 @@ impl Connection {
     }
 
     async fn answer(&mut self, request: Request, shared: &Shared) -> io::Result<Next> {
-        let Some(dialect) = request.dialect() else {
+        let Some(wire) = request.wire() else {
             return self.elsewhere(&request.path).await;
         };
         let model = request.model.clone();
         let (streamed, turn, bytes) = (request.streamed, request.replies, request.body.len());
+        let encrypted = request.wants_encrypted();
         let (answer, place) = shared.take(request);
-        let asked = sse::Asked { model: &model, turn, bytes };
+        let asked = sse::Asked { model: &model, turn, bytes, encrypted };
         self.sent = None;
-        let next = self.give(&answer, dialect, streamed, &asked).await;
+        let next = self.give(&answer, wire, streamed, &asked).await;
         if let Some(at) = self.sent {
             shared.answered(place, at);
         }
@@ -121,7 +122,7 @@ impl Connection {
     async fn give(
         &mut self,
         answer: &Answer,
-        dialect: Dialect,
+        wire: Wire,
         streamed: bool,
         asked: &sse::Asked<'_>,
     ) -> io::Result<Next> {
@@ -135,10 +136,10 @@ impl Connection {
                     answer = answer.header("x-litellm-response-cost", &cost.to_string());
                 }
                 if streamed {
-                    return self.stream(&answer, sse::stream(dialect, reply, asked)).await;
+                    return self.stream(&answer, sse::stream(wire, reply, asked)).await;
                 }
                 self.gates(&answer, 0).await?;
-                let body = sse::whole(dialect, reply, asked).to_string();
+                let body = sse::whole(wire, reply, asked).to_string();
                 self.whole(200, "application/json", &answer.headers, &body).await
             }
             What::Stream(chunks) => self.stream(answer, chunks.clone()).await,

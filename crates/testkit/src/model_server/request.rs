@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::Value;
-use windlass_model::{Dialect, script::Asked};
+use windlass_model::{Wire, script::Asked};
 
 /// One request to the model, kept as it came.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl Request {
         let received = Instant::now();
         // Contents are skipped, not read: this is on the path of every measured turn.
         let head: Head = serde_json::from_slice(&body).unwrap_or_default();
-        let replies = head.messages.iter().filter(|message| message.role == "assistant").count();
+        let replies = head.replies();
         let (model, streamed) = (head.model, head.stream);
         let answered = None;
         Self { path, headers, body, connection, model, streamed, replies, received, answered }
@@ -53,12 +53,20 @@ impl Request {
     }
 
     /// The protocol it is in, by its path.
-    pub fn dialect(&self) -> Option<Dialect> {
+    pub fn wire(&self) -> Option<Wire> {
         match self.path.split('?').next().unwrap_or_default() {
-            path if path.ends_with("/chat/completions") => Some(Dialect::OpenAi),
-            path if path.ends_with("/messages") => Some(Dialect::Anthropic),
+            path if path.ends_with("/chat/completions") => Some(Wire::Chat),
+            path if path.ends_with("/responses") => Some(Wire::Responses),
+            path if path.ends_with("/messages") => Some(Wire::Anthropic),
             _ => None,
         }
+    }
+
+    /// Whether it asks for encrypted reasoning.
+    pub(crate) fn wants_encrypted(&self) -> bool {
+        let wanted = "reasoning.encrypted_content";
+        self.wire() == Some(Wire::Responses)
+            && self.body.windows(wanted.len()).any(|bytes| bytes == wanted.as_bytes())
     }
 
     /// The body as JSON.
@@ -84,26 +92,45 @@ impl Asked for Request {
 
     fn news(&self) -> Vec<String> {
         let body = self.json();
-        let Some(messages) = body["messages"].as_array() else { return Vec::new() };
-        let last = messages.iter().rposition(|message| message["role"] == "assistant");
-        messages[last.map_or(0, |at| at + 1)..].iter().map(|m| text(&m["content"])).collect()
+        let messages = said(&body);
+        let last = messages.iter().rposition(is_reply);
+        messages[last.map_or(0, |at| at + 1)..].iter().map(words).collect()
     }
 
     fn opening(&self) -> (String, String) {
         let body = self.json();
         let first = |role: &str| {
-            let all = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-            all.iter().find(|m| m["role"] == role).map(|m| text(&m["content"])).unwrap_or_default()
+            said(&body).iter().find(|m| m["role"] == role).map(words).unwrap_or_default()
         };
-        let system = match &body["system"] {
-            Value::Null => first("system"),
-            system => text(system),
+        let system = match (&body["system"], &body["instructions"]) {
+            (Value::Null, Value::Null) => first("system"),
+            (Value::Null, system) | (system, _) => text(system),
         };
         (system, first("user"))
     }
 }
 
-/// The text of a content of either dialect.
+/// The messages or items of a body.
+fn said(body: &Value) -> &[Value] {
+    let messages = body["messages"].as_array().or_else(|| body["input"].as_array());
+    messages.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Whether a message or an item is the model's.
+fn is_reply(message: &Value) -> bool {
+    message["role"] == "assistant"
+        || message["type"] == "function_call"
+        || message["type"] == "reasoning"
+}
+
+fn words(message: &Value) -> String {
+    match &message["output"] {
+        Value::Null => text(&message["content"]),
+        output => text(output),
+    }
+}
+
+/// The text of a content of any wire.
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -126,9 +153,45 @@ struct Head {
     stream: bool,
     #[serde(default)]
     messages: Vec<Role>,
+    #[serde(default)]
+    input: Input,
 }
 
 #[derive(Deserialize)]
 struct Role {
     role: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(untagged)]
+enum Input {
+    #[default]
+    Nothing,
+    Items(Vec<Item>),
+    #[expect(dead_code, reason = "a text holds no reply")]
+    Text(String),
+}
+
+#[derive(Deserialize)]
+struct Item {
+    role: Option<String>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+impl Head {
+    /// How many replies of the model it holds. One reply may be several items.
+    fn replies(&self) -> usize {
+        let messages = self.messages.iter().filter(|message| message.role == "assistant").count();
+        let items = match &self.input {
+            Input::Items(items) => items.as_slice(),
+            Input::Nothing | Input::Text(_) => &[],
+        };
+        let is_reply = |item: &Item| {
+            item.role.as_deref() == Some("assistant")
+                || matches!(item.kind.as_deref(), Some("function_call" | "reasoning"))
+        };
+        let begins = |at: &usize| is_reply(&items[*at]) && (*at == 0 || !is_reply(&items[*at - 1]));
+        messages + (0..items.len()).filter(begins).count()
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::broadcast;
-use windlass_agent::{Parts, Preview, Settings, Summarizer, budget, tree};
+use windlass_agent::{ContractInForce, Parts, Preview, Settings, Summarizer, budget, tree};
 use windlass_coordinator::{AgentFactory, BoxFuture};
 use windlass_core::command::{CompactionOverrides, Outage};
 use windlass_core::error::{ErrorDetails, ErrorType};
@@ -15,14 +15,14 @@ use windlass_core::guard::Thresholds;
 use windlass_core::id::TaskId;
 use windlass_core::policy::GivenRules;
 use windlass_core::state::TaskState;
-use windlass_model::{Dialect, Model, Models, Provider, Retry};
+use windlass_model::{Model, Models, Provider, Retry, Wire};
 use windlass_sandbox::Host;
 use windlass_shell::Context;
 use windlass_skills::{Scope, Skill, SkillRegistry, Skills};
 use windlass_store::Store;
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Notices, Registry, Shell, ToolContext};
+use windlass_tools::{Ledger, Notices, Registry, Shell, ToolContext};
 
 use super::scene::{self, Scene};
 
@@ -37,9 +37,11 @@ pub(super) struct Props {
     base: String,
     store: Store,
     limits: scene::Limits,
+    vision: bool,
     instructions: Option<String>,
     skills: PathBuf,
     rules: GivenRules,
+    contract: Option<Arc<ContractInForce>>,
 }
 
 impl Props {
@@ -49,9 +51,11 @@ impl Props {
             base,
             store,
             limits,
+            vision: scene.vision,
             instructions,
             skills: root.join(scene::SKILLS),
             rules: scene.rules(),
+            contract: scene.contract(),
         }
     }
 
@@ -74,6 +78,8 @@ impl Props {
             )),
             notices: Notices::default(),
             embeddings: None,
+            pictures: self.store.pictures(),
+            ledger: Ledger { store: self.store.clone(), clock: Arc::new(Timestamp::now) },
             shell: Arc::new(self.shell(directory, task.id()).map_err(|e| internal(&e))?),
         };
         let window = self.limits.window.unwrap_or(WINDOW);
@@ -87,7 +93,18 @@ impl Props {
         let registry = Arc::new(Registry::builtin());
         let memory = None;
         let trusted = Arc::new(|_: &Skill| true);
-        Ok(Parts { model, summarizer, registry, world, settings, memory, trusted, previews })
+        let models = None;
+        Ok(Parts {
+            model,
+            summarizer,
+            registry,
+            world,
+            settings,
+            memory,
+            trusted,
+            previews,
+            models,
+        })
     }
 
     fn settings(&self) -> Settings {
@@ -105,10 +122,13 @@ impl Props {
             tool_output_max_tokens: self.limits.output_tokens.unwrap_or(OUTPUT_TOKENS),
             rules: self.rules.clone(),
             bound_by: Vec::new(),
+            shows_ledger: false,
+            contract: self.contract.clone(),
             compaction,
             container: "host".to_owned(),
             footing: String::new(),
             instructions: self.instructions.clone(),
+            surroundings: None,
             compact_at_plan_step: false,
             guard: Thresholds::default(),
             sub_agent_timeout: Duration::from_secs(300),
@@ -119,9 +139,10 @@ impl Props {
     }
 
     fn model(&self, name: &str, retry: Retry) -> Result<Arc<dyn Model>, ErrorDetails> {
-        let provider = Provider { dialect: Dialect::OpenAi, base: self.base.clone(), key: None };
+        let provider = Provider::new(Wire::Chat, &self.base, None);
         let providers = [("openai".to_owned(), provider)].into();
-        let settings = windlass_model::Settings { providers, retry, ..Default::default() };
+        let vision = [(name.to_owned(), self.vision)].into();
+        let settings = windlass_model::Settings { providers, retry, vision, ..Default::default() };
         let name = name.parse().map_err(|error| internal(&error))?;
         Models::new(settings).open(&name).map_err(|error| internal(&error))
     }

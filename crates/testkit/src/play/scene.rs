@@ -6,10 +6,13 @@
 //! profile: normal                   # permission profile, else as headless tasks start
 //! control: manual                   # run control, likewise
 //! mode: plan                        # work mode, likewise
+//! role: auditor                     # the role that it begins in, with its axes
+//! contract: {checks: {test: sh t}}  # the completion contract; `approved: false` asks before its commands
 //! rules: [cargo test]               # standing rules, and entries of `[policy] allow`
 //! files: {colours.txt: "blue\n"}    # the workspace before the task starts
 //! skills: {painting: "---\n…"}      # the text of each SKILL.md
 //! instructions: Two coats.          # what AGENTS.md would say
+//! vision: true                      # whether the model can see, else not
 //! limits: {max_iterations: 3}       # see `Limits`
 //! before: [{send: hurry}]           # happens before the first segment
 //! at_request: {2: [{send: stop}]}   # happens when the second request arrives
@@ -21,10 +24,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Deserialize;
+use windlass_agent::ContractInForce;
 use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
+use windlass_core::contract::Contract;
 use windlass_core::policy::{GivenRules, Pattern};
+use windlass_core::role::Role;
 
 /// The workspace's name on a stage.
 pub(super) const WORKSPACE: &str = "workspace";
@@ -40,6 +47,10 @@ pub(super) struct Scene {
     profile: Option<String>,
     control: Option<String>,
     mode: Option<String>,
+    role: Option<String>,
+    contract: Option<serde_json::Value>,
+    #[serde(default = "yes")]
+    approved: bool,
     #[serde(default)]
     rules: Vec<String>,
     #[serde(default)]
@@ -47,6 +58,8 @@ pub(super) struct Scene {
     #[serde(default)]
     skills: BTreeMap<String, String>,
     pub(super) instructions: Option<String>,
+    #[serde(default)]
+    pub(super) vision: bool,
     #[serde(default)]
     pub(super) limits: Limits,
     #[serde(default)]
@@ -63,6 +76,10 @@ pub(super) struct Scene {
     replies: Option<serde::de::IgnoredAny>,
     #[expect(dead_code, reason = "named, so that an unknown key is an error")]
     r#match: Option<serde::de::IgnoredAny>,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// Limits of the agent; what is not given is as generous as the defaults.
@@ -110,6 +127,17 @@ impl Scene {
 
     pub(super) fn mode(&self) -> Option<WorkMode> {
         self.mode.as_ref().map(|text| text.parse().expect("a work mode"))
+    }
+
+    pub(super) fn role(&self) -> Option<Role> {
+        self.role.as_ref().map(|text| text.parse().expect("a role"))
+    }
+
+    pub(super) fn contract(&self) -> Option<Arc<ContractInForce>> {
+        let text = self.contract.as_ref()?.to_string();
+        let contract = Contract::read(&text).expect("a contract");
+        let (source, approved) = ("completion.json".to_owned(), self.approved);
+        Some(Arc::new(ContractInForce { contract, source, approved }))
     }
 
     pub(super) fn rules(&self) -> GivenRules {

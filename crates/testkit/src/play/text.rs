@@ -49,6 +49,8 @@ fn event(event: &Event) -> Option<String> {
         "compaction_start" => word("trigger"),
         "compaction_end" => word("source"),
         "question_closed" => word("reason"),
+        "plan_accepted" => word("by"),
+        "mode_changed" => word("reason"),
         "budget_hit" => format!("{} {}", word("budget"), word("level")),
         "deliverable_published" => word("filepath"),
         _ => word("message"),
@@ -74,13 +76,13 @@ pub(super) enum System {
     Headings,
 }
 
-/// A request of the Chat Completions dialect as a reader wants to see it.
+/// A request of the Chat Completions wire as a reader wants to see it.
 pub(super) fn context(request: &Value, system: System) -> String {
     let mut text = String::new();
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     for message in request["messages"].as_array().expect("a request has messages") {
         let role = message["role"].as_str().expect("a message has a role");
-        let content = message["content"].as_str().unwrap_or_default();
+        let content = &content(&message["content"]);
         match role {
             "system" if system == System::Headings => {
                 let headings = content.lines().filter_map(|line| line.strip_prefix("# "));
@@ -112,6 +114,18 @@ pub(super) fn context(request: &Value, system: System) -> String {
         text.push_str(&format!(">>> tools: {}\n", names.join(", ")));
     }
     text
+}
+
+/// What a message says, with a mark for each picture.
+fn content(content: &Value) -> String {
+    let Some(blocks) = content.as_array() else {
+        return content.as_str().unwrap_or_default().to_owned();
+    };
+    let blocks = blocks.iter().map(|block| match block["type"].as_str() {
+        Some("image_url") => "(a picture)",
+        _ => block["text"].as_str().unwrap_or_default(),
+    });
+    blocks.collect::<Vec<_>>().join("\n")
 }
 
 /// The first and the last lines of a long result.

@@ -34,13 +34,10 @@ impl Builtin for AskUser {
     const KIND: Kind = Kind::Question;
 
     fn prepare(_context: ToolContext, call: Call, _given: Asked) -> Result<Prepared, Outcome> {
-        Ok(Prepared {
-            analysis: None,
-            diff: None,
-            assessment: Assessment::of(Class::Note, "asks the user"),
-            // The loop puts the question's id in place of the call's.
-            recovery: Recovery::Reattach { id: call.id.to_string() },
-            act: act(|| Outcome::failure("questions cannot be asked here.")),
-        })
+        let assessment = Assessment::of(Class::Note, "asks the user");
+        // The loop puts the question's id in place of the call's.
+        let recovery = Recovery::Reattach { id: call.id.to_string() };
+        let act = act(|| Outcome::failure("questions cannot be asked here."));
+        Ok(Prepared::new(assessment, recovery, act))
     }
 }

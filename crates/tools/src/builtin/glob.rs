@@ -23,14 +23,12 @@ pub(super) struct Glob;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Pattern of the file's path below `path`, for example src/**/*.rs or *.{md,txt}. Without a slash
-    /// it is matched against the file's name, at any depth.
+    /// Pattern of the path below `path`; without a slash, of the name at any depth.
     #[schemars(length(min = 1))]
     pattern: String,
-    /// The directory to look in, relative to where you started. Default: where you started.
+    /// The directory to look in. Default: where you started.
     path: Option<String>,
-    /// Also files and directories whose name begins with a dot. Default: false, unless the pattern names
-    /// one.
+    /// Also hidden files. Default: false, unless the pattern names one.
     hidden: Option<bool>,
     /// Also what git ignores. Default: false.
     ignored: Option<bool>,

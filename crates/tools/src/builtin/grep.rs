@@ -44,12 +44,11 @@ pub(super) struct Arguments {
     /// The regular expression (Rust syntax), matched within lines.
     #[schemars(length(min = 1))]
     pattern: String,
-    /// The file or directory to search, relative to where you started. Default: where you started.
+    /// The file or directory to search. Default: where you started.
     path: Option<String>,
     /// Search only files that match this pattern, for example *.rs.
     glob: Option<String>,
-    /// What to show: `content` (the lines, the default), `files` (names of files with a match) or `count`
-    /// (matching lines per file).
+    /// What to show. Default: `content`.
     output: Option<Output>,
     /// Lines to show before and after each match. Default: 0.
     #[schemars(range(max = 20))]
@@ -61,7 +60,7 @@ pub(super) struct Arguments {
     /// How many matching lines (or files) to show. Default: 200.
     #[schemars(range(min = 1, max = 2000))]
     limit: Option<u64>,
-    /// Also search files and directories whose name begins with a dot. Default: false.
+    /// Also search hidden files. Default: false.
     hidden: Option<bool>,
     /// Also search what git ignores. Default: false.
     ignored: Option<bool>,

@@ -20,8 +20,10 @@ mod spawn_agent;
 mod list_skills;
 mod read_skill;
 mod publish_deliverable;
+mod ledger;
 
 pub use ask_user::Asked;
+pub use ledger::{Ledger, Signature};
 pub use spawn_agent::Spawned;
 
 use std::future::pending;
@@ -48,7 +50,7 @@ pub(crate) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(glob::Glob),
         Arc::new(grep::Grep),
     ];
-    files.into_iter().chain(crate::shell::all()).chain(notes()).collect()
+    files.into_iter().chain(crate::shell::all()).chain(notes()).chain(ledger::all()).collect()
 }
 
 fn notes() -> Vec<Arc<dyn Tool>> {
@@ -156,7 +158,7 @@ impl<B: Builtin> Tool for B {
 }
 
 /// Runs plain code where it may block. Its panic is ours.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => value,
         Err(error) => match error.try_into_panic() {

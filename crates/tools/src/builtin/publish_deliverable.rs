@@ -47,13 +47,9 @@ impl Builtin for PublishDeliverable {
         // What cannot be published is said before anything is decided.
         open(&context.workspace, &given.filepath)?;
         let usual = Assessment::of(Class::Note, format!("publishes `{}`", given.filepath));
-        Ok(Prepared {
-            analysis: None,
-            diff: None,
-            assessment: context.workspace.kind(&given.filepath).read(&given.filepath, usual),
-            recovery: Recovery::Rerun,
-            act: act(move || publish(&context.workspace, given)),
-        })
+        let assessment = context.workspace.kind(&given.filepath).read(&given.filepath, usual);
+        let act = act(move || publish(&context.workspace, given));
+        Ok(Prepared::new(assessment, Recovery::Rerun, act))
     }
 }
 

@@ -1,6 +1,6 @@
-//! `read`: a file's lines, numbered.
+//! `read`: a file's lines, numbered, or the picture that it is.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,11 +8,14 @@ use sha2::{Digest as _, Sha256};
 use windlass_core::outcome::{Fact, Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::tool_name;
+use windlass_model::picture::{MAX_FILE_BYTES, PictureError, looks_like_picture};
+use windlass_store::Pictures;
 
 use super::{Builtin, path_error, scanning};
 use crate::output::readable;
+use crate::pictures::keep_picture;
 use crate::tool::{Call, Category, Prepared, ToolContext};
-use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Place, Stop, Workspace, hex};
+use crate::workspace::{self, MAX_HASHED_BYTES, Opened, Place, Stop, hex};
 
 /// Lines shown where no limit is asked for.
 const DEFAULT_LINES: usize = 2_000;
@@ -22,6 +25,8 @@ const MAX_LINE_BYTES: usize = 2_000;
 const MAX_SHOWN_BYTES: usize = 1 << 20;
 /// A file whose first bytes hold a NUL is binary; as git judges it.
 const SNIFFED_BYTES: usize = 8_000;
+/// The beginning of a file by which a picture is known.
+const MAGIC_BYTES: u64 = 32;
 
 pub(super) struct Read;
 
@@ -48,16 +53,21 @@ impl Builtin for Read {
     fn prepare(context: ToolContext, _call: Call, given: Arguments) -> Result<Prepared, Outcome> {
         let usual = Assessment::of(Class::Read, format!("reads `{}`", given.path));
         let assessment = context.workspace.kind(&given.path).read(&given.path, usual);
-        let act = scanning(move |stop| read(&context.workspace, &given, stop));
+        let act = scanning(move |stop| read(&context, &given, stop));
         Ok(Prepared::new(assessment, Recovery::Rerun, act))
     }
 }
 
-fn read(workspace: &Workspace, given: &Arguments, stop: &Stop) -> Outcome {
-    let opened = match workspace.read(&given.path) {
+fn read(context: &ToolContext, given: &Arguments, stop: &Stop) -> Outcome {
+    let mut opened = match context.workspace.read(&given.path) {
         Ok(opened) => opened,
         Err(error) => return path_error(error),
     };
+    match begins_like_picture(&mut opened) {
+        Ok(true) => return picture(&context.pictures, opened),
+        Ok(false) => {}
+        Err(source) => return path_error(workspace::Error::Io { path: opened.path, source }),
+    }
     if opened.size > MAX_HASHED_BYTES {
         return Outcome::failure(format!(
             "`{}` is too large to read: {} bytes, and at most {MAX_HASHED_BYTES} are read. Use grep \
@@ -83,6 +93,35 @@ fn read(workspace: &Workspace, given: &Arguments, stop: &Stop) -> Outcome {
             }
         }
         Err(source) => path_error(workspace::Error::Io { path, source }),
+    }
+}
+
+/// Whether a file begins like a picture that can be shown. It is read from its beginning again.
+fn begins_like_picture(opened: &mut Opened) -> std::io::Result<bool> {
+    let mut head = Vec::new();
+    opened.file.by_ref().take(MAGIC_BYTES).read_to_end(&mut head)?;
+    opened.file.rewind()?;
+    Ok(looks_like_picture(&head))
+}
+
+/// Shows a picture to a model that can see; one that cannot reads what it is.
+fn picture(pictures: &Pictures, opened: Opened) -> Outcome {
+    let (path, size) = (opened.path.clone(), opened.size);
+    let bytes = match workspace::read_bounded(opened, MAX_FILE_BYTES) {
+        Ok(bytes) => bytes,
+        Err(workspace::Error::TooLarge { .. }) => {
+            let why = PictureError::TooLarge { bytes: size };
+            return Outcome::failure(format!("`{path}` {why}. Make a smaller copy first."));
+        }
+        Err(error) => return path_error(error),
+    };
+    match keep_picture(pictures, &bytes, &path) {
+        Ok(picture) => {
+            let text = format!("{picture} ({size} bytes).");
+            let fingerprint = Some(format!("{text} {}", picture.hash));
+            Outcome { pictures: vec![picture], fingerprint, ..Outcome::ok(text) }
+        }
+        Err(why) => Outcome::failure(format!("`{path}` {why}.")),
     }
 }
 
@@ -193,11 +232,7 @@ impl Seen {
 
 /// What a file is by its first bytes, when it is not text.
 fn kind_of(head: &[u8]) -> Option<&'static str> {
-    const KINDS: [(&[u8], &str); 9] = [
-        (b"\x89PNG\r\n\x1a\n", "a PNG image"),
-        (b"\xff\xd8\xff", "a JPEG image"),
-        (b"GIF87a", "a GIF image"),
-        (b"GIF89a", "a GIF image"),
+    const KINDS: [(&[u8], &str); 5] = [
         (b"%PDF-", "a PDF document"),
         (b"PK\x03\x04", "a ZIP archive or a document packed as one"),
         (b"\x1f\x8b", "gzip-compressed data"),
@@ -205,8 +240,6 @@ fn kind_of(head: &[u8]) -> Option<&'static str> {
         (b"SQLite format 3\0", "a SQLite database"),
     ];
     let known = KINDS.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, kind)| *kind);
-    let webp =
-        (head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WEBP")).then_some("a WebP image");
     let sniffed = &head[..head.len().min(SNIFFED_BYTES)];
-    known.or(webp).or_else(|| sniffed.contains(&0).then_some("a binary file"))
+    known.or_else(|| sniffed.contains(&0).then_some("a binary file"))
 }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use windlass_core::axes::ModelMode;
 use windlass_core::outcome::{Outcome, Recovery};
 use windlass_core::policy::{Assessment, Class, Risk};
 use windlass_core::text::one_line;
@@ -31,6 +32,28 @@ pub struct Spawned {
     pub timeout_seconds: Option<u64>,
     /// A file in the workspace that its final message is also written to.
     pub write_output_to: Option<String>,
+    /// Which configured model it uses. Default: yours.
+    pub model: Option<ModelChoice>,
+}
+
+/// The models that a person has configured, by what they are for: an agent cannot name any other.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum ModelChoice {
+    Fast,
+    Smart,
+    Deep,
+}
+
+impl From<ModelChoice> for ModelMode {
+    fn from(choice: ModelChoice) -> Self {
+        match choice {
+            ModelChoice::Fast => Self::Fast,
+            ModelChoice::Smart => Self::Smart,
+            ModelChoice::Deep => Self::Deep,
+        }
+    }
 }
 
 impl Builtin for SpawnAgent {

@@ -2,21 +2,29 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::future::BoxFuture;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ResourceContents};
 use serde_json::Value;
 use windlass_core::outcome::{CallEnding, Outcome, Recovery};
+use windlass_core::picture::Picture;
 use windlass_core::policy::{Assessment, Class, Risk};
+use windlass_store::Pictures;
 
 use super::connection::MAX_MESSAGE_BYTES;
 use super::name::{shown_name, wire_name};
 use super::pin::ToolInfo;
 use super::server::{CallError, Effects, Server};
+use crate::builtin::blocking;
 use crate::output::neutralize;
+use crate::pictures::keep_picture;
 use crate::tool::{Call, Category, Prepared, Tool, ToolContext};
 
 /// The longest result that is kept at all; what the model sees is cut further.
 const MAX_RESULT_BYTES: usize = 4 << 20;
+/// Pictures of one result that are shown.
+const MAX_PICTURES: usize = 10;
 
 /// One tool of one server.
 pub struct McpTool {
@@ -80,7 +88,7 @@ impl Tool for McpTool {
 
     fn prepare(
         &self,
-        _context: &ToolContext,
+        context: &ToolContext,
         mut call: Call,
     ) -> BoxFuture<'_, Result<Prepared, Outcome>> {
         let class = self.class();
@@ -95,12 +103,14 @@ impl Tool for McpTool {
             _ => JsonObject::new(),
         };
         let (server, tool) = (Arc::clone(&self.server), self.info.name.clone());
+        let (pictures, from) = (context.pictures.clone(), self.shown_name());
         let act = Box::new(move || -> BoxFuture<'static, Outcome> {
             Box::pin(async move {
                 let stop = call.stop.clone();
                 let calling = server.call(&tool, arguments, effects);
                 let outcome = match stop.run_until_cancelled(calling).await {
-                    Some(Ok(result)) => answered(result),
+                    // Pictures are decoded, which takes a while.
+                    Some(Ok(result)) => blocking(move || answered(result, &pictures, &from)).await,
                     Some(Err(error)) => failed(&server, effects, error),
                     None => Outcome::ended(CallEnding::Cancelled, "Stopped with the task."),
                 };
@@ -146,8 +156,9 @@ fn failed(server: &Server, effects: Effects, error: CallError) -> Outcome {
     }
 }
 
-fn answered(result: CallToolResult) -> Outcome {
-    let mut texts: Vec<String> = result.content.iter().map(shown).collect();
+fn answered(result: CallToolResult, pictures: &Pictures, from: &str) -> Outcome {
+    let mut shown = Shown { store: pictures, from, pictures: Vec::new() };
+    let mut texts: Vec<String> = result.content.iter().map(|one| shown.text_of(one)).collect();
     if let (true, Some(structured)) = (texts.is_empty(), &result.structured_content) {
         texts.push(serde_json::to_string_pretty(structured).unwrap_or_default());
     }
@@ -163,29 +174,71 @@ fn answered(result: CallToolResult) -> Outcome {
     if text.is_empty() {
         text.push_str("(no output)");
     }
-    match result.is_error {
+    let outcome = match result.is_error {
         Some(true) => Outcome::error(text),
         Some(false) | None => Outcome::ok(text),
-    }
+    };
+    shown.into_outcome(outcome)
 }
 
-fn shown(content: &ContentBlock) -> String {
-    match content {
-        ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => binary("image", &image.mime_type, image.data.len()),
-        ContentBlock::Audio(audio) => binary("audio", &audio.mime_type, audio.data.len()),
-        ContentBlock::Resource(embedded) => match &embedded.resource {
-            ResourceContents::TextResourceContents { uri, text, .. } => format!("[{uri}]\n{text}"),
-            ResourceContents::BlobResourceContents { uri, blob, .. } => {
-                format!("[{uri}: {} bytes that are not text]", blob.len() / 4 * 3)
+/// The pictures of a result, as they are found.
+struct Shown<'a> {
+    store: &'a Pictures,
+    from: &'a str,
+    pictures: Vec<Picture>,
+}
+
+impl Shown<'_> {
+    /// What the model reads of a part of a result.
+    fn text_of(&mut self, content: &ContentBlock) -> String {
+        match content {
+            ContentBlock::Text(text) => text.text.clone(),
+            ContentBlock::Image(image) => self.picture(&image.mime_type, &image.data),
+            ContentBlock::Audio(audio) => {
+                let bytes = audio.data.len() / 4 * 3;
+                format!("[audio, {}, {bytes} bytes; it is not shown]", audio.mime_type)
             }
+            ContentBlock::Resource(embedded) => match &embedded.resource {
+                ResourceContents::TextResourceContents { uri, text, .. } => {
+                    format!("[{uri}]\n{text}")
+                }
+                ResourceContents::BlobResourceContents { uri, blob, mime_type, .. } => {
+                    match mime_type.as_deref().filter(|kind| kind.starts_with("image/")) {
+                        Some(kind) => format!("[{uri}]\n{}", self.picture(kind, blob)),
+                        None => format!("[{uri}: {} bytes that are not text]", blob.len() / 4 * 3),
+                    }
+                }
+                _ => "[content of a kind that is not known]".to_owned(),
+            },
+            ContentBlock::ResourceLink(link) => format!("[{}: {}]", link.name, link.uri),
             _ => "[content of a kind that is not known]".to_owned(),
-        },
-        ContentBlock::ResourceLink(link) => format!("[{}: {}]", link.name, link.uri),
-        _ => "[content of a kind that is not known]".to_owned(),
+        }
     }
-}
 
-fn binary(what: &str, kind: &str, encoded: usize) -> String {
-    format!("[{what}, {kind}, {} bytes; it is not shown]", encoded / 4 * 3)
+    fn picture(&mut self, kind: &str, data: &str) -> String {
+        if self.pictures.len() == MAX_PICTURES {
+            return format!("[picture, {kind}; it is not shown: {MAX_PICTURES} are the most]");
+        }
+        let name = format!("{} {}", self.from, self.pictures.len() + 1);
+        let bytes = STANDARD.decode(data.trim()).map_err(|_| "is not valid base64".to_owned());
+        match bytes.and_then(|bytes| keep_picture(self.store, &bytes, &name)) {
+            Ok(picture) => {
+                let text = format!("[{picture}]");
+                self.pictures.push(picture);
+                text
+            }
+            Err(why) => format!("[{kind}: it {why}]"),
+        }
+    }
+
+    fn into_outcome(self, outcome: Outcome) -> Outcome {
+        if self.pictures.is_empty() {
+            return outcome;
+        }
+        // Two pictures of one size have the same words.
+        let hashes = self.pictures.iter().map(|picture| picture.hash.as_str());
+        let fingerprint =
+            Some(format!("{} {}", outcome.text, hashes.collect::<Vec<_>>().join(" ")));
+        Outcome { pictures: self.pictures, fingerprint, ..outcome }
+    }
 }

@@ -104,7 +104,7 @@ async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outco
     let recovery = if rerun { Recovery::Rerun } else { Recovery::Unknown };
     let act = Box::new(move || -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
-            context.workspace.prepare_task_directory_for(&given.command);
+            context.workspace.own_files().prepare_task_directory_for(&given.command);
             if background {
                 context
                     .shell
@@ -112,7 +112,7 @@ async fn prepare(context: ToolContext, mut call: Call) -> Result<Prepared, Outco
                     .await
             } else {
                 let outcome = run(&context, &call, given).await;
-                context.workspace.complete_task_directory();
+                context.workspace.own_files().complete_task_directory();
                 outcome
             }
         })

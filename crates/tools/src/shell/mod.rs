@@ -78,6 +78,11 @@ impl Shell {
         windlass_shell::analyze(command, &Context { directory, ..self.gate.clone() })
     }
 
+    /// The task whose commands it runs.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
     pub fn sandbox(&self) -> &Arc<dyn Sandbox> {
         &self.sandbox
     }
@@ -135,9 +140,9 @@ fn exit_words(exit: Exit, timeout: Option<Duration>) -> Option<String> {
         Exit::Signal(signal) => Some(format!("ended by signal {signal}")),
         Exit::TimedOut => {
             let seconds = timeout.unwrap_or_default().as_secs();
-            Some(format!("timed out after {seconds} s; it and everything it started was ended"))
+            Some(format!("timed out after {seconds} s; it and everything it started were stopped"))
         }
-        Exit::Killed => Some("stopped; it and everything it started was ended".to_owned()),
+        Exit::Killed => Some("stopped, with everything it started".to_owned()),
         Exit::OutOfMemory => Some(out_of_memory(None)),
         Exit::Lost => Some("the sandbox died; how far the command came is unknown".to_owned()),
     }

@@ -44,7 +44,7 @@ pub(super) struct Fetched {
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
+pub(crate) enum Error {
     #[error("`{0}` is not an address that can be fetched; use a whole http or https URL")]
     NotAUrl(String),
     #[error("`{0}:` addresses are refused; only http and https are fetched")]
@@ -71,7 +71,7 @@ pub(super) enum Error {
     "`{host}` is at {address}, which is {why}; such addresses are refused unless `web.allow_addresses` \
      in the user's configuration allows them"
 )]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     host: String,
     address: IpAddr,
     why: Refusal,
@@ -116,7 +116,7 @@ impl Fetcher {
 
     async fn follow(&self, mut url: Url) -> Result<Fetched, Error> {
         for _ in 0..=MAX_REDIRECTS {
-            self.judge(&url)?;
+            self.reach.judge(&url)?;
             let response = self.get(&url).await?;
             if !response.status().is_redirection() {
                 return read(url, response).await;
@@ -126,24 +126,6 @@ impl Fetcher {
             url = target;
         }
         Err(Error::TooManyRedirects)
-    }
-
-    /// What can be checked before resolving: the scheme, the host's name, an address written as one.
-    fn judge(&self, url: &Url) -> Result<(), Error> {
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(Error::Scheme(url.scheme().to_owned()));
-        }
-        let host = url.host_str().ok_or_else(|| Error::NotAUrl(url.to_string()))?.to_owned();
-        if !self.reach.hosts.allow(&host, url.port_or_known_default().unwrap_or(0)) {
-            return Err(Error::Host { host });
-        }
-        let address: IpAddr = match url.host() {
-            Some(Host::Ipv4(address)) => address.into(),
-            Some(Host::Ipv6(address)) => address.into(),
-            Some(Host::Domain(_)) | None => return Ok(()),
-        };
-        let refused = |why| Refused { host, address, why };
-        Ok(self.reach.addresses.check(address).map_err(refused)?)
     }
 
     /// Sends one request. A temporary error is tried once more, after a pause.
@@ -165,6 +147,26 @@ impl Fetcher {
             Ok(response) => checked(response),
             Err(error) => Err(unreachable(&error)),
         }
+    }
+}
+
+impl Reach {
+    /// What can be checked before resolving: the scheme, the host's name, an address written as one.
+    pub(crate) fn judge(&self, url: &Url) -> Result<(), Error> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(Error::Scheme(url.scheme().to_owned()));
+        }
+        let host = url.host_str().ok_or_else(|| Error::NotAUrl(url.to_string()))?.to_owned();
+        if !self.hosts.allow(&host, url.port_or_known_default().unwrap_or(0)) {
+            return Err(Error::Host { host });
+        }
+        let address: IpAddr = match url.host() {
+            Some(Host::Ipv4(address)) => address.into(),
+            Some(Host::Ipv6(address)) => address.into(),
+            Some(Host::Domain(_)) | None => return Ok(()),
+        };
+        let refused = |why| Refused { host, address, why };
+        Ok(self.addresses.check(address).map_err(refused)?)
     }
 }
 

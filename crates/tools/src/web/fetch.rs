@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::layout::Own;
-use windlass_core::outcome::Outcome;
+use windlass_core::outcome::{Evidence, Fact, Outcome};
 use windlass_core::tool_name;
 
 use super::client::{Fetched, Fetcher};
@@ -48,6 +48,7 @@ impl WebTool for WebFetch {
             Ok(fetched) => fetched,
             Err(error) => return Outcome::failure(format!("{error}.")),
         };
+        let evidence = Evidence::of_page(fetched.url.as_str(), "");
         let reading = tokio::task::spawn_blocking(move || {
             if page::is_pdf(&fetched) {
                 return Ok(saved_pdf(&fetched, &scratch));
@@ -55,7 +56,7 @@ impl WebTool for WebFetch {
             page::text(fetched, part)
         });
         match reading.await {
-            Ok(Ok(text)) => Outcome::ok(text),
+            Ok(Ok(text)) => Outcome::ok(text).with(Fact::Evidence(evidence)),
             Ok(Err(why)) => Outcome::failure(format!("{why}.")),
             Err(_) => Outcome::failure("the page could not be read."),
         }

@@ -12,16 +12,26 @@ use windlass_core::layout::{IGNORE_FILE, LayoutKind, Own, TASKS_DIRECTORY};
 use super::protect::Purpose;
 use super::walk::{Parents, open_beneath};
 use super::write::give_to_owner_of;
-use super::{OpenError, Workspace};
+use super::{Error, OpenError, Workspace};
 
-impl Workspace {
+/// The files of ours in a workspace.
+#[derive(Clone, Copy)]
+pub struct OwnFiles<'a> {
+    pub(super) workspace: &'a Workspace,
+}
+
+impl OwnFiles<'_> {
     /// Makes the directories that a service workspace has from the start (ES-173).
-    pub(super) fn lay_out(&self, given: &Path) -> Result<(), OpenError> {
+    pub(super) fn lay_out(self, given: &Path) -> Result<(), OpenError> {
         let path = || given.to_owned();
-        for own in self.places.layout.initial_directories() {
-            let name = self.places.layout.inner(*own);
-            match rustix::fs::mkdirat(&self.root, name.as_str(), Mode::from_raw_mode(0o777)) {
-                Ok(()) => give_to_owner_of(&self.root, &name),
+        for own in self.workspace.places.layout.initial_directories() {
+            let name = self.workspace.places.layout.inner(*own);
+            match rustix::fs::mkdirat(
+                &self.workspace.root,
+                name.as_str(),
+                Mode::from_raw_mode(0o777),
+            ) {
+                Ok(()) => give_to_owner_of(&self.workspace.root, &name),
                 Err(Errno::EXIST) => {}
                 Err(errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS)) => {
                     return Err(OpenError::NotWritable { path: path(), source: errno.into() });
@@ -29,7 +39,7 @@ impl Workspace {
                 Err(errno) => return Err(OpenError::Io { path: path(), source: errno.into() }),
             }
             // A link to a directory is the user's choice; writes through it still cannot leave.
-            let stat = rustix::fs::statat(&self.root, name.as_str(), AtFlags::empty());
+            let stat = rustix::fs::statat(&self.workspace.root, name.as_str(), AtFlags::empty());
             if !stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
             {
                 return Err(OpenError::InTheWay { path: path(), name });
@@ -41,14 +51,18 @@ impl Workspace {
     /// Lets a person find the trace of a task in its workspace (ES-322). The trace itself is out of the agent's
     /// reach; where the link cannot be made, nothing is lost. A person's directory gets it with the first
     /// file of the task's own.
-    pub fn link_trace(&self, task: TaskId) {
-        if self.places.layout.kind() == LayoutKind::Service {
-            let _ = self.link_trace_in(&self.root, &self.places.layout.inner(Own::Trace), task);
+    pub fn link_trace(self, task: TaskId) {
+        if self.workspace.places.layout.kind() == LayoutKind::Service {
+            let _ = self.link_trace_in(
+                &self.workspace.root,
+                &self.workspace.places.layout.inner(Own::Trace),
+                task,
+            );
         }
     }
 
-    fn link_trace_in(&self, parent: &impl AsFd, name: &str, task: TaskId) -> Result<(), Errno> {
-        let Some(traces) = &self.places.trace else { return Ok(()) };
+    fn link_trace_in(self, parent: &impl AsFd, name: &str, task: TaskId) -> Result<(), Errno> {
+        let Some(traces) = &self.workspace.places.trace else { return Ok(()) };
         make_directory(parent, name)?;
         let directory = open_directory(parent, name)?;
         let file = format!("{task}.jsonl");
@@ -61,24 +75,30 @@ impl Workspace {
     }
 
     /// Makes the directory of this task's files for a command that names it.
-    pub fn prepare_task_directory_for(&self, command: &str) {
+    pub fn prepare_task_directory_for(self, command: &str) {
         let (Some(task), Some(directory)) =
-            (self.places.layout.task(), self.places.layout.task_directory())
+            (self.workspace.places.layout.task(), self.workspace.places.layout.task_directory())
         else {
             return;
         };
         if command.contains(&task.to_string()) {
             // What cannot be made, the command reports.
-            let _ = self.walk(&format!("{directory}/x"), Parents::Create(Purpose::Harness));
+            let _ =
+                self.workspace.walk(&format!("{directory}/x"), Parents::Create(Purpose::Harness));
         }
     }
 
+    /// Makes a directory of the harness's own.
+    pub fn prepare_directory(self, path: &str) -> Result<(), Error> {
+        self.workspace.walk(&format!("{path}/x"), Parents::Create(Purpose::Harness)).map(drop)
+    }
+
     /// Completes the directory of this task's files after a command made it: git must not see it.
-    pub fn complete_task_directory(&self) {
-        if self.places.layout.kind() == LayoutKind::Service {
+    pub fn complete_task_directory(self) {
+        if self.workspace.places.layout.kind() == LayoutKind::Service {
             return;
         }
-        let Ok(mut here) = self.root.try_clone() else { return };
+        let Ok(mut here) = self.workspace.root.try_clone() else { return };
         for name in TASKS_DIRECTORY.split('/') {
             match open_directory(&here, name) {
                 Ok(next) => here = next,
@@ -89,17 +109,17 @@ impl Workspace {
     }
 
     /// What a new directory of a task gets: its neighbours are ignored by git, and it links to the trace.
-    pub(super) fn furnish(&self, tasks: &impl AsFd, task_directory: &impl AsFd) {
+    pub(super) fn furnish(self, tasks: &impl AsFd, task_directory: &impl AsFd) {
         self.ignore_tasks(tasks);
-        if let Some(task) = self.places.layout.task() {
-            let trace = self.places.layout.inner(Own::Trace);
+        if let Some(task) = self.workspace.places.layout.task() {
+            let trace = self.workspace.places.layout.inner(Own::Trace);
             let name = trace.rsplit('/').next().unwrap_or(&trace);
             // Nobody could act on a failure here, and none does harm.
             let _ = self.link_trace_in(task_directory, name, task);
         }
     }
 
-    fn ignore_tasks(&self, tasks: &impl AsFd) {
+    fn ignore_tasks(self, tasks: &impl AsFd) {
         let (path, content) = IGNORE_FILE;
         let name = path.rsplit('/').next().unwrap_or(path);
         let flags =

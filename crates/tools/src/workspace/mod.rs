@@ -7,10 +7,13 @@
 //! - Only regular files are opened; a FIFO cannot make a tool wait and a device cannot be touched.
 
 mod error;
+pub mod checkpoint;
+pub mod git_status;
 mod layout;
 mod protect;
 pub mod repository;
 mod scan;
+mod tree;
 mod walk;
 mod write;
 
@@ -26,8 +29,10 @@ use windlass_core::layout::{AddedDirectory, Layout};
 use windlass_core::policy::files;
 
 pub use error::{Error, OpenError};
+pub use layout::OwnFiles;
 pub use protect::{FileKind, Purpose};
 pub use scan::{Entry, Scanned, Shown, Stop};
+pub use tree::Tree;
 pub use walk::Place;
 pub use write::{Happened, Replacement};
 
@@ -119,8 +124,13 @@ impl Workspace {
         names.push(places.layout.top().to_owned());
         let hidden = places.hidden.iter().filter_map(|path| names_below(&real, path)).collect();
         let workspace = Self { root, real, names, places, hidden };
-        workspace.lay_out(directory)?;
+        workspace.own_files().lay_out(directory)?;
         Ok(workspace)
+    }
+
+    /// The files of ours in it.
+    pub fn own_files(&self) -> OwnFiles<'_> {
+        OwnFiles { workspace: self }
     }
 
     /// Where the files of the task are, as its agent sees them.

@@ -75,6 +75,9 @@ pub(super) fn writable(parts: &[&str], purpose: Purpose, layout: &Layout) -> Res
             Purpose::Plan if depth == 0 => Ok(()),
             _ => refused("it is the working plan; use update_plan"),
         },
+        Ownership::This { own: Own::Proposal, .. } => {
+            refused("it is the plan that the user decides about; your final message becomes it")
+        }
         Ownership::OtherTask => refused("it belongs to another task, whose files are read-only"),
         _ if purpose == Purpose::Plan && !holds(parts, &layout.inner(Own::Plan)) => {
             refused("the working plan is kept in its own file alone")

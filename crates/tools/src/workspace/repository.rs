@@ -30,6 +30,33 @@ pub fn boundary(directory: &Path, home: Option<&Path>) -> PathBuf {
     above.into_iter().find(is_top).unwrap_or(directory).to_owned()
 }
 
+/// Where git keeps what belongs to a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GitDirectories {
+    /// What is the workspace's alone: its head and its index.
+    pub own: PathBuf,
+    /// What all worktrees of the repository share.
+    pub common: PathBuf,
+}
+
+/// Git's directories of a workspace; `None` where it is not the top of a repository.
+pub(super) fn directories(top: &Path) -> Option<GitDirectories> {
+    let pointer = top.join(".git");
+    let owner = fs::metadata(top).ok()?.uid();
+    if fs::symlink_metadata(&pointer).ok()?.is_dir() {
+        let found = GitDirectories { own: pointer.clone(), common: pointer };
+        return is_git(&found.own, owner).then_some(found);
+    }
+    let own = target_of(&pointer)?;
+    let common = common_of(&own, &pointer).unwrap_or_else(|| own.clone());
+    is_git(&common, owner).then_some(GitDirectories { own, common })
+}
+
+/// The repository that a linked worktree belongs to; `None` for every other directory.
+pub fn repository_of_worktree(top: &Path) -> Option<PathBuf> {
+    directories(top).filter(|git| git.own != git.common).map(|git| git.common)
+}
+
 /// What git needs of directories outside a workspace that is a worktree or a submodule. Hooks, configuration and the
 /// entries of other worktrees are not to be written.
 pub fn git_directories(top: &Path) -> Vec<AddedDirectory> {
@@ -94,7 +121,7 @@ fn common_of(own: &Path, pointer: &Path) -> Option<PathBuf> {
 }
 
 /// The one line of a small regular file.
-fn line_of(path: &Path) -> Option<String> {
+pub(super) fn line_of(path: &Path) -> Option<String> {
     if !fs::symlink_metadata(path).ok()?.is_file() {
         return None;
     }

@@ -70,6 +70,11 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
+    /// Its path below the top of its tree.
+    pub fn inner(&self) -> &str {
+        self.inner
+    }
+
     /// Whether it is a regular file, which can be opened.
     pub fn is_file(&self) -> bool {
         self.file_type == FileType::RegularFile

@@ -321,7 +321,7 @@ impl Walk<'_> {
         self.step(name)?;
         if is_task_directory {
             let tasks = self.trail.iter().rev().nth(1).map_or(&self.top, |(_, tasks)| tasks);
-            self.workspace.furnish(tasks, &self.here());
+            self.workspace.own_files().furnish(tasks, &self.here());
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use windlass_skills::{SkillRegistry, Skills};
 use windlass_store::{Options, Store};
 use windlass_tools::shell::Limits;
 use windlass_tools::workspace::{Places, Workspace};
-use windlass_tools::{Call, Facts, Notices, Prepared, Registry, Shell, ToolContext};
+use windlass_tools::{Call, Facts, Ledger, Notices, Prepared, Registry, Shell, ToolContext};
 
 /// Commands on the host: what isolates them has tests of its own.
 fn shell(workspace: &Path, store: Store) -> Shell {
@@ -62,6 +62,8 @@ impl Bench {
             workspace: Arc::new(workspace),
             skills: SkillRegistry::fixed(Skills::empty()),
             embeddings: None,
+            pictures: store.pictures(),
+            ledger: Ledger { store: store.clone(), clock: Arc::new(jiff::Timestamp::now) },
             shell: Arc::new(shell(&outside.path().join("ws"), store.clone())),
             notices: Notices::default(),
         };
@@ -151,6 +153,8 @@ impl Bench {
                 Fact::Plan(_)
                 | Fact::Published(_)
                 | Fact::SkillRead { .. }
+                | Fact::Evidence(_)
+                | Fact::Verdict(_)
                 | Fact::BackgroundStarted { .. } => {}
             }
         }

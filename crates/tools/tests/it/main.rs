@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
 
 mod bench;
+mod browser;
+mod checkpoint;
 mod shell;
 mod edit;
 mod escape;
@@ -11,6 +13,7 @@ mod guarded;
 mod notes;
 mod output;
 mod publish;
+mod ledger;
 mod read;
 mod registry;
 mod skills;

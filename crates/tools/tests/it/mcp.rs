@@ -92,6 +92,29 @@ async fn a_real_servers_tools_are_listed_and_called() {
     servers.close().await;
 }
 
+#[tokio::test]
+async fn a_real_servers_picture_arrives_as_a_picture() {
+    let mut bench = Bench::new();
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    image::RgbImage::new(40, 30).write_to(&mut bytes, image::ImageFormat::Png).unwrap();
+    bench.put("shot.png", bytes.get_ref());
+    bench.put("broken.png", "no picture");
+    let script = script(&bench);
+    let servers = with_server(&mut bench, script).await;
+    let path = |name: &str| bench.path(name).display().to_string();
+    let (shot, broken) = (path("shot.png"), path("broken.png"));
+    let outcome = bench.call("mcp__files__read_media_file", json!({ "path": shot })).await;
+    let [picture] = outcome.pictures.as_slice() else { panic!("{outcome:?}") };
+    assert_eq!(picture.name, "mcp:files:read_media_file 1");
+    assert_eq!(bench.store.pictures().read(picture).unwrap(), bytes.into_inner());
+    assert!(outcome.text.contains(&format!("[{picture}]")), "{}", outcome.text);
+    let outcome = bench.call("mcp__files__read_media_file", json!({ "path": broken })).await;
+    assert!(outcome.pictures.is_empty());
+    let words = "[image/png: it is not a PNG, JPEG, GIF or WebP picture]";
+    assert!(outcome.text.contains(words), "{}", outcome.text);
+    servers.close().await;
+}
+
 /// Must show 2: killed mid-call, and started again.
 #[tokio::test]
 async fn a_server_that_is_killed_during_a_call_is_started_again_once() {

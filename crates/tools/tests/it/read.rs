@@ -48,18 +48,13 @@ async fn part_of_a_file_says_which_part_it_is() {
 async fn what_is_not_plain_text_is_named() {
     let mut bench = Bench::new();
     bench.put("empty", "");
-    bench.put("pic.png", b"\x89PNG\r\n\x1a\n0000");
     bench.put("doc.pdf", b"%PDF-1.7 ...");
-    bench.put("pic.webp", b"RIFF\0\0\0\0WEBPVP8 ");
     bench.put("blob", b"abc\0def");
     bench.put("latin", b"caf\xe9 \x1b[31mred\x1b[0m\r\nsecond\r\n");
     bench.put("long", format!("{}\nshort", "x".repeat(5000)));
     std::fs::create_dir(bench.path("dir")).unwrap();
     let mut shown = String::new();
-    for path in [
-        "empty", "pic.png", "doc.pdf", "pic.webp", "blob", "latin", "dir", "nope", "nope/x",
-        "blob/x",
-    ] {
+    for path in ["empty", "doc.pdf", "blob", "latin", "dir", "nope", "nope/x", "blob/x"] {
         shown +=
             &format!("{}\n", bench.call("read", json!({ "path": path })).await.text.trim_end());
     }
@@ -69,6 +64,46 @@ async fn what_is_not_plain_text_is_named() {
     let long = bench.ok("read", json!({ "path": "long" })).await;
     assert!(long.len() < 2200 && long.contains("… [line cut]"), "{long}");
     assert!(long.contains("[lines longer than 2000 bytes were cut: 1]"), "{long}");
+}
+
+/// A picture of stripes in one of the formats that are shown.
+fn picture(width: u32, height: u32, format: image::ImageFormat) -> Vec<u8> {
+    let mut bytes = std::io::Cursor::new(Vec::new());
+    let stripes = image::RgbImage::from_fn(width, height, |x, _| image::Rgb([x as u8, 0, 0]));
+    stripes.write_to(&mut bytes, format).unwrap();
+    bytes.into_inner()
+}
+
+#[tokio::test]
+async fn a_picture_is_scaled_down_kept_and_handed_over() {
+    let mut bench = Bench::new();
+    for (name, format) in [
+        ("a.png", image::ImageFormat::Png),
+        ("a.jpg", image::ImageFormat::Jpeg),
+        ("a.gif", image::ImageFormat::Gif),
+        ("a.webp", image::ImageFormat::WebP),
+    ] {
+        bench.put(name, picture(3_136, 784, format));
+        let outcome = bench.call("read", json!({ "path": name })).await;
+        let [picture] = outcome.pictures.as_slice() else { panic!("{outcome:?}") };
+        assert_eq!((picture.name.as_str(), picture.width, picture.height), (name, 1_568, 392));
+        let kept = bench.store.pictures().read(picture).unwrap();
+        assert_eq!(kept.len() as u64, picture.bytes);
+        assert!(outcome.text.starts_with(&format!("picture `{name}`, ")), "{}", outcome.text);
+    }
+    assert!(bench.facts.known_files.is_empty(), "a picture is not a text that can be edited");
+}
+
+#[tokio::test]
+async fn what_only_begins_like_a_picture_is_refused_in_words() {
+    let mut bench = Bench::new();
+    bench.put("pic.png", b"\x89PNG\r\n\x1a\n0000");
+    bench.put("pic.webp", b"RIFF\0\0\0\0WEBPVP8 ");
+    for path in ["pic.png", "pic.webp"] {
+        let text = bench.error("read", json!({ "path": path })).await;
+        let said = format!("Error: `{path}` is a picture that is damaged: ");
+        assert!(text.starts_with(&said), "{text}");
+    }
 }
 
 /// However many lines are asked for, a result stays small enough to hand on, and says how to read on.

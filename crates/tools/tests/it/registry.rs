@@ -17,7 +17,7 @@ fn every_schema_of_ours_compiles_and_no_two_names_are_alike() {
     }
 }
 
-/// ES-185, ES-186, ES-187, ES-188, ES-189, ES-193, ES-194, ES-195, ES-196, ES-198, ES-199, ES-200, ES-201,
+/// ES-185, ES-186, ES-187, ES-188, ES-189, ES-193, ES-194, ES-195, ES-196, ES-197, ES-198, ES-199, ES-200, ES-201,
 /// ES-007, ES-008, ES-032, ES-254, ES-255, ES-256, ES-257
 #[test]
 fn the_tools_stand_in_a_stable_order_with_their_risk_and_category() {
@@ -40,7 +40,8 @@ fn the_model_is_shown_plain_schemas() {
         let schema = serde_json::to_string_pretty(&spec.parameters).unwrap();
         writeln!(shown, "## {}\n{}\n\n{schema}\n", spec.name, spec.description).unwrap();
         assert_eq!(spec.parameters["additionalProperties"], false, "{}", spec.name);
-        for noise in ["$ref", "$schema", "\"title\"", "null"] {
+        // A property may be called `title`; a title of a schema is noise.
+        for noise in ["$ref", "$schema", "\"title\": \"", "null"] {
             assert!(!schema.contains(noise), "{} has {noise}", spec.name);
         }
     }

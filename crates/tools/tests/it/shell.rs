@@ -133,7 +133,7 @@ async fn a_command_that_takes_too_long_is_ended() {
     assert_eq!(outcome.ending, CallEnding::Error);
     assert_eq!(
         outcome.text,
-        "begun\n[timed out after 1 s; it and everything it started was ended]"
+        "begun\n[timed out after 1 s; it and everything it started were stopped]"
     );
 }
 
@@ -233,7 +233,7 @@ async fn a_background_command_can_be_ended() {
     let id = bench.last_call().to_string();
     bench.ok("bash_kill", json!({ "id": id })).await;
     let text = bench.poll("bash_output", json!({ "id": id }), "[stopped").await;
-    assert!(text.contains("was ended"), "{text}");
+    assert!(text.contains("stopped, with everything it started"), "{text}");
     let unknown = bench.call("bash_kill", json!({ "id": "call_00000000000000000000000000" })).await;
     assert_eq!(unknown.ending, CallEnding::Error);
 }

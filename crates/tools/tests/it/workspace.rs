@@ -161,10 +161,10 @@ fn our_files_are_not_made_through_a_link() {
         let workspace = personal(&top, "");
         let scratch = format!("{}/x", workspace.layout().path(Own::Scratch));
         let _ = workspace.keep(CallId::derived("test", "x"), &scratch, &mut &b"x"[..]);
-        workspace.prepare_task_directory_for(&task().to_string());
-        workspace.complete_task_directory();
+        workspace.own_files().prepare_task_directory_for(&task().to_string());
+        workspace.own_files().complete_task_directory();
         let places = Places { trace: Some(victim.clone()), ..Places::default() };
-        Workspace::open(&top, places).unwrap().link_trace(task());
+        Workspace::open(&top, places).unwrap().own_files().link_trace(task());
         assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 0, "{link}");
         std::fs::remove_dir_all(&top).unwrap();
     }

@@ -11,6 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use windlass_core::contract::Contract;
 use windlass_shell::{Context, analyze};
 use windlass_skills::regular;
 
@@ -52,7 +53,7 @@ pub(super) fn of(project: &Path, file: &File) -> BTreeMap<String, String> {
     let started = project.canonicalize().unwrap_or_else(|_| project.to_owned());
     // A file of the repository's root is for every directory below it; what it names may be meant from either.
     let own = file.path.parent().and_then(|own| own.canonicalize().ok());
-    let own = own.map(|own| match own.ends_with(".windlass") {
+    let own = own.map(|own| match own.ends_with(".windlass") || own.ends_with(".claude") {
         true => own.parent().unwrap_or(&own).to_owned(),
         false => own,
     });
@@ -61,8 +62,14 @@ pub(super) fn of(project: &Path, file: &File) -> BTreeMap<String, String> {
     let name = file.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let folder = file.path.parent().filter(|folder| folder.join("SKILL.md").is_file());
     match name.rsplit('.').next().unwrap_or_default() {
-        "json" => found.json_servers(&serde_json::from_str(&file.text).unwrap_or_default()),
+        "json" => {
+            let document = serde_json::from_str(&file.text).unwrap_or_default();
+            found.json_servers(&document);
+            found.plan(&document, file.path.parent().unwrap_or(Path::new("")));
+            found.checks(&file.text);
+        }
         "toml" => found.toml_servers(&file.text),
+        "yaml" | "yml" if is_workflow(&file.path) => found.workflow(&file.text),
         "md" | "yaml" | "yml" => found.hooks(&file.text, name),
         _ => {}
     }
@@ -74,6 +81,11 @@ pub(super) fn of(project: &Path, file: &File) -> BTreeMap<String, String> {
         found.files.remove(&own);
     }
     found.files
+}
+
+/// Whether a file lies where workflows are.
+fn is_workflow(path: &Path) -> bool {
+    path.parent().is_some_and(|parent| parent.ends_with("workflows"))
 }
 
 struct Found {
@@ -96,6 +108,33 @@ impl Found {
         }
     }
 
+    /// The files of a plan's tasks, and what the commands run that check them.
+    fn plan(&mut self, document: &Value, directory: &Path) {
+        let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+        for task in list(document, "phases").iter().flat_map(|phase| list(phase, "tasks")) {
+            if let Some(name) = task["file"].as_str() {
+                self.file(&directory.join(name));
+            }
+            for command in list(&task, "verification") {
+                let command = command.as_str().unwrap_or_default();
+                self.script(command);
+                self.words(command);
+            }
+        }
+    }
+
+    /// The commands of a completion contract.
+    fn checks(&mut self, text: &str) {
+        let Ok(contract) = Contract::read(text) else { return };
+        let project = self.project.clone();
+        for check in contract.checks {
+            if let Some(command) = check.command_in(|file| project.join(file).is_file()) {
+                self.script(&command);
+                self.words(&command);
+            }
+        }
+    }
+
     /// `[mcp.servers.NAME]`
     fn toml_servers(&mut self, text: &str) {
         let Ok(document) = text.parse::<toml::Table>() else { return };
@@ -106,6 +145,15 @@ impl Found {
             strings(&given("command").unwrap_or_default(), &mut words);
             strings(&given("args").unwrap_or_default(), &mut words);
             self.command(&words);
+        }
+    }
+
+    /// Every command of a workflow.
+    fn workflow(&mut self, text: &str) {
+        let read = windlass_workflow::definition::Workflow::read(text, "workflow");
+        for (_, command) in read.map(|workflow| workflow.commands()).unwrap_or_default() {
+            self.script(&command);
+            self.words(&command);
         }
     }
 

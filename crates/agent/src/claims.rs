@@ -1,0 +1,159 @@
+//! What a worker in a worktree will edit is claimed before the edit, so that two workers do not change the same place
+//! (MS-137, MS-212). The claim is made by us from the edit itself: no agent can forget it.
+
+use std::path::Path;
+
+use windlass_core::claim::{Claim, LineRange};
+use windlass_core::event::{Event, IntentClaimed, RiskCheck, WorkflowPart};
+use windlass_core::outcome::{Outcome, Recovery};
+use windlass_core::state::OpenCall;
+use windlass_core::text::one_line;
+use windlass_store::HeldClaim;
+use windlass_tools::Prepared;
+use windlass_tools::symbols::symbol_at;
+use windlass_tools::workspace::Workspace;
+use windlass_tools::workspace::repository::repository_of_worktree;
+
+use crate::calls::{Batch, Group, Settled};
+use crate::journal::Journal;
+use crate::{Agent, Error};
+
+/// The most of a file that is read to find what its lines belong to.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+/// How much of another worker's goal is repeated.
+const GOAL_CHARS: usize = 60;
+
+impl Agent {
+    /// Claims what the calls of a batch will edit. A batch whose place somebody else holds becomes a result that
+    /// names the holder.
+    pub(crate) async fn claim_edits(
+        &self,
+        task: &mut Journal,
+        batch: Batch,
+    ) -> Result<Batch, Error> {
+        let created = &task.state().created;
+        if matches!(created.workflow.as_deref(), Some(WorkflowPart::Agent { is_try: true, .. })) {
+            return Ok(batch);
+        }
+        let top = created.boundary().to_owned();
+        let Some(wanted) = wanted(&batch, &self.parts.world.workspace, &top) else {
+            return Ok(batch);
+        };
+        // Only workers in linked worktrees of one repository can be in each other's way.
+        let Some(repository) = repository_of_worktree(Path::new(&top)) else { return Ok(batch) };
+        let repository = repository.display().to_string();
+        let tree = self.delegation.tree().clone();
+        for claim in wanted.claims {
+            let claims = tree.store().claims();
+            let holder = claims.claim(&repository, task.task(), claim.clone(), tree.now()).await?;
+            if let Some(holder) = holder {
+                let goal = tree.store().tasks().get(holder.task)?.map(|row| row.goal);
+                let text = refusal(&claim, &holder, &goal.unwrap_or_default());
+                let outcome = Outcome::failure(text);
+                let settled = Settled::result(wanted.open, Some(wanted.check), outcome);
+                return Ok(Batch::settled(settled));
+            }
+            task.buffer(vec![Event::IntentClaimed(IntentClaimed { claim })])?;
+        }
+        Ok(batch)
+    }
+}
+
+/// What a batch will edit.
+struct Wanted {
+    open: OpenCall,
+    check: RiskCheck,
+    claims: Vec<Claim>,
+}
+
+/// An edit runs alone. One that began before a crash has its claim.
+fn wanted(batch: &Batch, workspace: &Workspace, top: &str) -> Option<Wanted> {
+    let Group::Runs(runs) = &batch.group else { return None };
+    let run = runs.first()?;
+    let check = run.check.clone()?;
+    run.prepared.diff.as_ref()?;
+    let claims = claims(&run.prepared, workspace, top);
+    Some(Wanted { open: run.open.clone(), check, claims })
+}
+
+/// What a prepared call will edit: for each change the function or type around it, else its lines.
+fn claims(prepared: &Prepared, workspace: &Workspace, top: &str) -> Vec<Claim> {
+    let (Some(diff), Recovery::Verify { change, .. }) = (&prepared.diff, &prepared.recovery) else {
+        return Vec::new();
+    };
+    let path = Path::new(&change.path);
+    let Some(path) = path.strip_prefix(top).unwrap_or(path).to_str().map(str::to_owned) else {
+        return Vec::new();
+    };
+    let whole = |lines| Claim { path: path.clone(), lines, symbol: None };
+    if change.before.is_none() {
+        return vec![whole(None)];
+    }
+    let text = workspace.read_all(&change.path, MAX_FILE_BYTES).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let mut claims: Vec<Claim> = Vec::new();
+    for lines in changed_lines(diff) {
+        let claim = match symbol_at(&path, &text, lines) {
+            Some(symbol) => Claim { symbol: Some(symbol.name), ..whole(Some(symbol.lines)) },
+            None => whole(Some(lines)),
+        };
+        if !claims.contains(&claim) {
+            claims.push(claim);
+        }
+    }
+    claims
+}
+
+/// The lines of the old file that a unified diff changes, a range for each run of changes. An insertion is between
+/// two lines and claims the one before it.
+fn changed_lines(diff: &str) -> Vec<LineRange> {
+    let mut ranges: Vec<LineRange> = Vec::new();
+    let mut line = 0;
+    let mut touch = |at: u32| {
+        let at = at.max(1);
+        match ranges.last_mut() {
+            Some(range) if at <= range.last + 1 => range.last = range.last.max(at),
+            _ => ranges.push(LineRange { first: at, last: at }),
+        }
+    };
+    for row in diff.lines() {
+        if let Some(hunk) = row.strip_prefix("@@ -") {
+            let start = hunk.split([',', ' ']).next().and_then(|number| number.parse().ok());
+            line = start.unwrap_or(1);
+            continue;
+        }
+        match row.as_bytes().first() {
+            Some(b'-') if !row.starts_with("---") => {
+                touch(line);
+                line += 1;
+            }
+            Some(b'+') if !row.starts_with("+++") => touch(line.saturating_sub(1)),
+            Some(b' ') => line += 1,
+            _ => {}
+        }
+    }
+    ranges
+}
+
+fn refusal(claim: &Claim, holder: &HeldClaim, goal: &str) -> String {
+    format!(
+        "Nothing was changed: {claim} is being edited by {} (\"{}\"), which has claimed {}. Work on another place, or \
+         come back to this one when it has ended.",
+        holder.task,
+        one_line(goal, GOAL_CHARS),
+        holder.claim,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_of_changes_is_a_range_of_old_lines() {
+        let diff = "@@ -8,7 +8,7 @@\n a\n b\n-c\n-d\n+e\n f\n g\n@@ -40,2 +40,3 @@\n x\n+y\n z\n";
+        let lines = |first, last| LineRange { first, last };
+        assert_eq!(changed_lines(diff), [lines(10, 11), lines(40, 40)]);
+    }
+}

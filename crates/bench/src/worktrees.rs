@@ -1,0 +1,166 @@
+//! Twenty worktrees at once in a repository of 5,000 files: made, worked in, merged one after the other with three
+//! conflicts, and removed; beside plain `git worktree add`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use tempfile::TempDir;
+use windlass_core::event::{WorktreeChanged, WorktreeState};
+use windlass_workflow::definition::Strategy;
+use windlass_workflow::git::Git;
+use windlass_workflow::merge::{self, Attempt, Moved, Outlook, Wanted};
+use windlass_workflow::worktree::{self, Removal};
+
+use crate::figures::{Figure, Unit};
+
+const FILES: usize = 5_000;
+const TREES: usize = 20;
+/// Worktrees that change the same line of a file as the first does.
+const CONFLICTS: usize = 3;
+
+pub fn figures() -> Result<Vec<Figure>> {
+    let root = tempfile::tempdir()?;
+    let repository = repository(&root)?;
+    let floor = plain(&repository, root.path())?;
+    let git = Git::open(&repository)?;
+    let begun = Instant::now();
+    let trees = side_by_side(&git, root.path(), &repository)?;
+    let made = begun.elapsed();
+    let disk = disk_of(&root.path().join("trees"))?;
+    trees.iter().enumerate().try_for_each(|(number, tree)| work(tree, number))?;
+    let begun = Instant::now();
+    let conflicts = merge_all(&git, &trees)?;
+    let merged = begun.elapsed();
+    ensure!(conflicts == CONFLICTS, "{conflicts} conflicts in place of {CONFLICTS}");
+    let begun = Instant::now();
+    let removed = trees
+        .iter()
+        .filter(|tree| matches!(worktree::remove(&git, tree, None), Ok(Removal::Removed)));
+    let removed = removed.count();
+    ensure!(removed == TREES - CONFLICTS, "{removed} of {TREES} worktrees were removed");
+    let gone = begun.elapsed();
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    Ok(vec![
+        Figure::ratio(format!("{TREES} worktrees of {FILES} files, made at once"), made, floor),
+        Figure::new("their disk", disk, Unit::Megabytes),
+        Figure::new(
+            format!("{TREES} merges, {CONFLICTS} conflicts"),
+            ms(merged),
+            Unit::Milliseconds,
+        ),
+        Figure::new(format!("{removed} worktrees removed"), ms(gone), Unit::Milliseconds),
+    ])
+}
+
+fn repository(root: &TempDir) -> Result<PathBuf> {
+    let top = root.path().canonicalize()?.join("repository");
+    for number in 0..FILES {
+        let path = top.join(format!("src/{}/{number}.txt", number % 100));
+        std::fs::create_dir_all(path.parent().context("it has a directory")?)?;
+        std::fs::write(path, format!("file {number}\n").repeat(20))?;
+    }
+    std::fs::write(top.join("shared.txt"), "one\ntwo\nthree\n")?;
+    for args in [
+        "init -q -b main",
+        "config user.name Ada",
+        "config user.email ada@example.com",
+        "add -A",
+        "commit -qm start",
+        "checkout -qb elsewhere",
+    ] {
+        by_hand(&top, args)?;
+    }
+    Ok(top)
+}
+
+fn by_hand(directory: &Path, args: &str) -> Result<String> {
+    let output = Command::new("git").args(args.split(' ')).current_dir(directory).output()?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        false => bail!("git {args}: {}", String::from_utf8_lossy(&output.stderr)),
+    }
+}
+
+/// The floor: git alone, one after the other, because it locks nothing against itself.
+fn plain(repository: &Path, root: &Path) -> Result<Duration> {
+    let begun = Instant::now();
+    for number in 0..TREES {
+        let path = root.join(format!("plain/{number}"));
+        by_hand(repository, &format!("worktree add -q -b plain-{number} {} main", path.display()))?;
+    }
+    let took = begun.elapsed();
+    for number in 0..TREES {
+        let path = root.join(format!("plain/{number}"));
+        by_hand(repository, &format!("worktree remove {}", path.display()))?;
+        by_hand(repository, &format!("branch -qD plain-{number}"))?;
+    }
+    Ok(took)
+}
+
+fn side_by_side(git: &Git, root: &Path, repository: &Path) -> Result<Vec<WorktreeChanged>> {
+    let base = by_hand(repository, "rev-parse main")?;
+    let tree = |number: usize| WorktreeChanged {
+        name: number.to_string(),
+        state: WorktreeState::Adding,
+        path: root.join(format!("trees/{number}")).display().to_string(),
+        branch: format!("windlass/{number}"),
+        base: base.clone(),
+        port: None,
+        detail: None,
+    };
+    let trees: Vec<_> = (0..TREES).map(tree).collect();
+    std::thread::scope(|scope| {
+        let jobs: Vec<_> =
+            trees.iter().map(|tree| scope.spawn(|| worktree::add(git, tree))).collect();
+        jobs.into_iter().try_for_each(|job| match job.join() {
+            Ok(made) => made.map_err(anyhow::Error::from),
+            Err(_) => bail!("a worktree was not made"),
+        })
+    })?;
+    Ok(trees)
+}
+
+/// Each changes a file of its own; the last ones also the line that the first has changed.
+fn work(tree: &WorktreeChanged, number: usize) -> Result<()> {
+    let path = Path::new(&tree.path);
+    std::fs::write(
+        path.join(format!("src/{number}/{number}.txt")),
+        format!("changed by {number}\n"),
+    )?;
+    if number == 0 || number >= TREES - CONFLICTS {
+        std::fs::write(path.join("shared.txt"), format!("one\nby {number}\nthree\n"))?;
+    }
+    by_hand(path, "add -A")?;
+    by_hand(path, &format!("commit -qm {number}")).map(drop)
+}
+
+fn merge_all(git: &Git, trees: &[WorktreeChanged]) -> Result<usize> {
+    let mut conflicts = 0;
+    for tree in trees {
+        let wanted = Wanted {
+            branch: &tree.branch,
+            tree: Path::new(&tree.path),
+            target: "main",
+            strategy: Strategy::Merge,
+            message: "Merge it",
+        };
+        match merge::compute(git, &wanted)? {
+            Outlook::Conflict { .. } => conflicts += 1,
+            Outlook::Clean(computed) => {
+                let moved = merge::advance(git, "main", &computed, Attempt::First)?;
+                ensure!(moved == Moved::Done, "{moved:?}");
+            }
+            Outlook::Nothing { .. } => bail!("there is nothing to merge"),
+        }
+    }
+    Ok(conflicts)
+}
+
+fn disk_of(directory: &Path) -> Result<f64> {
+    let output = Command::new("du").args(["-sk"]).arg(directory).output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let kilobytes: f64 = text.split_whitespace().next().context("du prints a number")?.parse()?;
+    Ok(kilobytes / 1024.0)
+}

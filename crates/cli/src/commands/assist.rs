@@ -1,0 +1,44 @@
+//! `assist`: the prompt for the next decision of a task.
+
+use clap::Args;
+use windlass_core::shown::shown;
+
+use super::{Execute, Start};
+use crate::failure::Failure;
+use crate::show::{out, out_json};
+
+/// Prepare the prompt for a task's next hard decision
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Assist {
+    /// The task: its id or any unique suffix of it
+    pub task: String,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass assist 7K2P                 the prompt, to read or to paste
+  windlass assist 7K2P --json
+
+No model is asked. With `agent.reasoning_assist = true` in your own
+configuration the fast model answers the prompt.";
+
+impl Execute for Assist {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        let app = start.app()?;
+        let task = app.coordinator.tasks().find(&self.task)?;
+        let assistance = app.runtime.block_on(app.coordinator.assist().assist(task))?;
+        if self.json {
+            out_json(&serde_json::to_string(&assistance).unwrap_or_default());
+            return Ok(0);
+        }
+        out(&shown(assistance.prompt.trim_end()));
+        if let (Some(model), Some(answer)) = (&assistance.model, &assistance.answer) {
+            out(&format!("\n# What {model} says\n\n{}", shown(answer.trim_end())));
+        }
+        Ok(0)
+    }
+}

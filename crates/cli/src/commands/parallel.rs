@@ -1,0 +1,383 @@
+//! `parallel`: workers side by side, each in a worktree of its own.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use windlass_coordinator::parallel::{Crew, SideBySide, Tries, TryView};
+use windlass_coordinator::workflows::NewRun;
+use windlass_core::axes::{Axes, PermissionProfile};
+use windlass_core::command::ExecutionConfig;
+use windlass_core::event::Driver;
+use windlass_core::shown::{shown, shown_line};
+use windlass_core::text::one_line;
+use windlass_term::{Table, numbers};
+
+use super::drive::drive;
+use super::{AppContext, Execute, Start, mail};
+use crate::args::values::one_of;
+use crate::args::{Printing, SandboxArgs};
+use crate::config::Flag;
+use crate::failure::Failure;
+use crate::show::{self, note, out, out_json};
+
+/// The largest list of tasks that is read.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Run workers side by side, each in its own worktree
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Parallels {
+    /// What to do
+    #[command(subcommand)]
+    pub action: ParallelAction,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass parallel run --workers 2 \"fix the lexer\" \"fix the parser\"
+  windlass parallel run --workers 4 --file tasks.txt --runner claude
+  windlass parallel run --plan plan.json --phase build
+  windlass parallel status                 who works on what, who edits which
+  windlass parallel try \"fix it\" --runner claude --runner codex --check make
+  windlass parallel results 7K2M           diff, cost and checks of each
+  windlass parallel pick 7K2M codex        take one; it is merged
+
+A file of tasks has one task a line; a line that begins with `#` is left out.";
+
+/// What to do with workers.
+#[derive(Debug, Subcommand)]
+pub enum ParallelAction {
+    /// Work on a list of tasks, several at once
+    Run(Box<RunWorkers>),
+    /// Show the workers: their worktrees, their heartbeats, what they will edit
+    Status {
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give one prompt to several runners
+    Try(Box<TryRunners>),
+    /// Show what each runner made of the prompt, side by side
+    Results {
+        /// The run: its id, or any unique suffix of it
+        run: String,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take the result of one runner; `none` takes none
+    Pick {
+        /// The run: its id, or any unique suffix of it
+        run: String,
+        /// The runner whose result is taken
+        name: String,
+        /// Continue the run here, so that the result is merged
+        #[arg(long)]
+        resume: bool,
+        /// Where commands run
+        #[command(flatten)]
+        sandbox: SandboxArgs,
+        /// How to print
+        #[command(flatten)]
+        printing: Printing,
+    },
+}
+
+/// How workers run.
+#[derive(Debug, Args)]
+pub struct RunWorkers {
+    /// The tasks, a prompt each
+    #[arg(value_name = "TASK")]
+    pub tasks: Vec<String>,
+    /// Tasks from a file, one a line; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Tasks of a plan's phase
+    #[arg(long, value_name = "FILE", requires = "phase")]
+    pub plan: Option<PathBuf>,
+    /// The phase: its name or its number
+    #[arg(long, value_name = "PHASE", requires = "plan")]
+    pub phase: Option<String>,
+    /// How many work at once
+    #[arg(long, short, value_name = "N", default_value_t = 3)]
+    pub workers: u32,
+    /// Who works: windlass, claude, codex, or a name of `[runners]`
+    #[arg(long, value_name = "RUNNER", default_value = "windlass")]
+    pub runner: String,
+    /// A command that must succeed on what is merged; may be repeated
+    #[arg(long = "gate", value_name = "COMMAND")]
+    pub gates: Vec<String>,
+    /// Leave what they did in their worktrees
+    #[arg(long)]
+    pub no_merge: bool,
+    /// How all of it runs
+    #[command(flatten)]
+    pub manner: Manner,
+}
+
+/// Several runners for one prompt.
+#[derive(Debug, Args)]
+pub struct TryRunners {
+    /// What is to be done
+    pub prompt: String,
+    /// A runner; give at least two
+    #[arg(long = "runner", value_name = "RUNNER", required = true)]
+    pub runners: Vec<String>,
+    /// A command that is run in each worktree afterwards; may be repeated
+    #[arg(long = "check", value_name = "COMMAND")]
+    pub checks: Vec<String>,
+    /// How all of it runs
+    #[command(flatten)]
+    pub manner: Manner,
+}
+
+/// How a run of workers runs.
+#[derive(Debug, Args)]
+pub struct Manner {
+    /// What workers and commands may do
+    #[arg(long, value_name = "PROFILE", value_parser = one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
+    pub permission_profile: Option<PermissionProfile>,
+    /// Model of our own loop: PROVIDER/NAME or script:FILE
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// What it may cost, in dollars
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<f64>,
+    /// Hand it to `windlass serve` and return
+    #[arg(long)]
+    pub detach: bool,
+    /// Where commands run
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+    /// How to print
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+impl Execute for Parallels {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        match self.action {
+            ParallelAction::Run(args) => {
+                let crew = Crew {
+                    tasks: tasks(&args)?,
+                    workers: args.workers,
+                    runner: args.runner.clone(),
+                    gates: args.gates.clone(),
+                    merge: !args.no_merge,
+                };
+                run(start, SideBySide::Crew(crew), &args.manner)
+            }
+            ParallelAction::Try(args) => {
+                let tries = Tries {
+                    prompt: args.prompt.clone(),
+                    runners: args.runners.clone(),
+                    checks: args.checks.clone(),
+                };
+                run(start, SideBySide::Tries(tries), &args.manner)
+            }
+            ParallelAction::Status { json } => status(&start.app()?, json),
+            ParallelAction::Results { run, json } => results(&start.app()?, &run, json),
+            ParallelAction::Pick { run, name, resume, sandbox, printing } => {
+                let app = start.sandbox(&sandbox).app()?;
+                pick(&app, &run, &name, resume.then_some(&printing))
+            }
+        }
+    }
+}
+
+fn here() -> PathBuf {
+    Path::new(".").canonicalize().unwrap_or_else(|_| PathBuf::from("."))
+}
+
+/// The tasks of a run: from the command line, a file, a plan.
+fn tasks(args: &RunWorkers) -> Result<Vec<String>, Failure> {
+    let mut tasks = args.tasks.clone();
+    if let Some(path) = &args.file {
+        let text = read(path)?;
+        let lines = text.lines().map(str::trim);
+        let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+        tasks.extend(lines.map(str::to_owned));
+    }
+    if let (Some(plan), Some(phase)) = (&args.plan, &args.phase) {
+        tasks.extend(tasks_of_phase(&read(plan)?, phase, plan)?);
+    }
+    match tasks.is_empty() {
+        true => Err(Failure::usage(
+            "there is no task".to_owned(),
+            "give tasks as arguments, or `--file FILE`, or `--plan FILE --phase PHASE`",
+        )),
+        false => Ok(tasks),
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = match path.to_str() {
+        Some("-") => std::io::stdin().take(MAX_FILE_BYTES).read_to_string(&mut text),
+        _ => std::fs::File::open(path)
+            .and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text)),
+    };
+    match read {
+        Ok(_) => Ok(text),
+        Err(error) => {
+            let words = format!("`{}` cannot be read: {error}", path.display());
+            Err(Failure::usage(words, "name a text file of at most 1 MiB"))
+        }
+    }
+}
+
+/// The prompts of the tasks of a phase, in order.
+fn tasks_of_phase(text: &str, phase: &str, path: &Path) -> Result<Vec<String>, Failure> {
+    let wrong = |why: String| {
+        Failure::usage(format!("`{}`: {why}", path.display()), "see `windlass plan validate`")
+    };
+    let plan: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| wrong(format!("it is not a plan: {error}")))?;
+    let phases: Vec<&serde_json::Value> = plan["phases"].as_array().into_iter().flatten().collect();
+    let is_it = |(at, one): &(usize, &&serde_json::Value)| {
+        ["id", "name", "title"].iter().any(|field| one[*field] == phase)
+            || phase.parse::<usize>().is_ok_and(|number| number == at + 1)
+    };
+    let found = phases.iter().enumerate().find(is_it).map(|(_, one)| *one);
+    let found = found
+        .ok_or_else(|| wrong(format!("it has no phase `{phase}`; it has {}", phases.len())))?;
+    let prompt = |task: &serde_json::Value| {
+        let text = task["bestPatternPrompt"].as_str().or_else(|| task["prompt"].as_str());
+        text.map(str::to_owned)
+            .ok_or_else(|| wrong(format!("a task of `{phase}` has no `bestPatternPrompt`")))
+    };
+    found["tasks"].as_array().into_iter().flatten().map(prompt).collect()
+}
+
+fn run(start: Start, what: SideBySide, manner: &Manner) -> Result<u8, Failure> {
+    let model = manner.model.clone().map(|value| Flag {
+        flag: "--model".to_owned(),
+        key: "models.model".to_owned(),
+        value,
+    });
+    let start = start.sandbox(&manner.sandbox);
+    let (app, project) = start.app_in(&here(), model.into_iter().collect())?;
+    let config = project.config();
+    let base = Axes::headless();
+    let profile = manner.permission_profile.or(config.policy.profile);
+    let axes = Axes { permission_profile: profile.unwrap_or(base.permission_profile), ..base };
+    config.permits(axes.permission_profile)?;
+    let wanted = NewRun {
+        workflow: String::new(),
+        title: String::new(),
+        inputs: std::collections::BTreeMap::new(),
+        directory: here(),
+        axes,
+        execution_config: ExecutionConfig { model: manner.model.clone(), ..Default::default() },
+        driver: if manner.detach { Driver::Service } else { Driver::Foreground },
+        user_id: Some(app.environment.user()),
+        cost_budget: manner.budget.or(config.agent.budget_usd),
+        session: None,
+    };
+    app.runtime.block_on(async {
+        let task = app.coordinator.parallel().start(what, wanted).await?;
+        if !manner.detach {
+            return drive(&app, task, &manner.printing).await;
+        }
+        out(&task.to_string());
+        if manner.printing.shows_progress() {
+            note(&format!("queued for `windlass serve`; watch it with `windlass attach {task}`"));
+            mail::warn_without_service(&app)?;
+        }
+        Ok(0)
+    })
+}
+
+fn status(app: &AppContext, json: bool) -> Result<u8, Failure> {
+    let workers = app.coordinator.parallel().workers()?;
+    if json {
+        out_json(&serde_json::to_string(&workers).unwrap_or_default());
+        return Ok(0);
+    }
+    if workers.is_empty() {
+        note("no worker works in a worktree now");
+        return Ok(0);
+    }
+    let mut table =
+        Table::new(&["TASK", "RUNNER", "STATUS", "DOES", "HEARTBEAT", "WORKTREE", "GOAL"], &[]);
+    for worker in &workers {
+        table.row(vec![
+            worker.task.to_string(),
+            shown_line(&worker.runner),
+            worker.status.to_string(),
+            worker.activity.clone().unwrap_or_default(),
+            worker.heartbeat(),
+            shown_line(&worker.worktree_path),
+            shown_line(&worker.goal),
+        ]);
+    }
+    show::print_table(&table);
+    for worker in &workers {
+        for claim in &worker.claims {
+            out(&format!("{} will edit {}", worker.task, shown_line(claim)));
+        }
+    }
+    Ok(0)
+}
+
+fn results(app: &AppContext, run: &str, json: bool) -> Result<u8, Failure> {
+    let run = app.coordinator.workflows().find(run)?;
+    let tries = app.coordinator.parallel().results(run)?;
+    if json {
+        out_json(&serde_json::to_string(&tries).unwrap_or_default());
+        return Ok(0);
+    }
+    let mut table =
+        Table::new(&["RUNNER", "STATUS", "FILES", "COST", "TOKENS", "CHECKS", "SUMMARY"], &[2, 4]);
+    for one in &tries {
+        let checks: Vec<&str> = one.checks.iter().map(|check| check.status.as_str()).collect();
+        table.row(vec![
+            shown_line(&one.name),
+            one.status.clone(),
+            one.changed_files.len().to_string(),
+            numbers::dollars(one.cost_usd),
+            (one.input_tokens + one.output_tokens).to_string(),
+            checks.join(", "),
+            shown_line(&one_line(summary(one), 60)),
+        ]);
+    }
+    show::print_table(&table);
+    let paint = app.style.results;
+    for one in tries.iter().filter(|one| !one.diff.is_empty()) {
+        out("");
+        out(&paint.bold(&one.name));
+        out(shown(&one.diff).trim_end());
+    }
+    note(&format!("take one with `windlass parallel pick {run} NAME --resume`"));
+    Ok(0)
+}
+
+fn summary(one: &TryView) -> &str {
+    one.error.as_deref().unwrap_or(&one.summary)
+}
+
+fn pick(app: &AppContext, run: &str, name: &str, resume: Option<&Printing>) -> Result<u8, Failure> {
+    let run = app.coordinator.workflows().find(run)?;
+    let open = app.coordinator.inbox().open()?;
+    let Some(asked) = open.into_iter().find(|asked| asked.row.task == run) else {
+        let words = format!("`{run}` does not ask which result is taken");
+        return Err(Failure::usage(words, "`windlass workflow status` shows where it is"));
+    };
+    let options = &asked.row.question.options;
+    if !options.iter().any(|option| option == name) {
+        let words = format!("`{name}` is none of its results");
+        return Err(Failure::usage(words, format!("it has {}", options.join(", "))));
+    }
+    let question = asked.row.question.id;
+    app.runtime.block_on(async {
+        app.coordinator.inbox().answer(question, name, &app.environment.user()).await?;
+        match resume {
+            Some(printing) => drive(app, run, printing).await,
+            None => {
+                note(&format!("continue it with `windlass workflow resume {run}`"));
+                Ok(0)
+            }
+        }
+    })
+}

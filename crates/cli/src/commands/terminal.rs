@@ -1,0 +1,241 @@
+//! `windlass` by itself: a conversation in this directory, at the interactive terminal.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use windlass_coordinator::{BoxFuture, Coordinator, Error, NewSession};
+use windlass_core::axes::{Axes, PermissionProfile};
+use windlass_core::id::{SessionId, TaskId};
+use windlass_core::shown::{shown, shown_line};
+use windlass_tui::app::Settings;
+use windlass_tui::host::{Clipboard, Host, Layout, Options, Signal};
+use windlass_tui::keymap::Keymap;
+use windlass_tui::terminal::KeyModes;
+use windlass_tui::{Failed, Left};
+
+use super::chat::{self, Chat};
+use super::goal::Goal;
+use super::{AppContext, Command, Execute as _, Start, exec, follow_up};
+use crate::args::{Args, SessionArgs};
+use crate::config::Config;
+use crate::config::types::{Notify, TerminalScreen};
+use crate::failure::Failure;
+use crate::show::note;
+use crate::wiring::{self, Environment, Project, place};
+
+/// Opens the terminal; where that cannot redraw lines, the conversation is in plain lines.
+pub(super) fn open(start: Start, args: &SessionArgs) -> Result<u8, Failure> {
+    let style = windlass_term::TerminalStyle::detect();
+    if !style.can_ask || !style.is_stdout_terminal {
+        let hint = "`windlass chat` reads lines from a pipe; `windlass run \"…\"` works on a goal";
+        return Err(Failure::usage("there is no terminal to open a conversation at", hint));
+    }
+    let chat = chat_with(args)?;
+    if !style.can_redraw {
+        return chat.execute(start);
+    }
+    let (app, project) = start.app_in(Path::new("."), Vec::new())?;
+    let config = project.config();
+    place::check(&app.environment, Path::new("."), false)?;
+    // A project's file may make the profile stricter than the user's, and never looser.
+    let own = app.environment.config(Path::new("/"))?.policy.profile;
+    let axes = chat::axes(&chat, config, own.unwrap_or(PermissionProfile::Normal));
+    config.permits(axes.permission_profile)?;
+    let chosen = config.models.for_mode(axes.model_mode)?;
+    follow_up::usable_model(&project, &chosen)?;
+    let coordinator = app.coordinator.clone().with_limits(wiring::limits(config));
+    let workspace = follow_up::here(Path::new("."));
+    let session = chat::session(&coordinator, &chat, &workspace.display().to_string())?;
+    let host = CommandLine {
+        environment: app.environment.clone(),
+        coordinator: coordinator.clone(),
+        workspace: workspace.clone(),
+    };
+    let new = NewSession::new(axes, app.environment.user(), Some(workspace.display().to_string()));
+    let options = options(&app, &project, &workspace, session, new)?;
+    let options = Options {
+        model: chosen.model.to_string(),
+        effort: chosen.effort.map(|effort| effort.to_string()),
+        ..options
+    };
+    let left = app.runtime.block_on(windlass_tui::run(coordinator, Arc::new(host), options));
+    match left {
+        Ok(left) => Ok(say_left(&left)),
+        Err(Failed::Coordinator(error)) => Err(error.into()),
+        Err(Failed::Terminal(error)) => {
+            Err(anyhow::Error::from(error).context("the terminal cannot be used").into())
+        }
+    }
+}
+
+/// The same conversation as `windlass chat` would have with these arguments.
+fn chat_with(args: &SessionArgs) -> Result<Chat, Failure> {
+    let mut words = vec![OsString::from("windlass"), "chat".into()];
+    words.extend(args.continues.then(|| OsString::from("--continue")));
+    if let Some(session) = &args.session {
+        words.extend([OsString::from("--session"), session.into()]);
+    }
+    match Args::parse_words(&words) {
+        Ok(Args { command: Some(Command::Chat(chat)), .. }) => Ok(chat),
+        Ok(_) | Err(_) => Err(anyhow!("the arguments of `windlass chat` have changed").into()),
+    }
+}
+
+fn say_left(left: &Left) -> u8 {
+    if let Some(task) = left.background {
+        note(&format!("{task} continues; watch it with: windlass attach {task}"));
+    }
+    if left.exists {
+        note(&format!("continue with: windlass --session {}", left.session));
+    }
+    0
+}
+
+fn options(
+    app: &AppContext,
+    project: &Project,
+    workspace: &Path,
+    session: SessionId,
+    new: NewSession,
+) -> Result<Options, Failure> {
+    let config = project.config();
+    let variable = |name: &str| {
+        app.environment.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    };
+    let project_name = workspace.file_name().map(|name| name.to_string_lossy().into_owned());
+    let settings = Settings {
+        paint: app.style.results,
+        animation: config.tui.animation,
+        keymap: keymap(config)?,
+        project: project_name.unwrap_or_else(|| "/".to_owned()),
+        user: app.environment.user(),
+        may_be_unrestricted: config.policy.allow_unrestricted,
+    };
+    let is_tmux = variable("TMUX").is_some();
+    Ok(Options {
+        settings,
+        layout: match config.tui.screen {
+            TerminalScreen::Inline => Layout::Inline,
+            TerminalScreen::Full => Layout::Full,
+        },
+        signal: match config.ui.notify {
+            Notify::Off => Signal::Off,
+            Notify::Bell => Signal::Bell,
+            Notify::Osc9 => Signal::Desktop,
+        },
+        clipboard: clipboard(&variable),
+        key_modes: KeyModes { enhanced: config.tui.enhanced_keys, is_tmux },
+        unicode: is_unicode(&variable),
+        title: config.tui.title,
+        rewrap: config.tui.rewrap,
+        state: app.environment.data.join("terminal"),
+        workspace: workspace.to_owned(),
+        editor: editor(&variable),
+        session,
+        new,
+        model: String::new(),
+        effort: None,
+        message: None,
+        greeting: Vec::new(),
+    })
+}
+
+fn keymap(config: &Config) -> Result<Keymap, Failure> {
+    let text = |(name, keys): (&String, &serde_json::Value)| {
+        (name.clone(), keys.as_str().unwrap_or_default().to_owned())
+    };
+    let bindings = config.tui.keys.0.iter().map(text).collect();
+    // Checked when the configuration was read.
+    Keymap::with(&bindings).map_err(|problem| anyhow!("`tui.keys`: {problem}").into())
+}
+
+/// Whether the locale's letters are Unicode; unset, as most terminals are today.
+fn is_unicode<'a>(variable: &impl Fn(&str) -> Option<&'a str>) -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| variable(name));
+    locale.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+/// Inside tmux its buffer, on this desktop its clipboard, over SSH and elsewhere the terminal's own.
+fn clipboard<'a>(variable: &impl Fn(&str) -> Option<&'a str>) -> Clipboard {
+    let words =
+        |words: &[&str]| Clipboard::Program(words.iter().map(ToString::to_string).collect());
+    let is_remote = variable("SSH_CONNECTION").is_some();
+    let has = |program: &str| {
+        let path = variable("PATH").unwrap_or_default();
+        std::env::split_paths(path).any(|directory| directory.join(program).is_file())
+    };
+    if variable("TMUX").is_some() {
+        words(&["tmux", "load-buffer", "-w", "-"])
+    } else if !is_remote && variable("WAYLAND_DISPLAY").is_some() && has("wl-copy") {
+        words(&["wl-copy"])
+    } else if !is_remote && variable("DISPLAY").is_some() && has("xclip") {
+        words(&["xclip", "-selection", "clipboard"])
+    } else {
+        Clipboard::Terminal
+    }
+}
+
+fn editor<'a>(variable: &impl Fn(&str) -> Option<&'a str>) -> Vec<String> {
+    let words = variable("VISUAL").or_else(|| variable("EDITOR")).unwrap_or("vi");
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
+/// What the terminal needs of the command line.
+struct CommandLine {
+    environment: Environment,
+    coordinator: Coordinator,
+    workspace: PathBuf,
+}
+
+impl Host for CommandLine {
+    fn message(&self, text: &str) -> String {
+        Goal::of_message(text, &self.workspace).with_attachments()
+    }
+
+    fn explain(&self, error: Error) -> String {
+        let failure = Failure::from(error);
+        let mut words = shown(&failure.error.to_string());
+        for cause in failure.error.chain().skip(1) {
+            words += &format!(": {}", shown(&cause.to_string()));
+        }
+        match failure.hint.filter(|hint| !hint.is_empty()) {
+            Some(hint) => format!("{words}\n{}", shown(&hint)),
+            None => words,
+        }
+    }
+
+    fn background(&self, task: TaskId) -> Result<(), String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        // This process owns the task until it has ended.
+        let after = "while kill -0 \"$0\" 2>/dev/null; do sleep 0.1; done; exec \"$@\"";
+        let started = std::process::Command::new("sh")
+            .args(["-c", after, &std::process::id().to_string()])
+            .arg(program)
+            .arg("--data")
+            .arg(&self.environment.data)
+            .args(["resume", &task.to_string(), "--quiet"])
+            .current_dir(&self.workspace)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Not of this terminal's job, so that its end does not end it.
+            .process_group(0)
+            .spawn();
+        started.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn shell<'a>(&'a self, axes: Axes, command: &'a str) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let (environment, coordinator) = (&self.environment, &self.coordinator);
+            let ran = exec::for_person(environment, coordinator, &self.workspace, (axes, command));
+            ran.await.map_err(|failure| shown_line(&format!("{:#}", failure.error)))
+        })
+    }
+}

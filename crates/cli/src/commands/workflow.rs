@@ -1,0 +1,368 @@
+//! `workflow`: files of steps that run agents in worktrees.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use windlass_coordinator::workflows::{NewRun, RunView, WorkflowView, schema};
+use windlass_core::axes::{Axes, PermissionProfile};
+use windlass_core::command::ExecutionConfig;
+use windlass_core::event::Driver;
+use windlass_core::injection::Control;
+use windlass_core::shown::{shown, shown_line, shown_path};
+use windlass_core::text::one_line;
+use windlass_term::Table;
+
+use super::drive::drive;
+use super::{AppContext, Execute, Start, mail};
+use crate::args::values::one_of;
+use crate::args::{Printing, SandboxArgs};
+use crate::config::Flag;
+use crate::failure::Failure;
+use crate::show::{self, note, out, out_json};
+
+/// Run agents in worktrees by a file of steps
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Workflows {
+    /// What to do
+    #[command(subcommand)]
+    pub action: WorkflowAction,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass workflow list
+  windlass workflow validate fix-issue
+  windlass workflow render fix-issue \"The login is slow\" --input issue=42
+  windlass workflow run fix-issue \"The login is slow\" --input issue=42
+  windlass workflow status                 every run, the newest first
+  windlass workflow status 7K2M --json     one run with its steps and outputs
+  windlass workflow resume 7K2M            with the step that failed
+  windlass workflow cancel 7K2M
+
+Files are in .windlass/workflows/*.yaml, their prompts in .windlass/spells/*.md.
+Commands in them run only after `windlass trust`.";
+
+/// What to do with workflows.
+#[derive(Debug, Subcommand)]
+pub enum WorkflowAction {
+    /// List the workflows of this project
+    List {
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a workflow, its spells and its templates; without a name, all of them
+    Validate {
+        /// The workflow, or a path of its file
+        name: Option<String>,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what each step would be given, without running anything
+    Render {
+        /// What is rendered
+        #[command(flatten)]
+        which: Which,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a workflow
+    Run(Box<RunWorkflow>),
+    /// Show the runs, or one of them with its steps
+    Status {
+        /// The run: its id, any unique suffix of it, or the workflow's name for its newest run
+        run: Option<String>,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Resume a run where it was; a step that failed is tried again
+    Resume {
+        /// The run: its id, any unique suffix of it, or the workflow's name for its newest run
+        run: String,
+        /// Where commands run
+        #[command(flatten)]
+        sandbox: SandboxArgs,
+        /// How to print
+        #[command(flatten)]
+        printing: Printing,
+    },
+    /// Stop a run for good; its worktrees are kept
+    Cancel {
+        /// The run: its id, any unique suffix of it, or the workflow's name for its newest run
+        run: String,
+        /// The reason, kept in the journal
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+    },
+    /// Print the JSON schema of workflow files
+    Schema,
+}
+
+/// A workflow and what it is given.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// The workflow, or a path of its file
+    pub name: String,
+    /// What it is for: `{{.bead.title}}` in templates
+    #[arg(default_value = "")]
+    pub title: String,
+    /// A value of the workflow's inputs; may be repeated
+    #[arg(long = "input", short, value_name = "NAME=VALUE")]
+    pub inputs: Vec<String>,
+}
+
+/// How a workflow is run.
+#[derive(Debug, Args)]
+pub struct RunWorkflow {
+    /// What is run
+    #[command(flatten)]
+    pub which: Which,
+    /// What its agents and commands may do
+    #[arg(long, value_name = "PROFILE", value_parser = one_of(PermissionProfile::ALL, PermissionProfile::as_str), hide_possible_values = true)]
+    pub permission_profile: Option<PermissionProfile>,
+    /// Model of steps that name none: PROVIDER/NAME or script:FILE
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// What it may cost, in dollars
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<f64>,
+    /// Hand it to `windlass serve` and return
+    #[arg(long)]
+    pub detach: bool,
+    /// Where commands run
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+    /// How to print
+    #[command(flatten)]
+    pub printing: Printing,
+}
+
+impl Execute for Workflows {
+    fn execute(self, start: Start) -> Result<u8, Failure> {
+        match self.action {
+            WorkflowAction::List { json } => list(&start.app()?, json),
+            WorkflowAction::Validate { name, json } => {
+                validate(&start.app()?, name.as_deref(), json)
+            }
+            WorkflowAction::Render { which, json } => render(&start.app()?, &which, json),
+            WorkflowAction::Run(args) => run(start, &args),
+            WorkflowAction::Status { run, json } => status(&start.app()?, run.as_deref(), json),
+            WorkflowAction::Resume { run, sandbox, printing } => {
+                let app = start.sandbox(&sandbox).app()?;
+                let task = app.coordinator.workflows().find(&run)?;
+                app.runtime.block_on(async {
+                    app.coordinator.control().resume(task, &app.environment.user()).await?;
+                    drive(&app, task, &printing).await
+                })
+            }
+            WorkflowAction::Cancel { run, reason } => {
+                let app = start.app()?;
+                let task = app.coordinator.workflows().find(&run)?;
+                mail::control(&app, &task.to_string(), Control::Cancel { reason })
+            }
+            WorkflowAction::Schema => {
+                out(&serde_json::to_string_pretty(&schema()).unwrap_or_default());
+                Ok(0)
+            }
+        }
+    }
+}
+
+/// Where the person is.
+fn here() -> PathBuf {
+    Path::new(".").canonicalize().unwrap_or_else(|_| PathBuf::from("."))
+}
+
+fn list(app: &AppContext, json: bool) -> Result<u8, Failure> {
+    let found = app.coordinator.workflows().list(&here());
+    if json {
+        out_json(&serde_json::to_string(&found).unwrap_or_default());
+        return Ok(0);
+    }
+    if found.is_empty() {
+        note("there are no workflows; they are in `.windlass/workflows/*.yaml`");
+        return Ok(0);
+    }
+    let mut table = Table::new(&["WORKFLOW", "STEPS", "COMMANDS", "DESCRIPTION"], &[1]);
+    for one in &found {
+        let commands = if one.approved { "approved" } else { "not approved" };
+        let about = one
+            .error
+            .as_ref()
+            .map_or_else(|| one.description.clone(), |error| format!("broken: {error}"));
+        table.row(vec![
+            shown_line(&one.name),
+            one.steps.len().to_string(),
+            commands.to_owned(),
+            shown_line(&one_line(&about, 100)),
+        ]);
+    }
+    show::print_table(&table);
+    Ok(0)
+}
+
+fn validate(app: &AppContext, name: Option<&str>, json: bool) -> Result<u8, Failure> {
+    let workflows = app.coordinator.workflows();
+    let names = match name {
+        Some(name) => vec![name.to_owned()],
+        None => workflows.list(&here()).iter().map(|one| one.path.display().to_string()).collect(),
+    };
+    let mut checked: Vec<WorkflowView> = Vec::new();
+    for name in names {
+        checked.push(workflows.check(&here(), &name)?);
+    }
+    if json {
+        out_json(&serde_json::to_string(&checked).unwrap_or_default());
+        return Ok(0);
+    }
+    for one in &checked {
+        let steps = windlass_term::numbers::plural(one.steps.len(), "step");
+        out(&format!("{}: valid, {steps}", shown_path(&one.path)));
+        if !one.approved {
+            note("its commands are not approved; see `windlass trust`");
+        }
+    }
+    Ok(0)
+}
+
+fn inputs(which: &Which) -> Result<BTreeMap<String, String>, Failure> {
+    let mut found = BTreeMap::new();
+    for given in &which.inputs {
+        let Some((name, value)) = given.split_once('=') else {
+            let hint = "write it as `--input NAME=VALUE`";
+            return Err(Failure::usage(format!("`{given}` is not an input"), hint));
+        };
+        found.insert(name.trim().to_owned(), value.to_owned());
+    }
+    Ok(found)
+}
+
+fn render(app: &AppContext, which: &Which, json: bool) -> Result<u8, Failure> {
+    let rendered =
+        app.coordinator.workflows().render(&here(), &which.name, &which.title, inputs(which)?)?;
+    if json {
+        out_json(&serde_json::to_string(&rendered).unwrap_or_default());
+        return Ok(0);
+    }
+    let paint = app.style.results;
+    let mut failed = false;
+    for step in &rendered {
+        out(&paint.bold(&format!("{} ({})", step.step, step.kind)));
+        for line in shown(&step.text).lines() {
+            out(format!("  {} {line}", paint.dim("│")).trim_end());
+        }
+        if let Some(error) = &step.error {
+            failed = true;
+            out(&paint.yellow(&format!("  {}", shown_line(error))));
+        }
+    }
+    Ok(if failed { crate::failure::USAGE } else { 0 })
+}
+
+fn run(start: Start, args: &RunWorkflow) -> Result<u8, Failure> {
+    let model = args.model.clone().map(|value| Flag {
+        flag: "--model".to_owned(),
+        key: "models.model".to_owned(),
+        value,
+    });
+    let start = start.sandbox(&args.sandbox);
+    let (app, project) = start.app_in(&here(), model.into_iter().collect())?;
+    let config = project.config();
+    let base = Axes::headless();
+    let profile = args.permission_profile.or(config.policy.profile);
+    let axes = Axes { permission_profile: profile.unwrap_or(base.permission_profile), ..base };
+    config.permits(axes.permission_profile)?;
+    let wanted = NewRun {
+        workflow: args.which.name.clone(),
+        title: args.which.title.clone(),
+        inputs: inputs(&args.which)?,
+        directory: here(),
+        axes,
+        execution_config: ExecutionConfig { model: args.model.clone(), ..Default::default() },
+        driver: if args.detach { Driver::Service } else { Driver::Foreground },
+        user_id: Some(app.environment.user()),
+        cost_budget: args.budget.or(config.agent.budget_usd),
+        session: None,
+    };
+    app.runtime.block_on(async {
+        let task = app.coordinator.workflows().start(wanted).await?;
+        if !args.detach {
+            return drive(&app, task, &args.printing).await;
+        }
+        out(&task.to_string());
+        if args.printing.shows_progress() {
+            note(&format!("queued for `windlass serve`; watch it with `windlass attach {task}`"));
+            mail::warn_without_service(&app)?;
+        }
+        Ok(0)
+    })
+}
+
+/// How many runs a list shows.
+const RUNS: u32 = 50;
+
+fn status(app: &AppContext, run: Option<&str>, json: bool) -> Result<u8, Failure> {
+    let workflows = app.coordinator.workflows();
+    let Some(run) = run else {
+        let rows = workflows.runs(RUNS)?;
+        if json {
+            out_json(&serde_json::to_string(&rows).unwrap_or_default());
+            return Ok(0);
+        }
+        let mut table = Table::new(&["RUN", "WORKFLOW", "STATUS", "STEP"], &[]);
+        for row in rows {
+            let step = row.step.unwrap_or_default();
+            table.row(vec![row.run.to_string(), row.workflow, row.status.to_string(), step]);
+        }
+        show::print_table(&table);
+        return Ok(0);
+    };
+    let view = workflows.status(workflows.find(run)?)?;
+    match json {
+        true => out_json(&serde_json::to_string(&view).unwrap_or_default()),
+        false => print(app, &view),
+    }
+    Ok(0)
+}
+
+fn print(app: &AppContext, view: &RunView) {
+    let paint = app.style.results;
+    out(&paint.bold(&format!("{} {}", view.run, shown_line(&view.workflow))));
+    let detail =
+        view.detail.as_ref().map(|detail| format!(": {}", shown_line(&one_line(detail, 200))));
+    out(&format!("{} ({}){}", view.status, view.reason, detail.unwrap_or_default()));
+    let mut table = Table::new(&["STEP", "TYPE", "STATUS", "ATTEMPT", "TASK", "ERROR"], &[3]);
+    for step in &view.steps {
+        table.row(vec![
+            shown_line(&step.step),
+            step.kind.clone(),
+            step.status.clone(),
+            step.attempt.to_string(),
+            step.task.map(|task| task.to_string()).unwrap_or_default(),
+            shown_line(&one_line(step.error.as_deref().unwrap_or_default(), 60)),
+        ]);
+    }
+    show::print_table(&table);
+    for tree in &view.worktrees {
+        let why = tree.detail.as_ref().map(|why| format!(" ({})", shown_line(why)));
+        let path = shown_line(&tree.path);
+        out(&format!(
+            "worktree {}: {path} on {}{}",
+            tree.state,
+            tree.branch,
+            why.unwrap_or_default()
+        ));
+    }
+    for merge in &view.merges {
+        let files = match merge.files.is_empty() {
+            true => String::new(),
+            false => format!(": {}", shown_line(&merge.files.join(", "))),
+        };
+        out(&format!("merge of {} into {}: {}{files}", merge.branch, merge.target, merge.state));
+    }
+}

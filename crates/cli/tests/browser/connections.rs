@@ -1,0 +1,74 @@
+//! What happens to pages: many tabs, frozen ones, no network, a new server.
+
+use windlass_testkit::{Answer, Gate};
+
+use crate::desk::{Desk, assert_live_equals_reload};
+
+const GOAL: &str = "say it when asked";
+
+/// Browsers allow six connections to a server; all tabs share one stream.
+#[test]
+fn seven_tabs_stay_up_to_date() {
+    let gate = Gate::default();
+    let mut desk = Desk::playing("replies: []");
+    desk.program.server.next(Answer::script("say: the seventh tab sees it").gated(0, &gate));
+    let (context, first) = desk.sign_in();
+    desk.start(&first, GOAL);
+    let address = first.eval("location.pathname");
+    let tabs: Vec<_> = (0..7).map(|_| context.page()).collect();
+    for tab in &tabs {
+        desk.go(tab, address.as_str().unwrap());
+        tab.shows(GOAL);
+    }
+    gate.open();
+    for tab in &tabs {
+        tab.shows("the seventh tab sees it");
+    }
+    let streams = tabs.iter().flat_map(|tab| tab.requests());
+    assert_eq!(streams.filter(|url| url.contains("/live")).count(), 0, "one tab has the stream");
+}
+
+/// A phone freezes tabs that are not seen, and takes the network away.
+#[test]
+fn a_frozen_tab_and_a_lost_network_catch_up() {
+    let gate = Gate::default();
+    let mut desk = Desk::playing("replies: []");
+    desk.program.server.next(Answer::script("say: said in the meantime").gated(0, &gate));
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, GOAL);
+    page.shows("Thinking");
+    page.freeze(true);
+    gate.open();
+    desk.program.server.requests_reach_blocking(1);
+    page.freeze(false);
+    page.shows("said in the meantime");
+    page.shows("Details");
+    page.offline(true);
+    page.shows("Disconnected since");
+    page.offline(false);
+    page.hides("Disconnected since");
+    assert_live_equals_reload(&page);
+}
+
+/// Behind a proxy that shows it under a path, every address of the page has that path.
+#[test]
+fn the_page_works_under_a_path_of_a_proxy() {
+    let program = crate::program::Program::playing("replies: [{say: found it}]");
+    program.windlass(&["config", "set", "server.base_path", "/tools/windlass"]).expect(0);
+    let mut desk = Desk::of(program);
+    assert!(desk.url.ends_with("/tools/windlass"), "{}", desk.url);
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "look for it");
+    page.shows("found it");
+    page.shows("Details");
+    assert_live_equals_reload(&page);
+    for place in ["Inbox", "Tasks", "Skills", "Health"] {
+        page.click("nav a", place);
+        page.until("document.readyState === 'complete' && document.querySelector('main h1')");
+        assert_eq!(page.eval("location.pathname.startsWith('/tools/windlass/')"), true, "{place}");
+    }
+    let requests = page.requests();
+    let outside = requests.iter().filter(|url| !url.contains("/tools/windlass"));
+    assert_eq!(outside.collect::<Vec<_>>(), Vec::<&String>::new());
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}

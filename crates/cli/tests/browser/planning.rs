@@ -1,0 +1,140 @@
+//! How a session works, changed from the page: its mode, its plan, what waits for it.
+
+use windlass_testkit::{Answer, Gate};
+
+use crate::desk::{Desk, assert_live_equals_reload};
+
+/// MS-002, MS-104: the chip opens a panel, and a choice in it changes the session.
+#[test]
+fn the_mode_is_changed_by_the_panel_of_its_chip() {
+    let gate = Gate::default();
+    let mut desk = Desk::playing("replies: []");
+    // The agent is at work during both changes: each of them ends its request.
+    for _ in 0..2 {
+        desk.program.server.next(Answer::script("bash: echo on").gated(0, &gate));
+    }
+    desk.program.server.next(Answer::script("say: carried on"));
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "work a while");
+    page.shows("Thinking");
+    page.until("document.querySelector('details.mode summary').innerText.includes('build')");
+    page.click("details.mode summary", "build");
+    page.click("details.mode button", "plan");
+    page.until("document.querySelector('details.mode summary').innerText.includes('plan')");
+    desk.program.server.requests_reach_blocking(2);
+    page.click("details.mode button", "manual");
+    page.until("document.querySelector('details.mode summary').innerText.includes('manual')");
+    gate.open();
+    assert_eq!(page.complaints(), Vec::<String>::new());
+}
+
+/// A slash command is carried out as on every surface, and its answer is drawn.
+#[test]
+fn a_slash_command_is_answered_on_the_page() {
+    let mut desk = Desk::playing("replies: [{say: finished}]");
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "one thing");
+    page.shows("finished");
+    page.write("#message", "/cost");
+    page.press("Enter");
+    page.until("!document.querySelector('#reply').hidden");
+    page.until("document.querySelector('#reply').innerText.trim().length > 0");
+    assert_eq!(desk.program.server.request_count(), 1, "it was not said to the agent");
+}
+
+const PLANS: &str = "
+replies:
+  - say: \"1. read the note\\n2. remove it\"
+  - say: \"1. copy the note\\n2. remove it\"
+  - say: both are done
+";
+
+/// A plan is read whole on the page, sent back with words, and accepted.
+#[test]
+fn a_plan_is_revised_and_accepted_on_the_page() {
+    let mut desk = Desk::playing(PLANS);
+    let (_context, page) = desk.sign_in();
+    desk.go(&page, "/");
+    page.eval("document.querySelector('select[name=mode]').value = 'plan'");
+    page.write("#message", "plan what to do with the note");
+    page.press("Enter");
+    page.shows("Accept this plan?");
+    page.shows("remove it");
+    page.shows("It has no cost limit.");
+    page.write(".own-words input", "copy it first");
+    page.press("Enter");
+    page.shows("copy the note");
+    page.click(".question .answers button", "Accept");
+    page.shows("both are done");
+    page.until("document.querySelector('details.mode summary').innerText.includes('build')");
+    let request = desk.program.server.requests()[1].json().to_string();
+    assert!(request.contains("copy it first"), "{request}");
+    page.shows("Details");
+    assert_live_equals_reload(&page);
+}
+
+/// What is written while a task works waits, can be changed, reordered and removed, and is sent when it has ended.
+#[test]
+fn messages_wait_are_changed_and_sent_when_the_task_has_ended() {
+    let gate = Gate::default();
+    let mut desk = Desk::playing("replies: []");
+    desk.program.server.next(Answer::script("say: first answer").gated(0, &gate));
+    for answer in ["say: second answer", "say: third answer"] {
+        desk.program.server.next(Answer::script(answer));
+    }
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "begin");
+    page.shows("Thinking");
+    for text in ["apples", "pears", "plums"] {
+        page.write("#message", text);
+        page.press("Enter");
+        page.until(&format!(
+            "[...document.querySelectorAll('.queued-text')].some(one => one.innerText === '{text}')"
+        ));
+    }
+    // The last one goes up, the first one goes away, another is changed.
+    page.click(".queued:has(textarea) button", "Remove");
+    page.until("document.querySelectorAll('.queued').length === 2");
+    page.click("#queue > div:last-child button", "Up");
+    page.until("document.querySelector('.queued-text').innerText === 'plums'");
+    page.click("#queue > div:last-child summary", "Edit");
+    page.eval("document.querySelector('#queue > div:last-child textarea').select()");
+    page.write("#queue > div:last-child textarea", "ripe pears");
+    page.click("#queue > div:last-child form button", "Save");
+    page.until(
+        "document.querySelector('#queue > div:last-child .queued-text').innerText === 'ripe pears'",
+    );
+    page.reload();
+    let texts = "[...document.querySelectorAll('.queued-text')].map(one => one.innerText).join()";
+    assert_eq!(page.eval(texts), "plums,ripe pears");
+    assert_eq!(desk.program.server.request_count(), 1, "nothing was sent yet");
+    gate.open();
+    page.shows("third answer");
+    page.until("!document.querySelector('.queued')");
+    let requests = desk.program.server.requests();
+    let last =
+        |at: usize| requests[at].json()["messages"].as_array().unwrap().last().unwrap().to_string();
+    assert!(last(1).contains("plums"), "{}", last(1));
+    assert!(last(2).contains("ripe pears"), "{}", last(2));
+}
+
+/// A message that waits can be sent into what is being done.
+#[test]
+fn a_message_that_waits_is_sent_now() {
+    let gate = Gate::default();
+    let mut desk = Desk::playing("replies: []");
+    desk.program.server.next(Answer::script("bash: echo step").gated(0, &gate));
+    desk.program.server.next(Answer::script("say: understood"));
+    let (_context, page) = desk.sign_in();
+    desk.start(&page, "begin");
+    page.shows("Thinking");
+    page.write("#message", "look at the tests too");
+    page.press("Enter");
+    page.shows("Next");
+    page.click(".queued button", "Send now");
+    page.until("!document.querySelector('.queued')");
+    gate.open();
+    page.shows("understood");
+    let request = desk.program.server.requests()[1].json().to_string();
+    assert!(request.contains("look at the tests too"), "{request}");
+}

@@ -1,0 +1,300 @@
+//! Workflows that the real Claude Code and codex work on, and workers side by side: from the command line to the
+//! merged branch.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use windlass_testkit::{Answer, Gate, ModelServer};
+
+use crate::program::{Program, Ran, needed};
+
+/// How long the real programs may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+const CONTRACT: &str = "
+  - say: |
+      Done.
+
+      ```json
+      {\"success\": true, \"summary\": \"made a file\"}
+      ```
+";
+
+fn git(directory: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org"])
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Puts a person's directory under git.
+fn repository(program: &Program) {
+    let top = program.workspace();
+    git(top, &["init", "-q", "-b", "main"]);
+    git(top, &["config", "user.name", "Ada"]);
+    git(top, &["config", "user.email", "ada@example.org"]);
+    fs::write(top.join("README.md"), "hello\n").unwrap();
+    git(top, &["add", "."]);
+    git(top, &["commit", "-qm", "first"]);
+}
+
+/// A project under git, and a person's own configuration.
+fn project(script: &str, settings: impl Fn(&ModelServer) -> String) -> Program {
+    let program = Program::playing(script);
+    repository(&program);
+    let directory = program.data.path().join(".config/windlass");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("config.toml"), settings(&program.server)).unwrap();
+    program
+}
+
+fn workflow(program: &Program, text: &str) {
+    let directory = program.workspace().join(".windlass/workflows");
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("small.yaml"), text).unwrap();
+    git(program.workspace(), &["add", "."]);
+    git(program.workspace(), &["commit", "-qm", "a workflow"]);
+}
+
+/// The next open question, asked of any process.
+fn question(program: &Program, child: &mut Child) -> Value {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        let inbox = program.windlass(&["inbox", "--json"]).expect(0);
+        if let Some(question) = inbox.json_lines().into_iter().next() {
+            return question;
+        }
+        if let Some(status) = child.try_wait().unwrap() {
+            panic!("it ended with {status} and asked nothing");
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    panic!("nothing was asked");
+}
+
+fn end(child: Child) -> Ran {
+    Ran::from(child.wait_with_output().unwrap())
+}
+
+const SMALL: &str = "
+name: small
+steps:
+  - name: make
+    type: agent
+    runner: RUNNER
+    spell: |
+      Make a file.
+  - name: merge
+    type: merge
+";
+
+/// One small change by a real program: asked in our inbox, answered from another process, merged.
+fn merged_after_an_answer(program: &Program, runner: &str) {
+    workflow(program, &SMALL.replace("RUNNER", runner));
+    let mut run = program.start(&["workflow", "run", "small", "make a file"]);
+    let asked = question(program, &mut run);
+    assert!(asked.to_string().contains("made.txt"), "{asked}");
+    let id = asked["question"]["id"].as_str().unwrap().to_owned();
+    program.windlass(&["answer", &id, "Allow"]).expect(0);
+    end(run).expect(0);
+    assert_eq!(git(program.workspace(), &["show", "main:made.txt"]), format!("made by {runner}"));
+    assert_eq!(
+        program.file("made.txt").trim(),
+        format!("made by {runner}"),
+        "the checkout has it too"
+    );
+    let left = git(program.workspace(), &["worktree", "list"]);
+    assert_eq!(left.lines().count(), 1, "{left}");
+}
+
+/// The real `@anthropic-ai/claude-code`: WF-008…WF-016.
+#[test]
+fn claude_code_makes_a_change_that_is_asked_about_and_merged() {
+    let script = format!(
+        "replies:\n  - Bash: {{command: \"printf 'made by claude\\n' > made.txt\", description: make it}}{CONTRACT}"
+    );
+    let runners = needed("WINDLASS_TEST_RUNNERS");
+    let program = project(&script, |server| {
+        format!(
+            "[sandbox]\nread_only = [\"{runners}\"]\n[runners.programs.claude]\nprogram = \"{runners}/.bin/claude\"\n\
+             set = {{ ANTHROPIC_BASE_URL = \"{}\", ANTHROPIC_API_KEY = \"test\" }}\nreach = [\"{}\"]\n",
+            server.base(),
+            server.address(),
+        )
+    });
+    merged_after_an_answer(&program, "claude");
+}
+
+/// The real `@openai/codex`: WF-008…WF-016.
+#[test]
+fn codex_makes_a_change_that_is_asked_about_and_merged() {
+    let script = format!(
+        "replies:\n  - exec_command: {{cmd: \"printf 'made by codex\\n' > made.txt\"}}{CONTRACT}"
+    );
+    let runners = needed("WINDLASS_TEST_RUNNERS");
+    let program = project(&script, |server| {
+        let provider = format!(
+            "model_providers.test={{name='test', base_url='{}/v1', wire_api='responses', env_key='OPENAI_API_KEY'}}",
+            server.base()
+        );
+        format!(
+            "[sandbox]\nread_only = [\"{runners}\"]\n[runners.programs.codex]\nprogram = \"{runners}/.bin/codex\"\n\
+             args = [\"-c\", \"{provider}\", \"-c\", \"model_provider='test'\", \"-c\", \"model='gpt-5'\"]\n\
+             set = {{ OPENAI_API_KEY = \"test\" }}\nreach = [\"{}\"]\n",
+            server.address(),
+        )
+    });
+    merged_after_an_answer(&program, "codex");
+}
+
+#[test]
+fn a_runner_that_is_not_installed_says_how_to_install_it() {
+    let program = project("replies: []", |_| String::new());
+    workflow(&program, &SMALL.replace("RUNNER", "codex"));
+    let ran = program.windlass(&["workflow", "run", "small"]);
+    assert_ne!(ran.code, 0);
+    assert!(ran.stderr.contains("npm install -g @openai/codex"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_project_cannot_configure_a_runner() {
+    let program = project("replies: []", |_| String::new());
+    let own = program.workspace().join(".windlass");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("config.toml"), "[runners.programs.claude]\nprogram = \"/bin/evil\"\n")
+        .unwrap();
+    let shown = program.windlass(&["config"]);
+    assert!(!shown.stdout.contains("/bin/evil"), "{}", shown.stdout);
+    assert!(shown.stderr.contains("runners.programs"), "{}", shown.stderr);
+}
+
+/// MS-143, MS-144: workers in worktrees of their own, what they did merged.
+#[test]
+fn workers_do_their_tasks_side_by_side_and_are_merged() {
+    let script = "
+match:
+  - task: the first thing
+    replies: [{write: {path: one.txt, content: one}}, {say: \"```json\\n{\\\"success\\\": true, \\\"summary\\\": \\\"1\\\"}\\n```\"}]
+  - task: the second thing
+    replies: [{write: {path: two.txt, content: two}}, {say: \"```json\\n{\\\"success\\\": true, \\\"summary\\\": \\\"2\\\"}\\n```\"}]
+  - task: the third thing
+    replies: [{write: {path: three.txt, content: three}}, {say: \"```json\\n{\\\"success\\\": true, \\\"summary\\\": \\\"3\\\"}\\n```\"}]
+";
+    let program = project(script, |_| String::new());
+    let tasks = ["do the first thing", "do the second thing", "do the third thing"];
+    let arguments = ["parallel", "run", "--workers", "2", tasks[0], tasks[1], tasks[2]];
+    program.windlass(&arguments).expect(0);
+    for (file, content) in [("one.txt", "one"), ("two.txt", "two"), ("three.txt", "three")] {
+        assert_eq!(git(program.workspace(), &["show", &format!("main:{file}")]), content);
+    }
+    assert!(program.server.most_at_once() <= 2, "two workers at most");
+}
+
+const SAID: &str = "say: |\n  ```json\n  {\"success\": true, \"summary\": \"done\"}\n  ```";
+
+/// MS-122, MS-137, MS-140, MS-147, MS-212: two workers, one function; the second is refused and reads who has it.
+#[test]
+fn a_worker_that_edits_what_another_has_claimed_is_refused() {
+    let (claimed, looked) = (Gate::new(), Gate::new());
+    let server = ModelServer::start_empty();
+    let (first, last) = (claimed.clone(), looked.clone());
+    let edit = |new: &str| {
+        Answer::script(&format!(
+            "edit: {{path: lib.rs, old_string: \"    1\", new_string: \"    {new}\"}}"
+        ))
+    };
+    server.answer_with(move |request| {
+        let is_alpha = String::from_utf8_lossy(&request.body).contains("the alpha task");
+        Some(match (is_alpha, request.replies) {
+            (_, 0) if is_alpha => Answer::script("read: lib.rs"),
+            (_, 0) => Answer::script("read: lib.rs").gated(0, &first),
+            (true, 1) => edit("2"),
+            (false, 1) => edit("3"),
+            (true, _) => {
+                first.open();
+                Answer::script(SAID).gated(0, &last)
+            }
+            (false, _) => Answer::script(SAID).gated(0, &last),
+        })
+    });
+    let program = Program::with(server);
+    repository(&program);
+    let top = program.workspace();
+    fs::write(top.join("lib.rs"), "fn one() -> u32 {\n    1\n}\n").unwrap();
+    git(top, &["add", "."]);
+    git(top, &["commit", "-qm", "a function"]);
+    let run = program.start(&["parallel", "run", "-w", "2", "the alpha task", "the beta task"]);
+    program.server.requests_reach_blocking(6);
+    let workers = program.windlass(&["parallel", "status", "--json"]).expect(0);
+    let workers: Vec<Value> = serde_json::from_str(&workers.stdout).unwrap();
+    let shown = program.windlass(&["tasks"]).expect(0).stdout;
+    let listed = program.windlass(&["tasks", "--json"]).expect(0).stdout;
+    looked.open();
+    end(run).expect(0);
+
+    assert_eq!(workers.len(), 2, "{workers:?}");
+    let paths: Vec<&str> =
+        workers.iter().map(|one| one["worktree_path"].as_str().unwrap()).collect();
+    assert_ne!(paths[0], paths[1]);
+    assert!(paths.iter().all(|path| listed.contains(path)), "{listed}");
+    assert!(shown.contains("Workers"), "{shown}");
+    assert!(workers.iter().all(|one| one["alive"] == true), "{workers:?}");
+    let claims: Vec<&Value> =
+        workers.iter().flat_map(|one| one["claims"].as_array().unwrap()).collect();
+    assert_eq!(claims, ["lib.rs lines 1-3 (one)"], "one of them has it");
+    let requests = program.server.requests();
+    let beta = requests
+        .iter()
+        .rfind(|request| !String::from_utf8_lossy(&request.body).contains("the alpha task"));
+    let read = String::from_utf8_lossy(&beta.unwrap().body).into_owned();
+    assert!(read.contains("lib.rs lines 1-3 (one) is being edited by task_"), "{read}");
+    assert_eq!(git(top, &["show", "main:lib.rs"]), "fn one() -> u32 {\n    2\n}");
+}
+
+/// One prompt by two runners, the results side by side, one picked and merged.
+#[test]
+fn a_person_picks_the_better_of_two_tries() {
+    let server = ModelServer::start_empty();
+    server.answer_with(|request| {
+        Some(match request.replies {
+            0 => Answer::script("write: {path: made.txt, content: made}"),
+            _ => Answer::script(SAID),
+        })
+    });
+    let program = Program::with(server);
+    repository(&program);
+    let arguments = [
+        "parallel",
+        "try",
+        "make it",
+        "--runner",
+        "windlass",
+        "--runner",
+        "windlass",
+        "--check",
+        "cat made.txt",
+    ];
+    program.windlass(&arguments).expect(3);
+    let run = program.task();
+    let results = program.windlass(&["parallel", "results", &run, "--json"]).expect(0);
+    let results: Vec<Value> = serde_json::from_str(&results.stdout).unwrap();
+    assert_eq!(results.len(), 2, "{results:?}");
+    for one in &results {
+        assert_eq!(one["status"], "succeeded", "{one}");
+        assert!(one["diff"].as_str().unwrap().contains("+++ b/made.txt"), "{one}");
+        assert_eq!(one["checks"][0]["status"], "succeeded", "{one}");
+        assert!(one["output_tokens"].as_u64().unwrap() > 0, "{one}");
+    }
+    let shown = program.windlass(&["parallel", "results", &run]).expect(0).stdout;
+    assert!(shown.contains("windlass_2"), "{shown}");
+    program.windlass(&["parallel", "pick", &run, "nobody"]).expect(2);
+    program.windlass(&["parallel", "pick", &run, "windlass_2", "--resume"]).expect(0);
+    assert_eq!(git(program.workspace(), &["show", "main:made.txt"]), "made");
+}

@@ -1,0 +1,276 @@
+//! The interactive terminal where something around it goes wrong, or is not as usual.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::interactive::{PATIENCE, Screen, interactive, prepared};
+use crate::program::Program;
+
+fn wait_for_file(path: &Path) {
+    let since = Instant::now();
+    while !path.exists() {
+        assert!(since.elapsed() < PATIENCE, "{} was never made", path.display());
+        std::thread::yield_now();
+    }
+}
+
+/// The program with its data on a small disk. The disk fills when there is a file `fill`, and has room again when
+/// there is a file `free`.
+const SMALL_DISK: &str = r#"
+mkdir -p "$WINDLASS_DATA" && mount -t tmpfs -o size=24m,mode=700 none "$WINDLASS_DATA"
+(
+    until [ -e fill ]; do sleep 0.02; done
+    dd if=/dev/zero of="$WINDLASS_DATA/filler" bs=4k 2>/dev/null
+    touch filled
+    until [ -e free ]; do sleep 0.02; done
+    rm "$WINDLASS_DATA/filler"
+    touch freed
+) </dev/null >/dev/null 2>&1 &
+exec "$1"
+"#;
+
+#[test]
+fn a_disk_that_fills_while_it_runs_loses_no_message() {
+    let program = prepared("replies: [{say: Good morning.}, {say: There is room again.}]");
+    let inside = interactive(&program, &[]);
+    let mut alone = Command::new("unshare");
+    // Root needs no namespace of users to mount.
+    if !rustix::process::geteuid().is_root() {
+        alone.arg("--map-root-user");
+    }
+    alone.args(["--mount", "sh", "-c", SMALL_DISK, "sh"]).arg(inside.get_program());
+    alone.env_clear().current_dir(program.workspace());
+    alone.envs(inside.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut screen = Screen::start(alone, 80, 24);
+    screen.until("windlass chat | manual");
+    screen.says("hello");
+    screen.until("Good morning.");
+    screen.until("waiting for you");
+    let file = |name: &str| program.workspace().join(name);
+    fs::write(file("fill"), "").unwrap();
+    wait_for_file(&file("filled"));
+    screen.says("is there room?");
+    screen.until("not sent:");
+    screen.until("no space");
+    screen.until("❯ is there room?");
+    fs::write(file("free"), "").unwrap();
+    wait_for_file(&file("freed"));
+    screen.types("\r");
+    screen.until("There is room again.");
+    let (all, code) = screen.leave();
+    assert_eq!(code, 0, "{all}");
+}
+
+#[test]
+fn a_database_that_a_later_program_has_moved_is_named() {
+    let program = prepared("replies: [{say: Good morning.}]");
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("hello");
+    screen.until("Good morning.");
+    screen.until("waiting for you");
+    let database = rusqlite::Connection::open(program.data_directory().join("windlass.db"));
+    database.unwrap().pragma_update(None, "user_version", 9_999).unwrap();
+    screen.says("are you there?");
+    screen.until("not sent:");
+    screen.until("use the newer windlass that wrote it");
+    screen.until("❯ are you there?");
+    screen.types("\u{3}");
+    screen.until("kept in the history");
+    let (all, code) = screen.leave();
+    assert_eq!(code, 0, "{all}");
+}
+
+/// `[tui] screen = "full"` takes a screen of its own, which is scrolled with its keys and leaves no trace.
+#[test]
+fn the_full_screen_is_scrolled_and_leaves_no_trace() {
+    let lines: Vec<String> = (1..=60).map(|number| format!("- line {number};")).collect();
+    let reply = serde_json::json!({ "replies": [{ "say": lines.join("\n") }] });
+    let program = prepared(&reply.to_string());
+    program.windlass(&["config", "set", "tui.screen", "full"]).expect(0);
+    let mut screen = Screen::open(&program, &[]);
+    assert!(screen.parser.screen().alternate_screen());
+    screen.says("hello");
+    screen.until("line 60;");
+    screen.until("waiting for you");
+    assert!(!screen.all().contains("line 1;"), "{}", screen.all());
+    for _ in 0..8 {
+        screen.types("\u{1b}[5~");
+    }
+    screen.until("line 1;");
+    screen.until_gone("line 60;");
+    for _ in 0..8 {
+        screen.types("\u{1b}[6~");
+    }
+    screen.until("line 60;");
+    let (all, code) = screen.leave();
+    assert_eq!(code, 0, "{all}");
+    assert!(all.contains("continue with: windlass --session ses_"), "{all}");
+    assert!(!all.contains("line 60;"), "{all}");
+}
+
+#[test]
+fn a_command_of_the_person_runs_and_the_agent_reads_what_it_printed() {
+    let program = prepared("replies: [{say: I have seen it.}]");
+    let mut screen = Screen::open(&program, &[]);
+    screen.says("!echo $((6 * 7)) notes; cat notes.txt");
+    screen.until("42 notes");
+    screen.until("a note");
+    screen.says("did you see it?");
+    screen.until("I have seen it.");
+    let requests = program.server.requests();
+    let last = String::from_utf8_lossy(&requests.last().unwrap().body).into_owned();
+    assert!(last.contains("I ran this command"), "{last}");
+    assert!(last.contains("42 notes") && last.contains("a note"), "{last}");
+    screen.leave();
+}
+
+/// A program that the person has as their editor: it adds to the file.
+fn editor(program: &Program, adds: &str) -> PathBuf {
+    let path = program.data.path().join("editor");
+    fs::write(&path, format!("#!/bin/sh\nprintf '%s' '{adds}' >> \"$1\"\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn the_message_is_written_in_the_persons_own_editor() {
+    let program = prepared("replies: [{say: Well written.}]");
+    let mut command = interactive(&program, &[]);
+    command.env("EDITOR", editor(&program, " and an end"));
+    let mut screen = Screen::start(command, 80, 24);
+    screen.until("windlass chat | manual");
+    screen.types("a beginning");
+    screen.until("❯ a beginning");
+    screen.types("\u{7}");
+    screen.until("❯ a beginning and an end");
+    screen.types("\r");
+    screen.until("Well written.");
+    screen.leave();
+}
+
+const PLANNING: &str = "
+replies:
+  - update_plan: {steps: [{id: '1', description: read the note, status: pending}]}
+  - say: \"1. read the note\\n2. remove it\"
+  - say: \"1. read the note\\n2. keep a copy\\n3. remove it\"
+  - say: \"1. copy the note\\n2. remove it\"
+  - say: Both are done.
+";
+
+/// A plan is read, edited in the person's editor, commented line by line, and accepted.
+#[test]
+fn a_plan_is_edited_commented_and_accepted() {
+    let program = prepared(PLANNING);
+    let mut command = interactive(&program, &[]);
+    command.env("EDITOR", editor(&program, "\n3. keep a copy"));
+    let mut screen = Screen::start(command, 80, 30);
+    screen.until("windlass chat | manual");
+    screen.types("\u{1b}m");
+    screen.until("windlass plan | manual");
+    screen.says("plan what to do with the note");
+    screen.until("│ 2. remove it");
+    screen.until("❯ 1. Accept");
+    screen.types("e");
+    // What the editor has left is the answer; it can still be changed before it is sent.
+    screen.until("❯ 1. read the note");
+    screen.until("3. keep a copy");
+    screen.types("\r");
+    screen.until("│ 3. remove it");
+    screen.until("❯ 1. Accept");
+    screen.types("c");
+    screen.until("↑ ↓ line");
+    screen.types("\u{1b}[B");
+    screen.until("❯ │ 2. keep a copy");
+    screen.types("\r");
+    screen.until("about this line");
+    screen.says("copy it first");
+    screen.until("» copy it first");
+    screen.types("\u{1b}");
+    screen.until("3. Revise, with your comment");
+    screen.until("❯ 1. Accept");
+    screen.types("3");
+    screen.until("│ 1. copy the note");
+    screen.until("❯ 1. Accept");
+    screen.types("1");
+    screen.until("Both are done.");
+    screen.until("windlass build | manual");
+    let requests = program.server.requests();
+    let body = |at: usize| String::from_utf8_lossy(&requests[at].body).into_owned();
+    assert!(body(2).contains("3. keep a copy"), "{}", body(2));
+    assert!(body(3).contains("> 2. keep a copy\\ncopy it first"), "{}", body(3));
+    screen.leave();
+}
+
+#[test]
+fn two_terminals_on_one_session_show_the_same() {
+    let program = prepared(
+        "replies: [{say: The first answer.}, {say: The second answer.}, {say: The third.}]",
+    );
+    let mut first = Screen::open(&program, &[]);
+    first.says("one?");
+    first.until("The first answer.");
+    first.until("waiting for you");
+    let mut second = Screen::open(&program, &["--continue"]);
+    second.until("The first answer.");
+    second.says("two?");
+    second.until("The second answer.");
+    first.until("❯ two?");
+    first.until("The second answer.");
+    first.until("waiting for you");
+    first.says("three?");
+    first.until("The third.");
+    second.until("❯ three?");
+    second.until("The third.");
+    second.until("waiting for you");
+    let conversation = |screen: &mut Screen| {
+        let all = screen.all();
+        let from = all.find("❯ one?").unwrap();
+        let to = all.find("The third.").unwrap();
+        all[from..to].to_owned()
+    };
+    assert_eq!(conversation(&mut first), conversation(&mut second));
+    second.leave();
+    first.leave();
+}
+
+#[test]
+fn a_paste_whose_end_is_lost_is_text_and_keys_work_again() {
+    let program = prepared("replies: [{say: Received.}]");
+    let mut screen = Screen::open(&program, &[]);
+    screen.types("\u{1b}[200~pasted, then nothing");
+    screen.until("❯ pasted, then nothing");
+    screen.types(" and typed");
+    screen.until("❯ pasted, then nothing and typed");
+    screen.types("\r");
+    screen.until("Received.");
+    screen.leave();
+}
+
+#[test]
+fn a_window_of_one_row_is_usable() {
+    let program = prepared("replies: [{say: Small talk.}]");
+    let mut screen = Screen::start(interactive(&program, &[]), 40, 1);
+    screen.until("[C][M][N][S]");
+    screen.says("hello");
+    screen.until("Small talk.");
+    screen.resize(80, 24);
+    screen.until("windlass chat | manual");
+    let (all, code) = screen.leave();
+    assert_eq!(code, 0, "{all}");
+    assert_eq!(all.matches("Small talk.").count(), 1, "{all}");
+}
+
+#[test]
+fn a_terminal_that_answers_nothing_is_used_all_the_same() {
+    let program = prepared("replies: [{say: Good day.}]");
+    let mut screen = Screen::start(interactive(&program, &[]), 80, 24);
+    screen.answers = false;
+    screen.until("windlass chat | manual");
+    screen.says("hello");
+    screen.until("Good day.");
+    let (all, code) = screen.leave();
+    assert_eq!(code, 0, "{all}");
+}

@@ -1,0 +1,122 @@
+//! One check and what came of it.
+
+use std::time::{Duration, Instant};
+
+use windlass_core::string_enum;
+
+/// How many problems of one kind are listed.
+const SHOWN: usize = 20;
+
+string_enum! {
+    /// What came of a check.
+    CheckStatus ("check status") {
+        Ok = "ok",
+        Wrong = "wrong",
+        /// Something that windlass needs is not set up yet.
+        Missing = "missing",
+        /// It could not be checked, because of something else that is wrong.
+        Skipped = "skipped",
+    }
+}
+
+string_enum! {
+    /// What happens when the checks before a dispatch find something wrong (MS-044).
+    RepairPolicy ("choice for `policy.auto_repair`") {
+        /// Repair starts automatically.
+        Auto = "auto",
+        /// A person decides; where nobody can be asked, the task is parked (O-10).
+        Ask = "ask",
+        /// It is logged, and work continues where it is safe.
+        LogOnly = "log-only",
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug)]
+pub struct Check {
+    pub name: &'static str,
+    pub status: CheckStatus,
+    /// What was found.
+    pub message: String,
+    pub details: Vec<String>,
+    /// What `doctor fix` would do about it.
+    pub fix: Option<String>,
+    /// What a person or an agent can do about it.
+    pub hint: Option<String>,
+    /// Whether nothing may be dispatched before it is right.
+    pub blocks: bool,
+    pub took: Duration,
+}
+
+impl Check {
+    pub fn new(name: &'static str, status: CheckStatus, message: impl Into<String>) -> Self {
+        Self {
+            name,
+            status,
+            message: message.into(),
+            details: Vec::new(),
+            fix: None,
+            hint: None,
+            blocks: false,
+            took: Duration::ZERO,
+        }
+    }
+
+    pub fn ok(name: &'static str, message: impl Into<String>) -> Self {
+        Self::new(name, CheckStatus::Ok, message)
+    }
+
+    pub fn wrong(name: &'static str, message: impl Into<String>) -> Self {
+        Self::new(name, CheckStatus::Wrong, message)
+    }
+
+    /// The same with more lines, as many as a person reads.
+    pub fn with(mut self, details: impl IntoIterator<Item = String>) -> Self {
+        self.details.extend(details.into_iter().take(SHOWN));
+        self
+    }
+
+    /// The same, put right by `doctor fix` in this way.
+    pub fn fixable(self, fix: impl Into<String>) -> Self {
+        Self { fix: Some(fix.into()), ..self }
+    }
+
+    /// The same, with what to do about it.
+    pub fn hinted(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The same; nothing may be dispatched before it is right.
+    pub fn blocking(self) -> Self {
+        Self { blocks: true, ..self }
+    }
+
+    /// The same, begun at this time.
+    pub fn since(self, began: Instant) -> Self {
+        Self { took: began.elapsed(), ..self }
+    }
+
+    /// Whether something is wrong or missing.
+    pub fn is_problem(&self) -> bool {
+        matches!(self.status, CheckStatus::Wrong | CheckStatus::Missing)
+    }
+}
+
+/// What a fix has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fixed {
+    /// The check that found it.
+    pub name: &'static str,
+    /// What was done, or why it could not be.
+    pub outcome: Result<String, String>,
+}
+
+impl Fixed {
+    pub fn done(name: &'static str, what: impl Into<String>) -> Self {
+        Self { name, outcome: Ok(what.into()) }
+    }
+
+    pub fn failed(name: &'static str, why: impl ToString) -> Self {
+        Self { name, outcome: Err(why.to_string()) }
+    }
+}

@@ -1,0 +1,66 @@
+//! Slash commands: one table for every surface, and replies that are data.
+//!
+//! Invariants:
+//! - What a command is called, takes and does is in [`TABLE`] alone; `/help`, completions and docs/commands.md
+//!   are made from it.
+//! - A reply says what happened in blocks that any surface can draw. No surface parses its words.
+//! - A command that is wrong changes nothing, and says what is allowed.
+
+mod table;
+mod words;
+mod reply;
+mod run;
+mod modes;
+mod roles;
+mod reports;
+mod health;
+mod workflow;
+mod plans;
+
+use windlass_core::event::Driver;
+
+use crate::Share;
+
+pub use reply::{Block, Effect, Field, Reply};
+pub use table::{Availability, Complete, Group, SlashCommand, TABLE, find, markdown};
+
+/// Whether a line is a slash command: a slash and one name. `/etc/hosts is wrong` is a message.
+pub fn is_command(line: &str) -> bool {
+    let Some(rest) = line.trim_start().strip_prefix('/') else { return false };
+    let name = rest.split_whitespace().next().unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':');
+    rest.starts_with(|c: char| !c.is_whitespace()) && name.chars().all(is_plain)
+}
+
+/// Whether a line is a command of the table; the name of a skill is not.
+pub fn is_known(line: &str) -> bool {
+    let name = line.trim_start().trim_start_matches('/').split_whitespace().next();
+    is_command(line) && name.and_then(find).is_some()
+}
+
+/// A line that a person typed, and where.
+#[derive(Clone, Debug)]
+pub struct SlashInput {
+    /// With or without its slash.
+    pub line: String,
+    pub by: String,
+    /// Who drives a task that the command begins.
+    pub driver: Driver,
+    /// Whether another live task may work in the directory.
+    pub share: Share,
+    /// The sender's own id, so that a repeated delivery has no further effect.
+    pub request: Option<String>,
+}
+
+impl SlashInput {
+    /// A line from a terminal, which drives its tasks itself.
+    pub fn here(line: impl Into<String>, by: impl Into<String>) -> Self {
+        let (line, by) = (line.into(), by.into());
+        Self { line, by, driver: Driver::Foreground, share: Share::Alone, request: None }
+    }
+
+    /// A line from a surface whose tasks a service drives.
+    pub fn for_service(line: impl Into<String>, by: impl Into<String>) -> Self {
+        Self { driver: Driver::Service, ..Self::here(line, by) }
+    }
+}

@@ -1,0 +1,335 @@
+//! `/plans SUBCOMMAND`: what `windlass plan` does, in the session's directory.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use serde_json::{Map, Value};
+use windlass_core::axes::{Axes, UnknownValue, parse};
+use windlass_core::command::ExecutionConfig;
+use windlass_core::planning::{Resolution, Severity};
+
+use super::run::Invocation;
+use super::{Block, Effect, Reply};
+use crate::Error;
+use crate::plans::{
+    DecisionDraft, IssueDraft, PlanRun, PlanningFilter, TEMPLATES, check_prompts, decision_blocks,
+    issue_blocks, plan_blocks, snapshot_blocks,
+};
+
+/// What may follow `/plans`, in the order of its completion.
+pub(super) const SUBCOMMANDS: &[&str] = &[
+    "status",
+    "list",
+    "show",
+    "validate",
+    "activate",
+    "run",
+    "validate-prompts",
+    "issues",
+    "log-issue",
+    "resolve-issue",
+    "decisions",
+    "log-decision",
+    "save-snapshot",
+    "load-snapshot",
+    "list-templates",
+    "budget",
+];
+
+impl Invocation<'_> {
+    /// Carries out a subcommand; without one, shows how far the active plan is.
+    pub(super) async fn plans(self) -> Result<Reply, Error> {
+        let words = split(self.rest).map_err(|problem| self.bad(problem))?;
+        let (name, rest) =
+            words.split_first().map_or(("status", &[][..]), |(name, rest)| (name.as_str(), rest));
+        let options = Options::read(self, rest)?;
+        let directory = self.directory()?;
+        let directory = directory.as_path();
+        let blocks = match name {
+            "run" => return self.run_plan(directory).await,
+            "log-issue" | "resolve-issue" | "log-decision" | "save-snapshot" | "activate" => {
+                self.change_plan(name, directory, &options).await?
+            }
+            _ => self.look_at_plan(name, directory, &options)?,
+        };
+        Ok(self.reply(blocks))
+    }
+
+    /// The subcommands that only read.
+    fn look_at_plan(
+        self,
+        name: &str,
+        directory: &Path,
+        options: &Options<'_>,
+    ) -> Result<Vec<Block>, Error> {
+        let plans = self.session.coordinator.plans();
+        let project = plans.project(directory).display().to_string();
+        let task = options.get("task").map(str::to_owned);
+        let filter = PlanningFilter { project, task, ..PlanningFilter::default() };
+        Ok(match name {
+            "status" => plans.status(directory, options.first())?.blocks(),
+            "list" => {
+                let files = plans.files(directory);
+                let rows = files.iter().map(|path| vec![path.display().to_string()]).collect();
+                vec![Block::table(&["PLAN"], &[], rows)]
+            }
+            "show" => plan_blocks(&plans.read(directory, options.first())?.plan),
+            "validate" => {
+                let file = plans.read(directory, options.first())?;
+                words(format!(
+                    "{} is valid: {} tasks",
+                    file.path.display(),
+                    file.plan.tasks().count()
+                ))
+            }
+            "validate-prompts" => {
+                let file = plans.read(directory, options.first())?;
+                let found = check_prompts(&file.plan, &file.document);
+                let lines = found.iter().map(ToString::to_string);
+                words(
+                    lines.chain([format!("{} errors", found.len())]).collect::<Vec<_>>().join("\n"),
+                )
+            }
+            "issues" => {
+                let severity = options.word(self, "severity")?;
+                let owner = options.get("owner").map(str::to_owned);
+                let open = options.get("open").is_some();
+                issue_blocks(&plans.issues(&PlanningFilter { severity, owner, open, ..filter })?)
+            }
+            "decisions" => decision_blocks(&plans.decisions(&filter)?),
+            "load-snapshot" => match plans.load_snapshot(directory, options.get("task"))? {
+                Some(snapshot) => snapshot_blocks(&snapshot),
+                None => words("There is no snapshot."),
+            },
+            "list-templates" => {
+                let rows =
+                    TEMPLATES.iter().map(|one| vec![one.name.to_owned(), one.about.to_owned()]);
+                vec![Block::table(&["TEMPLATE", "ABOUT"], &[], rows.collect())]
+            }
+            "budget" => {
+                let task = self.session.target(options.first().unwrap_or_default())?;
+                match self.session.coordinator.tasks().details(task)?.gauge {
+                    Some(gauge) => words(format!(
+                        "{:.1} % of the context is used, {}: {}",
+                        gauge.percent, gauge.level, gauge.recommendation
+                    )),
+                    None => words("Its model was not asked yet."),
+                }
+            }
+            other => {
+                let known = SUBCOMMANDS.join(", ");
+                return Err(self.bad(format!("`{other}` is not one of: {known}")));
+            }
+        })
+    }
+
+    /// The subcommands that write something down.
+    async fn change_plan(
+        self,
+        name: &str,
+        directory: &Path,
+        options: &Options<'_>,
+    ) -> Result<Vec<Block>, Error> {
+        let plans = self.session.coordinator.plans();
+        let task = options.get("task").map(str::to_owned);
+        let text = |name: &str| options.get(name).unwrap_or_default().to_owned();
+        Ok(match name {
+            "activate" => {
+                plans.activate(directory, options.first(), &self.input.by).await?.blocks()
+            }
+            "log-issue" => {
+                let severity: Option<Severity> = options.word(self, "severity")?;
+                let severity = severity.ok_or(Error::MissingField { field: "severity" })?;
+                let owner = options.get("owner").map(str::to_owned);
+                let description = text("description");
+                let draft = IssueDraft { task, severity, owner, description };
+                words(format!("{} is logged", plans.log_issue(directory, draft).await?.id))
+            }
+            "resolve-issue" => {
+                let resolution: Option<Resolution> = options.word(self, "resolution")?;
+                let resolution = resolution.ok_or(Error::MissingField { field: "resolution" })?;
+                let issue = options.first().ok_or_else(|| self.bad("name the issue"))?;
+                let issue = plans.resolve_issue(issue, resolution).await?;
+                words(format!("{} is resolved: {resolution}", issue.id))
+            }
+            "log-decision" => {
+                let alternatives = options.all("alternatives");
+                let alternatives = alternatives.flat_map(|list| list.split(',')).map(str::to_owned);
+                let draft = DecisionDraft {
+                    task,
+                    title: text("title"),
+                    reasoning: text("reasoning"),
+                    alternatives: alternatives.collect(),
+                };
+                words(format!("{} is logged", plans.log_decision(directory, draft).await?.id))
+            }
+            _ => {
+                let task = task.ok_or(Error::MissingField { field: "task" })?;
+                let fields = snapshot_fields(self, options)?;
+                let saved = plans.save_snapshot(directory, &task, &fields).await?;
+                words(format!("{} is saved; /clear is now safe", saved.path))
+            }
+        })
+    }
+
+    /// Begins the run of the active plan. A service drives its tasks; a terminal drives the first that can run.
+    async fn run_plan(self, directory: &Path) -> Result<Reply, Error> {
+        let state = self.session.state()?;
+        let axes = state.axes;
+        // A conversation talks; what a plan says is built.
+        let axes = Axes { work_mode: windlass_core::axes::WorkMode::Build, ..axes };
+        let run = PlanRun {
+            axes,
+            workspace: directory.to_owned(),
+            by: self.input.by.clone(),
+            driver: windlass_core::event::Driver::Service,
+            session: Some(self.session.id()),
+            execution_config: ExecutionConfig { model: state.model, ..ExecutionConfig::default() },
+            cost_budget: None,
+        };
+        let status = self.session.coordinator.plans().begin(directory, run).await?;
+        let mut blocks = status.blocks();
+        if !self.session.coordinator.queue().has_service()? {
+            let text = "No service runs here: start `windlass serve`, or leave and use `windlass plan run`.";
+            blocks.push(Block::Words { text: text.to_owned() });
+        }
+        let first =
+            status.phases.iter().flat_map(|phase| &phase.tasks).find_map(|task| task.task_id);
+        let reply = self.reply(blocks);
+        Ok(match first {
+            Some(task) => reply.with(Effect::Steered { task }),
+            None => reply,
+        })
+    }
+}
+
+fn words(text: impl Into<String>) -> Vec<Block> {
+    vec![Block::Words { text: text.into() }]
+}
+
+/// The four fields of a snapshot, as options give them in JSON.
+fn snapshot_fields(
+    called: Invocation<'_>,
+    options: &Options<'_>,
+) -> Result<Map<String, Value>, Error> {
+    let mut fields = Map::new();
+    for (option, field) in [
+        ("failing-tests", "failingTests"),
+        ("tech-debt", "techDebt"),
+        ("open-decisions", "openDecisions"),
+    ] {
+        let Some(text) = options.get(option) else { continue };
+        let value = serde_json::from_str(text)
+            .map_err(|error| called.bad(format!("`--{option}` is not JSON: {error}")))?;
+        fields.insert(field.to_owned(), value);
+    }
+    if let Some(text) = options.get("next-task-intent") {
+        fields.insert("nextTaskIntent".to_owned(), text.into());
+    }
+    Ok(fields)
+}
+
+/// Words and options behind a subcommand.
+struct Options<'w> {
+    words: Vec<&'w str>,
+    options: Vec<(&'w str, &'w str)>,
+}
+
+/// Options that take no value.
+const FLAGS: &[&str] = &["open"];
+
+/// Options that take one.
+const OPTIONS: &[&str] = &[
+    "task",
+    "severity",
+    "owner",
+    "description",
+    "resolution",
+    "title",
+    "reasoning",
+    "alternatives",
+    "failing-tests",
+    "tech-debt",
+    "open-decisions",
+    "next-task-intent",
+];
+
+impl<'w> Options<'w> {
+    fn read(called: Invocation<'_>, given: &'w [String]) -> Result<Self, Error> {
+        let (mut words, mut options) = (Vec::new(), Vec::new());
+        let mut rest = given.iter();
+        while let Some(word) = rest.next() {
+            let Some(option) = word.strip_prefix("--") else {
+                words.push(word.as_str());
+                continue;
+            };
+            let (name, value) = match option.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (option, None),
+            };
+            let value = match (FLAGS.contains(&name), OPTIONS.contains(&name), value) {
+                (true, _, None) => "",
+                (_, true, Some(value)) => value,
+                (_, true, None) => {
+                    rest.next().ok_or_else(|| called.bad(format!("`--{name}` needs a value")))?
+                }
+                _ => return Err(called.bad(format!("`--{name}` is not an option of it"))),
+            };
+            options.push((name, value));
+        }
+        Ok(Self { words, options })
+    }
+
+    fn first(&self) -> Option<&'w str> {
+        self.words.first().copied()
+    }
+
+    fn get(&self, name: &str) -> Option<&'w str> {
+        self.all(name).next()
+    }
+
+    fn all<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'w str> + 's {
+        self.options.iter().filter(move |(known, _)| *known == name).map(|(_, value)| *value)
+    }
+
+    fn word<T: FromStr<Err = UnknownValue>>(
+        &self,
+        called: Invocation<'_>,
+        name: &str,
+    ) -> Result<Option<T>, Error> {
+        let given = self.get(name).map(|word| word.replace('-', "_"));
+        given.map(|word| parse(&word).map_err(|unknown| called.bad(unknown))).transpose()
+    }
+}
+
+/// Splits a line into words; quotes keep several together.
+fn split(line: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut is_word) = (Vec::new(), String::new(), false);
+    let mut quote = None;
+    let mut chars = line.chars();
+    while let Some(char) = chars.next() {
+        match (quote, char) {
+            (Some(end), _) if char == end => quote = None,
+            (Some('"'), '\\') => word.extend(chars.next()),
+            (Some(_), _) => word.push(char),
+            (None, '"' | '\'') => (quote, is_word) = (Some(char), true),
+            (None, _) if char.is_whitespace() => {
+                if is_word {
+                    words.push(std::mem::take(&mut word));
+                }
+                is_word = false;
+            }
+            (None, _) => {
+                word.push(char);
+                is_word = true;
+            }
+        }
+    }
+    if let Some(quote) = quote {
+        return Err(format!("a {quote} has no end"));
+    }
+    if is_word {
+        words.push(word);
+    }
+    Ok(words)
+}

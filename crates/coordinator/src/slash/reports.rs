@@ -1,0 +1,390 @@
+//! The commands that show something and change nothing.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use windlass_core::event::{Event, Record};
+use windlass_core::id::TaskId;
+use windlass_core::schedule::ScheduleState;
+use windlass_core::text::one_line;
+use windlass_store::Filter;
+
+use super::roles::commitments_report;
+use super::run::Invocation;
+use super::{Block, Reply};
+use crate::parallel::WorkerView;
+use crate::views::cost::usage_of;
+use crate::views::{CostSum, Overview, TaskView, Totals};
+use crate::{Coordinator, Error, Session};
+
+/// Events that `/logs` shows, the newest.
+const LOG_EVENTS: usize = 30;
+/// Characters of an event or a goal in a row.
+const WIDTH: usize = 80;
+/// Tasks that `/tasks` shows, the newest.
+const TASKS: usize = 50;
+
+/// What one of these commands answers.
+#[derive(Clone, Copy)]
+pub(super) struct Report<'a> {
+    invocation: Invocation<'a>,
+    session: Session<'a>,
+    coordinator: &'a Coordinator,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(invocation: Invocation<'a>) -> Self {
+        let session = invocation.session;
+        Self { invocation, session, coordinator: session.coordinator }
+    }
+
+    pub(super) fn answer(self) -> Result<Reply, Error> {
+        let rest = self.invocation.rest;
+        let blocks = match self.invocation.command.name {
+            "tasks" => self.tasks_report()?,
+            "status" => self.status_report()?,
+            "queue" => self.queue_report()?,
+            "schedule" => self.schedule_report()?,
+            "commitments" => commitments_report(self.coordinator, rest)?,
+            "parallel" => self.parallel_report()?,
+            "logs" => self.log_report(self.shown_task(rest)?)?,
+            "forensics" => self.forensic_report(self.shown_task(rest)?)?,
+            "cost" => self.cost_report(rest)?,
+            "session-report" => self.session_report(rest)?,
+            _ => vec![
+                self.invocation.skill_block()?.unwrap_or_else(|| words("There are no skills.")),
+            ],
+        };
+        Ok(self.invocation.reply(blocks))
+    }
+
+    /// The task that is named, else the active one, else the last one.
+    fn shown_task(self, named: &str) -> Result<TaskId, Error> {
+        let last = || {
+            self.coordinator
+                .sessions()
+                .view(self.session.id())
+                .ok()?
+                .tasks
+                .last()
+                .map(|t| t.task_id)
+        };
+        match self.session.target(named) {
+            Err(error @ Error::NothingActive { .. }) => last().ok_or(error),
+            found => found,
+        }
+    }
+
+    /// Who works in a worktree now, and what each has claimed (MS-147).
+    fn parallel_report(self) -> Result<Vec<Block>, Error> {
+        let workers = self.coordinator.parallel().workers()?;
+        if workers.is_empty() {
+            return Ok(vec![words("No worker works in a worktree now.")]);
+        }
+        let row = |worker: &WorkerView| {
+            vec![
+                worker.task.to_string(),
+                worker.runner.clone(),
+                worker.activity.clone().unwrap_or_else(|| worker.status.to_string()),
+                worker.heartbeat(),
+                worker.worktree_path.clone(),
+                worker.claims.join(", "),
+            ]
+        };
+        let rows = workers.iter().map(row).collect();
+        let head = ["TASK", "RUNNER", "DOES", "HEARTBEAT", "WORKTREE", "CLAIMS"];
+        Ok(vec![Block::table(&head, &[], rows)])
+    }
+
+    fn tasks_report(self) -> Result<Vec<Block>, Error> {
+        let filter = Filter { limit: Some(TASKS), ..Filter::default() };
+        let overview = Overview::read(self.coordinator, &filter)?;
+        if overview.tasks.is_empty() && overview.schedules.is_empty() {
+            return Ok(vec![words("There are no tasks.")]);
+        }
+        let row = |task: &TaskView| {
+            vec![
+                task.row.id.to_string(),
+                status_words(task),
+                task.cost_usd.map_or_else(|| "unknown".to_owned(), dollars),
+                one_line(&task.row.goal, WIDTH),
+            ]
+        };
+        let rows = overview.tasks.iter().map(row).collect();
+        let mut blocks = vec![Block::table(&["TASK", "STATUS", "COST", "GOAL"], &[2], rows)];
+        if !overview.schedules.is_empty() {
+            blocks.push(Block::heading("Schedules"));
+            blocks.extend(self.schedule_report()?);
+        }
+        Ok(blocks)
+    }
+
+    fn status_report(self) -> Result<Vec<Block>, Error> {
+        let totals = Totals::read(self.coordinator)?;
+        let service = match self.coordinator.queue().has_service()? {
+            true => "running",
+            false => "not running",
+        };
+        let cost = totals.cost_usd.map_or_else(|| "unknown".to_owned(), dollars);
+        let mut fields = vec![
+            ("running", totals.running.to_string()),
+            ("queued", totals.queued.to_string()),
+            ("waiting for an answer", totals.asking.to_string()),
+            ("waiting for you", totals.resumable.to_string()),
+            ("questions", totals.questions.to_string()),
+            ("schedules", totals.active_schedules.to_string()),
+            ("cost of live tasks", cost),
+            ("service", service.to_owned()),
+        ];
+        if let Ok(state) = self.session.state() {
+            fields.insert(0, ("session", format!("{}  {}", self.session.id(), state.axes)));
+        }
+        Ok(vec![Block::fields(fields)])
+    }
+
+    fn queue_report(self) -> Result<Vec<Block>, Error> {
+        let mut rows = Vec::new();
+        for row in self.session.live_tasks()? {
+            let place = self.coordinator.queue().place(row.id)?;
+            let place = place.map_or_else(|| "-".to_owned(), |place| place.to_string());
+            rows.push(vec![
+                place,
+                row.id.to_string(),
+                row.status.to_string(),
+                one_line(&row.goal, WIDTH),
+            ]);
+        }
+        Ok(vec![match rows.is_empty() {
+            true => words("The queue is empty."),
+            false => Block::table(&["PLACE", "TASK", "STATUS", "GOAL"], &[0], rows),
+        }])
+    }
+
+    fn schedule_report(self) -> Result<Vec<Block>, Error> {
+        let mut rows = Vec::new();
+        for row in self.coordinator.schedules().list()? {
+            if row.state == ScheduleState::Ended {
+                continue;
+            }
+            let about = row.schedule.goal.clone().or(row.schedule.check_prompt.clone());
+            rows.push(vec![
+                row.schedule.id.to_string(),
+                row.state.to_string(),
+                row.next_at.map_or_else(|| "-".to_owned(), |next| next.to_string()),
+                one_line(&about.unwrap_or_default(), WIDTH),
+            ]);
+        }
+        Ok(vec![match rows.is_empty() {
+            true => words("Nothing is scheduled; see `windlass schedule add --help`."),
+            false => Block::table(&["SCHEDULE", "STATE", "NEXT", "WHAT"], &[], rows),
+        }])
+    }
+
+    fn log_report(self, task: TaskId) -> Result<Vec<Block>, Error> {
+        let records = self.coordinator.tasks().journal(task)?;
+        let from = records.len().saturating_sub(LOG_EVENTS);
+        let row = |record: &Record| {
+            let about = about(&record.event).unwrap_or_default();
+            vec![clock(record.at), record.event.kind().to_owned(), one_line(&about, WIDTH)]
+        };
+        let rows = records[from..].iter().map(row).collect();
+        Ok(vec![
+            Block::heading(task.to_string()),
+            Block::table(&["TIME", "EVENT", "WHAT"], &[], rows),
+        ])
+    }
+
+    fn forensic_report(self, task: TaskId) -> Result<Vec<Block>, Error> {
+        let details = self.coordinator.tasks().details(task)?;
+        let (state, row) = (&details.state, &details.view.row);
+        let mut fields = vec![
+            ("task", task.to_string()),
+            ("goal", one_line(&row.goal, WIDTH)),
+            ("status", format!("{} ({})", row.status, row.reason)),
+            ("axes", state.axes.to_string()),
+            ("model", state.attempts.model.clone().unwrap_or_else(|| "none yet".to_owned())),
+            ("turns", row.turns.to_string()),
+            ("calls", state.spending.usage.tool_calls.to_string()),
+            ("refused calls", details.refused_calls.to_string()),
+            ("compactions", state.spending.usage.compactions.to_string()),
+            ("retries", state.attempts.retries.to_string()),
+            (
+                "driven by",
+                details
+                    .view
+                    .driven_by
+                    .map_or_else(|| "nobody".to_owned(), |pid| format!("process {pid}")),
+            ),
+        ];
+        fields.extend(row.detail.clone().map(|detail| ("why", detail)));
+        if let Some(error) = &state.error {
+            fields.push(("error", format!("{}: {}", error.error_type, error.message)));
+            fields.extend(error.diagnostic.clone().map(|text| ("diagnostic", text)));
+        }
+        let asked =
+            details.view.questions.iter().map(|row| ("asks", row.question.question.clone()));
+        fields.extend(asked);
+        let mut blocks = vec![Block::fields(fields)];
+        blocks.extend(self.log_report(task)?);
+        Ok(blocks)
+    }
+
+    fn cost_report(self, named: &str) -> Result<Vec<Block>, Error> {
+        let report = match named {
+            "" => self.coordinator.costs().total(0)?,
+            named => self.coordinator.costs().of(self.shown_task(named)?)?,
+        };
+        let mut rows: Vec<_> =
+            report.models.iter().map(|(model, sum)| cost_row(model, sum)).collect();
+        rows.push(cost_row("total", &report.total));
+        Ok(vec![Block::table(
+            &["MODEL", "REPLIES", "INPUT", "OUTPUT", "COST"],
+            &[1, 2, 3, 4],
+            rows,
+        )])
+    }
+
+    /// Tokens and cost of the session, in all and for each civil date (MS-148, MS-184, MS-188).
+    fn session_report(self, rest: &str) -> Result<Vec<Block>, Error> {
+        let only: Option<Date> = match rest {
+            "" => None,
+            date => Some(date.parse().map_err(|_| {
+                self.invocation.bad(format!("`{date}` is not a date such as 2026-12-24"))
+            })?),
+        };
+        let report = self.session.spending()?;
+        let mut rows = Vec::new();
+        let mut total = CostSum::default();
+        for (date, sum) in report.iter().filter(|(date, _)| only.is_none_or(|only| only == **date))
+        {
+            rows.push(cost_row(&date.to_string(), sum));
+            total.merge(sum);
+        }
+        rows.push(cost_row("total", &total));
+        let state = self.session.state()?;
+        let mut fields = vec![
+            ("session", self.session.id().to_string()),
+            ("axes", state.axes.to_string()),
+            ("tasks", self.coordinator.sessions().view(self.session.id())?.tasks.len().to_string()),
+            (
+                "mode changes",
+                self.coordinator.store.sessions().transitions(self.session.id())?.len().to_string(),
+            ),
+        ];
+        fields.extend(state.ratings.iter().map(|rated| {
+            ("rated", format!("{} of 5 {}", rated.stars, rated.note).trim_end().to_owned())
+        }));
+        let table =
+            Block::table(&["DATE", "REPLIES", "INPUT", "OUTPUT", "COST"], &[1, 2, 3, 4], rows);
+        Ok(vec![Block::fields(fields), table])
+    }
+}
+
+impl Session<'_> {
+    /// What the session's replies took, by the civil date of each here.
+    pub fn spending(self) -> Result<BTreeMap<Date, CostSum>, Error> {
+        let zone = TimeZone::system();
+        let mut days: BTreeMap<Date, CostSum> = BTreeMap::new();
+        let all = Filter { session: Some(self.id()), ..Filter::default() };
+        for row in self.coordinator.store.tasks().list(&all)? {
+            for record in self.coordinator.tasks().journal(row.id)? {
+                if let Some((_, usage)) = usage_of(&record) {
+                    let date = record.at.to_zoned(zone.clone()).date();
+                    days.entry(date).or_default().add(usage);
+                }
+            }
+        }
+        Ok(days)
+    }
+}
+
+fn words(text: &str) -> Block {
+    Block::Words { text: text.to_owned() }
+}
+
+fn status_words(task: &TaskView) -> String {
+    match (task.queue_place, task.is_interrupted()) {
+        (Some(place), _) => format!("queued {place}"),
+        (None, true) => "interrupted".to_owned(),
+        (None, false) if task.waits_for_message() => "waiting for you".to_owned(),
+        (None, false) => task.row.status.to_string(),
+    }
+}
+
+fn cost_row(name: &str, sum: &CostSum) -> Vec<String> {
+    let cost = match (sum.cost_usd, sum.unpriced_replies) {
+        (None, 0) => dollars(0.0),
+        (None, _) => "unknown".to_owned(),
+        (Some(cost), 0) => dollars(cost),
+        (Some(cost), unknown) => format!("{} + {unknown} unknown", dollars(cost)),
+    };
+    vec![
+        name.to_owned(),
+        sum.replies.to_string(),
+        sum.input_tokens.to_string(),
+        sum.output_tokens.to_string(),
+        cost,
+    ]
+}
+
+fn dollars(amount: f64) -> String {
+    format!("${amount:.4}")
+}
+
+fn clock(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string()
+}
+
+/// What is worth reading of an event, in a row of a list.
+fn about(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::TaskCreated(created) => created.command.goal.clone(),
+        Event::StatusChanged(moved) => format!("{} → {} ({})", moved.from, moved.to, moved.reason),
+        Event::AgentStart(start) => start.model.clone(),
+        Event::AgentEnd(result) => result.status.to_string(),
+        Event::ModeChanged(changed) => {
+            format!("{} → {}: {}", changed.from, changed.to, changed.reason)
+        }
+        Event::PromptChanged(changed) => changed.axes.to_string(),
+        Event::LlmResponse(response) => response.text.clone(),
+        Event::ReasoningDropped(dropped) => dropped.reason.clone(),
+        Event::RiskCheck(check) => format!("{} {}: {}", check.tool, check.decision, check.reason),
+        Event::ToolCall(call) => format!("{} {}", call.tool, call.arguments),
+        Event::ToolResult(result) => format!("{} {}", result.tool, result.outcome.ending),
+        Event::DoomLoopDetected(detected) => detected.pattern.clone(),
+        Event::InjectionReceived(injection) => injection.content.clone(),
+        Event::QuestionAsked(question) => question.question.clone(),
+        Event::QuestionAnswered(answered) => answered.answer.text.clone(),
+        Event::QuestionClosed(closed) => closed.reason.clone(),
+        Event::PlanAccepted(accepted) => format!("by {}", accepted.by),
+        Event::VerificationStarted(started) => format!("attempt {}", started.attempt),
+        Event::VerificationEnded(ended) => match ended.passed {
+            true => "met".to_owned(),
+            false => "not met".to_owned(),
+        },
+        Event::ReviewStarted(started) => started.task_id.to_string(),
+        Event::PlanUpdated(plan) => format!("{} of {} steps done", plan.done(), plan.steps.len()),
+        Event::DeliverablePublished(file) => file.filepath.clone(),
+        Event::IntentClaimed(claimed) => claimed.claim.to_string(),
+        Event::CheckpointMade(made) => made.checkpoint_ref.clone(),
+        Event::SandboxLost(lost) => lost.reason.clone(),
+        Event::SubAgentSpawn(spawn) => spawn.task.clone(),
+        Event::SubAgentComplete(done) => done.status.to_string(),
+        Event::CommandExited(exited) => format!("{}: {}", exited.command, exited.exit),
+        Event::SandboxStarted(started) => started.kind.clone(),
+        Event::SandboxEnded(ended) => ended.kind.clone(),
+        Event::WorkflowStepStarted(_)
+        | Event::WorkflowStepEnded(_)
+        | Event::WorktreeChanged(_)
+        | Event::MergeChanged(_)
+        | Event::RunnerReported(_) => return event.workflow_words(),
+        Event::LlmRequest(_)
+        | Event::MemoryFlush(_)
+        | Event::CompactionStart(_)
+        | Event::CompactionProgress(_)
+        | Event::CompactionEnd(_)
+        | Event::BudgetHit(_) => return None,
+    })
+}

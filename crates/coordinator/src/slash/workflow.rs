@@ -1,0 +1,100 @@
+//! `/workflow`: the workflows of the session's directory, their runs, and starting one.
+
+use windlass_core::command::ExecutionConfig;
+use windlass_core::text::one_line;
+
+use super::run::Invocation;
+use super::{Block, Effect, Reply};
+use crate::Error;
+use crate::workflows::{NewRun, RunView, StepView};
+
+/// How many runs a list shows.
+const RUNS: u32 = 10;
+/// How wide a text gets in a row.
+const WIDTH: usize = 60;
+
+impl Invocation<'_> {
+    /// `/workflow` lists, `/workflow run NAME TITLE` starts, `/workflow RUN` shows one.
+    pub(super) async fn workflow(self) -> Result<Reply, Error> {
+        let workflows = self.session.coordinator.workflows();
+        match self.rest.split_once(char::is_whitespace).unwrap_or((self.rest, "")) {
+            ("", _) => self.list_workflows(),
+            ("run", rest) => {
+                let (name, title) =
+                    rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
+                self.start_workflow(name, title).await
+            }
+            (run, _) => Ok(self.reply(run_blocks(&workflows.status(workflows.find(run)?)?))),
+        }
+    }
+
+    fn list_workflows(self) -> Result<Reply, Error> {
+        let workflows = self.session.coordinator.workflows();
+        let found = workflows.list(&self.directory()?);
+        let mut blocks = vec![match found.is_empty() {
+            true => {
+                Block::Words { text: "There are no workflows in .windlass/workflows.".to_owned() }
+            }
+            false => {
+                let row = |one: &crate::workflows::WorkflowView| {
+                    let about = one.error.as_ref().unwrap_or(&one.description);
+                    vec![one.name.clone(), one.steps.len().to_string(), one_line(about, WIDTH)]
+                };
+                Block::table(&["WORKFLOW", "STEPS", "ABOUT"], &[1], found.iter().map(row).collect())
+            }
+        }];
+        let runs = workflows.runs(RUNS)?;
+        if !runs.is_empty() {
+            blocks.push(Block::heading("Runs"));
+            let row = |run: crate::workflows::RunRow| {
+                vec![
+                    run.run.to_string(),
+                    run.workflow,
+                    run.status.to_string(),
+                    run.step.unwrap_or_default(),
+                ]
+            };
+            let rows = runs.into_iter().map(row).collect();
+            blocks.push(Block::table(&["RUN", "WORKFLOW", "STATUS", "STEP"], &[], rows));
+        }
+        Ok(self.reply(blocks))
+    }
+
+    async fn start_workflow(self, name: &str, title: &str) -> Result<Reply, Error> {
+        if name.is_empty() {
+            return Err(self.bad("the name of a workflow is missing"));
+        }
+        let wanted = NewRun {
+            workflow: name.to_owned(),
+            title: title.to_owned(),
+            inputs: Default::default(),
+            directory: self.directory()?,
+            axes: self.session.state()?.axes,
+            execution_config: ExecutionConfig::default(),
+            driver: self.input.driver,
+            user_id: Some(self.input.by.clone()),
+            cost_budget: None,
+            session: None,
+        };
+        let task = self.session.coordinator.workflows().start(wanted).await?;
+        Ok(self.say(format!("{task} begins")).with(Effect::Work { task }))
+    }
+}
+
+fn run_blocks(view: &RunView) -> Vec<Block> {
+    let mut fields = vec![
+        ("run", view.run.to_string()),
+        ("workflow", view.workflow.clone()),
+        ("status", format!("{} ({})", view.status, view.reason)),
+    ];
+    fields.extend(view.detail.clone().map(|detail| ("why", detail)));
+    fields.extend(
+        view.worktrees.iter().map(|tree| ("worktree", format!("{} {}", tree.path, tree.state))),
+    );
+    let row = |step: &StepView| {
+        let error = one_line(step.error.as_deref().unwrap_or_default(), WIDTH);
+        vec![step.step.clone(), step.kind.clone(), step.status.clone(), error]
+    };
+    let rows = view.steps.iter().map(row).collect();
+    vec![Block::fields(fields), Block::table(&["STEP", "TYPE", "STATUS", "ERROR"], &[], rows)]
+}

@@ -1,0 +1,239 @@
+//! Workflows: listed, checked, rendered, run; and what their runs did.
+//!
+//! Invariant: a run is a task. Answering, pausing, resuming and cancelling are those of every task.
+
+mod drive;
+mod view;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use windlass_core::axes::Axes;
+use windlass_core::command::{ExecutionConfig, TaskCommand};
+use windlass_core::event::{Driver, TaskCreated, WorkflowPart, WorkflowSource};
+use windlass_core::id::{SessionId, TaskId};
+use windlass_core::text::one_line;
+use windlass_store::Created;
+use windlass_workflow::definition::{Place, Workflow};
+use windlass_workflow::files::{FileError, Files};
+
+use crate::submit::usable;
+use crate::{Coordinator, Error};
+
+pub use view::{MergeView, RunRow, RunView, StepView, WorktreeView};
+pub use windlass_workflow::Rendered;
+pub use windlass_workflow::definition::schema;
+
+/// How wide the title of a run is in lists.
+const TITLE: usize = 200;
+
+/// Workflows and their runs.
+#[derive(Clone, Copy)]
+pub struct Workflows<'a> {
+    pub(crate) coordinator: &'a Coordinator,
+}
+
+/// A workflow file.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct WorkflowView {
+    pub name: String,
+    pub path: PathBuf,
+    pub description: String,
+    /// The names and types of its steps, the outer before the inner.
+    pub steps: Vec<(String, &'static str)>,
+    /// What a run must be given.
+    pub required_inputs: Vec<String>,
+    /// Whether a person has approved its commands, or it has none.
+    pub approved: bool,
+    /// What is wrong with it.
+    pub error: Option<String>,
+}
+
+/// A run that is wanted.
+#[derive(Clone, Debug)]
+pub struct NewRun {
+    /// The workflow's name, or a path of its file.
+    pub workflow: String,
+    /// What it is for; the first line is the title.
+    pub title: String,
+    pub inputs: BTreeMap<String, String>,
+    /// Where it is started.
+    pub directory: PathBuf,
+    pub axes: Axes,
+    pub execution_config: ExecutionConfig,
+    pub driver: Driver,
+    pub user_id: Option<String>,
+    pub cost_budget: Option<f64>,
+    /// The conversation that it belongs to; without, one of its own.
+    pub session: Option<SessionId>,
+}
+
+impl Workflows<'_> {
+    /// Every workflow of the project that a directory belongs to.
+    pub fn list(self, directory: &Path) -> Vec<WorkflowView> {
+        let found = Files::of(directory).list();
+        found
+            .into_iter()
+            .map(|one| match one.workflow {
+                Ok(workflow) => self.view(directory, &workflow, one.path),
+                Err(error) => WorkflowView {
+                    name: one.name,
+                    path: one.path,
+                    description: String::new(),
+                    steps: Vec::new(),
+                    required_inputs: Vec::new(),
+                    approved: false,
+                    error: Some(error.to_string()),
+                },
+            })
+            .collect()
+    }
+
+    fn view(self, directory: &Path, workflow: &Workflow, path: PathBuf) -> WorkflowView {
+        let steps = workflow.all_steps();
+        let required = workflow.inputs.iter().filter(|(_, input)| input.default.is_none());
+        let approved = workflow.commands().is_empty()
+            || self.coordinator.agents.is_workflow_approved(directory, &path);
+        WorkflowView {
+            name: workflow.name.clone(),
+            path,
+            description: workflow.description.clone(),
+            steps: steps.iter().map(|step| (step.name.clone(), step.work.kind())).collect(),
+            required_inputs: required.map(|(name, _)| name.clone()).collect(),
+            approved,
+            error: None,
+        }
+    }
+
+    /// Checks a workflow and everything that it names: its spells, its system prompt, its templates.
+    pub fn check(self, directory: &Path, name: &str) -> Result<WorkflowView, Error> {
+        let files = Files::of(directory);
+        let (workflow, source) = files.source(name, BTreeMap::new()).map_err(wrong)?;
+        let failed = windlass_workflow::render(&workflow, &source)
+            .into_iter()
+            .find_map(|step| Some((step.step, step.error?)));
+        if let Some((step, error)) = failed {
+            let path = source.path;
+            return Err(Error::Workflow(format!("{path}: step `{step}`: {error}")));
+        }
+        Ok(self.view(directory, &workflow, PathBuf::from(&source.path)))
+    }
+
+    /// What each step would be given, without running anything.
+    pub fn render(
+        self,
+        directory: &Path,
+        name: &str,
+        title: &str,
+        inputs: BTreeMap<String, String>,
+    ) -> Result<Vec<Rendered>, Error> {
+        let (workflow, mut source) = Files::of(directory).source(name, inputs).map_err(wrong)?;
+        check_inputs(&workflow, &source.inputs, Given::Some)?;
+        source.title = title.to_owned();
+        Ok(windlass_workflow::render(&workflow, &source))
+    }
+
+    /// Makes a run. It is durable when this returns; whoever drives the task works on it.
+    pub async fn start(self, mut wanted: NewRun) -> Result<TaskId, Error> {
+        let directory = usable(&wanted.directory)?;
+        let files = Files::of(&directory);
+        let given = std::mem::take(&mut wanted.inputs);
+        let (workflow, mut source) = files.source(&wanted.workflow, given).map_err(wrong)?;
+        check_inputs(&workflow, &source.inputs, Given::All)?;
+        source.title = wanted.title.trim().to_owned();
+        source.approved =
+            self.coordinator.agents.is_workflow_approved(&directory, Path::new(&source.path));
+        self.create(&files, &workflow, source, wanted).await
+    }
+
+    /// Makes a run of a workflow that no file has. Its commands are those that the person has just given.
+    pub(crate) async fn start_made(
+        self,
+        mut source: WorkflowSource,
+        wanted: NewRun,
+    ) -> Result<TaskId, Error> {
+        let workflow = Workflow::read(&source.text, &source.name)
+            .map_err(|error| Error::Workflow(error.to_string()))?;
+        source.approved = true;
+        let files = Files::of(&usable(&wanted.directory)?);
+        self.create(&files, &workflow, source, wanted).await
+    }
+
+    async fn create(
+        self,
+        files: &Files,
+        workflow: &Workflow,
+        source: WorkflowSource,
+        wanted: NewRun,
+    ) -> Result<TaskId, Error> {
+        let now = self.coordinator.now();
+        let directory = files.root().to_owned();
+        let site = self.coordinator.agents.site(&directory);
+        if workflow.place == Place::Here {
+            self.coordinator.tasks().check_alone(&directory, &site)?;
+        }
+        let session = wanted.session.unwrap_or_else(|| SessionId::new(now));
+        let goal = match source.title.is_empty() {
+            true => format!("workflow {}", workflow.name),
+            false => format!("workflow {}: {}", workflow.name, one_line(&source.title, TITLE)),
+        };
+        let command = TaskCommand {
+            execution_config: wanted.execution_config,
+            ..TaskCommand::new(now, session, goal)
+        };
+        let place = directory.display().to_string();
+        let created = TaskCreated {
+            site,
+            max_retries: self.coordinator.limits.retries,
+            cost_budget: wanted.cost_budget,
+            user_id: wanted.user_id,
+            workflow: Some(Box::new(WorkflowPart::Run(source))),
+            ..TaskCreated::new(command, wanted.axes, place, wanted.driver)
+        };
+        match wanted.driver {
+            Driver::Service => Ok(self.coordinator.tasks().create_for_service(created).await?.task),
+            Driver::Foreground => {
+                let created: Created = self.coordinator.store.tasks().create(now, created).await?;
+                Ok(created.task())
+            }
+        }
+    }
+}
+
+/// Whether all inputs must be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Some,
+    All,
+}
+
+fn check_inputs(
+    workflow: &Workflow,
+    given: &BTreeMap<String, String>,
+    wanted: Given,
+) -> Result<(), Error> {
+    let known: Vec<_> = workflow.inputs.keys().map(String::as_str).collect();
+    if let Some(unknown) = given.keys().find(|name| !workflow.inputs.contains_key(*name)) {
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let name = &workflow.name;
+        let words = format!("workflow `{name}` has no input `{unknown}`; it has {known}");
+        return Err(Error::Workflow(words));
+    }
+    let is_missing = |(name, input): &(&String, &windlass_workflow::definition::Input)| {
+        input.default.is_none() && !given.contains_key(*name)
+    };
+    match workflow.inputs.iter().find(is_missing) {
+        Some((name, _)) if wanted == Given::All => {
+            let words = format!(
+                "workflow `{}` needs the input `{name}`: `--input {name}=VALUE`",
+                workflow.name
+            );
+            Err(Error::Workflow(words))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn wrong(error: FileError) -> Error {
+    Error::Workflow(error.to_string())
+}

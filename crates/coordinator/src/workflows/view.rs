@@ -1,0 +1,215 @@
+//! What a surface shows of a run.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use windlass_core::event::{
+    Event, MergeChanged, Record, StepResult, WorkflowPart, WorkflowSource, WorktreeChanged,
+};
+use windlass_core::id::TaskId;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_workflow::RunState;
+
+use super::Workflows;
+use crate::Error;
+
+/// A run in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunRow {
+    pub run: TaskId,
+    pub workflow: String,
+    pub status: TaskStatus,
+    /// The step that began last.
+    pub step: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// Everything about one run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunView {
+    pub run: TaskId,
+    pub workflow: String,
+    pub title: String,
+    pub status: TaskStatus,
+    pub reason: StatusReason,
+    pub detail: Option<String>,
+    /// In the order in which they began.
+    pub steps: Vec<StepView>,
+    pub worktrees: Vec<WorktreeView>,
+    pub merges: Vec<MergeView>,
+}
+
+/// One attempt at a step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StepView {
+    pub step: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub attempt: u32,
+    /// The task that works on it.
+    pub task: Option<TaskId>,
+    /// `running`, or how it ended.
+    pub status: String,
+    pub started_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
+    /// What later steps find under its name.
+    pub output: Value,
+    pub error: Option<String>,
+}
+
+/// A worktree of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WorktreeView {
+    pub name: String,
+    pub state: String,
+    pub path: String,
+    pub branch: String,
+    pub base: String,
+    pub port: Option<u16>,
+    pub detail: Option<String>,
+}
+
+/// A merge of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MergeView {
+    pub step: String,
+    pub state: String,
+    pub branch: String,
+    pub target: String,
+    pub commit: Option<String>,
+    /// The files in conflict.
+    pub files: Vec<String>,
+}
+
+impl Workflows<'_> {
+    /// Runs, the newest first.
+    pub fn runs(self, limit: u32) -> Result<Vec<RunRow>, Error> {
+        let rows = self.coordinator.store.tasks().workflow_runs(limit)?;
+        let row = |row: windlass_store::WorkflowRunRow| RunRow {
+            run: row.task,
+            workflow: row.workflow,
+            status: row.status,
+            step: row.step,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        };
+        Ok(rows.into_iter().map(row).collect())
+    }
+
+    /// A run by its id, by the end of it, or the newest one of a workflow.
+    pub fn find(self, text: &str) -> Result<TaskId, Error> {
+        let rows = self.coordinator.store.tasks().workflow_runs(u32::MAX)?;
+        if let Some(row) = rows.iter().find(|row| row.workflow == text) {
+            return Ok(row.task);
+        }
+        let task = self.coordinator.tasks().root(self.coordinator.tasks().find(text)?)?;
+        match rows.iter().any(|row| row.task == task) {
+            true => Ok(task),
+            false => Err(Error::NotARun { task }),
+        }
+    }
+
+    /// Everything about one run.
+    pub fn status(self, run: TaskId) -> Result<RunView, Error> {
+        let records = self.coordinator.tasks().journal(run)?;
+        let source = source_of(&records).ok_or(Error::NotARun { task: run })?;
+        let state = RunState::fold(records.iter().map(|record| &record.event));
+        let row = self.coordinator.tasks().get(run)?.ok_or(Error::NotARun { task: run })?;
+        Ok(RunView {
+            run,
+            workflow: source.name.clone(),
+            title: source.title.clone(),
+            status: row.status,
+            reason: row.reason,
+            detail: row.detail,
+            steps: steps(&records),
+            worktrees: state.worktrees.values().map(worktree).collect(),
+            merges: state.merges.values().map(merge).collect(),
+        })
+    }
+}
+
+fn source_of(records: &[Record]) -> Option<&WorkflowSource> {
+    match &records.first()?.event {
+        Event::TaskCreated(created) => match created.workflow.as_deref()? {
+            WorkflowPart::Run(source) => Some(source),
+            WorkflowPart::Script(_) | WorkflowPart::Agent { .. } | WorkflowPart::Program { .. } => {
+                None
+            }
+        },
+        _ => None,
+    }
+}
+
+fn steps(records: &[Record]) -> Vec<StepView> {
+    let mut steps: Vec<StepView> = Vec::new();
+    for record in records {
+        match &record.event {
+            Event::WorkflowStepStarted(started) => steps.push(StepView {
+                step: started.step.clone(),
+                kind: started.kind.clone(),
+                attempt: started.attempt,
+                task: started.task,
+                status: "running".to_owned(),
+                started_at: Some(record.at),
+                ended_at: None,
+                output: Value::Null,
+                error: None,
+            }),
+            Event::WorkflowStepEnded(ended) => {
+                let is_it = |step: &&mut StepView| {
+                    step.step == ended.step
+                        && step.attempt == ended.attempt
+                        && step.ended_at.is_none()
+                };
+                let place = steps.iter_mut().rev().find(is_it);
+                let view = StepView {
+                    step: ended.step.clone(),
+                    kind: place.as_ref().map_or_else(String::new, |step| step.kind.clone()),
+                    attempt: ended.attempt,
+                    task: place.as_ref().and_then(|step| step.task),
+                    status: ended.result.to_string(),
+                    started_at: place.as_ref().and_then(|step| step.started_at),
+                    ended_at: Some(record.at),
+                    output: match ended.result {
+                        StepResult::Skipped => Value::Null,
+                        StepResult::Succeeded | StepResult::Failed => {
+                            windlass_workflow::state::view(ended)
+                        }
+                    },
+                    error: ended.error.clone(),
+                };
+                match place {
+                    Some(place) => *place = view,
+                    None => steps.push(view),
+                }
+            }
+            _ => {}
+        }
+    }
+    steps
+}
+
+fn worktree(tree: &WorktreeChanged) -> WorktreeView {
+    WorktreeView {
+        name: tree.name.clone(),
+        state: tree.state.to_string(),
+        path: tree.path.clone(),
+        branch: tree.branch.clone(),
+        base: tree.base.clone(),
+        port: tree.port,
+        detail: tree.detail.clone(),
+    }
+}
+
+fn merge(merge: &MergeChanged) -> MergeView {
+    MergeView {
+        step: merge.step.clone(),
+        state: merge.state.to_string(),
+        branch: merge.branch.clone(),
+        target: merge.target.clone(),
+        commit: (!merge.new.is_empty()).then(|| merge.new.clone()),
+        files: merge.files.clone(),
+    }
+}

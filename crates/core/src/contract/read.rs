@@ -1,0 +1,331 @@
+//! Reading a contract's text: every error names the place.
+
+use serde_json::{Map, Value};
+
+use super::place::{Step, line_of};
+use super::{Audit, Check, CommitmentRules, Contract, KNOWN, MAX_CHECK_SECONDS, MAX_CHECKS, known};
+
+/// Why a text is not a contract.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[error("line {line}: {}{problem}", place_words(.place))]
+pub struct ContractError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The path in the JSON, such as `checks.test.command`; empty for the whole.
+    pub place: String,
+    pub problem: String,
+}
+
+fn place_words(place: &str) -> String {
+    match place.is_empty() {
+        true => String::new(),
+        false => format!("`{place}` "),
+    }
+}
+
+/// The version of the format.
+const VERSION: &str = "2.0";
+
+const KEYS: &[&str] = &[
+    "$schema",
+    "version",
+    "name",
+    "tier",
+    "required_files",
+    "checks",
+    "commitments",
+    "mentu",
+    "audit",
+    "max_iterations",
+];
+const CHECK_KEYS: &[&str] = &["command", "timeout_seconds"];
+const COMMITMENT_KEYS: &[&str] =
+    &["enabled", "mode", "min_count", "require_closed", "require_evidence"];
+
+impl Contract {
+    /// Reads a contract file.
+    pub fn read(text: &str) -> Result<Self, ContractError> {
+        let value: Value = serde_json::from_str(text).map_err(|error| ContractError {
+            line: error.line(),
+            place: String::new(),
+            problem: format!("it is not valid JSON: {error}"),
+        })?;
+        Self::from_value(text, &[], &value)
+    }
+
+    /// Reads a contract that is a part of a larger text, at `at`.
+    pub fn from_value(text: &str, at: &[Step], value: &Value) -> Result<Self, ContractError> {
+        let mut reader = Reader { text, path: at.to_vec() };
+        reader.contract(value)
+    }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    path: Vec<Step>,
+}
+
+impl Reader<'_> {
+    fn wrong<T>(&self, problem: impl Into<String>) -> Result<T, ContractError> {
+        let words = self.path.iter().map(|step| match step {
+            Step::Key(key) => format!(".{key}"),
+            Step::Index(index) => format!("[{index}]"),
+        });
+        let place = words.collect::<String>().trim_start_matches('.').to_owned();
+        let line = line_of(self.text, &self.path);
+        Err(ContractError { line, place, problem: problem.into() })
+    }
+
+    /// Reads what is behind a key.
+    fn at<T>(
+        &mut self,
+        step: Step,
+        read: impl FnOnce(&mut Self) -> Result<T, ContractError>,
+    ) -> Result<T, ContractError> {
+        self.path.push(step);
+        let found = read(self)?;
+        self.path.pop();
+        Ok(found)
+    }
+
+    fn object<'v>(
+        &mut self,
+        value: &'v Value,
+        keys: &[&str],
+    ) -> Result<&'v Map<String, Value>, ContractError> {
+        let Value::Object(map) = value else { return self.wrong("must be an object") };
+        if let Some(key) = map.keys().find(|key| !keys.contains(&key.as_str())) {
+            let distance = |known: &&&str| strsim::damerau_levenshtein(key, known);
+            let is_part =
+                |known: &&&str| known.starts_with(key.as_str()) || key.starts_with(**known);
+            let nearest = keys.iter().min_by_key(distance).filter(|known| distance(known) <= 3);
+            let nearest = nearest.or_else(|| keys.iter().find(is_part));
+            let hint = match nearest {
+                Some(known) => format!("; did you mean `{known}`?"),
+                None => format!("; the keys are {}", keys.join(", ")),
+            };
+            return self.at(Step::Key(key.clone()), |this| {
+                this.wrong(format!("is not a key of a contract{hint}"))
+            });
+        }
+        Ok(map)
+    }
+
+    fn contract(&mut self, value: &Value) -> Result<Contract, ContractError> {
+        let map = self.object(value, KEYS)?;
+        if let Some(version) = map.get("version") {
+            self.at(key("version"), |this| match version.as_str() {
+                Some(VERSION) => Ok(()),
+                _ => this.wrong(format!("must be \"{VERSION}\"")),
+            })?;
+        }
+        Ok(Contract {
+            name: self.text(map, "name")?.unwrap_or_default(),
+            tier: self.text(map, "tier")?,
+            required_files: self.files(map)?,
+            checks: self.checks(map)?,
+            commitments: self.commitments(map)?,
+            audit: self.audit(map)?,
+            max_iterations: self
+                .number(map, "max_iterations", u64::from(u32::MAX))?
+                .map(|found| u32::try_from(found).unwrap_or(u32::MAX)),
+        })
+    }
+
+    fn text(
+        &mut self,
+        map: &Map<String, Value>,
+        name: &str,
+    ) -> Result<Option<String>, ContractError> {
+        let Some(value) = map.get(name) else { return Ok(None) };
+        self.at(key(name), |this| match value.as_str() {
+            Some(text) => Ok(Some(text.to_owned())),
+            None => this.wrong("must be a text"),
+        })
+    }
+
+    fn flag(
+        &mut self,
+        map: &Map<String, Value>,
+        name: &str,
+        default: bool,
+    ) -> Result<bool, ContractError> {
+        let Some(value) = map.get(name) else { return Ok(default) };
+        self.at(key(name), |this| match value.as_bool() {
+            Some(flag) => Ok(flag),
+            None => this.wrong("must be true or false"),
+        })
+    }
+
+    fn number(
+        &mut self,
+        map: &Map<String, Value>,
+        name: &str,
+        max: u64,
+    ) -> Result<Option<u64>, ContractError> {
+        let Some(value) = map.get(name) else { return Ok(None) };
+        self.at(key(name), |this| match value.as_u64().filter(|found| (1..=max).contains(found)) {
+            Some(found) => Ok(Some(found)),
+            None => this.wrong(format!("must be a whole number from 1 to {max}")),
+        })
+    }
+
+    fn files(&mut self, map: &Map<String, Value>) -> Result<Vec<String>, ContractError> {
+        let Some(value) = map.get("required_files") else { return Ok(Vec::new()) };
+        self.at(key("required_files"), |this| {
+            let Value::Array(list) = value else { return this.wrong("must be a list of paths") };
+            let mut files = Vec::new();
+            for (index, value) in list.iter().enumerate() {
+                files.push(this.at(Step::Index(index), |this| this.file(value))?);
+            }
+            Ok(files)
+        })
+    }
+
+    fn file(&mut self, value: &Value) -> Result<String, ContractError> {
+        let Some(path) = value.as_str().filter(|path| !path.trim().is_empty()) else {
+            return self.wrong("must be a path");
+        };
+        match is_inside(path) {
+            true => Ok(path.to_owned()),
+            false => self.wrong(format!(
+                "names `{path}`, which is outside the workspace; give a path below it"
+            )),
+        }
+    }
+
+    fn checks(&mut self, map: &Map<String, Value>) -> Result<Vec<Check>, ContractError> {
+        let Some(value) = map.get("checks") else { return Ok(Vec::new()) };
+        self.at(key("checks"), |this| {
+            let Value::Object(map) = value else {
+                return this.wrong("must be an object of names and commands");
+            };
+            if map.len() > MAX_CHECKS {
+                return this.wrong(format!(
+                    "has {} checks, and at most {MAX_CHECKS} are accepted",
+                    map.len()
+                ));
+            }
+            let mut checks = Vec::new();
+            for (name, value) in map {
+                checks.extend(this.at(key(name), |this| this.check(name, value))?);
+            }
+            Ok(checks)
+        })
+    }
+
+    /// `true`, `false`, a command, or an object with the command and its limit.
+    fn check(&mut self, name: &str, value: &Value) -> Result<Option<Check>, ContractError> {
+        let check =
+            |command, timeout_seconds| Check { name: name.to_owned(), command, timeout_seconds };
+        match value {
+            Value::Bool(false) => Ok(None),
+            Value::Bool(true) => match known(name) {
+                Some(_) => Ok(Some(check(None, None))),
+                None => {
+                    let names: Vec<_> = KNOWN.iter().map(|(name, _)| *name).collect();
+                    self.wrong(format!(
+                        "has no command, and only {} have a usual one; write the command in place of `true`",
+                        names.join(", ")
+                    ))
+                }
+            },
+            Value::String(command) => Ok(Some(check(Some(self.command(command)?), None))),
+            Value::Object(_) => {
+                let map = self.object(value, CHECK_KEYS)?;
+                let timeout = self.number(map, "timeout_seconds", MAX_CHECK_SECONDS)?;
+                let command = match self.text(map, "command")? {
+                    Some(command) => Some(self.at(key("command"), |this| this.command(&command))?),
+                    None if known(name).is_some() => None,
+                    None => return self.wrong("has no `command`"),
+                };
+                Ok(Some(check(command, timeout)))
+            }
+            Value::Null | Value::Number(_) | Value::Array(_) => {
+                self.wrong("must be true, false, a command, or an object with `command`")
+            }
+        }
+    }
+
+    fn command(&mut self, command: &str) -> Result<String, ContractError> {
+        match command.trim().is_empty() || command.contains('\0') {
+            true => self.wrong("is not a command"),
+            false => Ok(command.to_owned()),
+        }
+    }
+
+    /// `commitments`, or as the source of the format has it, `mentu.commitments`.
+    fn commitments(
+        &mut self,
+        map: &Map<String, Value>,
+    ) -> Result<Option<CommitmentRules>, ContractError> {
+        if let Some(value) = map.get("mentu") {
+            return self.at(key("mentu"), |this| {
+                let inner = this.object(value, &["enabled", "commitments"])?;
+                match this.flag(inner, "enabled", true)? {
+                    true => this.commitments(inner),
+                    false => Ok(None),
+                }
+            });
+        }
+        let Some(value) = map.get("commitments") else { return Ok(None) };
+        self.at(key("commitments"), |this| {
+            let map = this.object(value, COMMITMENT_KEYS)?;
+            if let Some(mode) = this.text(map, "mode")?
+                && mode != "dynamic"
+            {
+                return this.at(key("mode"), |this| this.wrong("must be \"dynamic\""));
+            }
+            let min_count = match map.get("min_count") {
+                Some(value) => this.at(key("min_count"), |this| match value.as_u64() {
+                    Some(count) => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
+                    None => this.wrong("must be a whole number"),
+                })?,
+                None => 1,
+            };
+            let rules = CommitmentRules {
+                min_count,
+                require_closed: this.flag(map, "require_closed", true)?,
+                require_evidence: this.flag(map, "require_evidence", true)?,
+            };
+            Ok(this.flag(map, "enabled", true)?.then_some(rules))
+        })
+    }
+
+    fn audit(&mut self, map: &Map<String, Value>) -> Result<Audit, ContractError> {
+        let Some(value) = map.get("audit") else { return Ok(Audit::None) };
+        self.at(key("audit"), |this| match value {
+            Value::Bool(true) => Ok(Audit::Person),
+            Value::Bool(false) => Ok(Audit::None),
+            Value::String(word) => match word.parse() {
+                Ok(audit) => Ok(audit),
+                Err(error) => this.wrong(error.to_string()),
+            },
+            _ => this.wrong("must be true, false, \"none\", \"person\" or \"auditor\""),
+        })
+    }
+}
+
+fn key(name: &str) -> Step {
+    Step::Key(name.to_owned())
+}
+
+/// Whether a path as it is written stays below the directory that it starts from.
+fn is_inside(path: &str) -> bool {
+    if path.starts_with('/') || path.starts_with('~') || path.contains('\0') || path.contains('\\')
+    {
+        return false;
+    }
+    let mut depth = 0_i64;
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => depth -= 1,
+            _ => depth += 1,
+        }
+        if depth < 0 {
+            return false;
+        }
+    }
+    depth > 0
+}

@@ -1,0 +1,181 @@
+//! Tasks: paused, resumed, cancelled, tried again, spoken to.
+
+use axum::extract::State;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass_coordinator::{FollowUp, Handled};
+use windlass_core::id::TaskId;
+use windlass_core::trigger::{TaskAction, TaskControlReceived};
+
+use super::answers::{ChangeRefused, ReadRefused, accepted, created};
+use super::once::{Change, Once};
+use super::owned;
+use crate::auth::User;
+use crate::extract::Id;
+use crate::problem::Problem;
+use crate::state::AppState;
+
+pub(super) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(pause))
+        .routes(routes!(resume))
+        .routes(routes!(cancel))
+        .routes(routes!(retry))
+        .routes(routes!(steer))
+        .routes(routes!(follow_up))
+}
+
+/// What became of a request.
+#[derive(Serialize, ToSchema)]
+struct Outcome {
+    task_id: String,
+    /// What happens now, in words.
+    message: String,
+}
+
+/// What to say to a task.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    #[schema(min_length = 1, pattern = r"\S")]
+    text: String,
+}
+
+/// A request about one task.
+struct Wanted {
+    action: TaskAction,
+    text: Option<String>,
+    once: Once,
+}
+
+async fn control(
+    state: &AppState,
+    user: &User,
+    task: TaskId,
+    wanted: Wanted,
+) -> Result<Response, Problem> {
+    owned::task(state, user, task).await?;
+    let Wanted { action, text, once } = wanted;
+    let trigger = TaskControlReceived {
+        command_id: once.name(),
+        task_id: task,
+        action,
+        reason: text,
+        user_id: Some(user.name.clone()),
+        session_id: None,
+    };
+    let handled = state.coordinator.triggers().task_control_received(trigger).await?;
+    let message = match handled {
+        Handled::Steered { words, .. } => words,
+        Handled::Injected { .. } => "will be read at its next step".to_owned(),
+        Handled::Said { message } => message,
+        Handled::Started { .. } => "was started".to_owned(),
+        Handled::Nothing { reason } => reason,
+    };
+    Ok(accepted(Outcome { task_id: task.to_string(), message }))
+}
+
+/// Pause a task after its current step
+#[utoipa::path(post, path = "/v1/tasks/{task_id}/pause", operation_id = "pause_task", tag = "tasks",
+    params(("task_id" = String, Path, description = "The task"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
+    responses((status = 202, description = "What happens", body = Outcome), ReadRefused, ChangeRefused))]
+async fn pause(
+    State(state): State<AppState>,
+    user: User,
+    Id(task): Id<TaskId>,
+    once: Once,
+) -> Result<Response, Problem> {
+    let wanted = Wanted { action: TaskAction::Pause, text: None, once };
+    control(&state, &user, task, wanted).await
+}
+
+/// Resume a task
+#[utoipa::path(post, path = "/v1/tasks/{task_id}/resume", operation_id = "resume_task", tag = "tasks",
+    params(("task_id" = String, Path, description = "The task"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
+    responses((status = 202, description = "What happens", body = Outcome), ReadRefused, ChangeRefused))]
+async fn resume(
+    State(state): State<AppState>,
+    user: User,
+    Id(task): Id<TaskId>,
+    once: Once,
+) -> Result<Response, Problem> {
+    let wanted = Wanted { action: TaskAction::Resume, text: None, once };
+    control(&state, &user, task, wanted).await
+}
+
+/// Cancel a task and every agent below it
+#[utoipa::path(post, path = "/v1/tasks/{task_id}/cancel", operation_id = "cancel_task", tag = "tasks",
+    params(("task_id" = String, Path, description = "The task"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
+    responses((status = 202, description = "What happens", body = Outcome), ReadRefused, ChangeRefused))]
+async fn cancel(
+    State(state): State<AppState>,
+    user: User,
+    Id(task): Id<TaskId>,
+    once: Once,
+) -> Result<Response, Problem> {
+    let wanted = Wanted { action: TaskAction::Cancel, text: None, once };
+    control(&state, &user, task, wanted).await
+}
+
+/// Try a failed task again
+#[utoipa::path(post, path = "/v1/tasks/{task_id}/retry", operation_id = "retry_task", tag = "tasks",
+    params(("task_id" = String, Path, description = "The task"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
+    responses((status = 202, description = "What happens", body = Outcome), ReadRefused, ChangeRefused))]
+async fn retry(
+    State(state): State<AppState>,
+    user: User,
+    Id(task): Id<TaskId>,
+    once: Once,
+) -> Result<Response, Problem> {
+    let wanted = Wanted { action: TaskAction::Retry, text: None, once };
+    control(&state, &user, task, wanted).await
+}
+
+/// Tell a task something; it reads it at its next step
+#[utoipa::path(post, path = "/v1/tasks/{task_id}/steer", operation_id = "steer_task", tag = "tasks", request_body = Said,
+    params(("task_id" = String, Path, description = "The task"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
+    responses((status = 202, description = "What happens", body = Outcome), ReadRefused, ChangeRefused))]
+async fn steer(
+    State(state): State<AppState>,
+    user: User,
+    Id(task): Id<TaskId>,
+    Change { once, body: said }: Change<Said>,
+) -> Result<Response, Problem> {
+    let wanted = Wanted { action: TaskAction::Steer, text: Some(said.text), once };
+    control(&state, &user, task, wanted).await
+}
+
+/// A task that continues another.
+#[derive(Serialize, ToSchema)]
+struct Continued {
+    task_id: String,
+    /// Its place in the session's queue, from 1; absent when it may start at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue_place: Option<usize>,
+}
+
+/// Ask for more after a task has ended: a new task with its conversation, in the same directory
+#[utoipa::path(post, path = "/v1/tasks/{task_id}/follow-ups", operation_id = "follow_up_task", tag = "tasks", request_body = Said,
+    params(("task_id" = String, Path, description = "The task that has ended"),
+        ("idempotency-key" = Option<String>, Header, description = "The same for a repeated request")),
+    responses((status = 201, description = "The new task", body = Continued), ReadRefused, ChangeRefused))]
+async fn follow_up(
+    State(state): State<AppState>,
+    user: User,
+    Id(task): Id<TaskId>,
+    Change { once, body: said }: Change<Said>,
+) -> Result<Response, Problem> {
+    owned::task(&state, &user, task).await?;
+    let wanted = FollowUp { request: once.name(), ..FollowUp::message(said.text, user.name) };
+    let submitted = state.coordinator.tasks().follow_up(task, wanted).await?;
+    let (task_id, queue_place) = (submitted.task.to_string(), submitted.place);
+    Ok(created(Continued { task_id, queue_place }))
+}

@@ -1,0 +1,121 @@
+//! Requests that may be repeated: by a key of the sender's, the same request again has no further effect.
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use windlass_core::id::{CommandId, TaskId};
+
+use super::answers::digest_of;
+use super::tasks::invalid;
+use crate::auth::User;
+use crate::extract::Body;
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// The header with the sender's key.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// The longest key.
+const MAX_KEY_BYTES: usize = 200;
+
+/// A request that may be repeated. The same key with another request is refused.
+#[derive(Clone, Debug)]
+pub struct Once {
+    /// The same for every repetition; `None` where the sender gave no key.
+    name: Option<String>,
+}
+
+/// A request without a body.
+impl FromRequestParts<AppState> for Once {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        Self::note(parts, state, "").await
+    }
+}
+
+/// A request with a body of JSON, and whether it may be repeated.
+pub struct Change<T> {
+    pub once: Once,
+    pub body: T,
+}
+
+impl<T: DeserializeOwned + Send> FromRequest<AppState> for Change<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let request = Request::from_parts(parts.clone(), body);
+        let Body(sent) = Body::<Value>::from_request(request, state).await?;
+        let text = sent.to_string();
+        // What is refused for its fields takes no key.
+        let body = serde_json::from_value(sent).map_err(|error| invalid(error.to_string()))?;
+        let once = Once::note(&mut parts, state, &text).await?;
+        Ok(Self { once, body })
+    }
+}
+
+impl Once {
+    /// Takes note of a request by the sender's key.
+    async fn note(parts: &mut Parts, state: &AppState, body: &str) -> Result<Self, Problem> {
+        let Some(key) = parts.headers.get(IDEMPOTENCY_KEY) else { return Ok(Self { name: None }) };
+        let key = key.to_str().ok().filter(|key| (1..=MAX_KEY_BYTES).contains(&key.len()));
+        let key = key.map(str::to_owned).ok_or_else(|| {
+            let detail = format!("`Idempotency-Key` is 1 to {MAX_KEY_BYTES} visible letters");
+            Problem::bad_request(detail)
+        })?;
+        let user = User::from_request_parts(parts, state).await?;
+        let name = format!("{}\0{key}", user.name);
+        let mark = digest_of(&format!("{} {} {body}", parts.method, parts.uri.path()));
+        let first = state.coordinator.triggers().first_request(&name, mark.clone()).await?;
+        match first == mark {
+            true => Ok(Self { name: Some(name) }),
+            false => Err(Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "key-reused",
+                "this `Idempotency-Key` was used for another request",
+            )),
+        }
+    }
+
+    /// The id of a task that this request starts.
+    pub fn task_id(&self, state: &AppState) -> TaskId {
+        match &self.name {
+            Some(name) => TaskId::derived(name, "task"),
+            None => TaskId::new(state.now()),
+        }
+    }
+
+    /// The id of the command.
+    pub fn command_id(&self, state: &AppState) -> CommandId {
+        match &self.name {
+            Some(name) => CommandId::derived(name, "command"),
+            None => CommandId::new(state.now()),
+        }
+    }
+
+    /// The sender's own id, for what takes one.
+    pub fn name(&self) -> Option<String> {
+        self.name.clone()
+    }
+
+    /// What the first such request came to, where it is not to be seen from what it made.
+    pub async fn outcome(&self, state: &AppState) -> Result<Option<String>, Problem> {
+        let Some(name) = self.outcome_name() else { return Ok(None) };
+        state.read(move |coordinator| coordinator.triggers().request(&name)).await
+    }
+
+    /// Keeps what it came to.
+    pub async fn keep(&self, state: &AppState, outcome: String) -> Result<(), Problem> {
+        if let Some(name) = self.outcome_name() {
+            state.coordinator.triggers().first_request(&name, outcome).await?;
+        }
+        Ok(())
+    }
+
+    fn outcome_name(&self) -> Option<String> {
+        self.name.as_ref().map(|name| format!("{name}\0outcome"))
+    }
+}

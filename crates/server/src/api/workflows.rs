@@ -1,0 +1,278 @@
+//! Workflows and their runs. A run is a task: it is paused, resumed and cancelled as one.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass_coordinator::workflows::{NewRun, RunRow, RunView, StepView, WorkflowView};
+use windlass_core::command::ExecutionConfig;
+use windlass_core::event::Driver;
+use windlass_core::id::TaskId;
+
+use super::answers::{ChangeRefused, ReadRefused, created};
+use super::owned;
+use super::tasks::{invalid, workspace};
+use crate::auth::User;
+use crate::extract::{Body, Id, Params};
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// How many runs a list has.
+const RUNS: u32 = 100;
+
+pub(super) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(list_runs, start))
+        .routes(routes!(get_run))
+}
+
+/// Where the workflows are.
+#[derive(Deserialize, IntoParams)]
+struct Place {
+    /// A directory of the project, on the server's machine. Only an admin chooses.
+    directory: String,
+}
+
+/// A workflow file.
+#[derive(Serialize, ToSchema)]
+struct WorkflowEntry {
+    name: String,
+    path: String,
+    description: String,
+    /// The names of its steps, the outer before the inner.
+    steps: Vec<String>,
+    required_inputs: Vec<String>,
+    /// Whether a person has approved its commands, or it has none.
+    approved: bool,
+    /// What is wrong with it.
+    error: Option<String>,
+}
+
+impl From<WorkflowView> for WorkflowEntry {
+    fn from(view: WorkflowView) -> Self {
+        Self {
+            name: view.name,
+            path: view.path.display().to_string(),
+            description: view.description,
+            steps: view.steps.into_iter().map(|(name, _)| name).collect(),
+            required_inputs: view.required_inputs,
+            approved: view.approved,
+            error: view.error,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+struct WorkflowList {
+    workflows: Vec<WorkflowEntry>,
+}
+
+/// List the workflows of a project
+#[utoipa::path(get, path = "/v1/workflows", operation_id = "list_workflows", tag = "workflows", params(Place),
+    responses((status = 200, description = "Workflows", body = WorkflowList), ReadRefused))]
+async fn list(
+    State(state): State<AppState>,
+    user: User,
+    Params(place): Params<Place>,
+) -> Result<Json<WorkflowList>, Problem> {
+    let directory = workspace(&state, &user, &place.directory)?;
+    let found = state.read(move |coordinator| Ok(coordinator.workflows().list(&directory))).await?;
+    Ok(Json(WorkflowList { workflows: found.into_iter().map(WorkflowEntry::from).collect() }))
+}
+
+/// A run in a list.
+#[derive(Serialize, ToSchema)]
+struct RunEntry {
+    /// The run's task.
+    run_id: String,
+    workflow: String,
+    status: String,
+    /// The step that began last.
+    step: Option<String>,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<&RunRow> for RunEntry {
+    fn from(row: &RunRow) -> Self {
+        Self {
+            run_id: row.run.to_string(),
+            workflow: row.workflow.clone(),
+            status: row.status.to_string(),
+            step: row.step.clone(),
+            created_at: row.created_at.to_string(),
+            updated_at: row.updated_at.to_string(),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+struct RunList {
+    runs: Vec<RunEntry>,
+}
+
+/// List the runs of workflows that you may see, the newest first
+#[utoipa::path(get, path = "/v1/workflows/runs", operation_id = "list_workflow_runs", tag = "workflows",
+    responses((status = 200, description = "Runs", body = RunList), ReadRefused))]
+async fn list_runs(State(state): State<AppState>, user: User) -> Result<Json<RunList>, Problem> {
+    let read = move |coordinator: &windlass_coordinator::Coordinator| {
+        let mut seen = Vec::new();
+        for row in coordinator.workflows().runs(RUNS)? {
+            let origin = coordinator.tasks().origin(row.run)?;
+            if origin.is_some_and(|origin| user.may_see(origin.user.as_deref())) {
+                seen.push(RunEntry::from(&row));
+            }
+        }
+        Ok(seen)
+    };
+    Ok(Json(RunList { runs: state.read(read).await? }))
+}
+
+/// A run to be started.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct WantedRun {
+    /// The workflow's name.
+    workflow: String,
+    /// What it is for; `{{.bead.title}}` in templates.
+    #[serde(default)]
+    title: String,
+    /// Values of its inputs, by name.
+    #[serde(default)]
+    inputs: BTreeMap<String, String>,
+    /// A directory of the project, on the server's machine. Only an admin chooses.
+    directory: String,
+    /// The model of steps that name none.
+    model: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct StartedRun {
+    /// The run's task.
+    run_id: String,
+}
+
+/// Run a workflow
+#[utoipa::path(post, path = "/v1/workflows/runs", operation_id = "start_workflow_run", tag = "workflows", request_body = WantedRun,
+    responses((status = 201, description = "The run", body = StartedRun), ReadRefused, ChangeRefused))]
+async fn start(
+    State(state): State<AppState>,
+    user: User,
+    Body(wanted): Body<WantedRun>,
+) -> Result<Response, Problem> {
+    if wanted.workflow.contains('/') {
+        return Err(invalid("`workflow` is a name, not a path"));
+    }
+    let directory: PathBuf = workspace(&state, &user, &wanted.directory)?;
+    let run = NewRun {
+        workflow: wanted.workflow,
+        title: wanted.title,
+        inputs: wanted.inputs,
+        directory,
+        axes: state.coordinator.tasks().default_options().axes,
+        execution_config: ExecutionConfig { model: wanted.model, ..ExecutionConfig::default() },
+        driver: Driver::Service,
+        user_id: Some(user.name),
+        cost_budget: None,
+        session: None,
+    };
+    let task = state.coordinator.workflows().start(run).await?;
+    Ok(created(StartedRun { run_id: task.to_string() }))
+}
+
+/// One attempt at a step.
+#[derive(Serialize, ToSchema)]
+struct StepEntry {
+    step: String,
+    #[serde(rename = "type")]
+    kind: String,
+    attempt: u32,
+    /// The task that works on it.
+    task_id: Option<String>,
+    /// `running`, `succeeded`, `failed` or `skipped`.
+    status: String,
+    output: serde_json::Value,
+    error: Option<String>,
+}
+
+impl From<StepView> for StepEntry {
+    fn from(step: StepView) -> Self {
+        Self {
+            step: step.step,
+            kind: step.kind,
+            attempt: step.attempt,
+            task_id: step.task.map(|task| task.to_string()),
+            status: step.status,
+            output: step.output,
+            error: step.error,
+        }
+    }
+}
+
+/// A worktree of a run.
+#[derive(Serialize, ToSchema)]
+struct WorktreeEntry {
+    name: String,
+    state: String,
+    path: String,
+    branch: String,
+    port: Option<u16>,
+    detail: Option<String>,
+}
+
+/// Everything about one run.
+#[derive(Serialize, ToSchema)]
+struct RunDetails {
+    run_id: String,
+    workflow: String,
+    title: String,
+    status: String,
+    reason: String,
+    detail: Option<String>,
+    steps: Vec<StepEntry>,
+    worktrees: Vec<WorktreeEntry>,
+}
+
+impl From<RunView> for RunDetails {
+    fn from(view: RunView) -> Self {
+        let worktree = |tree: windlass_coordinator::workflows::WorktreeView| WorktreeEntry {
+            name: tree.name,
+            state: tree.state,
+            path: tree.path,
+            branch: tree.branch,
+            port: tree.port,
+            detail: tree.detail,
+        };
+        Self {
+            run_id: view.run.to_string(),
+            workflow: view.workflow,
+            title: view.title,
+            status: view.status.to_string(),
+            reason: view.reason.to_string(),
+            detail: view.detail,
+            steps: view.steps.into_iter().map(StepEntry::from).collect(),
+            worktrees: view.worktrees.into_iter().map(worktree).collect(),
+        }
+    }
+}
+
+/// Look at a run: its steps, their outputs and its worktrees
+#[utoipa::path(get, path = "/v1/workflows/runs/{run_id}", operation_id = "get_workflow_run", tag = "workflows",
+    params(("run_id" = String, Path, description = "The run's task")),
+    responses((status = 200, description = "The run", body = RunDetails), ReadRefused))]
+async fn get_run(
+    State(state): State<AppState>,
+    user: User,
+    Id(run): Id<TaskId>,
+) -> Result<Json<RunDetails>, Problem> {
+    owned::task(&state, &user, run).await?;
+    let view = state.read(move |coordinator| coordinator.workflows().status(run)).await?;
+    Ok(Json(RunDetails::from(view)))
+}

@@ -1,0 +1,561 @@
+//! What happened to a task as people follow it: a fold of its events into entries, each drawn by itself.
+//!
+//! Invariants:
+//! - An entry has one key for its whole life; what happens to a call or a question later changes its entry.
+//! - The fold is the only source of what is drawn, so that a page that is open and one that is loaded agree.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_coordinator::is_own_file;
+use windlass_core::command::{Deliverable, ResultStatus, TaskResult};
+use windlass_core::compaction::{Gauge, Limits};
+use windlass_core::error::ErrorDetails;
+use windlass_core::event::{
+    CompactionEnd, Event, LlmResponse, Record, RiskCheck, StatusChanged, SubAgentComplete,
+    SubAgentSpawn, TaskCreated, ToolResult,
+};
+use windlass_core::id::{CallId, QuestionId, TaskId};
+use windlass_core::injection::{Control, Injection, InjectionType};
+use windlass_core::outcome::{Fact, Outcome};
+use windlass_core::picture::Picture;
+use windlass_core::plan::WorkingPlan;
+use windlass_core::question::{Answer, Question};
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_term::{event_lines, numbers};
+
+use super::live::Part;
+use super::pieces::Tone;
+
+/// One thing in a conversation.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The event it began with; the page's address of it.
+    pub pos: i64,
+    /// The task whose journal it is in.
+    pub task: TaskId,
+    pub at: Timestamp,
+    pub body: Body,
+    /// As it was last drawn; `None` after a change.
+    drawn: Option<Part>,
+}
+
+/// What an entry shows.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// A person, or something elsewhere, says something.
+    Said {
+        by: String,
+        text: String,
+        kind: Saying,
+        pictures: Vec<Picture>,
+    },
+    /// The model says something.
+    Reply(Box<LlmResponse>),
+    Call(Box<Call>),
+    Question(Box<Asking>),
+    /// One line about the course of things.
+    Note {
+        tone: Tone,
+        text: String,
+        detail: Option<String>,
+    },
+    /// It could not continue.
+    Failure(Box<ErrorDetails>),
+    Deliverable(Box<Deliverable>),
+    SubAgent {
+        spawn: Box<SubAgentSpawn>,
+        end: Option<Box<SubAgentComplete>>,
+    },
+    /// It is done.
+    Ended(Box<TaskResult>),
+}
+
+/// Who says something, and as what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Saying {
+    Goal,
+    Message,
+    Event,
+}
+
+/// A call and what is known of it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub id: CallId,
+    pub tool: String,
+    pub arguments: Value,
+    /// Why it may run.
+    pub check: Option<RiskCheck>,
+    pub started_at: Option<Timestamp>,
+    pub outcome: Option<Outcome>,
+    pub duration_ms: u64,
+    /// Who was asked, and said what.
+    pub answered: Option<Answer>,
+}
+
+/// A question in the conversation.
+#[derive(Clone, Debug)]
+pub struct Asking {
+    pub question: Question,
+    pub state: AskingState,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AskingState {
+    Open,
+    Answered(Answer),
+    Closed(String),
+}
+
+/// What a task is doing right now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Nothing, or what an entry shows.
+    Nothing,
+    /// The model was asked.
+    Thinking { since: Timestamp },
+    /// Its context is being summarized.
+    Compacting { since: Timestamp },
+}
+
+/// The conversation of one task.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    entries: Vec<Entry>,
+    calls: HashMap<CallId, usize>,
+    questions: HashMap<QuestionId, usize>,
+    sub_agents: HashMap<CallId, usize>,
+    pub plan: Option<WorkingPlan>,
+    pub doing: Doing,
+    /// The event up to which it is folded.
+    pub seq: u64,
+    pub model: Option<String>,
+    pub changed_files: BTreeMap<String, (usize, usize)>,
+    limits: Option<Limits>,
+    context_tokens: u64,
+    segments: u32,
+}
+
+impl Default for Conversation {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            calls: HashMap::new(),
+            questions: HashMap::new(),
+            sub_agents: HashMap::new(),
+            plan: None,
+            doing: Doing::Nothing,
+            seq: 0,
+            model: None,
+            changed_files: BTreeMap::new(),
+            limits: None,
+            context_tokens: 0,
+            segments: 0,
+        }
+    }
+}
+
+impl Conversation {
+    /// Adds an event.
+    pub fn apply(&mut self, record: &Record) {
+        self.seq = record.seq;
+        match &record.event {
+            Event::TaskCreated(created) => self.create(record, created),
+            Event::AgentStart(start) => {
+                self.model = Some(start.model.clone());
+                self.limits = Limits::of_segment(start).or(self.limits);
+                self.segments += 1;
+            }
+            Event::AgentEnd(result) => self.end(record, result),
+            Event::StatusChanged(change) => self.move_to(record, change),
+            Event::ModeChanged(changed) => {
+                let (text, why) = (format!("Mode: {}", changed.to), changed.reason.clone());
+                self.note(record, Tone::Quiet, text, Some(why));
+            }
+            Event::PromptChanged(changed) => self.model = Some(changed.model.clone()),
+            Event::LlmRequest(request) => {
+                self.context_tokens = request.estimated_tokens;
+                self.doing = Doing::Thinking { since: record.at };
+            }
+            Event::LlmResponse(response) => self.reply(record, response),
+            Event::RiskCheck(check) => {
+                self.change_call(check.call, |call| call.check = Some(check.clone()));
+            }
+            Event::ToolCall(started) => self.change_call(started.call, |call| {
+                call.started_at = Some(record.at);
+                call.arguments = started.arguments.clone();
+            }),
+            Event::ToolResult(result) => self.call_ended(result),
+            Event::QuestionAsked(question) => self.ask(record, question),
+            Event::QuestionAnswered(answered) => {
+                self.settle(answered.question, AskingState::Answered(answered.answer.clone()));
+            }
+            Event::QuestionClosed(closed) => {
+                self.settle(closed.question, AskingState::Closed(closed.reason.clone()));
+            }
+            Event::PlanAccepted(accepted) => {
+                let text = format!("Plan accepted by {}", accepted.by);
+                self.note(record, Tone::Quiet, text, None);
+            }
+            Event::VerificationStarted(started) => {
+                let text = format!("Checking the completion contract, attempt {}", started.attempt);
+                self.note(record, Tone::Quiet, text, None);
+            }
+            Event::VerificationEnded(ended) => {
+                let tone = if ended.passed { Tone::Quiet } else { Tone::Warning };
+                let text = format!("Completion contract: {}", event_lines::verification(ended));
+                self.note(record, tone, text, None);
+            }
+            Event::ReviewStarted(_) => {
+                self.note(record, Tone::Quiet, "An auditor reviews the work".to_owned(), None);
+            }
+            Event::InjectionReceived(injection) => self.injection(record, injection),
+            Event::PlanUpdated(plan) => self.change_plan(record, plan),
+            Event::DeliverablePublished(deliverable) => {
+                self.push(record, Body::Deliverable(Box::new(deliverable.clone())));
+            }
+            Event::SubAgentSpawn(spawn) => {
+                self.sub_agents.insert(spawn.call, self.entries.len());
+                self.push(record, Body::SubAgent { spawn: Box::new(spawn.clone()), end: None });
+            }
+            Event::SubAgentComplete(complete) => self.sub_agent_ended(complete),
+            Event::CompactionStart(_) => self.doing = Doing::Compacting { since: record.at },
+            Event::CompactionEnd(end) => self.compacted(record, end),
+            Event::DoomLoopDetected(_)
+            | Event::ReasoningDropped(_)
+            | Event::BudgetHit(_)
+            | Event::SandboxLost(_)
+            | Event::CommandExited(_) => self.warn(record),
+            Event::WorkflowStepStarted(_)
+            | Event::WorkflowStepEnded(_)
+            | Event::WorktreeChanged(_)
+            | Event::MergeChanged(_) => {
+                let text = record.event.workflow_words().unwrap_or_default();
+                self.note(record, Tone::Quiet, text, None);
+            }
+            Event::IntentClaimed(_)
+            | Event::CheckpointMade(_)
+            | Event::MemoryFlush(_)
+            | Event::RunnerReported(_)
+            | Event::CompactionProgress(_)
+            | Event::SandboxStarted(_)
+            | Event::SandboxEnded(_) => {}
+        }
+    }
+
+    fn create(&mut self, record: &Record, created: &TaskCreated) {
+        let by = created.user_id.clone().unwrap_or_default();
+        let mut text = created.command.goal.clone();
+        for constraint in &created.command.constraints {
+            text.push_str(&format!("\n- {constraint}"));
+        }
+        let pictures = created.pictures.clone();
+        self.push(record, Body::Said { by, text, kind: Saying::Goal, pictures });
+    }
+
+    fn ask(&mut self, record: &Record, question: &Question) {
+        self.questions.insert(question.id, self.entries.len());
+        let asking = Asking { question: question.clone(), state: AskingState::Open };
+        self.push(record, Body::Question(Box::new(asking)));
+    }
+
+    fn change_plan(&mut self, record: &Record, plan: &WorkingPlan) {
+        let before = self.plan.as_ref().map(WorkingPlan::done);
+        if before != Some(plan.done()) {
+            let text = format!("Plan {}/{}", plan.done(), plan.steps.len());
+            self.note(record, Tone::Quiet, text, plan.current_focus.clone());
+        }
+        self.plan = Some(plan.clone());
+    }
+
+    fn sub_agent_ended(&mut self, complete: &SubAgentComplete) {
+        let found = self.sub_agents.get(&complete.call).copied();
+        self.change(found, |body| {
+            if let Body::SubAgent { end, .. } = body {
+                *end = Some(Box::new(complete.clone()));
+            }
+        });
+    }
+
+    fn compacted(&mut self, record: &Record, end: &CompactionEnd) {
+        self.doing = Doing::Nothing;
+        self.context_tokens = end.tokens_after;
+        let (before, after) = (end.tokens_before, end.tokens_after);
+        let (before, after) = (numbers::count(before), numbers::count(after));
+        let text = format!("Context summarized: {before} → {after} tokens");
+        self.note(record, Tone::Quiet, text, Some(end.summary.clone()));
+    }
+
+    /// Something that a person should know of.
+    fn warn(&mut self, record: &Record) {
+        let (text, detail) = match &record.event {
+            Event::DoomLoopDetected(found) => {
+                ("It repeats itself, and was warned".to_owned(), Some(found.pattern.clone()))
+            }
+            Event::BudgetHit(hit) => {
+                let (budget, level) = (hit.budget, hit.level);
+                (format!("Budget of {budget}: {level}, {} of {}", hit.spent, hit.limit), None)
+            }
+            Event::ReasoningDropped(dropped) => (
+                "What the model thought is no longer sent back to it".to_owned(),
+                Some(dropped.reason.clone()),
+            ),
+            Event::SandboxLost(lost) => {
+                ("Its sandbox is gone".to_owned(), Some(lost.reason.clone()))
+            }
+            Event::CommandExited(exited) => {
+                let text = format!("Background command ended: {}", exited.exit);
+                return self.note(record, Tone::Quiet, text, Some(exited.command.clone()));
+            }
+            _ => return,
+        };
+        self.note(record, Tone::Warning, text, detail);
+    }
+
+    fn push(&mut self, record: &Record, body: Body) {
+        let Record { pos, task, at, .. } = *record;
+        self.entries.push(Entry { pos, task, at, body, drawn: None });
+    }
+
+    fn note(&mut self, record: &Record, tone: Tone, text: String, detail: Option<String>) {
+        let detail = detail.filter(|detail| !detail.trim().is_empty());
+        self.push(record, Body::Note { tone, text, detail });
+    }
+
+    fn reply(&mut self, record: &Record, response: &LlmResponse) {
+        self.doing = Doing::Nothing;
+        self.context_tokens = response.usage.input_tokens + response.usage.output_tokens;
+        let has_thoughts = response.reasoning.as_ref().is_some_and(|one| !one.text().is_empty());
+        if has_thoughts || !response.text.trim().is_empty() {
+            self.push(record, Body::Reply(Box::new(response.clone())));
+        }
+        for request in &response.calls {
+            let raw = || Value::String(request.arguments.clone());
+            let call = Call {
+                id: request.id,
+                tool: request.name.clone(),
+                arguments: serde_json::from_str(&request.arguments).unwrap_or_else(|_| raw()),
+                check: None,
+                started_at: None,
+                outcome: None,
+                duration_ms: 0,
+                answered: None,
+            };
+            self.calls.insert(request.id, self.entries.len());
+            self.push(record, Body::Call(Box::new(call)));
+        }
+    }
+
+    fn change(&mut self, index: Option<usize>, change: impl FnOnce(&mut Body)) {
+        if let Some(entry) = index.and_then(|index| self.entries.get_mut(index)) {
+            change(&mut entry.body);
+            entry.drawn = None;
+        }
+    }
+
+    fn change_call(&mut self, id: CallId, change: impl FnOnce(&mut Call)) {
+        let found = self.calls.get(&id).copied();
+        self.change(found, |body| {
+            if let Body::Call(call) = body {
+                change(call);
+            }
+        });
+    }
+
+    fn call_ended(&mut self, result: &ToolResult) {
+        for fact in &result.outcome.facts {
+            if let Fact::FileChanged { path, diff, .. } = fact
+                && !is_own_file(path)
+            {
+                let (added, removed) = diff.as_deref().map(super::diff::counts).unwrap_or_default();
+                let entry = self.changed_files.entry(path.clone()).or_default();
+                *entry = (entry.0 + added, entry.1 + removed);
+            }
+        }
+        self.change_call(result.call, |call| {
+            call.outcome = Some(result.outcome.clone());
+            call.duration_ms = result.duration_ms;
+        });
+    }
+
+    fn settle(&mut self, question: QuestionId, state: AskingState) {
+        let found = self.questions.get(&question).copied();
+        let mut waiting = None;
+        self.change(found, |body| {
+            if let Body::Question(asking) = body {
+                waiting = asking.question.call;
+                asking.state = state.clone();
+            }
+        });
+        if let (Some(call), AskingState::Answered(answer)) = (waiting, state) {
+            self.change_call(call, |call| call.answered = Some(answer));
+        }
+    }
+
+    fn injection(&mut self, record: &Record, injection: &Injection) {
+        let (by, text) = (injection.by.clone(), injection.content.clone());
+        let pictures = injection.pictures.clone();
+        match (injection.injection_type, &injection.control) {
+            (InjectionType::UserMessage, _) => {
+                self.push(record, Body::Said { by, text, kind: Saying::Message, pictures });
+            }
+            (InjectionType::ExternalEvent, _) => {
+                self.push(record, Body::Said { by, text, kind: Saying::Event, pictures });
+            }
+            // The question shows its answer.
+            (InjectionType::HitlResponse, _) => {}
+            (InjectionType::SystemControl, Some(control)) => {
+                if let Some(words) = control_words(control) {
+                    let text = if by.is_empty() { words } else { format!("{words} by {by}") };
+                    self.note(record, Tone::Quiet, text, None);
+                }
+            }
+            (InjectionType::SystemControl, None) => {
+                self.note(
+                    record,
+                    Tone::Quiet,
+                    "Notified of what changed around it".to_owned(),
+                    Some(text),
+                );
+            }
+        }
+    }
+
+    fn end(&mut self, record: &Record, result: &TaskResult) {
+        self.doing = Doing::Nothing;
+        if result.status == ResultStatus::Completed {
+            self.push(record, Body::Ended(Box::new(result.clone())));
+        }
+    }
+
+    fn move_to(&mut self, record: &Record, change: &StatusChanged) {
+        self.doing = Doing::Nothing;
+        let detail = change.detail.clone();
+        match (change.to, change.reason) {
+            (TaskStatus::Failed, _) => match &change.error {
+                Some(error) => self.push(record, Body::Failure(Box::new(error.clone()))),
+                None => self.note(record, Tone::Bad, "Failed".to_owned(), detail),
+            },
+            (TaskStatus::Blocked, StatusReason::Question | StatusReason::Budget) => {}
+            (TaskStatus::Blocked, reason) => {
+                self.note(record, Tone::Warning, format!("Blocked: {}", words(reason)), detail);
+            }
+            (TaskStatus::Paused, StatusReason::AwaitingMessage) => {}
+            (TaskStatus::Paused, reason) => {
+                self.note(record, Tone::Quiet, format!("Paused: {}", words(reason)), detail);
+            }
+            (TaskStatus::Cancelled, _) => {
+                self.note(record, Tone::Quiet, "Cancelled".to_owned(), detail);
+            }
+            (TaskStatus::Retrying, _) => {
+                self.note(record, Tone::Quiet, "Trying again".to_owned(), detail);
+            }
+            (TaskStatus::Running, _) if self.segments > 0 => {
+                self.note(record, Tone::Quiet, "Resumed".to_owned(), detail);
+            }
+            (TaskStatus::Reviewing, _) => {
+                self.note(record, Tone::Quiet, "In review".to_owned(), detail);
+            }
+            (
+                TaskStatus::Todo | TaskStatus::Running | TaskStatus::Verifying | TaskStatus::Done,
+                _,
+            ) => {}
+        }
+    }
+
+    /// How full the context is.
+    pub fn gauge(&self) -> Option<Gauge> {
+        self.limits.filter(|_| self.context_tokens > 0).map(|one| one.gauge(self.context_tokens))
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The calls that have started and not ended.
+    pub fn running_calls(&self) -> impl Iterator<Item = CallId> {
+        self.entries.iter().filter_map(|entry| match &entry.body {
+            Body::Call(call) if call.started_at.is_some() && call.outcome.is_none() => {
+                Some(call.id)
+            }
+            _ => None,
+        })
+    }
+
+    /// The entries from one on, each as `draw` draws it. What has not changed is not drawn again, except for those
+    /// that `depends` on more than the entry itself.
+    pub fn parts(
+        &mut self,
+        from: usize,
+        depends: impl Fn(&Body) -> bool,
+        draw: impl Fn(&Entry) -> maud::Markup,
+    ) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for index in from..self.entries.len() {
+            let entry = &self.entries[index];
+            let part = match &entry.drawn {
+                Some(part) if !depends(&entry.body) => part.clone(),
+                _ => Part::new(entry.key(), draw(entry)),
+            };
+            self.entries[index].drawn = Some(part.clone());
+            parts.push(part);
+        }
+        parts
+    }
+
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+}
+
+impl Entry {
+    /// Its place on a page. Several calls begin with one event.
+    pub fn key(&self) -> String {
+        match &self.body {
+            Body::Call(call) => call.id.to_string(),
+            Body::Question(asking) => asking.question.id.to_string(),
+            _ => format!("e{}", self.pos),
+        }
+    }
+}
+
+/// Why a task stands still.
+const fn words(reason: StatusReason) -> &'static str {
+    match reason {
+        StatusReason::User => "by a person",
+        StatusReason::Finished => "its work is done",
+        StatusReason::Question => "it asks something",
+        StatusReason::Budget => "its budget is used up",
+        StatusReason::Timeout => "its time is used up",
+        StatusReason::Deadline => "its deadline has passed",
+        StatusReason::Error => "something went wrong",
+        StatusReason::Dependency => "another task comes first",
+        StatusReason::Schedule => "until its next check",
+        StatusReason::MergeConflict => "its work could not be merged",
+        StatusReason::AwaitingMessage => "it waits for a message",
+        StatusReason::ContextFull => "its context is full",
+        StatusReason::RateLimited => "the model server asks to wait",
+        StatusReason::ModelOutage => "the model server does not answer",
+        StatusReason::DiskFull => "the disk is full",
+        StatusReason::Shutdown => "the service stopped",
+    }
+}
+
+/// What a signal did; `None` for one that an event of its own shows.
+fn control_words(control: &Control) -> Option<String> {
+    match control {
+        Control::Revoke { rule } => Some(format!("Asked about again: {rule}")),
+        Control::UseModel { model } => Some(format!("Model: {model}")),
+        Control::Watch { .. } => Some("Watched by a schedule".to_owned()),
+        Control::Unwatch { .. } => Some("No longer watched by a schedule".to_owned()),
+        Control::Grant { rule } => Some(format!("Allowed in this session: {rule}")),
+        Control::ChangeAxes { .. }
+        | Control::Pause
+        | Control::Resume
+        | Control::Cancel { .. }
+        | Control::Expire { .. } => None,
+    }
+}

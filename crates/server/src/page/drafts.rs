@@ -1,0 +1,116 @@
+//! What people have begun to write, kept on the server so that it follows them from desk to phone.
+//!
+//! A draft is a small file in the data directory, by the session and a hash of who writes.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use windlass_core::id::SessionId;
+
+/// Bytes of a draft; more is refused.
+pub const MAX_BYTES: usize = 256 * 1024;
+/// Drafts that are kept; the oldest go.
+const MAX_DRAFTS: usize = 500;
+
+/// What a draft is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A session that does not exist yet.
+    NewSession,
+    Session(SessionId),
+}
+
+impl Purpose {
+    /// What an address names; `None` for nothing that has drafts.
+    pub fn read(text: &str) -> Option<Self> {
+        match text {
+            "new" => Some(Self::NewSession),
+            id => id.parse().ok().map(Self::Session),
+        }
+    }
+}
+
+/// The drafts of everybody.
+#[derive(Clone, Debug)]
+pub struct Drafts(PathBuf);
+
+impl Drafts {
+    pub fn new(directory: PathBuf) -> Self {
+        Self(directory)
+    }
+
+    /// What somebody has begun to write; empty for nothing.
+    pub fn read(&self, user: &str, purpose: Purpose) -> String {
+        fs::read_to_string(self.path(user, purpose)).unwrap_or_default()
+    }
+
+    /// Keeps what somebody has begun to write; an empty text is not kept.
+    pub fn write(&self, user: &str, purpose: Purpose, text: &str) -> io::Result<()> {
+        let path = self.path(user, purpose);
+        if text.is_empty() {
+            return match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        }
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
+        // Written beside and renamed, so that a reader finds the old text or the new one.
+        let part = path.with_extension("part");
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+        file.write_all(text.as_bytes())?;
+        fs::rename(&part, &path)?;
+        self.remove_oldest()
+    }
+
+    fn remove_oldest(&self) -> io::Result<()> {
+        let age = |path: &Path| path.metadata().and_then(|found| found.modified()).ok();
+        let entries = fs::read_dir(&self.0)?.flatten().map(|entry| entry.path());
+        let mut files: Vec<_> = entries.map(|path| (age(&path), path)).collect();
+        files.sort();
+        let many = files.len().saturating_sub(MAX_DRAFTS);
+        files.iter().take(many).try_for_each(|(_, path)| fs::remove_file(path))
+    }
+
+    fn path(&self, user: &str, purpose: Purpose) -> PathBuf {
+        let mut hasher = DefaultHasher::new();
+        user.hash(&mut hasher);
+        let name = match purpose {
+            Purpose::NewSession => "new".to_owned(),
+            Purpose::Session(id) => id.to_string(),
+        };
+        self.0.join(format!("{name}_{:016x}.txt", hasher.finish()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_is_its_writers_own_until_it_is_emptied() {
+        let directory = tempfile::tempdir().unwrap();
+        let drafts = Drafts::new(directory.path().join("drafts"));
+        let session = Purpose::Session(SessionId::derived("a", "b"));
+        drafts.write("ada", session, "half a sen").unwrap();
+        assert_eq!(drafts.read("ada", session), "half a sen");
+        assert_eq!(drafts.read("bob", session), "");
+        assert_eq!(drafts.read("ada", Purpose::NewSession), "");
+        drafts.write("ada", session, "").unwrap();
+        drafts.write("ada", session, "").unwrap();
+        assert_eq!(drafts.read("ada", session), "");
+    }
+
+    #[test]
+    fn the_oldest_drafts_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let drafts = Drafts::new(directory.path().to_owned());
+        for number in 0..MAX_DRAFTS + 3 {
+            drafts.write(&number.to_string(), Purpose::NewSession, "x").unwrap();
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), MAX_DRAFTS);
+    }
+}

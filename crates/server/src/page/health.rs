@@ -1,0 +1,108 @@
+//! The health of the installation: what `windlass doctor` finds, and what to do about it.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+use windlass_coordinator::Error;
+use windlass_coordinator::health::{Check, CheckStatus};
+use windlass_core::shown::{shown, shown_line};
+
+use super::live::{Live, Part};
+use super::pieces;
+use super::view::{Query, Reading, View};
+use crate::auth::Access;
+use crate::checkup::Report;
+
+/// How old a report may be that is shown, and one that a person asks for again.
+const USUAL_AGE: Duration = Duration::from_secs(60);
+const LEAST_AGE: Duration = Duration::from_secs(5);
+
+pub struct HealthPage {
+    max_age: Duration,
+    /// What is shown. An open page does not check again by itself.
+    report: Option<Report>,
+}
+
+impl HealthPage {
+    pub fn new(query: &Query<'_>) -> Self {
+        let max_age = if query.get("again").is_empty() { USUAL_AGE } else { LEAST_AGE };
+        Self { max_age, report: None }
+    }
+
+    fn report(&mut self, reading: &Reading<'_>) -> Report {
+        let (checkup, coordinator, max_age) = (reading.checkup, reading.coordinator, self.max_age);
+        // Pages are drawn on a thread that may wait.
+        let check = || {
+            let report = checkup.report(coordinator, max_age);
+            tokio::runtime::Handle::current().block_on(report)
+        };
+        self.report.get_or_insert_with(check).clone()
+    }
+}
+
+impl View for HealthPage {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+        let live = Live::new("Health");
+        if reading.user.access != Access::Admin {
+            let words = html! { "It shows what belongs to everybody." };
+            let nothing = pieces::nothing("This page is for admins", words);
+            return Ok(Some(live.part("summary", nothing).list("checks", Vec::new())));
+        }
+        let report = self.report(reading);
+        let part = |check: &Check| Part::new(format!("check-{}", check.name), row(check));
+        let checks = report.checks.iter().map(part).collect();
+        Ok(Some(live.part("summary", summary(&report)).list("checks", checks)))
+    }
+
+    fn frame(&self, live: &Live) -> Markup {
+        html! {
+            header.page-head {
+                div.page-title { h1 { "Health" } div.controls { a.button href="/health?again=1" { "Check again" } } }
+            }
+            (live.place("summary"))
+            div.rows { (live.place("checks")) }
+        }
+    }
+}
+
+fn summary(report: &Report) -> Markup {
+    let wrong = report.checks.iter().filter(|check| check.is_problem());
+    let (fixable, rest): (Vec<_>, Vec<_>) = wrong.partition(|check| check.fix.is_some());
+    let count = fixable.len() + rest.len();
+    html! {
+        p.page-facts {
+            @match count {
+                0 => span.chip.good { "Everything is sound" },
+                1 => span.chip.bad { "One thing needs attention" },
+                count => span.chip.bad { (count) " things need attention" },
+            }
+            span.fact { "checked " (pieces::time(report.at)) }
+        }
+        @if !fixable.is_empty() { p.hint { code { "windlass doctor fix" } " repairs what needs no model." } }
+        @if rest.iter().any(|check| check.status == CheckStatus::Wrong) {
+            p.hint { code { "windlass doctor heal" } " has an agent look at the rest." }
+        }
+    }
+}
+
+fn row(check: &Check) -> Markup {
+    let class = match check.status {
+        CheckStatus::Ok => "good",
+        CheckStatus::Wrong => "bad",
+        CheckStatus::Missing => "warn",
+        CheckStatus::Skipped => "",
+    };
+    html! {
+        div.row.check {
+            span.chip.(class) { (check.status) }
+            div.row-main {
+                p { strong { (check.name) } " " span dir="auto" { (shown(&check.message)) } }
+                @if !check.details.is_empty() {
+                    ul { @for line in &check.details { li dir="auto" { (shown_line(line)) } } }
+                }
+                @if let Some(hint) = &check.hint { p.hint dir="auto" { (shown(hint)) } }
+                @if let Some(fix) = &check.fix { p.hint dir="auto" { code { "windlass doctor fix" } ": " (shown_line(fix)) } }
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The inbox: every question that waits for a person, one tap each, and who answered the last ones.
+
+use maud::{Markup, html};
+use windlass_coordinator::Error;
+use windlass_coordinator::views::{OpenQuestion, QuestionRow, QuestionState};
+use windlass_core::shown::shown_line;
+
+use super::live::{Live, Part};
+use super::pieces;
+use super::question::{self, AskedCall};
+use super::view::{Reading, View};
+
+/// Answers that are shown below the open questions.
+const ANSWERED: u32 = 10;
+
+pub struct InboxPage;
+
+impl View for InboxPage {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+        let mut open = Vec::new();
+        for one in reading.coordinator.inbox().open()? {
+            if reading.may_see_task(one.row.task)? {
+                open.push(Part::new(one.row.question.id.to_string(), card(&one)));
+            }
+        }
+        let mut answered = Vec::new();
+        for row in reading.coordinator.inbox().answered(ANSWERED)? {
+            if reading.may_see_task(row.task)? {
+                answered.push(Part::new(format!("a-{}", row.question.id), answered_row(&row)));
+            }
+        }
+        let (none, has_answers) = (open.is_empty(), !answered.is_empty());
+        Ok(Some(
+            Live::new("Inbox")
+                .part("no-questions", html! {
+                    @if none { (pieces::nothing("Nothing waits for you", html! { "Questions of all tasks appear here." })) }
+                })
+                .list("questions", open)
+                .part("answered-title", html! { @if has_answers { h2 { "Answered" } } })
+                .list("answered", answered),
+        ))
+    }
+
+    fn frame(&self, live: &Live) -> Markup {
+        html! {
+            div.inbox {
+                header.page-head {
+                    div.page-title {
+                        h1 { "Inbox" }
+                        div.controls { button type="button" data-notify hidden { "Notify me" } }
+                    }
+                }
+                (live.place("no-questions"))
+                (live.place("questions"))
+                (live.place("answered-title"))
+                div.rows { (live.place("answered")) }
+            }
+        }
+    }
+}
+
+fn card(open: &OpenQuestion) -> Markup {
+    let call = open.call.as_ref();
+    let call = call.map(|call| AskedCall { tool: &call.tool, arguments: &call.arguments });
+    html! {
+        article.ask {
+            header {
+                @if let Some(task) = &open.asker {
+                    a href=(format!("/sessions/{}", task.session_id)) dir="auto" { (pieces::goal_line(&task.goal)) }
+                }
+                @if let Some(label) = &open.label { span { "sub-agent " (shown_line(label)) } }
+                (pieces::time(open.row.asked_at))
+            }
+            (question::open(&open.row.question, call))
+        }
+    }
+}
+
+fn answered_row(row: &QuestionRow) -> Markup {
+    let QuestionState::Answered(answer) = &row.state else { return html! {} };
+    html! {
+        div.row {
+            span.row-main {
+                span.row-title dir="auto" { (pieces::goal_line(&row.question.question)) }
+                span.row-sub { span { (question::answer_words(answer)) } }
+            }
+            a href=(format!("/tasks/{}", row.task)) { "Task" }
+        }
+    }
+}

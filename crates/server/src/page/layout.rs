@@ -1,0 +1,204 @@
+//! The frame of every page: head, navigation, the line that says what the page knows.
+
+use maud::{DOCTYPE, Markup, html};
+use windlass_coordinator::Error;
+use windlass_coordinator::slash::{Availability, TABLE};
+
+use super::assets;
+use super::live::Live;
+use super::pieces::icon;
+use super::view::Reading;
+use crate::auth::User;
+
+/// One entry of the navigation.
+struct Place {
+    path: &'static str,
+    name: &'static str,
+    icon: &'static str,
+}
+
+const PLACES: &[Place] = &[
+    Place { path: "/", name: "Sessions", icon: r#"<path d="M3 4h14v9H9l-4 3v-3H3z"/>"# },
+    Place {
+        path: "/inbox",
+        name: "Inbox",
+        icon: r#"<path d="M3 11 5 4h10l2 7v5H3zM3 11h4l1 2h4l1-2h4"/>"#,
+    },
+    Place {
+        path: "/tasks",
+        name: "Tasks",
+        icon: r#"<path d="M4 5h1M4 10h1M4 15h1M8 5h8M8 10h8M8 15h8"/>"#,
+    },
+    Place {
+        path: "/plans",
+        name: "Plans",
+        icon: r#"<path d="M4 4h5v4H4zM11 12h5v4h-5zM6.5 8v6H11"/>"#,
+    },
+    Place {
+        path: "/commitments",
+        name: "Commitments",
+        icon: r#"<path d="M5 3h10v14l-5-3-5 3zM8 8l2 2 3-4"/>"#,
+    },
+    Place {
+        path: "/schedules",
+        name: "Schedules",
+        icon: r#"<circle cx="10" cy="10" r="7"/><path d="M10 6v4l3 2"/>"#,
+    },
+    Place {
+        path: "/workflows",
+        name: "Workflows",
+        icon: r#"<circle cx="5" cy="5" r="2"/><circle cx="15" cy="10" r="2"/><circle cx="5" cy="15" r="2"/><path d="M5 7v6M7 5h4q4 0 4 3"/>"#,
+    },
+    Place {
+        path: "/skills",
+        name: "Skills",
+        icon: r#"<path d="M10 3 3 6.5 10 10l7-3.5zM3 10l7 3.5L17 10M3 13.5 10 17l7-3.5"/>"#,
+    },
+    Place { path: "/cost", name: "Cost", icon: r#"<path d="M4 16V9M8 16V5M12 16v-5M16 16V7"/>"# },
+    Place { path: "/health", name: "Health", icon: r#"<path d="M3 10h4l2-5 3 10 2-5h3"/>"# },
+    Place {
+        path: "/settings",
+        name: "Settings",
+        icon: r#"<path d="M4 6h7M15 6h1M4 14h1M9 14h7"/><circle cx="13" cy="6" r="2"/><circle cx="7" cy="14" r="2"/>"#,
+    },
+];
+
+/// A whole page.
+pub fn page(base: &str, view: &str, user: &User, live: &Live, content: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" data-version=(assets::version()) data-base=(base) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover, interactive-widget=resizes-content";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                title { (live.title()) " · Windlass" }
+                link rel="icon" id="icon" href=(assets::path("icon.svg")) type="image/svg+xml";
+                link rel="stylesheet" href=(assets::path("style.css"));
+                script src=(assets::path("app.js")) defer {}
+                script src=(assets::path("composer.js")) defer {}
+            }
+            body data-view=(view) data-user=(user.name) data-access=(user.access) {
+                a.skip href="#main" { "Skip to the content" }
+                div.shell {
+                    (navigation(view, live))
+                    div.content {
+                        div #banner role="status" aria-live="polite" {}
+                        main #main tabindex="-1" { (content) }
+                    }
+                }
+                div #said role="status" aria-live="polite" {}
+            }
+        }
+    }
+}
+
+fn navigation(view: &str, live: &Live) -> Markup {
+    let path = view.split('?').next().unwrap_or(view);
+    let is_here = |place: &Place| match place.path {
+        "/" => path == "/" || path.starts_with("/sessions"),
+        other => path == other || path.starts_with(&format!("{other}/")),
+    };
+    html! {
+        nav.places aria-label="Pages" {
+            a.brand href="/" aria-label="Windlass, first page" {
+                svg viewBox="0 0 24 24" aria-hidden="true" {
+                    circle cx="12" cy="12" r="5" {}
+                    path d="M12 2v5M12 17v5M2 12h5M17 12h5" {}
+                }
+                span { "Windlass" }
+            }
+            ul {
+                @for place in PLACES {
+                    li {
+                        a href=(place.path) aria-current=[is_here(place).then_some("page")] {
+                            (icon(place.icon))
+                            span.name { (place.name) }
+                            @if place.path == "/inbox" { (live.place("inbox-count")) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds to a page what every page shows: how many questions wait.
+pub fn with_shell(live: Live, reading: &Reading<'_>) -> Result<Live, Error> {
+    let mut count = 0;
+    for task in reading.coordinator.inbox().askers()? {
+        count += usize::from(reading.may_see_task(task)?);
+    }
+    Ok(live.part("inbox-count", inbox_count(count)))
+}
+
+/// How many questions wait; the script puts it into the title and the icon.
+fn inbox_count(count: usize) -> Markup {
+    html! {
+        span.badge data-count=(count) hidden[count == 0] {
+            (count) span.visually-hidden { " open" }
+        }
+    }
+}
+
+/// Where a message is written: to a session, or for a new one.
+pub fn composer(session: &str, prefill: &str) -> Markup {
+    html! {
+        form.composer #composer data-session=(session) {
+            div #reply hidden {}
+            label.visually-hidden for="message" { "Message" }
+            textarea #message name="message" rows="1" placeholder="Message, or / for commands"
+                autocomplete="off" spellcheck="true" aria-describedby="composer-hint" { (prefill) }
+            div #attached.attached hidden {}
+            div.composer-row {
+                (attach())
+                span #composer-hint { kbd { "Enter" } span.when-idle { " sends, " } span.when-busy { " queues, " } kbd { "Shift Enter" } " begins a line, " kbd { "@" } " names a file" }
+                span.send-buttons {
+                    button.send-now type="submit" name="now" { "Send now" }
+                    button.primary type="submit" { span.when-idle { "Send" } span.when-busy { "Queue" } }
+                }
+            }
+            (commands())
+            ul #files role="listbox" aria-label="Files" hidden {}
+        }
+    }
+}
+
+/// What adds pictures to a message; they can be pasted and dropped too.
+pub fn attach() -> Markup {
+    html! {
+        label.button.small.attach {
+            "Picture" input.visually-hidden #pictures type="file" accept="image/png,image/jpeg,image/gif,image/webp" multiple;
+        }
+    }
+}
+
+/// The slash commands, the same for every surface (MS-175). The script shows those that fit.
+pub fn commands() -> Markup {
+    html! {
+        ul #completions role="listbox" aria-label="Commands" hidden {
+            @for command in TABLE.iter().filter(|one| one.availability == Availability::Everywhere) {
+                li role="option" aria-selected="false" data-name=(command.name) {
+                    code { (command.usage()) } span { (command.help) }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MS-175
+    #[test]
+    fn the_page_offers_every_command_of_the_table() {
+        let drawn = commands().0;
+        for command in TABLE {
+            let offered = drawn.contains(&format!(r#"data-name="{}""#, command.name));
+            let wanted = command.availability == Availability::Everywhere;
+            assert_eq!(offered, wanted, "{}", command.name);
+        }
+    }
+}

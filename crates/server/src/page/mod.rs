@@ -1,0 +1,165 @@
+//! The page: what people see of the coordinator's views in a browser, and what of it changes while they look.
+//!
+//! Invariants:
+//! - A page and every patch of it are drawn by the same functions from the same views (§15.24).
+//! - Text that comes from a person, a model, a tool or a file is text: nothing of it is markup, is run, or is fetched.
+//! - Every change goes through the API, so that the page can do nothing that a program cannot.
+
+mod login;
+mod view;
+mod workflows;
+mod live;
+mod stream;
+mod previews;
+mod drafts;
+mod layout;
+mod base;
+mod assets;
+mod home;
+mod session;
+mod mode;
+mod queue;
+mod conversation;
+mod entry;
+mod question;
+mod inbox;
+mod tasks;
+mod task;
+mod timeline;
+mod output;
+mod schedules;
+mod plans;
+mod commitments;
+mod skills;
+mod settings;
+mod health;
+mod cost;
+mod chart;
+mod diff;
+mod markdown;
+mod pieces;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, Uri, header};
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, put};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+pub use drafts::Drafts;
+pub use previews::Previews;
+
+use crate::auth::User;
+use crate::extract::Body;
+use crate::problem::Problem;
+use crate::state::AppState;
+use live::Live;
+
+/// The addresses of pages; [`view::of`] knows what each shows.
+const PAGES: &[&str] = &[
+    "/",
+    "/inbox",
+    "/tasks",
+    "/tasks/{id}",
+    "/tasks/{id}/{tab}",
+    "/sessions/{id}",
+    "/outputs/{call}",
+    "/schedules",
+    "/workflows",
+    "/plans",
+    "/commitments",
+    "/commitments/{id}",
+    "/skills",
+    "/cost",
+    "/health",
+    "/settings",
+];
+
+/// What a page may do in a browser: its own script and style, requests to its own server, and nothing else.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+     img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+
+/// The routes of the page.
+pub fn routes() -> Router<AppState> {
+    let routes = Router::new()
+        .route("/live", get(stream::live))
+        .route("/assets/{name}", get(asset))
+        .route("/drafts/{purpose}", put(keep_draft));
+    let routes = PAGES.iter().fold(routes, |routes, path| routes.route(path, get(show)));
+    routes.merge(login::routes())
+}
+
+/// A page as it is now.
+async fn show(State(state): State<AppState>, user: User, uri: Uri) -> Result<Response, Problem> {
+    let address = uri.path_and_query().map_or("/", |address| address.as_str());
+    let Some(view) = view::of(uri.path(), uri.query().unwrap_or_default()) else {
+        return Ok(nothing_here(&state, address, &user));
+    };
+    let failed = || {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "not-drawn", "the page could not be drawn")
+    };
+    let (view, live) = stream::draw(&state, &user, view).await.ok_or_else(failed)?;
+    let Some(live) = live else { return Ok(nothing_here(&state, address, &user)) };
+    let frame = view.frame(&live);
+    Ok(page(&state, StatusCode::OK, &layout::page(&state.base, address, &user, &live, &frame)))
+}
+
+fn nothing_here(state: &AppState, address: &str, user: &User) -> Response {
+    let live = Live::new("Not found");
+    let words = html! { "It may have been removed, or belong to somebody else. " a href="/tasks" { "See all tasks" } };
+    let content = pieces::nothing("There is nothing here", words);
+    page(state, StatusCode::NOT_FOUND, &layout::page(&state.base, address, user, &live, &content))
+}
+
+fn page(state: &AppState, status: StatusCode, markup: &Markup) -> Response {
+    let policy = [(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY)];
+    (status, policy, Html(base::with_base(&markup.0, &state.base))).into_response()
+}
+
+async fn asset(Path(name): Path<String>) -> Result<Response, Problem> {
+    let found = assets::ASSETS.iter().find(|asset| asset.name == name);
+    let Some(asset) = found else {
+        return Err(Problem::not_found("unknown-path", format!("there is no file `{name}`")));
+    };
+    let headers = [
+        (header::CONTENT_TYPE, asset.media),
+        // Its address changes with it.
+        (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
+    ];
+    Ok((headers, asset.text).into_response())
+}
+
+/// What somebody has begun to write.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Draft {
+    text: String,
+}
+
+/// Keeps a draft. It is the page's own: nothing that a task sees.
+async fn keep_draft(
+    State(state): State<AppState>,
+    user: User,
+    Path(purpose): Path<String>,
+    Body(draft): Body<Draft>,
+) -> Result<StatusCode, Problem> {
+    let unknown = || Problem::not_found("unknown-path", format!("`{purpose}` has no draft"));
+    let purpose = drafts::Purpose::read(&purpose).ok_or_else(unknown)?;
+    if draft.text.len() > drafts::MAX_BYTES {
+        let detail = format!("a draft has at most {} bytes", drafts::MAX_BYTES);
+        return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail));
+    }
+    let drafts = state.drafts.clone();
+    let kept = tokio::task::spawn_blocking(move || drafts.write(&user.name, purpose, &draft.text));
+    match kept.await {
+        Ok(Ok(())) => Ok(StatusCode::NO_CONTENT),
+        Ok(Err(error)) => Err(not_kept(&error)),
+        Err(error) => Err(not_kept(&error)),
+    }
+}
+
+fn not_kept(error: &dyn std::error::Error) -> Problem {
+    let detail = format!("the draft was not kept: {error}");
+    Problem::new(StatusCode::INSUFFICIENT_STORAGE, "not-kept", detail)
+}

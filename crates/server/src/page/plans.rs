@@ -1,0 +1,114 @@
+//! Plans: a picture of their phases, and where each task stands.
+
+use maud::{Markup, html};
+use serde_json::json;
+use windlass_coordinator::Error;
+use windlass_coordinator::plans::{PhaseStatus, PlanState, PlanStatus, PlanTaskStatus};
+use windlass_core::shown::shown_line;
+use windlass_core::status::TaskStatus;
+use windlass_term::numbers;
+
+use super::live::{Live, Part};
+use super::pieces::{self, Action, Tone};
+use super::view::{Reading, View};
+
+pub struct PlansPage;
+
+impl View for PlansPage {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+        let plans = reading.coordinator.plans();
+        let mut parts = Vec::new();
+        let rows = plans.list()?;
+        for row in rows.iter().filter(|row| reading.user.may_see(Some(&row.activated_by))) {
+            parts.push(Part::new(row.id.to_string(), plan(&plans.status_of(row)?)));
+        }
+        let none = parts.is_empty();
+        Ok(Some(
+            Live::new("Plans")
+                .part("no-plans", html! {
+                    @if none {
+                        (pieces::nothing("No plan is active", html! { "Begin one with " code { "windlass plan new" } "." }))
+                    }
+                })
+                .list("plans", parts),
+        ))
+    }
+
+    fn frame(&self, live: &Live) -> Markup {
+        html! {
+            header.page-head { div.page-title { h1 { "Plans" } } }
+            (live.place("no-plans"))
+            div.rows { (live.place("plans")) }
+        }
+    }
+}
+
+fn plan(status: &PlanStatus) -> Markup {
+    let run = Action {
+        label: if status.session_id.is_some() { "Continue" } else { "Run" },
+        path: format!("/v1/plans/{}/run", status.plan_id),
+        body: json!({}),
+        class: "small",
+    };
+    html! {
+        section.plan {
+            div.row {
+                span.row-main {
+                    span.row-title dir="auto" { (shown_line(&status.title)) }
+                    span.row-sub {
+                        span { (shown_line(&status.name)) }
+                        span { (format!("{} of {} done", status.done, status.total)) }
+                        @if status.open_issues > 0 { span { (numbers::plural(status.open_issues, "open issue")) } }
+                        @if !status.active { span { "not active" } }
+                        @if let Some(session) = status.session_id { a href=(format!("/sessions/{session}")) { "session" } }
+                    }
+                }
+                @if status.active && status.state != PlanState::Done { (run.button()) }
+                span.chip.(tone(status.state).class()) { (status.state.as_str()) }
+            }
+            @for phase in &status.phases { (self::phase(phase)) }
+        }
+    }
+}
+
+/// A phase: its name, how much of it is done, and its tasks.
+fn phase(phase: &PhaseStatus) -> Markup {
+    let label = format!("{} of {} tasks done", phase.done, phase.total);
+    html! {
+        div.row {
+            span.row-main {
+                span.row-title dir="auto" { (phase.state.sign()) " " (shown_line(&phase.title)) }
+                progress max=(phase.total.max(1)) value=(phase.done) aria-label=(label) { (label) }
+                span.row-sub {
+                    @for task in &phase.tasks { (self::task(task)) }
+                }
+            }
+            span.chip.(tone(phase.state).class()) { (phase.state.as_str()) }
+        }
+    }
+}
+
+fn task(task: &PlanTaskStatus) -> Markup {
+    let words = format!("{} {}: {}", task.id, task.words(), shown_line(&task.title));
+    let tone = match task.status {
+        TaskStatus::Done => Tone::Good,
+        TaskStatus::Failed | TaskStatus::Cancelled => Tone::Bad,
+        _ => Tone::Quiet,
+    };
+    html! {
+        span.chip.(tone.class()) {
+            @match task.task_id {
+                Some(id) => a href=(format!("/tasks/{id}")) { (words) },
+                None => (words),
+            }
+        }
+    }
+}
+
+fn tone(state: PlanState) -> Tone {
+    match state {
+        PlanState::Done => Tone::Good,
+        PlanState::Failed => Tone::Bad,
+        PlanState::Blocked | PlanState::Running | PlanState::Waiting => Tone::Quiet,
+    }
+}

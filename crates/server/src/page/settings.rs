@@ -1,0 +1,49 @@
+//! The configuration in force, and where each value comes from. To look at: a file or a flag changes it.
+
+use maud::{Markup, html};
+use windlass_coordinator::Error;
+use windlass_core::shown::shown_line;
+
+use super::live::Live;
+use super::view::{Reading, View};
+use crate::about::Setting;
+
+pub struct SettingsPage;
+
+impl View for SettingsPage {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+        let live = Live::new("Settings");
+        Ok(Some(live.part("settings", draw(&reading.about.settings, reading))))
+    }
+
+    fn frame(&self, live: &Live) -> Markup {
+        html! {
+            header.page-head {
+                div.page-title { h1 { "Settings" } div.controls { button type="button" data-post="/v1/logout" data-body="{}" data-then="/login" { "Sign out" } } }
+                p.page-facts { "As this server was started. Change them with " code { "windlass config set" } " or in a file, and start it again." }
+            }
+            (live.place("settings"))
+        }
+    }
+}
+
+/// The settings by table, those that somebody has set first in sight.
+fn draw(settings: &[Setting], reading: &Reading<'_>) -> Markup {
+    let table = |setting: &Setting| setting.key.split('.').next().unwrap_or_default().to_owned();
+    html! {
+        @for group in settings.chunk_by(|one, other| table(one) == table(other)) {
+            @if let Some(first) = group.first() { h2 { (table(first)) } }
+            div.rows {
+                @for setting in group {
+                    div.row.setting {
+                        code { (shown_line(&setting.key)) }
+                        span dir="auto" { (shown_line(&setting.value)) }
+                        span.chip.info[setting.source != "default"] { (shown_line(&setting.source)) }
+                    }
+                }
+            }
+        }
+        h2 { "You" }
+        div.rows { div.row.setting { span { "Signed in as" } span { (shown_line(&reading.user.name)) } span.chip { (reading.user.access) } } }
+    }
+}

@@ -1,0 +1,207 @@
+//! The stream that keeps pages up to date: one connection for all tabs of a browser, patches for each page in it.
+//!
+//! Invariants:
+//! - The first patch of each page holds all of it. Whoever reconnects, after whatever happened, has everything.
+//! - A reader is asked for at most [`MAX_VIEWS`] pages, and a page is drawn at most every [`PACE`].
+//! - A slow reader delays nobody: its patches are drawn when it takes them, from what is true then.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{Uri, header};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::live::{Live, Sent};
+use super::view::{self, Reading, View};
+use super::{assets, layout};
+use crate::auth::User;
+use crate::state::AppState;
+
+/// Pages of one connection.
+const MAX_VIEWS: usize = 20;
+/// The least time between two drawings.
+const PACE: Duration = Duration::from_millis(80);
+/// The time between two signs of life. A script cannot see comments, so they are events.
+const BEAT: Duration = Duration::from_secs(15);
+/// How long something may go unseen that nobody commits: a process that ends, a clock that passes.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How long a connection lives. A new one renews the cookie.
+const LIFETIME: Duration = Duration::from_secs(600);
+
+/// Streams patches of the pages that the query names.
+pub async fn live(State(state): State<AppState>, user: User, uri: Uri) -> Response {
+    let query = uri.query().unwrap_or_default();
+    let addresses = url::form_urlencoded::parse(query.as_bytes());
+    let addresses = addresses.filter(|(name, _)| name == "view").map(|(_, view)| view.into_owned());
+    let views = addresses.take(MAX_VIEWS).filter_map(Open::new).collect();
+    let connection = Connection::new(state, user, views);
+    let events = stream::unfold(connection, |mut connection| async {
+        let event = connection.next().await?;
+        Some((Ok::<_, Infallible>(event), connection))
+    });
+    let headers = [
+        (header::CACHE_CONTROL, "no-cache, no-transform"),
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, Sse::new(events)).into_response()
+}
+
+/// One page of a connection.
+struct Open {
+    address: String,
+    /// Absent while it is drawn on another thread.
+    view: Option<Box<dyn View>>,
+    sent: Sent,
+}
+
+impl Open {
+    fn new(address: String) -> Option<Self> {
+        let (path, query) = address.split_once('?').unwrap_or((&address, ""));
+        let view = view::of(path, query)?;
+        Some(Self { address, view: Some(view), sent: Sent::default() })
+    }
+}
+
+struct Connection {
+    state: AppState,
+    user: User,
+    views: Vec<Open>,
+    ready: VecDeque<Event>,
+    changes: watch::Receiver<u64>,
+    queues: watch::Receiver<u64>,
+    /// Patches so far; each has its number as id.
+    count: u64,
+    drawn_at: Instant,
+    said_at: Instant,
+    until: Instant,
+    is_over: bool,
+}
+
+impl Connection {
+    fn new(state: AppState, user: User, views: Vec<Open>) -> Self {
+        let now = Instant::now();
+        let hello = json!({ "version": assets::version() }).to_string();
+        let mut changes = state.previews.changes();
+        // What is there already is drawn at once.
+        changes.mark_changed();
+        Self {
+            changes,
+            queues: state.queues.changes(),
+            state,
+            user,
+            views,
+            ready: VecDeque::from([Event::default().event("hello").data(hello)]),
+            count: 0,
+            drawn_at: now.checked_sub(PACE).unwrap_or(now),
+            said_at: now,
+            until: now + LIFETIME,
+            is_over: false,
+        }
+    }
+
+    /// The next event; `None` when the connection is over.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.said_at = Instant::now();
+                return Some(event);
+            }
+            if self.is_over {
+                return None;
+            }
+            let beat = self.said_at + BEAT;
+            let look = self.drawn_at + LOOK_AGAIN;
+            tokio::select! {
+                () = self.state.events.stopped() => return None,
+                () = sleep_until(self.until) => {
+                    self.is_over = true;
+                    self.ready.push_back(Event::default().event("again").data("{}"));
+                }
+                () = sleep_until(beat) => {
+                    self.ready.push_back(Event::default().event("beat").data("{}"));
+                }
+                changed = timeout_at(look, either(&mut self.changes, &mut self.queues)) => {
+                    if matches!(changed, Ok(Err(_))) {
+                        return None;
+                    }
+                    sleep_until(self.drawn_at + PACE).await;
+                    self.changes.mark_unchanged();
+                    self.queues.mark_unchanged();
+                    self.draw().await;
+                }
+            }
+        }
+    }
+
+    /// Draws every page, and queues what has changed of each.
+    async fn draw(&mut self) {
+        self.drawn_at = Instant::now();
+        for open in &mut self.views {
+            let Some(view) = open.view.take() else { continue };
+            match draw(&self.state, &self.user, view).await {
+                Some((view, Some(live))) => {
+                    open.view = Some(view);
+                    let Some(patch) = open.sent.patch(&open.address, &live) else { continue };
+                    let patch = patch.with_base(&self.state.base);
+                    self.count += 1;
+                    let data = serde_json::to_string(&patch).unwrap_or_default();
+                    let event = Event::default().event("patch").id(self.count.to_string());
+                    self.ready.push_back(event.data(data));
+                }
+                // Gone, or not to be read just now: the page keeps what it has.
+                Some((view, None)) => open.view = Some(view),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Something was committed, or a queue has changed.
+async fn either(
+    commits: &mut watch::Receiver<u64>,
+    queues: &mut watch::Receiver<u64>,
+) -> Result<(), watch::error::RecvError> {
+    tokio::select! {
+        changed = commits.changed() => changed,
+        changed = queues.changed() => changed,
+    }
+}
+
+/// Draws a page on a thread that may wait for the disk, and gives the page back.
+pub async fn draw(
+    state: &AppState,
+    user: &User,
+    mut view: Box<dyn View>,
+) -> Option<(Box<dyn View>, Option<Live>)> {
+    let (user, about) = (user.clone(), state.about.clone());
+    let (previews, drafts) = (state.previews.clone(), state.drafts.clone());
+    let (checkup, queues) = (state.checkup.clone(), state.queues.clone());
+    let read = move |coordinator: &windlass_coordinator::Coordinator| {
+        let reading = Reading {
+            coordinator,
+            previews: &previews,
+            drafts: &drafts,
+            about: &about,
+            checkup: &checkup,
+            queues: &queues,
+            user: &user,
+        };
+        let live = view.live(&reading)?;
+        let live = live.map(|live| layout::with_shell(live, &reading)).transpose()?;
+        Ok((view, live))
+    };
+    match state.read(read).await {
+        Ok(drawn) => Some(drawn),
+        Err(problem) => {
+            tracing::warn!(problem = problem.detail, "a page could not be drawn");
+            None
+        }
+    }
+}

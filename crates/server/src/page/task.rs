@@ -1,0 +1,337 @@
+//! One task: where its time went, its events, what it changed, what it printed, what it hands over.
+
+use maud::{Markup, html};
+use windlass_coordinator::Error;
+use windlass_coordinator::views::{Filter, TaskView};
+use windlass_core::event::{Event, Record};
+use windlass_core::id::TaskId;
+use windlass_core::outcome::CallEnding;
+use windlass_core::shown::{shown, shown_line};
+use windlass_term::{event_lines, numbers, strip_controls};
+
+use super::conversation::Conversation;
+use super::live::{Live, Part};
+use super::view::{Query, Reading, View};
+use super::{diff, markdown, pieces, session, timeline};
+
+/// Events of one page.
+const EVENTS: usize = 300;
+/// Columns of an event's words.
+const WORDS: usize = 200;
+/// The largest zoom of a timeline.
+const MAX_ZOOM: u32 = 32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tab {
+    Timeline,
+    Events,
+    Changes,
+    Outputs,
+    Result,
+}
+
+impl Tab {
+    const EACH: [(Self, &'static str, &'static str); 5] = [
+        (Self::Timeline, "timeline", "Timeline"),
+        (Self::Events, "events", "Events"),
+        (Self::Changes, "changes", "Changes"),
+        (Self::Outputs, "outputs", "Outputs"),
+        (Self::Result, "result", "Result"),
+    ];
+
+    /// The tab of this name.
+    pub fn read(name: &str) -> Option<Self> {
+        Self::EACH.iter().find(|(_, word, _)| *word == name).map(|(tab, ..)| *tab)
+    }
+}
+
+pub struct TaskPage {
+    id: TaskId,
+    tab: Tab,
+    zoom: u32,
+    failed_only: bool,
+    /// Events before this one.
+    before: Option<u64>,
+    records: Vec<Record>,
+    conversation: Conversation,
+}
+
+impl TaskPage {
+    pub fn new(id: TaskId, tab: Tab, query: &Query<'_>) -> Self {
+        Self {
+            id,
+            tab,
+            zoom: query.get("zoom").parse().unwrap_or(1).clamp(1, MAX_ZOOM),
+            failed_only: query.get("failed") == "1",
+            before: query.get("before").parse().ok(),
+            records: Vec::new(),
+            conversation: Conversation::default(),
+        }
+    }
+
+    fn catch_up(&mut self, reading: &Reading<'_>) -> Result<(), Error> {
+        let mut feed = reading.coordinator.feed().follow(self.id, self.conversation.seq);
+        while let Some(record) = feed.committed()? {
+            self.conversation.apply(&record);
+            self.records.push(record);
+        }
+        Ok(())
+    }
+
+    fn content(&self, reading: &Reading<'_>, live: Live) -> Result<Live, Error> {
+        Ok(match self.tab {
+            Tab::Timeline => {
+                let now = reading.coordinator.now();
+                let look = timeline::Look {
+                    task: self.id,
+                    zoom: self.zoom,
+                    failed_only: self.failed_only,
+                    now,
+                };
+                live.part("timeline", timeline::draw(&timeline::spans(&self.records), look))
+            }
+            Tab::Events => live.list("events", self.events()),
+            Tab::Changes => {
+                let files = reading.coordinator.changes().of(self.id)?;
+                live.part("changes", changes(&files))
+            }
+            Tab::Outputs => {
+                let outputs = reading.coordinator.outputs().of(self.id)?;
+                live.part("outputs", outputs_list(&outputs))
+            }
+            Tab::Result => {
+                let details = reading.coordinator.tasks().details(self.id)?;
+                live.part("result", result(&details))
+            }
+        })
+    }
+
+    fn events(&self) -> Vec<Part> {
+        let wanted = |record: &&Record| !self.failed_only || is_failure(&record.event);
+        let before = self.before.unwrap_or(u64::MAX);
+        let found: Vec<&Record> =
+            self.records.iter().filter(|one| one.seq < before).filter(wanted).collect();
+        let hidden = found.len().saturating_sub(EVENTS);
+        let mut parts = Vec::new();
+        if let Some(first) = found.get(hidden).filter(|_| hidden > 0) {
+            let link =
+                format!("?before={}{}", first.seq, if self.failed_only { "&failed=1" } else { "" });
+            parts.push(Part::new(
+                "earlier",
+                html! {
+                    p.earlier { (hidden) " earlier events. " a href=(link) { "Show them" } }
+                },
+            ));
+        }
+        parts.extend(
+            found[hidden..].iter().map(|one| Part::new(format!("e{}", one.seq), event(one))),
+        );
+        parts
+    }
+}
+
+impl View for TaskPage {
+    fn live(&mut self, reading: &Reading<'_>) -> Result<Option<Live>, Error> {
+        let Some(row) = reading.coordinator.tasks().get(self.id)? else { return Ok(None) };
+        if !reading.may_see_session(row.session_id)? {
+            return Ok(None);
+        }
+        self.catch_up(reading)?;
+        let tree = Filter { root: Some(row.root_id), ..Filter::default() };
+        let views = reading.coordinator.tasks().glance(&tree)?;
+        let Some(view) = views.iter().find(|view| view.row.id == self.id) else { return Ok(None) };
+        let children = views.iter().filter(|one| one.row.parent_id == Some(self.id));
+        let children: Vec<&TaskView> = children.collect();
+        let live = Live::new(pieces::goal_line(&view.row.goal))
+            .part("head", head(view, &self.conversation, &children));
+        self.content(reading, live).map(Some)
+    }
+
+    fn frame(&self, live: &Live) -> Markup {
+        let base = format!("/tasks/{}", self.id);
+        let zoom =
+            |zoom: u32| format!("?zoom={zoom}{}", if self.failed_only { "&failed=1" } else { "" });
+        html! {
+            div.task {
+                (live.place("head"))
+                nav.tabs aria-label="Parts of the task" {
+                    @for (tab, name, words) in Tab::EACH {
+                        a href=(format!("{base}/{name}")) aria-current=[(tab == self.tab).then_some("page")] { (words) }
+                    }
+                }
+                @if matches!(self.tab, Tab::Timeline | Tab::Events) {
+                    div.filters {
+                        nav aria-label="Filter" {
+                            a href="?" aria-current=[(!self.failed_only).then_some("true")] { "Everything" }
+                            a href="?failed=1" aria-current=[self.failed_only.then_some("true")] { "Failed only" }
+                        }
+                        @if self.tab == Tab::Timeline {
+                            nav aria-label="Zoom" {
+                                a href=(zoom((self.zoom / 2).max(1))) aria-label="Zoom out" { "−" }
+                                span { (self.zoom) "×" }
+                                a href=(zoom((self.zoom * 2).min(MAX_ZOOM))) aria-label="Zoom in" { "+" }
+                            }
+                        }
+                    }
+                }
+                @match self.tab {
+                    Tab::Timeline => (live.place("timeline")),
+                    Tab::Events => div.events { (live.place("events")) },
+                    Tab::Changes => div data-review=(self.id) { (live.place("changes")) },
+                    Tab::Outputs => (live.place("outputs")),
+                    Tab::Result => (live.place("result")),
+                }
+            }
+        }
+    }
+}
+
+fn head(view: &TaskView, conversation: &Conversation, children: &[&TaskView]) -> Markup {
+    let row = &view.row;
+    html! {
+        header.page-head {
+            div.page-title { h1 dir="auto" { (pieces::goal_line(&row.goal)) } div.controls { (session::controls(view)) } }
+            div.page-facts {
+                (pieces::status_chip(view))
+                span.chip.axes { (pieces::axes_words(&row.axes)) }
+                @if let Some(gauge) = conversation.gauge() { (pieces::gauge(&gauge)) }
+                span.fact { (pieces::spent(view.cost_usd, row.usage.total_tokens)) }
+                span.fact { (numbers::count(row.usage.total_tokens)) " tokens" }
+                @if let Some(model) = &row.model { span.fact.model { (shown_line(model)) } }
+                a.fact href=(format!("/sessions/{}", row.session_id)) { "Conversation" }
+                a.fact href=(format!("/v1/tasks/{}/trace", row.id)) download { "Trace" }
+                @if let Some(parent) = row.parent_id { a.fact href=(format!("/tasks/{parent}")) { "Parent task" } }
+            }
+            @if !children.is_empty() {
+                p.page-facts { "Sub-agents:"
+                    @for child in children {
+                        a.fact href=(format!("/tasks/{}", child.row.id)) { (pieces::goal_line(&child.row.goal)) } (pieces::status_chip(child))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn event(record: &Record) -> Markup {
+    let (kind, body) = record.event.parts();
+    let pretty = || {
+        let value: serde_json::Value = serde_json::from_str(&body).ok()?;
+        serde_json::to_string_pretty(&value).ok()
+    };
+    html! {
+        details.event.failed[is_failure(&record.event)] id=(format!("v{}", record.seq)) {
+            summary {
+                span.seq { (record.seq) }
+                (pieces::time(record.at))
+                span.kind { (kind) }
+                span.words dir="auto" { (event_lines::words(&record.event, WORDS)) }
+            }
+            p.permalink { a href=(format!("#e{}", record.seq)) { "Link to this event" } }
+            pre tabindex="0" { (windlass_core::shown::shown_json(&pretty().unwrap_or_default())) }
+        }
+    }
+}
+
+/// Whether an event is about something that went wrong.
+fn is_failure(event: &Event) -> bool {
+    match event {
+        Event::ToolResult(result) => {
+            result.outcome.ending != CallEnding::Ok
+                || result.outcome.exit_code.is_some_and(|code| code != 0)
+        }
+        Event::StatusChanged(change) => change.error.is_some(),
+        Event::DoomLoopDetected(_) | Event::SandboxLost(_) | Event::BudgetHit(_) => true,
+        Event::AgentEnd(result) => result.error_details.is_some(),
+        _ => false,
+    }
+}
+
+fn changes(files: &[windlass_coordinator::views::FileDiff]) -> Markup {
+    if files.is_empty() {
+        return pieces::nothing(
+            "No files were changed",
+            html! { "What commands change is not seen here." },
+        );
+    }
+    html! {
+        p.hint { "Press + beside a line to comment on it. Your comments become the next message." }
+        @for one in files {
+            section.file {
+                h2.path {
+                    (shown_line(&one.file.path))
+                    @if let Some((added, removed)) = one.file.lines {
+                        span.lines { span.t-good { "+" (added) } " " span.t-bad { "−" (removed) } }
+                    }
+                    @if one.file.is_new { span.tag { "new" } }
+                }
+                @match &one.diff {
+                    Some(text) => (diff::commentable(text, &one.file.path)),
+                    None => p.hint { "It is not text, too large, or no longer kept." },
+                }
+            }
+        }
+    }
+}
+
+fn outputs_list(outputs: &[windlass_coordinator::outputs::CallOutput]) -> Markup {
+    if outputs.is_empty() {
+        return pieces::nothing(
+            "Nothing was printed",
+            html! { "What commands print is kept for some days." },
+        );
+    }
+    html! {
+        div.rows {
+            @for one in outputs {
+                @let size: u64 = one.kept.iter().map(|(_, kept)| kept.original_size).sum();
+                div.row {
+                    span.row-main {
+                        a.row-title href=(format!("/outputs/{}", one.call.call)) {
+                            code { (windlass_term::tool_lines::call(&one.call.tool, &one.call.arguments, WORDS)) }
+                        }
+                        span.row-sub { (pieces::time(one.at)) span { (numbers::count(size)) " bytes" }
+                            @if one.kept.iter().any(|(_, kept)| kept.truncated) { span { "kept whole in a file" } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn result(details: &windlass_coordinator::views::TaskDetails) -> Markup {
+    let Some(result) = &details.result else {
+        return pieces::nothing(
+            "No result yet",
+            html! { "It appears when a segment of the task ends." },
+        );
+    };
+    html! {
+        @if let Some(text) = &result.final_message { section.card { h2 { "Answer" } (markdown::render(text)) } }
+        @if let Some(error) = &result.error_details {
+            section.failure { p.failure-title { (error.error_type) } p dir="auto" { (shown(&error.message)) } }
+        }
+        @for file in details.state.files.deliverables.values() {
+            section.deliverable {
+                p.deliverable-name { span.tag { (file.kind) } " " strong { (shown_line(&file.filepath)) } }
+                p dir="auto" { (shown_line(&file.description)) }
+                @if let Some(content) = &file.content {
+                    @if file.filepath.ends_with(".md") { (markdown::render(content)) }
+                    @else { pre tabindex="0" { (strip_controls(content)) } }
+                }
+            }
+        }
+        @if let Some(plan) = &details.state.plan { (session::plan_card(plan)) }
+        section.card {
+            h2 { "Used" }
+            dl.facts {
+                dt { "Steps" } dd { (result.usage.iterations) }
+                dt { "Tool calls" } dd { (result.usage.tool_calls) @if details.refused_calls > 0 { ", " (details.refused_calls) " refused" } }
+                dt { "Tokens" } dd { (numbers::count(result.usage.total_tokens)) }
+                dt { "Cached" } dd { (numbers::count(details.cost.cached_tokens)) }
+                dt { "Cost" } dd { (pieces::spent(details.cost.cost_usd, result.usage.total_tokens)) }
+                dt { "Compactions" } dd { (result.usage.compactions) }
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Where a task's time went: the model, tools, waiting for people, compaction; from its events, as a picture.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+use windlass_core::event::{Event, Record};
+use windlass_core::id::{CallId, QuestionId, TaskId};
+use windlass_core::outcome::CallEnding;
+use windlass_core::shown::shown_line;
+use windlass_core::status::TaskStatus;
+use windlass_core::text::one_line;
+use windlass_term::{numbers, tool_lines};
+
+/// Spans that are drawn; a browser is slow with more.
+const MOST: usize = 600;
+/// Height of a lane, and of the axis below them.
+const LANE: f64 = 34.0;
+const AXIS: f64 = 22.0;
+/// Where bars begin, right of the names of the lanes.
+const LEFT: f64 = 84.0;
+/// Width of the picture at the first zoom.
+const WIDTH: f64 = 960.0;
+/// Columns of a span's words.
+const WORDS: usize = 120;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    Model,
+    Tools,
+    Waiting,
+    Compaction,
+}
+
+impl Lane {
+    const ALL: [Self; 4] = [Self::Model, Self::Tools, Self::Waiting, Self::Compaction];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Tools => "tools",
+            Self::Waiting => "waiting",
+            Self::Compaction => "compaction",
+        }
+    }
+}
+
+/// A stretch of time in which a task did one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    pub lane: Lane,
+    /// The event that it began with.
+    pub seq: u64,
+    pub from: Timestamp,
+    /// `None` while it lasts.
+    pub to: Option<Timestamp>,
+    pub words: String,
+    pub failed: bool,
+}
+
+impl Span {
+    fn took(&self, now: Timestamp) -> Duration {
+        Duration::try_from(self.to.unwrap_or(now).duration_since(self.from)).unwrap_or_default()
+    }
+}
+
+/// What a task did, in the order in which each began.
+pub fn spans(records: &[Record]) -> Vec<Span> {
+    let mut reader = Reader::default();
+    records.iter().for_each(|record| reader.read(record));
+    reader.spans
+}
+
+#[derive(Default)]
+struct Reader {
+    spans: Vec<Span>,
+    request: Option<usize>,
+    calls: HashMap<CallId, usize>,
+    questions: HashMap<QuestionId, usize>,
+    parked: Option<usize>,
+    compaction: Option<usize>,
+}
+
+impl Reader {
+    fn open(&mut self, record: &Record, lane: Lane, words: String) -> usize {
+        let Record { seq, at, .. } = *record;
+        self.spans.push(Span { lane, seq, from: at, to: None, words, failed: false });
+        self.spans.len() - 1
+    }
+
+    fn close(&mut self, index: Option<usize>, at: Timestamp, failed: bool) {
+        if let Some(span) = index.and_then(|index| self.spans.get_mut(index)) {
+            span.to = span.to.or(Some(at));
+            span.failed |= failed;
+        }
+    }
+
+    fn read(&mut self, record: &Record) {
+        let at = record.at;
+        match &record.event {
+            Event::LlmRequest(request) => {
+                let lost = self.request.take();
+                self.close(lost, at, true);
+                self.request = Some(self.open(record, Lane::Model, shown_line(&request.model)));
+            }
+            Event::LlmResponse(response) => {
+                let open = self.request.take();
+                if let Some(span) = open.and_then(|open| self.spans.get_mut(open)) {
+                    let tokens = response.usage.output_tokens;
+                    span.words = format!("{}, {tokens} tokens", span.words);
+                }
+                self.close(open, at, false);
+            }
+            Event::ToolCall(call) => {
+                let words = tool_lines::call(&call.tool, &call.arguments, WORDS);
+                let index = self.open(record, Lane::Tools, words);
+                self.calls.insert(call.call, index);
+            }
+            Event::ToolResult(result) => {
+                let open = self.calls.remove(&result.call);
+                let failed = result.outcome.ending != CallEnding::Ok
+                    || result.outcome.exit_code.is_some_and(|code| code != 0);
+                self.close(open, at, failed);
+            }
+            Event::QuestionAsked(question) => {
+                let words = one_line(&shown_line(&question.question), WORDS);
+                let index = self.open(record, Lane::Waiting, words);
+                self.questions.insert(question.id, index);
+            }
+            Event::QuestionAnswered(answered) => {
+                let open = self.questions.remove(&answered.question);
+                self.close(open, at, false);
+            }
+            Event::QuestionClosed(closed) => {
+                let open = self.questions.remove(&closed.question);
+                self.close(open, at, false);
+            }
+            Event::StatusChanged(change) => {
+                let parked = self.parked.take();
+                self.close(parked, at, false);
+                let stands = matches!(change.to, TaskStatus::Paused | TaskStatus::Blocked);
+                if stands && self.questions.is_empty() {
+                    let words = format!("{}: {}", change.to, change.reason);
+                    self.parked = Some(self.open(record, Lane::Waiting, words));
+                }
+            }
+            Event::CompactionStart(start) => {
+                let words = format!("summarizes {} turns", start.summarized_turns);
+                self.compaction = Some(self.open(record, Lane::Compaction, words));
+            }
+            Event::CompactionEnd(_) => {
+                let open = self.compaction.take();
+                self.close(open, at, false);
+            }
+            Event::AgentEnd(_) => self.end_segment(at),
+            _ => {}
+        }
+    }
+
+    /// What a segment left open did not outlast it.
+    fn end_segment(&mut self, at: Timestamp) {
+        let open = self.request.take().into_iter().chain(self.compaction.take());
+        let open: Vec<usize> = open.chain(self.calls.drain().map(|(_, index)| index)).collect();
+        open.into_iter().for_each(|index| self.close(Some(index), at, true));
+    }
+}
+
+/// How a timeline is looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    pub task: TaskId,
+    /// How many times wider than the page it is.
+    pub zoom: u32,
+    pub failed_only: bool,
+    pub now: Timestamp,
+}
+
+/// The picture, and below it each span in words.
+pub fn draw(spans: &[Span], look: Look) -> Markup {
+    let shown: Vec<&Span> = spans.iter().filter(|span| !look.failed_only || span.failed).collect();
+    let hidden = shown.len().saturating_sub(MOST);
+    let shown = &shown[hidden..];
+    let Some(first) = shown.first() else {
+        let words = if look.failed_only { "Nothing failed." } else { "Nothing has happened yet." };
+        return html! { p.nothing { (words) } };
+    };
+    html! {
+        @if hidden > 0 { p.earlier { "The last " (MOST) " of " (hidden + MOST) " steps." } }
+        div.timeline.scroll tabindex="0" { (picture(shown, first.from, look)) }
+        ol.spans { @for span in shown { (row(span, look)) } }
+    }
+}
+
+fn picture(spans: &[&Span], start: Timestamp, look: Look) -> Markup {
+    let width = WIDTH * f64::from(look.zoom);
+    let seconds = |at: Timestamp| at.duration_since(start).as_secs_f64();
+    let end = spans.iter().map(|span| seconds(span.to.unwrap_or(look.now))).fold(0.1, f64::max);
+    let x = |at: Timestamp| LEFT + seconds(at) / end * (width - LEFT - 8.0);
+    let lanes: Vec<Lane> =
+        Lane::ALL.into_iter().filter(|lane| spans.iter().any(|span| span.lane == *lane)).collect();
+    let height = LANE * lanes.len() as f64 + AXIS;
+    html! {
+        svg viewBox=(format!("0 0 {width} {height}")) width=(width) height=(height) role="group"
+            aria-label="Timeline of the task; the list below has the same in words" {
+            @for (number, lane) in lanes.iter().enumerate() {
+                @let y = LANE * number as f64;
+                line.grid x1=(LEFT) x2=(width) y1=(y + LANE - 1.0) y2=(y + LANE - 1.0) {}
+                text.lane x="0" y=(y + LANE / 2.0 + 4.0) { (lane.name()) }
+                @for span in spans.iter().filter(|span| span.lane == *lane) {
+                    @let from = x(span.from);
+                    @let bar = (x(span.to.unwrap_or(look.now)) - from).max(2.5);
+                    a href=(format!("#s{}", span.seq)) aria-label=(format!("{}: {}", lane.name(), span.words)) {
+                        rect.bar.(lane.name()).failed[span.failed].running[span.to.is_none()]
+                            x=(format!("{from:.1}")) y=(y + 7.0) width=(format!("{bar:.1}")) height=(LANE - 15.0) rx="3" {
+                            title { (span.words) ", " (numbers::took(span.took(look.now))) }
+                        }
+                    }
+                }
+            }
+            @for tick in 0..=4_u32 {
+                @let at = end * f64::from(tick) / 4.0;
+                @let place = LEFT + (width - LEFT - 8.0) * f64::from(tick) / 4.0;
+                text.tick x=(format!("{place:.0}")) y=(height - 6.0)
+                    text-anchor=(if tick == 0 { "start" } else if tick == 4 { "end" } else { "middle" }) {
+                    (numbers::took(Duration::from_secs_f64(at)))
+                }
+            }
+        }
+    }
+}
+
+fn row(span: &Span, look: Look) -> Markup {
+    html! {
+        li.span.failed[span.failed] id=(format!("s{}", span.seq)) {
+            span.swatch.(span.lane.name()) aria-hidden="true" {}
+            span.lane { (span.lane.name()) }
+            a.words href=(format!("/tasks/{}/events#e{}", look.task, span.seq)) dir="auto" { (span.words) }
+            @if span.failed { span.t-bad { "failed" } }
+            span.took { @if span.to.is_some() { (numbers::took(span.took(look.now))) } @else { "running" } }
+        }
+    }
+}

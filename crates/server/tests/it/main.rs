@@ -1,0 +1,17 @@
+//! The HTTP surface over real sockets. The model is scripted, the clock is set, everything else is real.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
+
+mod world;
+mod refusals;
+mod signing_in;
+mod connections;
+mod events;
+mod tasks;
+mod commitments;
+mod sessions;
+mod attaching;
+mod leavings;
+mod plans;
+mod tls;
+mod contract;

@@ -1,0 +1,424 @@
+//! The state of the terminal and how it changes: inputs in, effects out. Nothing here reads a clock, a file or a
+//! terminal.
+//!
+//! Invariants:
+//! - A draft is never lost: it is written, queued, on its way, put aside or in the history, until it was sent.
+//! - No question is answered but by a key that [`crate::dialog`] lets count.
+//! - What is printed comes from committed events; what is only previewed stays in the live zone.
+
+mod completing;
+mod departure;
+mod notice;
+mod outgoing;
+mod pressing;
+mod questions;
+mod saved;
+mod writing;
+
+use std::time::Duration;
+
+use windlass_coordinator::Preview;
+use windlass_coordinator::views::OpenQuestion;
+use windlass_core::axes::{Axes, Surface};
+use windlass_core::event::Record;
+use windlass_core::id::{QuestionId, SessionId, TaskId};
+use windlass_core::shown::{shown, shown_line};
+use windlass_core::state::TaskState;
+use windlass_term::Paint;
+
+use crate::Moment;
+use crate::completion::Command;
+use crate::composer::Draft;
+use crate::history::History;
+use crate::keymap::Keymap;
+use crate::keys::Event;
+use crate::mode_line::Mode;
+use crate::overlay::{Kind, Overlay};
+use crate::screen::Size;
+use crate::story::Story;
+use crate::transcript::{Entry, Transcript};
+
+pub use completing::Completing;
+pub use departure::Departure;
+pub use notice::Notice;
+pub use outgoing::Outgoing;
+pub use questions::Questions;
+pub use saved::Saved;
+pub use writing::{Answering, Purpose, Searching, Writing};
+
+/// How soon a second Ctrl-C leaves, and a second Esc takes a message back.
+const TWICE: Duration = Duration::from_millis(2000);
+const TWICE_ESCAPE: Duration = Duration::from_millis(600);
+/// The time between two pictures of what moves.
+pub const FRAME: Duration = Duration::from_millis(120);
+/// The time between two changes of the clock, where nothing moves.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What the terminal is opened with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub paint: Paint,
+    pub animation: bool,
+    pub keymap: Keymap,
+    /// The name of the directory.
+    pub project: String,
+    pub user: String,
+    /// Whether the profile `unrestricted` may be chosen.
+    pub may_be_unrestricted: bool,
+}
+
+/// What the task of the conversation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It waits for a message.
+    Idle,
+    Working,
+    /// It waits for an answer.
+    Blocked,
+    /// It was asked to stop.
+    Stopping,
+}
+
+impl Phase {
+    pub const fn is_working(self) -> bool {
+        matches!(self, Self::Working | Self::Stopping)
+    }
+}
+
+/// What is known of the session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionFacts {
+    pub axes: Axes,
+    pub role: Option<String>,
+    /// The model, and how hard it thinks.
+    pub model: String,
+    pub effort: Option<String>,
+    pub is_paused: bool,
+}
+
+impl SessionFacts {
+    pub fn mode(&self) -> Mode {
+        Mode { axes: self.axes, role: self.role.clone(), is_paused: self.is_paused }
+    }
+}
+
+/// What happens to the terminal.
+pub enum Input {
+    Terminal(Event),
+    Resize(Size),
+    /// Time has passed.
+    Tick,
+    /// The story of a task begins here.
+    Follow(Box<TaskState>),
+    Record(Box<Record>),
+    Preview(Box<Preview>),
+    Phase(Phase),
+    Facts(SessionFacts),
+    /// The questions that are open now.
+    Questions(Vec<OpenQuestion>),
+    /// A question was answered elsewhere.
+    Settled {
+        question: QuestionId,
+        by: String,
+        text: String,
+    },
+    /// Somebody else's question that the person chose from the inbox.
+    ShowQuestion(Box<OpenQuestion>),
+    /// A message could not be sent.
+    NotSent {
+        draft: Draft,
+        why: String,
+    },
+    /// An answer was not accepted.
+    NotAnswered {
+        why: String,
+    },
+    Print(Entry),
+    Notice(String),
+    Files(Vec<String>),
+    Commands(Vec<Command>),
+    Loaded(Box<Overlay>),
+    /// A message begins with these words.
+    Write(String),
+    /// The person's editor has ended, with what they wrote.
+    Edited(Option<String>),
+    /// A command that the person ran, to be sent with the next message.
+    Ran {
+        command: String,
+        printed: String,
+    },
+}
+
+/// What the terminal wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Continue the conversation with this.
+    Send(Draft),
+    /// Pass this into the turn that runs.
+    Steer(Draft),
+    Answer {
+        question: QuestionId,
+        text: String,
+    },
+    Slash(String),
+    /// Run a command in the sandbox, through the gate.
+    Shell(String),
+    Interrupt,
+    Leave(Leaving),
+    Suspend,
+    Redraw,
+    Edit(String),
+    Load(Kind),
+    OpenSession(SessionId),
+    OpenTask(TaskId),
+    FindQuestion(QuestionId),
+    /// Begin a message about a sub-agent.
+    WriteAbout(TaskId),
+    Pause(TaskId),
+    Resume(TaskId),
+    Cancel(TaskId),
+    IndexFiles,
+    Copy(String),
+    /// Keep what is written.
+    Save,
+    Remember(String),
+    Notify(&'static str),
+}
+
+/// What becomes of a task at work when its person leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    Park,
+    Background,
+}
+
+/// Everything that is shown.
+pub struct App {
+    pub settings: Settings,
+    pub size: Size,
+    pub facts: SessionFacts,
+    pub writing: Writing,
+    pub outgoing: Outgoing,
+    pub questions: Questions,
+    pub overlay: Option<Overlay>,
+    pub story: Option<Story>,
+    pub phase: Phase,
+    pub working_since: Moment,
+    pub departure: Departure,
+    pub enhanced_keys: bool,
+    pub transcript: Transcript,
+    pub notice: Notice,
+    /// Rows that the whole-screen layout is scrolled back.
+    pub scrolled: usize,
+    /// When the last input came.
+    pub now: Moment,
+    last_escape: Option<Moment>,
+    is_focused: bool,
+}
+
+impl App {
+    pub fn new(settings: Settings, size: Size, history: History) -> Self {
+        let facts = SessionFacts {
+            axes: Axes::interactive(Surface::Tui),
+            role: None,
+            model: String::new(),
+            effort: None,
+            is_paused: false,
+        };
+        Self {
+            settings,
+            size,
+            facts,
+            writing: Writing::new(history),
+            outgoing: Outgoing::default(),
+            questions: Questions::default(),
+            overlay: None,
+            story: None,
+            phase: Phase::Idle,
+            working_since: Moment::ZERO,
+            departure: Departure::default(),
+            enhanced_keys: false,
+            transcript: Transcript::default(),
+            notice: Notice::default(),
+            scrolled: 0,
+            now: Moment::ZERO,
+            last_escape: None,
+            is_focused: true,
+        }
+    }
+
+    /// Takes in one input; returns what is to be done about it.
+    pub fn update(&mut self, input: Input, now: Moment) -> Vec<Effect> {
+        self.now = self.now.max(now);
+        self.notice.expire(self.now);
+        self.departure.expire(self.now);
+        let effects = self.take_in(input);
+        if let Some(notice) = self.writing.take_notice() {
+            self.say(notice);
+        }
+        effects
+    }
+
+    fn take_in(&mut self, input: Input) -> Vec<Effect> {
+        match input {
+            Input::Terminal(Event::Key(key)) => return self.press(key),
+            Input::Terminal(Event::Paste(text)) => return self.paste(&text),
+            Input::Terminal(Event::Focus(is_focused)) => self.is_focused = is_focused,
+            Input::Terminal(Event::EnhancedKeys) => self.enhanced_keys = true,
+            Input::Resize(size) => self.size = size,
+            Input::Tick => {}
+            Input::Follow(state) => {
+                let (user, paint) = (&self.settings.user, self.settings.paint);
+                self.story = Some(Story::new(&state, user, paint));
+            }
+            Input::Record(record) => self.record(&record),
+            Input::Preview(preview) => {
+                if let Some(story) = &mut self.story {
+                    story.preview(&preview, self.now);
+                }
+            }
+            Input::Phase(phase) => return self.set_phase(phase),
+            Input::Facts(facts) => self.facts = facts,
+            Input::Questions(open) => return self.ask(open),
+            Input::Settled { question, by, text } => self.settled(question, &by, &text),
+            Input::ShowQuestion(asked) => {
+                self.overlay = None;
+                self.questions.show(*asked, self.now);
+            }
+            Input::NotSent { draft, why } => return self.not_sent(draft, &why),
+            Input::NotAnswered { why } => {
+                let line = format!("not answered: {}", shown(&why));
+                self.transcript.push(Entry::note(self.settings.paint.yellow(&line)));
+            }
+            Input::Print(entry) => self.transcript.push(entry),
+            Input::Notice(text) => self.say(text),
+            Input::Files(files) => {
+                self.writing.completing.set_files(files);
+                return self.writing.complete();
+            }
+            Input::Commands(commands) => self.writing.completing.set_commands(commands),
+            Input::Loaded(overlay) => {
+                self.overlay = Some(overlay.in_place_of(self.overlay.take()));
+            }
+            Input::Write(words) => {
+                self.overlay = None;
+                self.questions.typed(self.now);
+                self.writing.put_in_place(Draft::of(&words));
+            }
+            Input::Edited(text) => return self.edited(text),
+            Input::Ran { command, printed } => self.writing.add_ran(&command, &printed),
+        }
+        Vec::new()
+    }
+
+    /// When something changes without an input.
+    pub fn next_wake(&self) -> Option<Moment> {
+        let moving = self.phase.is_working().then(|| {
+            let step = if self.settings.animation { FRAME } else { SECOND };
+            let count = self.now.as_millis() / step.as_millis() + 1;
+            Moment::from_millis(u64::try_from(count * step.as_millis()).unwrap_or(u64::MAX))
+        });
+        let [armed, notice] = [self.questions.armed_at(), self.notice.until()];
+        let all = [armed, notice, self.departure.until(), moving];
+        all.into_iter().flatten().filter(|at| *at > self.now).min()
+    }
+
+    /// Whether the keys of the first question count.
+    pub fn is_armed(&self) -> bool {
+        // What cannot be seen cannot be answered.
+        crate::view::can_ask(self.size) && self.questions.is_armed(self.now)
+    }
+
+    /// The title of the window.
+    pub fn title(&self) -> String {
+        self.facts.mode().title(&self.settings.project, !self.questions.is_empty())
+    }
+
+    /// Takes over what belongs to the terminal, not to a conversation.
+    pub fn take_over(&mut self, before: Self) {
+        self.transcript = before.transcript;
+        self.writing.completing.take_sources(before.writing.completing);
+        self.enhanced_keys = before.enhanced_keys;
+        self.is_focused = before.is_focused;
+        self.now = before.now;
+        self.questions.typed(before.questions.last_typed());
+        self.facts = before.facts;
+    }
+
+    fn say(&mut self, text: impl Into<String>) {
+        self.notice.say(text, self.now);
+    }
+
+    fn record(&mut self, record: &Record) {
+        let Some(story) = &mut self.story else { return };
+        let is_message = record.task == story.task();
+        for entry in story.event(record, self.size.columns, self.now) {
+            if is_message && matches!(entry, Entry::Said { .. }) {
+                self.outgoing.sending = None;
+            }
+            self.transcript.push(entry);
+        }
+    }
+
+    fn set_phase(&mut self, phase: Phase) -> Vec<Effect> {
+        let was_working = self.phase.is_working();
+        if phase == Phase::Working && !was_working {
+            self.working_since = self.now;
+        }
+        self.phase = phase;
+        if phase != Phase::Idle {
+            return Vec::new();
+        }
+        self.departure.is_asked = false;
+        let mut effects = Vec::new();
+        if was_working && !self.is_focused {
+            effects.push(Effect::Notify("the agent waits for you"));
+        }
+        effects.extend(self.outgoing.send_next(phase));
+        effects
+    }
+
+    fn ask(&mut self, open: Vec<OpenQuestion>) -> Vec<Effect> {
+        let (is_new, gone) = self.questions.set(open, self.now);
+        for words in gone {
+            self.writing.history.push(&words);
+        }
+        self.drop_stale_answer();
+        let tells = is_new && !self.is_focused;
+        tells.then_some(Effect::Notify("a question waits")).into_iter().collect()
+    }
+
+    fn settled(&mut self, question: QuestionId, by: &str, text: &str) {
+        if let Some(dialog) = self.questions.remove(question) {
+            let line = match by {
+                "" => "that question is no longer open".to_owned(),
+                by => format!("answered by {by}: {text}"),
+            };
+            self.say(shown_line(&line));
+            if let Some(words) = dialog.comments().revision() {
+                self.writing.history.push(&words);
+            }
+        }
+        self.drop_stale_answer();
+    }
+
+    /// An answer that was being written to a question that is gone goes into the history.
+    fn drop_stale_answer(&mut self) {
+        let answering = self.writing.answering.as_ref();
+        if answering.is_some_and(|answering| self.questions.get(answering.question).is_none()) {
+            self.stop_answering();
+        }
+    }
+
+    fn not_sent(&mut self, draft: Draft, why: &str) -> Vec<Effect> {
+        self.outgoing.sending = None;
+        let why = format!("not sent: {}", shown(why));
+        let lines = why.lines().map(|line| self.settings.paint.red(line)).collect();
+        self.transcript.push(Entry::Lines(lines));
+        match self.writing.is_blank() {
+            true => self.writing.composer.replace(draft),
+            false => self.outgoing.put_back(draft),
+        }
+        vec![Effect::Save]
+    }
+}

@@ -1,0 +1,33 @@
+//! A short remark in the bottom line, for a few seconds.
+
+use std::time::Duration;
+
+use crate::Moment;
+
+/// How long a notice is shown.
+const SHOWN: Duration = Duration::from_secs(4);
+
+/// What is remarked now.
+#[derive(Default)]
+pub struct Notice {
+    said: Option<(String, Moment)>,
+}
+
+impl Notice {
+    pub fn text(&self) -> Option<&str> {
+        self.said.as_ref().map(|(text, _)| text.as_str())
+    }
+
+    pub(super) fn say(&mut self, text: impl Into<String>, now: Moment) {
+        self.said = Some((text.into(), now + SHOWN));
+    }
+
+    /// When it disappears.
+    pub(super) fn until(&self) -> Option<Moment> {
+        self.said.as_ref().map(|(_, until)| *until)
+    }
+
+    pub(super) fn expire(&mut self, now: Moment) {
+        self.said.take_if(|(_, until)| *until <= now);
+    }
+}

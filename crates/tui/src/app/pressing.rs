@@ -1,0 +1,377 @@
+//! What each key does, by where the person is: on a page, at a question, in a list, in the text.
+
+use windlass_core::axes::{RunControl, WorkMode};
+
+use super::{App, Effect, Phase, Purpose, TWICE_ESCAPE, outgoing};
+use crate::composer::Draft;
+use crate::dialog::{Dialog, Pressed};
+use crate::keymap::Action;
+use crate::keys::{Code, Key};
+use crate::mode_line;
+use crate::overlay::{Asked, DiffOf, Kind};
+use crate::view;
+
+/// Commands of the terminal itself; all others are the coordinator's.
+const PAGES: &[(&str, Action)] = &[
+    ("/tasks", Action::Tasks),
+    ("/inbox", Action::Inbox),
+    ("/transcript", Action::Transcript),
+    ("/diff", Action::Diff),
+    ("/sessions", Action::Sessions),
+    ("/agents", Action::Agents),
+    ("/keys", Action::Help),
+    ("/copy", Action::CopyReply),
+    ("/editor", Action::Editor),
+];
+
+impl App {
+    /// What a key does; what has to survive it is saved.
+    pub(super) fn press(&mut self, key: Key) -> Vec<Effect> {
+        let before = self.saved();
+        let mut effects = self.pressed(key);
+        if self.saved() != before && !effects.contains(&Effect::Save) {
+            effects.push(Effect::Save);
+        }
+        effects
+    }
+
+    fn pressed(&mut self, key: Key) -> Vec<Effect> {
+        if let Some(overlay) = &mut self.overlay {
+            let asked = overlay.press(key, view::body_rows(self.size));
+            return self.asked(asked);
+        }
+        let action = self.settings.keymap.action(key);
+        if self.departure.is_asked {
+            return self.departure.press(key, action);
+        }
+        if let Some(effects) = self.press_dialog(key) {
+            return effects;
+        }
+        self.questions.typed(self.now);
+        if self.writing.searching.is_some() {
+            self.writing.press_search(key, action);
+            return Vec::new();
+        }
+        if self.outgoing.queue.selected().is_some() {
+            return self.press_queue(key);
+        }
+        if let Some(effects) = self.writing.press_completion(key) {
+            return effects;
+        }
+        match action {
+            Some(action) => self.act(action),
+            None => self.edit(key),
+        }
+    }
+
+    pub(super) fn paste(&mut self, text: &str) -> Vec<Effect> {
+        if let Some(overlay) = &mut self.overlay {
+            overlay.paste(text);
+            return Vec::new();
+        }
+        self.questions.typed(self.now);
+        self.outgoing.queue.leave();
+        self.writing.paste(text)
+    }
+
+    /// What a person does on a page.
+    fn asked(&mut self, asked: Asked) -> Vec<Effect> {
+        match asked {
+            Asked::Nothing => Vec::new(),
+            Asked::Close => {
+                self.overlay = None;
+                // What was asked meanwhile has not been seen until now.
+                self.questions.typed(self.now);
+                Vec::new()
+            }
+            Asked::Open(kind) => vec![Effect::Load(kind)],
+            Asked::OpenSession(session) => {
+                self.overlay = None;
+                vec![Effect::Save, Effect::OpenSession(session)]
+            }
+            Asked::OpenTask(task) => {
+                self.overlay = None;
+                vec![Effect::Save, Effect::OpenTask(task)]
+            }
+            Asked::ShowQuestion(question) => vec![Effect::FindQuestion(question)],
+            Asked::Pause(task) => vec![Effect::Pause(task)],
+            Asked::Resume(task) => vec![Effect::Resume(task)],
+            Asked::Cancel(task) => vec![Effect::Cancel(task)],
+            Asked::WriteAbout(task) => vec![Effect::WriteAbout(task)],
+        }
+    }
+
+    /// What a key does at a question; `None` where it is not for the question.
+    fn press_dialog(&mut self, key: Key) -> Option<Vec<Effect>> {
+        // Whoever goes through the lines of a plan has chosen to, and answers nothing by it.
+        let is_commenting = self.questions.first().is_some_and(Dialog::is_commenting);
+        if self.writing.answering.is_some() || !(is_commenting || self.is_armed()) {
+            return None;
+        }
+        if key == Key::plain(Code::Tab) && self.questions.len() > 1 && !is_commenting {
+            self.questions.rotate();
+            return Some(Vec::new());
+        }
+        let (question, pressed) = self.questions.press(key, view::dialog_page(self.size))?;
+        match pressed {
+            Pressed::Nothing => return None,
+            Pressed::Moved => {}
+            Pressed::Answer(text) => {
+                self.questions.remove(question);
+                self.questions.typed(self.now);
+                return Some(vec![Effect::Answer { question, text }]);
+            }
+            Pressed::Write { prefix, first } => {
+                let first = first.map(String::from).unwrap_or_default();
+                self.writing.start_answering(question, Purpose::Answer { prefix }, &first);
+                self.questions.typed(self.now);
+            }
+            Pressed::Comment { line } => {
+                let said = self.questions.get(question).and_then(|dialog| dialog.said(line));
+                let said = said.unwrap_or_default().to_owned();
+                self.writing.start_answering(question, Purpose::Comment { line }, &said);
+            }
+            Pressed::Edit => return Some(vec![Effect::Edit(self.questions.edit(question))]),
+        }
+        Some(Vec::new())
+    }
+
+    /// Back from an answer to what was written before it.
+    pub(super) fn stop_answering(&mut self) {
+        self.writing.stop_answering();
+        self.questions.typed(self.now);
+    }
+
+    fn send_answer(&mut self) -> Vec<Effect> {
+        let Some((question, purpose, text)) = self.writing.take_answer() else { return Vec::new() };
+        match purpose {
+            Purpose::Answer { prefix } => {
+                self.questions.remove(question);
+                let text = format!("{prefix}{text}");
+                vec![Effect::Save, Effect::Answer { question, text }]
+            }
+            Purpose::Comment { line } => {
+                if let Some(dialog) = self.questions.get_mut(question) {
+                    dialog.comment(line, &text);
+                }
+                vec![Effect::Save]
+            }
+        }
+    }
+
+    /// What the person wrote in their editor. At a plan it is what should change; else the message.
+    pub(super) fn edited(&mut self, text: Option<String>) -> Vec<Effect> {
+        let plan = self.questions.take_edited();
+        self.questions.typed(self.now);
+        let Some(text) = text else { return Vec::new() };
+        let Some(question) = plan else {
+            self.writing.composer.replace(Draft::of(text.trim_end_matches('\n')));
+            return vec![Effect::Save];
+        };
+        let before = self.questions.get(question).and_then(Dialog::plan);
+        if before.is_none_or(|before| before.trim() == text.trim()) {
+            self.say("the plan is unchanged");
+            return Vec::new();
+        }
+        let purpose = Purpose::Answer { prefix: "Revise: " };
+        self.writing.start_answering(question, purpose, &text);
+        Vec::new()
+    }
+
+    fn press_queue(&mut self, key: Key) -> Vec<Effect> {
+        match self.outgoing.press(key) {
+            outgoing::Pressed::Moved => Vec::new(),
+            outgoing::Pressed::Removed(draft) => self.writing.keep_in_history(&draft),
+            outgoing::Pressed::SendNow(draft) => self.send_now(draft),
+            outgoing::Pressed::Edit(draft) => {
+                self.writing.put_in_place(draft);
+                Vec::new()
+            }
+        }
+    }
+
+    fn edit(&mut self, key: Key) -> Vec<Effect> {
+        match key.code {
+            // Inline, the terminal scrolls by itself.
+            Code::PageUp => self.scrolled += self.size.rows / 2,
+            Code::PageDown => self.scrolled = self.scrolled.saturating_sub(self.size.rows / 2),
+            Code::Char('?') if self.writing.is_blank() => return vec![Effect::Load(Kind::Help)],
+            _ => return self.writing.key(key, view::composer_columns(self.size)),
+        }
+        Vec::new()
+    }
+
+    fn act(&mut self, action: Action) -> Vec<Effect> {
+        match action {
+            Action::Send => self.send(),
+            Action::Newline => self.writing.newline(),
+            Action::SendNow => match self.writing.composer.is_empty() {
+                true => self.outgoing.release(self.phase),
+                false if self.writing.answering.is_some() => self.send_answer(),
+                false => {
+                    let draft = self.writing.composer.take();
+                    self.send_now(draft)
+                }
+            },
+            Action::Interrupt => self.escape(),
+            Action::Leave => self.leave(),
+            Action::EndOfInput => match self.writing.is_blank() {
+                true => self.departure.begin(self.phase),
+                false => self.edit(Key::plain(Code::Delete)),
+            },
+            Action::Suspend => vec![Effect::Save, Effect::Suspend],
+            Action::Redraw => vec![Effect::Redraw],
+            Action::Editor => vec![Effect::Edit(self.writing.composer.draft().expanded())],
+            Action::HistorySearch => {
+                self.writing.start_search();
+                Vec::new()
+            }
+            Action::Unfold => {
+                self.writing.composer.unfold();
+                Vec::new()
+            }
+            Action::Queue => {
+                self.outgoing.queue.select();
+                Vec::new()
+            }
+            Action::Stash => {
+                self.writing.swap_stash();
+                Vec::new()
+            }
+            Action::CopyReply => match self.transcript.last_reply() {
+                Some(reply) => vec![Effect::Copy(reply.to_owned())],
+                None => {
+                    self.say("there is no reply to copy yet");
+                    Vec::new()
+                }
+            },
+            Action::Transcript => vec![Effect::Load(Kind::Transcript { task: None })],
+            Action::Diff => vec![Effect::Load(Kind::Diff(DiffOf::Turn))],
+            Action::Tasks => vec![Effect::Load(Kind::Tasks)],
+            Action::Inbox => vec![Effect::Load(Kind::Inbox)],
+            Action::Sessions => vec![Effect::Load(Kind::Sessions { everywhere: false })],
+            Action::Agents => vec![Effect::Load(Kind::Agents)],
+            Action::Help => vec![Effect::Load(Kind::Help)],
+            Action::CycleWorkMode => {
+                let next = mode_line::next_work_mode(self.facts.axes.work_mode);
+                vec![Effect::Slash(format!("/mode {next}"))]
+            }
+            Action::Autonomous => control(RunControl::Autonomous),
+            Action::Assisted => control(RunControl::Assisted),
+            Action::Manual => control(RunControl::Manual),
+            Action::Repair => vec![Effect::Slash(format!("/mode {}", WorkMode::Repair))],
+            Action::CycleProfile => {
+                let may = self.settings.may_be_unrestricted;
+                let next = mode_line::next_profile(self.facts.axes.permission_profile, may);
+                vec![Effect::Slash(format!("/permission-profile {next}"))]
+            }
+        }
+    }
+
+    fn send(&mut self) -> Vec<Effect> {
+        if self.writing.composer.take_backslash() {
+            self.writing.composer.newline();
+            return Vec::new();
+        }
+        let is_blank = self.writing.composer.draft().expanded().trim().is_empty();
+        let purpose = self.writing.answering.as_ref().map(|answering| answering.purpose);
+        match (is_blank, purpose) {
+            // An empty comment takes one back.
+            (true, Some(Purpose::Comment { .. })) | (false, Some(_)) => return self.send_answer(),
+            (true, _) => return self.outgoing.release(self.phase),
+            (false, None) => {}
+        }
+        self.writing.completing.close();
+        self.scrolled = 0;
+        let draft = self.writing.composer.take();
+        let text = draft.expanded();
+        let mut effects = self.writing.remember(&text);
+        let word = text.split_whitespace().next().unwrap_or_default();
+        if matches!(word, "/quit" | "/exit") {
+            effects.extend(self.departure.begin(self.phase));
+        } else if let Some((_, action)) = PAGES.iter().find(|(name, _)| *name == text.trim()) {
+            effects.extend(self.act(*action));
+        } else if text.starts_with('/') && !is_path(word) {
+            effects.push(Effect::Slash(text.trim().to_owned()));
+        } else if let Some(command) = text.strip_prefix('!') {
+            effects.push(Effect::Shell(command.trim().to_owned()));
+        } else if self.outgoing.is_busy(self.phase) {
+            if let Err(draft) = self.outgoing.queue.push(draft) {
+                self.say(format!("{} messages wait already", crate::queue::MOST));
+                self.writing.composer.replace(draft);
+            }
+            self.outgoing.is_held &= self.phase != Phase::Idle;
+            effects.extend(self.outgoing.send_next(self.phase));
+        } else {
+            self.outgoing.is_held = false;
+            effects.push(self.outgoing.send(draft));
+        }
+        effects.push(Effect::Save);
+        effects
+    }
+
+    fn send_now(&mut self, draft: Draft) -> Vec<Effect> {
+        let mut effects = self.writing.remember(&draft.expanded());
+        self.writing.completing.close();
+        effects.push(match self.phase {
+            Phase::Idle => self.outgoing.send(draft),
+            Phase::Working | Phase::Blocked | Phase::Stopping => {
+                self.say("sent; the agent reads it after the current step");
+                Effect::Steer(draft)
+            }
+        });
+        effects.push(Effect::Save);
+        effects
+    }
+
+    fn escape(&mut self) -> Vec<Effect> {
+        if self.writing.answering.is_some() {
+            self.stop_answering();
+            return Vec::new();
+        }
+        let is_second = self.last_escape.is_some_and(|at| at + TWICE_ESCAPE > self.now);
+        self.last_escape = Some(self.now);
+        if is_second && let Some(draft) = self.outgoing.queue.take_last() {
+            self.last_escape = None;
+            self.writing.put_in_place(draft);
+            self.say("taken back");
+            return Vec::new();
+        }
+        match self.phase {
+            Phase::Working => {
+                self.phase = Phase::Stopping;
+                self.outgoing.hold();
+                vec![Effect::Interrupt]
+            }
+            Phase::Idle | Phase::Blocked | Phase::Stopping => Vec::new(),
+        }
+    }
+
+    /// Ctrl-C: first what is written, then the terminal.
+    fn leave(&mut self) -> Vec<Effect> {
+        if self.writing.answering.is_some() {
+            self.stop_answering();
+            return Vec::new();
+        }
+        if !self.writing.composer.is_empty() {
+            let draft = self.writing.composer.take();
+            self.writing.completing.close();
+            self.say("kept in the history: Up brings it back");
+            return self.writing.keep_in_history(&draft);
+        }
+        if self.departure.press_twice(self.now) {
+            return self.departure.begin(self.phase);
+        }
+        self.say("press Ctrl-C again to leave");
+        Vec::new()
+    }
+}
+
+fn control(control: RunControl) -> Vec<Effect> {
+    vec![Effect::Slash(format!("/control {control}"))]
+}
+
+/// A path such as `/etc/hosts` is not a command.
+fn is_path(word: &str) -> bool {
+    word[1..].contains('/')
+}

@@ -1,0 +1,135 @@
+//! The questions that are open, and when a key counts for the first of them.
+
+use std::collections::BTreeMap;
+
+use windlass_coordinator::views::OpenQuestion;
+use windlass_core::id::QuestionId;
+
+use crate::Moment;
+use crate::dialog::{Comments, Dialog, Pressed};
+use crate::keys::Key;
+
+/// Open questions, the one that is shown first.
+#[derive(Default)]
+pub struct Questions {
+    dialogs: Vec<Dialog>,
+    last_typed: Moment,
+    /// The plan that the editor was opened for.
+    edited: Option<QuestionId>,
+}
+
+impl Questions {
+    pub fn is_empty(&self) -> bool {
+        self.dialogs.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.dialogs.len()
+    }
+
+    /// The one that is shown.
+    pub fn first(&self) -> Option<&Dialog> {
+        self.dialogs.first()
+    }
+
+    pub fn get(&self, question: QuestionId) -> Option<&Dialog> {
+        self.dialogs.iter().find(|dialog| dialog.id() == question)
+    }
+
+    pub(super) fn get_mut(&mut self, question: QuestionId) -> Option<&mut Dialog> {
+        self.dialogs.iter_mut().find(|dialog| dialog.id() == question)
+    }
+
+    /// Whether the keys of the first question count.
+    pub(super) fn is_armed(&self, now: Moment) -> bool {
+        self.armed_at().is_some_and(|at| now >= at)
+    }
+
+    /// When they begin to.
+    pub(super) fn armed_at(&self) -> Option<Moment> {
+        self.dialogs.first().map(|dialog| dialog.armed_at(self.last_typed))
+    }
+
+    /// Something was typed that was not an answer: the quiet time begins again.
+    pub(super) fn typed(&mut self, now: Moment) {
+        self.last_typed = now;
+    }
+
+    pub(super) fn last_typed(&self) -> Moment {
+        self.last_typed
+    }
+
+    /// Keeps what is open now; returns whether one is new, and what was written to those that are gone.
+    pub(super) fn set(&mut self, open: Vec<OpenQuestion>, now: Moment) -> (bool, Vec<String>) {
+        let is_open = |dialog: &Dialog| open.iter().any(|one| one.row.question.id == dialog.id());
+        let (kept, gone): (Vec<_>, Vec<_>) = self.dialogs.drain(..).partition(is_open);
+        self.dialogs = kept;
+        let mut is_new = false;
+        for asked in open {
+            if self.get(asked.row.question.id).is_none() {
+                self.dialogs.push(Dialog::new(asked, now));
+                is_new = true;
+            }
+        }
+        (is_new, gone.iter().filter_map(|dialog| dialog.comments().revision()).collect())
+    }
+
+    /// Shows a question first.
+    pub(super) fn show(&mut self, asked: OpenQuestion, now: Moment) {
+        let before = self.remove(asked.row.question.id);
+        let mut dialog = Dialog::new(asked, now);
+        if let Some(before) = before {
+            dialog.set_comments(before.comments());
+        }
+        self.dialogs.insert(0, dialog);
+    }
+
+    pub(super) fn remove(&mut self, question: QuestionId) -> Option<Dialog> {
+        let at = self.dialogs.iter().position(|dialog| dialog.id() == question)?;
+        Some(self.dialogs.remove(at))
+    }
+
+    /// Nothing is followed any more.
+    pub fn clear(&mut self) {
+        self.dialogs.clear();
+    }
+
+    /// Shows the next one.
+    pub(super) fn rotate(&mut self) {
+        self.dialogs.rotate_left(1);
+    }
+
+    pub(super) fn press(&mut self, key: Key, page: usize) -> Option<(QuestionId, Pressed)> {
+        let dialog = self.dialogs.first_mut()?;
+        Some((dialog.id(), dialog.press(key, page)))
+    }
+
+    /// The plan that the editor is opened for.
+    pub(super) fn edit(&mut self, question: QuestionId) -> String {
+        self.edited = Some(question);
+        let plan = self.get(question).and_then(Dialog::plan);
+        plan.unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn take_edited(&mut self) -> Option<QuestionId> {
+        self.edited.take()
+    }
+
+    /// What was said to single lines of plans, to survive a restart.
+    pub(super) fn comments(&self) -> BTreeMap<QuestionId, Comments> {
+        let written = self.dialogs.iter().filter(|dialog| !dialog.comments().is_empty());
+        written.map(|dialog| (dialog.id(), dialog.comments())).collect()
+    }
+
+    /// Takes comments from before a restart; returns those to questions that are gone, as texts.
+    pub(super) fn restore(&mut self, comments: BTreeMap<QuestionId, Comments>) -> Vec<String> {
+        let mut gone = Vec::new();
+        for (question, comments) in comments {
+            match self.get_mut(question) {
+                Some(dialog) => dialog.set_comments(comments),
+                None => gone.extend(comments.revision()),
+            }
+        }
+        gone
+    }
+}

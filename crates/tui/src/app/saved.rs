@@ -1,0 +1,73 @@
+//! What is written to a file, so that a crash loses nothing that was typed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use windlass_core::id::QuestionId;
+
+use super::App;
+use crate::composer::Draft;
+use crate::dialog::Comments;
+use crate::queue::Queue;
+
+/// The drafts of one conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    #[serde(default)]
+    draft: Draft,
+    #[serde(default)]
+    aside: Option<Draft>,
+    #[serde(default)]
+    queue: Queue,
+    /// The message that was on its way. Where the journal has it, it is not sent again.
+    #[serde(default)]
+    sending: Option<Draft>,
+    /// What was said to lines of plans.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    comments: BTreeMap<QuestionId, Comments>,
+}
+
+impl Saved {
+    pub fn is_empty(&self) -> bool {
+        self == &Self::default()
+    }
+}
+
+impl App {
+    /// What has to survive.
+    pub fn saved(&self) -> Saved {
+        let mut queue = self.outgoing.queue.clone();
+        queue.leave();
+        Saved {
+            draft: self.writing.draft(),
+            aside: self.writing.stash.clone(),
+            queue,
+            sending: self.outgoing.sending.clone(),
+            comments: self.questions.comments(),
+        }
+    }
+
+    /// Takes over what was written before. A message that was on its way is offered again, unless the journal
+    /// has it: `said` are the last messages there.
+    pub fn restore(&mut self, saved: Saved, said: &[String]) {
+        let Saved { draft, aside, queue, sending, comments } = saved;
+        let (writing, outgoing) = (&mut self.writing, &mut self.outgoing);
+        for words in self.questions.restore(comments) {
+            writing.history.push(&words);
+        }
+        writing.stash = aside.map(Draft::checked);
+        outgoing.queue = queue;
+        outgoing.hold();
+        if !draft.is_empty() {
+            writing.composer.replace(draft);
+        }
+        match sending.filter(|draft| !said.contains(&draft.expanded())) {
+            Some(draft) if writing.composer.is_empty() => writing.composer.replace(draft),
+            Some(draft) => outgoing.put_back(draft),
+            None => {}
+        }
+        if !writing.composer.is_empty() || !outgoing.queue.is_empty() {
+            self.say("what you had written is back");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What the terminal needs of the program that opens it, which alone knows configuration and projects.
+
+use std::path::PathBuf;
+
+use windlass_coordinator::{BoxFuture, Error, NewSession};
+use windlass_core::axes::Axes;
+use windlass_core::id::{SessionId, TaskId};
+
+use crate::app::Settings;
+use crate::terminal::KeyModes;
+
+/// The program around the terminal.
+pub trait Host: Send + Sync {
+    /// A message as the agent reads it: files that it names are attached.
+    fn message(&self, text: &str) -> String;
+
+    /// An error with what to do next, in words.
+    fn explain(&self, error: Error) -> String;
+
+    /// Lets a task that nobody drives go on after this program has ended.
+    fn background(&self, task: TaskId) -> Result<(), String>;
+
+    /// Runs a command as the agent would, through the gate and in the sandbox; what it printed, or why it did not
+    /// run.
+    fn shell<'a>(&'a self, axes: Axes, command: &'a str) -> BoxFuture<'a, Result<String, String>>;
+}
+
+/// How the whole is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// In the terminal's own scrollback.
+    Inline,
+    /// On the alternate screen.
+    Full,
+}
+
+/// How a person who looks elsewhere is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    Off,
+    Bell,
+    /// A notification of the desktop (OSC 9).
+    Desktop,
+}
+
+/// How a text gets into the clipboard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Clipboard {
+    /// A program that reads it from its standard input.
+    Program(Vec<String>),
+    /// The terminal's own (OSC 52).
+    Terminal,
+}
+
+/// What the terminal is opened with.
+pub struct Options {
+    pub settings: Settings,
+    pub layout: Layout,
+    pub signal: Signal,
+    pub clipboard: Clipboard,
+    pub key_modes: KeyModes,
+    pub unicode: bool,
+    /// Whether the title of the window says the mode (MS-222).
+    pub title: bool,
+    /// Whether what was printed is printed again when the width changes.
+    pub rewrap: bool,
+    /// Where drafts and the history are kept.
+    pub state: PathBuf,
+    pub workspace: PathBuf,
+    /// The person's editor and its arguments.
+    pub editor: Vec<String>,
+    pub session: SessionId,
+    /// How the session begins, where it does not exist yet.
+    pub new: NewSession,
+    /// The model that it will use, for the bottom line.
+    pub model: String,
+    pub effort: Option<String>,
+    /// What to say first.
+    pub message: Option<String>,
+    /// Lines that are printed at the start.
+    pub greeting: Vec<String>,
+}

@@ -1,0 +1,278 @@
+//! Which key does what: the defaults, what a person has bound instead, and the check for conflicts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use windlass_core::string_enum;
+
+use crate::keys::{Code, Key};
+
+string_enum! {
+    /// What a key can be bound to; the words are those of `[tui.keys]`.
+    Action ("action") {
+        /// Send what is written.
+        Send = "send",
+        Newline = "newline",
+        /// Send at once, into the turn that runs.
+        SendNow = "send_now",
+        Interrupt = "interrupt",
+        Leave = "leave",
+        /// Leave when nothing is written.
+        EndOfInput = "end_of_input",
+        Suspend = "suspend",
+        Redraw = "redraw",
+        Editor = "editor",
+        HistorySearch = "history_search",
+        Unfold = "unfold",
+        Queue = "queue",
+        Stash = "stash",
+        CopyReply = "copy_reply",
+        Transcript = "transcript",
+        Diff = "diff",
+        Tasks = "tasks",
+        Inbox = "inbox",
+        Sessions = "sessions",
+        Agents = "agents",
+        Help = "help",
+        CycleWorkMode = "cycle_work_mode",
+        Autonomous = "autonomous",
+        Assisted = "assisted",
+        Manual = "manual",
+        Repair = "repair",
+        CycleProfile = "cycle_profile",
+    }
+}
+
+impl Action {
+    /// What it does, for the help page.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Send => "send what is written",
+            Self::Newline => "begin a new line; `\\` and Enter does so too",
+            Self::SendNow => "send at once, into the turn that runs",
+            Self::Interrupt => "interrupt the turn; its work stays",
+            Self::Leave => "clear what is written into the history; twice: leave",
+            Self::EndOfInput => "leave, when nothing is written",
+            Self::Suspend => "suspend; `fg` comes back",
+            Self::Redraw => "draw the screen again",
+            Self::Editor => "write in $EDITOR",
+            Self::HistorySearch => "search earlier messages",
+            Self::Unfold => "unfold pasted text",
+            Self::Queue => "go through the queued messages",
+            Self::Stash => "put the draft aside, or take it back",
+            Self::CopyReply => "copy the last reply as Markdown",
+            Self::Transcript => "the whole conversation, with search",
+            Self::Diff => "what was changed",
+            Self::Tasks => "all tasks",
+            Self::Inbox => "all questions",
+            Self::Sessions => "other conversations",
+            Self::Agents => "sub-agents and background commands",
+            Self::Help => "this page; `?` on an empty line too",
+            Self::CycleWorkMode => "next work mode",
+            Self::Autonomous => "autonomous",
+            Self::Assisted => "assisted",
+            Self::Manual => "manual",
+            Self::Repair => "repair mode",
+            Self::CycleProfile => "next permission profile",
+        }
+    }
+}
+
+const fn ctrl_shift(char: char) -> Key {
+    Key { code: Code::Char(char), ctrl: true, alt: false, shift: true }
+}
+
+const fn alt(char: char) -> Key {
+    Key::alt(Code::Char(char))
+}
+
+/// The keys of each action, the first as help shows it. Terminals without the enhanced keyboard protocol cannot
+/// tell Ctrl+Shift+M from Enter, so each of these has an Alt key too (MS-092…097, MS-211).
+const DEFAULTS: &[(Action, &[Key])] = &[
+    (Action::Send, &[Key::plain(Code::Enter)]),
+    (Action::Newline, &[Key::shift(Code::Enter), Key::alt(Code::Enter), Key::ctrl('j')]),
+    (Action::SendNow, &[Key::ctrl('s'), Key { ctrl: true, ..Key::plain(Code::Enter) }]),
+    (Action::Interrupt, &[Key::plain(Code::Escape)]),
+    (Action::Leave, &[Key::ctrl('c')]),
+    (Action::EndOfInput, &[Key::ctrl('d')]),
+    (Action::Suspend, &[Key::ctrl('z')]),
+    (Action::Redraw, &[Key::ctrl('l')]),
+    (Action::Editor, &[Key::ctrl('g'), Key::ctrl('x')]),
+    (Action::HistorySearch, &[Key::ctrl('r')]),
+    (Action::Unfold, &[Key::ctrl('o')]),
+    (Action::Queue, &[Key::alt(Code::Up), alt('q')]),
+    (Action::Stash, &[Key::ctrl('q')]),
+    (Action::CopyReply, &[alt('c')]),
+    (Action::Transcript, &[Key::ctrl('t')]),
+    (Action::Diff, &[alt('g')]),
+    (Action::Tasks, &[alt('t')]),
+    (Action::Inbox, &[alt('n')]),
+    (Action::Sessions, &[alt('o')]),
+    (Action::Agents, &[alt('w')]),
+    (Action::Help, &[Key::plain(Code::F(1))]),
+    (Action::CycleWorkMode, &[ctrl_shift('m'), alt('m')]),
+    (Action::Autonomous, &[ctrl_shift('a'), alt('a')]),
+    (Action::Assisted, &[ctrl_shift('s'), alt('s')]),
+    (Action::Manual, &[ctrl_shift('i'), alt('i')]),
+    (Action::Repair, &[ctrl_shift('r'), alt('r')]),
+    (Action::CycleProfile, &[ctrl_shift('p'), alt('p')]),
+];
+
+/// Keys that edit text; nothing else can be bound to them.
+const EDITING: &[Key] = &[
+    Key::plain(Code::Left),
+    Key::plain(Code::Right),
+    Key::plain(Code::Up),
+    Key::plain(Code::Down),
+    Key::plain(Code::Home),
+    Key::plain(Code::End),
+    Key::plain(Code::Backspace),
+    Key::plain(Code::Delete),
+    Key::plain(Code::Tab),
+    Key::ctrl('a'),
+    Key::ctrl('e'),
+    Key::ctrl('b'),
+    Key::ctrl('f'),
+    Key::ctrl('k'),
+    Key::ctrl('u'),
+    Key::ctrl('w'),
+    Key::ctrl('y'),
+    Key::ctrl('_'),
+    alt('b'),
+    alt('f'),
+    alt('d'),
+];
+
+/// What each key does.
+#[derive(Clone, Debug)]
+pub struct Keymap {
+    bound: BTreeMap<Key, Action>,
+}
+
+impl Default for Keymap {
+    fn default() -> Self {
+        let keys =
+            DEFAULTS.iter().flat_map(|(action, keys)| keys.iter().map(|key| (*key, *action)));
+        Self { bound: keys.collect() }
+    }
+}
+
+impl Keymap {
+    /// The defaults with what a person has bound instead: an action's name and its keys, separated by spaces.
+    /// An error says what is wrong with which binding.
+    pub fn with(bindings: &BTreeMap<String, String>) -> Result<Self, String> {
+        let mut map = Self::default();
+        let mut own: BTreeMap<Key, Action> = BTreeMap::new();
+        for (name, keys) in bindings {
+            let action: Action = name.parse().map_err(|error| format!("{error}"))?;
+            map.bound.retain(|_, bound| *bound != action);
+            for word in keys.split_whitespace() {
+                let key = parse(word).ok_or_else(|| {
+                    format!("`{word}` is not a key; write such as `ctrl+r`, `alt+enter`, `f5`")
+                })?;
+                if EDITING.contains(&key) || key.typed().is_some() {
+                    return Err(format!("`{word}` edits text and cannot be bound to `{action}`"));
+                }
+                if let Some(other) = own.insert(key, action).filter(|other| *other != action) {
+                    return Err(format!("`{word}` is bound to both `{other}` and `{action}`"));
+                }
+            }
+        }
+        for (key, action) in own {
+            if let Some(other) = map.bound.insert(key, action).filter(|other| *other != action) {
+                let key = name(key);
+                let fix = format!("bind `{other}` to another key too");
+                return Err(format!("`{key}` is bound to both `{other}` and `{action}`; {fix}"));
+            }
+        }
+        Ok(map)
+    }
+
+    pub fn action(&self, key: Key) -> Option<Action> {
+        self.bound.get(&key).copied()
+    }
+
+    /// The keys of an action, in the order of the defaults.
+    pub fn keys(&self, action: Action) -> Vec<Key> {
+        let defaults =
+            DEFAULTS.iter().find(|(of, _)| *of == action).map_or(&[][..], |(_, keys)| keys);
+        let mut keys: Vec<Key> =
+            self.bound.iter().filter(|(_, bound)| **bound == action).map(|(key, _)| *key).collect();
+        keys.sort_by_key(|key| defaults.iter().position(|one| one == key).unwrap_or(usize::MAX));
+        keys
+    }
+
+    /// The first key of an action in words, for hints.
+    pub fn hint(&self, action: Action) -> String {
+        self.keys(action).first().map(|key| name(*key)).unwrap_or_default()
+    }
+}
+
+/// A key as people write it.
+pub fn name(key: Key) -> String {
+    struct Name(Key);
+    impl fmt::Display for Name {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let Key { code, ctrl, alt, shift } = self.0;
+            for (held, word) in [(ctrl, "Ctrl+"), (alt, "Alt+"), (shift, "Shift+")] {
+                f.write_str(if held { word } else { "" })?;
+            }
+            match code {
+                Code::Char(' ') => f.write_str("Space"),
+                Code::Char(char) => write!(f, "{}", char.to_uppercase()),
+                Code::F(number) => write!(f, "F{number}"),
+                Code::Escape => f.write_str("Esc"),
+                Code::PageUp => f.write_str("PgUp"),
+                Code::PageDown => f.write_str("PgDn"),
+                other => write!(f, "{other:?}"),
+            }
+        }
+    }
+    Name(key).to_string()
+}
+
+/// Reads a key as people write it.
+pub fn parse(text: &str) -> Option<Key> {
+    let mut key = Key::plain(Code::Escape);
+    let mut rest = text;
+    loop {
+        let (word, after) = match rest.split_once('+') {
+            Some((word, after)) if !word.is_empty() && !after.is_empty() => (word, after),
+            _ => break,
+        };
+        match word.to_ascii_lowercase().as_str() {
+            "ctrl" => key.ctrl = true,
+            "alt" => key.alt = true,
+            "shift" => key.shift = true,
+            _ => return None,
+        }
+        rest = after;
+    }
+    let word = rest.to_lowercase();
+    key.code = match word.as_str() {
+        "enter" => Code::Enter,
+        "tab" => Code::Tab,
+        "backspace" => Code::Backspace,
+        "esc" | "escape" => Code::Escape,
+        "up" => Code::Up,
+        "down" => Code::Down,
+        "left" => Code::Left,
+        "right" => Code::Right,
+        "home" => Code::Home,
+        "end" => Code::End,
+        "pageup" | "pgup" => Code::PageUp,
+        "pagedown" | "pgdn" => Code::PageDown,
+        "insert" => Code::Insert,
+        "delete" => Code::Delete,
+        "space" => Code::Char(' '),
+        word => match word.strip_prefix('f').and_then(|number| number.parse().ok()) {
+            Some(number @ 1..=24) => Code::F(number),
+            _ => {
+                let mut chars = word.chars();
+                let char = chars.next().filter(|_| chars.next().is_none())?;
+                Code::Char(char)
+            }
+        },
+    };
+    Some(key)
+}

@@ -1,0 +1,234 @@
+//! A list to choose from, with a filter and a preview of what is chosen.
+
+use windlass_core::id::{QuestionId, SessionId, TaskId};
+use windlass_term::strip_controls;
+
+use super::{Asked, Kind};
+use crate::keys::{Code, Key};
+
+/// What an entry stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    Task(TaskId),
+    Session(SessionId),
+    Question(QuestionId),
+    /// A line that nothing can be done with.
+    Heading,
+}
+
+/// One entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub target: Target,
+    pub line: String,
+    /// More about it, seen when it is chosen.
+    pub preview: Vec<String>,
+}
+
+/// A list and where the person is in it.
+#[derive(Clone, Debug)]
+pub struct List {
+    pub kind: Kind,
+    pub title: String,
+    items: Vec<Item>,
+    selected: usize,
+    filter: String,
+    is_typing: bool,
+    /// A task whose cancelling waits for a second press.
+    confirming: Option<TaskId>,
+}
+
+impl List {
+    pub fn new(kind: Kind, title: impl Into<String>, items: Vec<Item>) -> Self {
+        // Sessions are searched by typing: their list has no other letters.
+        let is_typing = matches!(kind, Kind::Sessions { .. });
+        let mut list = Self {
+            kind,
+            title: title.into(),
+            items,
+            selected: 0,
+            filter: String::new(),
+            is_typing,
+            confirming: None,
+        };
+        list.settle();
+        list
+    }
+
+    /// The entries that the filter lets through.
+    pub fn seen(&self) -> Vec<&Item> {
+        let words = self.filter.to_lowercase();
+        let fits = |item: &&Item| {
+            let has = |line: &String| strip_controls(line).to_lowercase().contains(&words);
+            words.is_empty() || has(&item.line) || item.preview.iter().any(has)
+        };
+        self.items.iter().filter(fits).collect()
+    }
+
+    pub fn selected(&self) -> usize {
+        self.selected
+    }
+
+    pub fn current(&self) -> Option<&Item> {
+        self.seen().get(self.selected).copied()
+    }
+
+    /// The first entry that is seen, where so many rows are there for them.
+    pub fn first(&self, rows: usize) -> usize {
+        (self.selected + 1).saturating_sub(rows.max(1))
+    }
+
+    pub fn status(&self) -> String {
+        if self.confirming.is_some() {
+            return "press c again to cancel it for good · any other key keeps it".to_owned();
+        }
+        if self.is_typing {
+            let keys = match self.kind {
+                Kind::Sessions { everywhere: true } => {
+                    "Enter opens · Tab only this directory · Esc"
+                }
+                Kind::Sessions { everywhere: false } => "Enter opens · Tab all directories · Esc",
+                _ => "Enter · Esc",
+            };
+            return format!("search: {}  {keys}", self.filter);
+        }
+        let keys = match self.kind {
+            Kind::Tasks => {
+                "Enter watch · t transcript · p pause · r resume · c cancel · / search · Esc"
+            }
+            Kind::Inbox => "Enter answer · / search · Esc",
+            Kind::Agents => "Enter transcript · m message · p pause · r resume · c cancel · Esc",
+            _ => "Enter · Esc",
+        };
+        keys.to_owned()
+    }
+
+    /// Where the cursor is while words are typed.
+    pub fn search_column(&self) -> Option<usize> {
+        self.is_typing.then(|| "search: ".len() + crate::text::width(&self.filter))
+    }
+
+    pub fn press(&mut self, key: Key, rows: usize) -> Asked {
+        let confirming = self.confirming.take();
+        let page = rows.saturating_sub(1).max(1) as isize;
+        match key.code {
+            Code::Escape => return self.escape(),
+            Code::Char('c' | 'd') if key.ctrl => return Asked::Close,
+            Code::Up => self.go(-1),
+            Code::Down => self.go(1),
+            Code::PageUp => self.go(-page),
+            Code::PageDown => self.go(page),
+            Code::Home => self.go(isize::MIN / 2),
+            Code::End => self.go(isize::MAX / 2),
+            Code::Tab => {
+                if let Kind::Sessions { everywhere } = self.kind {
+                    return Asked::Open(Kind::Sessions { everywhere: !everywhere });
+                }
+            }
+            Code::Enter => return self.choose(),
+            Code::Backspace if self.is_typing => {
+                self.filter.pop();
+                self.settle();
+            }
+            Code::Char(char) if key.typed().is_some() && self.is_typing => {
+                self.filter.push(char);
+                self.settle();
+            }
+            Code::Char(char) if key.typed().is_some() => return self.letter(char, confirming),
+            _ => {}
+        }
+        Asked::Nothing
+    }
+
+    fn escape(&mut self) -> Asked {
+        let is_search = matches!(self.kind, Kind::Sessions { .. });
+        match (self.is_typing, self.filter.is_empty(), is_search) {
+            (true, false, _) => self.filter.clear(),
+            (true, true, false) => self.is_typing = false,
+            _ => return Asked::Close,
+        }
+        self.settle();
+        Asked::Nothing
+    }
+
+    fn letter(&mut self, char: char, confirming: Option<TaskId>) -> Asked {
+        match (char, self.current().map(|item| item.target)) {
+            ('q', _) => Asked::Close,
+            ('/', _) => {
+                self.is_typing = true;
+                Asked::Nothing
+            }
+            ('k', _) => {
+                self.go(-1);
+                Asked::Nothing
+            }
+            ('j', _) => {
+                self.go(1);
+                Asked::Nothing
+            }
+            ('t', Some(Target::Task(task))) => Asked::Open(Kind::Transcript { task: Some(task) }),
+            ('m', Some(Target::Task(task))) if self.kind == Kind::Agents => Asked::WriteAbout(task),
+            ('p', Some(Target::Task(task))) => Asked::Pause(task),
+            ('r', Some(Target::Task(task))) => Asked::Resume(task),
+            ('c', Some(Target::Task(task))) if confirming == Some(task) => Asked::Cancel(task),
+            ('c', Some(Target::Task(task))) => {
+                self.confirming = Some(task);
+                Asked::Nothing
+            }
+            _ => Asked::Nothing,
+        }
+    }
+
+    fn choose(&self) -> Asked {
+        match (self.current().map(|item| item.target), &self.kind) {
+            (Some(Target::Task(task)), Kind::Agents) => {
+                Asked::Open(Kind::Transcript { task: Some(task) })
+            }
+            (Some(Target::Task(task)), _) => Asked::OpenTask(task),
+            (Some(Target::Session(session)), _) => Asked::OpenSession(session),
+            (Some(Target::Question(question)), _) => Asked::ShowQuestion(question),
+            (Some(Target::Heading) | None, _) => Asked::Nothing,
+        }
+    }
+
+    pub fn paste(&mut self, words: &str) {
+        if self.is_typing {
+            self.filter.push_str(words);
+            self.settle();
+        }
+    }
+
+    pub fn place_as(&mut self, before: &Self) {
+        self.filter.clone_from(&before.filter);
+        self.is_typing = before.is_typing;
+        self.confirming = before.confirming;
+        let chosen = before.current().map(|item| item.target);
+        let same = self.seen().iter().position(|item| Some(item.target) == chosen);
+        self.selected = same.unwrap_or(before.selected);
+        self.settle();
+    }
+
+    fn go(&mut self, rows: isize) {
+        let last = self.seen().len().saturating_sub(1);
+        self.selected = self.selected.saturating_add_signed(rows).min(last);
+        // Headings are passed over.
+        let step: isize = if rows < 0 { -1 } else { 1 };
+        while self.current().is_some_and(|item| item.target == Target::Heading) {
+            let next = self.selected.saturating_add_signed(step);
+            if next == self.selected || next > last {
+                break;
+            }
+            self.selected = next;
+        }
+    }
+
+    /// Keeps the choice inside what is seen.
+    fn settle(&mut self) {
+        let last = self.seen().len().saturating_sub(1);
+        self.selected = self.selected.min(last);
+        if self.current().is_some_and(|item| item.target == Target::Heading) {
+            self.go(1);
+            self.go(0);
+        }
+    }
+}

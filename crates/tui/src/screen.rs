@@ -1,0 +1,324 @@
+//! The writer: prints what is committed once into the terminal's own scrollback, and redraws the live zone below it.
+//!
+//! Invariants:
+//! - Rows above the live zone are never written to. Only a change of the terminal's width prints them again, because
+//!   no row of theirs fits any more.
+//! - A row of the live zone is written when it differs from the one before, and never when it does not: nothing to
+//!   show costs no byte.
+//! - The cursor stands where the person writes after every frame. It moves relative to the zone, so that nothing
+//!   has to be asked of the terminal.
+//! - One frame is one write between the marks of a synchronized update.
+
+use std::fmt::Write as _;
+
+use crate::text::{painted_width, to_ascii};
+
+const BEGIN_FRAME: &str = "\u{1b}[?2026h";
+const END_FRAME: &str = "\u{1b}[?2026l";
+const CLEAR_TO_END: &str = "\u{1b}[J";
+const CLEAR_REST: &str = "\u{1b}[K";
+const ENTER_ALTERNATE: &str = "\u{1b}[?1049h\u{1b}[2J";
+const LEAVE_ALTERNATE: &str = "\u{1b}[?1049l";
+/// The screen, the scrollback, and home. A terminal that knows no scrollback ignores the second.
+const CLEAR_ALL: &str = "\u{1b}[2J\u{1b}[3J\u{1b}[H";
+
+/// Columns and rows of a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub columns: usize,
+    pub rows: usize,
+}
+
+impl Size {
+    /// Columns that are written to. The last one stays free: some terminals break a line there.
+    pub fn room(self) -> usize {
+        self.columns.saturating_sub(1).max(1)
+    }
+}
+
+/// The rows of the live zone or of an overlay, and where the cursor is in them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    pub rows: Vec<String>,
+    /// Row and column of the cursor; `None` hides it.
+    pub cursor: Option<(usize, usize)>,
+}
+
+/// What a terminal can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abilities {
+    pub unicode: bool,
+    pub colours: bool,
+}
+
+/// Turns frames into bytes.
+#[derive(Debug)]
+pub struct Screen {
+    size: Size,
+    abilities: Abilities,
+    /// The live zone as it is drawn.
+    drawn: Vec<String>,
+    /// The row of the zone that the cursor is in.
+    cursor_row: usize,
+    cursor: Option<(usize, usize)>,
+    is_cursor_hidden: bool,
+    /// The overlay as it is drawn, while there is one.
+    overlay: Option<Vec<String>>,
+    title: String,
+}
+
+impl Screen {
+    pub fn new(size: Size, abilities: Abilities) -> Self {
+        Self {
+            size,
+            abilities,
+            drawn: Vec::new(),
+            cursor_row: 0,
+            cursor: None,
+            is_cursor_hidden: false,
+            overlay: None,
+            title: String::new(),
+        }
+    }
+
+    /// Prints committed rows and draws the zone below them. Returns what is to be written; nothing where nothing
+    /// changed.
+    pub fn paint(&mut self, committed: &[String], zone: &Frame) -> String {
+        let rows = self.fitting(&zone.rows);
+        let mut text = String::new();
+        if self.overlay.take().is_some() {
+            text.push_str(LEAVE_ALTERNATE);
+            self.cursor = None;
+        }
+        if committed.is_empty() {
+            self.redraw(&rows, &mut text);
+        } else {
+            self.insert(committed, &rows, &mut text);
+        }
+        self.place_cursor(zone.cursor, &mut text);
+        in_frame(text)
+    }
+
+    /// Draws an overlay over the whole screen; what is below comes back when it ends.
+    pub fn paint_overlay(&mut self, overlay: &Frame) -> String {
+        let mut text = String::new();
+        let rows: Vec<String> = overlay.rows.iter().take(self.size.rows).cloned().collect();
+        let rows = self.fitting(&rows);
+        let before = match self.overlay.take() {
+            Some(before) => before,
+            None => {
+                text.push_str(ENTER_ALTERNATE);
+                self.cursor = None;
+                Vec::new()
+            }
+        };
+        for at in 0..rows.len().max(before.len()) {
+            let row = rows.get(at).map_or("", String::as_str);
+            if before.get(at).map(String::as_str) != Some(row) {
+                let _ = write!(text, "\u{1b}[{};1H{row}{CLEAR_REST}", at + 1);
+            }
+        }
+        self.overlay = Some(rows);
+        let moved = !text.is_empty() || self.cursor != overlay.cursor;
+        match overlay.cursor.filter(|_| moved) {
+            Some((row, column)) => {
+                let _ = write!(text, "\u{1b}[{};{}H", row + 1, column + 1);
+                self.show_cursor(&mut text);
+            }
+            None if overlay.cursor.is_none() => self.hide_cursor(&mut text),
+            None => {}
+        }
+        self.cursor = overlay.cursor;
+        in_frame(text)
+    }
+
+    /// The terminal has another size. True where everything that is shown must be printed again.
+    pub fn resize(&mut self, size: Size) -> bool {
+        let narrower = size.columns != self.size.columns;
+        let outgrown = self.drawn.len() > size.rows;
+        self.size = size;
+        if let Some(overlay) = &mut self.overlay {
+            // Terminals keep other rows of it; all are written again.
+            overlay.clear();
+            self.cursor = None;
+        }
+        narrower || outgrown
+    }
+
+    /// The terminal has broken the rows of the zone for its new width; they are removed before the next frame. For a
+    /// person who keeps the scrollback as it is.
+    pub fn reflow(&mut self) {
+        let columns = self.size.columns.max(1);
+        let rows_of = |row: &String| painted_width(row).div_ceil(columns).max(1);
+        let above: usize = self.drawn.iter().take(self.cursor_row).map(rows_of).sum();
+        let column = self.cursor.map_or(0, |(_, column)| column);
+        self.cursor_row = above + column / columns;
+        // Different from any frame, so that all of it is drawn.
+        self.drawn.clear();
+        self.cursor = None;
+    }
+
+    /// Clears the screen and what was scrolled away, and prints these rows with the zone below them.
+    pub fn reprint(&mut self, committed: &[String], zone: &Frame) -> String {
+        let rows = self.fitting(&zone.rows);
+        let mut text = CLEAR_ALL.to_owned();
+        (self.drawn, self.cursor_row, self.cursor) = (Vec::new(), 0, None);
+        self.insert(committed, &rows, &mut text);
+        self.place_cursor(zone.cursor, &mut text);
+        in_frame(text)
+    }
+
+    /// Forgets what is drawn, after another program had the terminal: the zone is drawn again where the cursor is.
+    pub fn forget(&mut self) {
+        (self.drawn, self.cursor_row, self.cursor) = (Vec::new(), 0, None);
+        self.overlay = None;
+    }
+
+    /// Removes the zone, so that the shell continues below what was printed.
+    pub fn leave(&mut self) -> String {
+        let mut text = String::new();
+        if self.overlay.take().is_some() {
+            text.push_str(LEAVE_ALTERNATE);
+        }
+        self.go_to_top(&mut text);
+        text.push_str(CLEAR_TO_END);
+        self.show_cursor(&mut text);
+        self.forget();
+        text
+    }
+
+    /// The title of the window, where it changes.
+    pub fn set_title(&mut self, title: &str) -> String {
+        if self.title == title {
+            return String::new();
+        }
+        title.clone_into(&mut self.title);
+        let title = if self.abilities.unicode { title.to_owned() } else { to_ascii(title) };
+        format!("\u{1b}]0;{title}\u{7}")
+    }
+
+    pub fn has_overlay(&self) -> bool {
+        self.overlay.is_some()
+    }
+
+    /// Prints rows in place of the zone, and the zone below them.
+    fn insert(&mut self, committed: &[String], rows: &[String], text: &mut String) {
+        self.go_to_top(text);
+        for line in committed {
+            let _ = write!(text, "{}{CLEAR_REST}\r\n", self.shown(line));
+        }
+        text.push_str(CLEAR_TO_END);
+        self.print_zone(rows, text);
+    }
+
+    /// Writes the rows that differ.
+    fn redraw(&mut self, rows: &[String], text: &mut String) {
+        if self.drawn == rows {
+            return;
+        }
+        if self.drawn.is_empty() || rows.is_empty() {
+            self.go_to_top(text);
+            text.push_str(CLEAR_TO_END);
+            self.print_zone(rows, text);
+            return;
+        }
+        let mut at = self.cursor_row;
+        let common = self.drawn.len().min(rows.len());
+        for (row, line) in rows.iter().enumerate().take(common) {
+            if self.drawn[row] != *line {
+                go_to_row(&mut at, row, text);
+                let _ = write!(text, "\r{line}{CLEAR_REST}");
+            }
+        }
+        if rows.len() > common {
+            go_to_row(&mut at, common - 1, text);
+            for line in &rows[common..] {
+                // At the bottom of the screen this scrolls, as printed lines do.
+                let _ = write!(text, "\r\n{line}{CLEAR_REST}");
+                at += 1;
+            }
+        } else if self.drawn.len() > common {
+            go_to_row(&mut at, common, text);
+            let _ = write!(text, "\r{CLEAR_TO_END}");
+        }
+        self.cursor_row = at;
+        self.cursor = None;
+        self.drawn = rows.to_vec();
+    }
+
+    fn print_zone(&mut self, rows: &[String], text: &mut String) {
+        text.push_str(&rows.join("\r\n"));
+        self.cursor_row = rows.len().saturating_sub(1);
+        self.cursor = None;
+        self.drawn = rows.to_vec();
+    }
+
+    /// Goes to the first column of the zone's first row.
+    fn go_to_top(&mut self, text: &mut String) {
+        let mut at = self.cursor_row;
+        go_to_row(&mut at, 0, text);
+        text.push('\r');
+        self.cursor_row = 0;
+    }
+
+    fn place_cursor(&mut self, cursor: Option<(usize, usize)>, text: &mut String) {
+        let Some((row, column)) = cursor else {
+            self.hide_cursor(text);
+            return;
+        };
+        if self.cursor != cursor || !text.is_empty() {
+            let row = row.min(self.drawn.len().saturating_sub(1));
+            go_to_row(&mut self.cursor_row, row, text);
+            text.push('\r');
+            if column > 0 {
+                let _ = write!(text, "\u{1b}[{}C", column.min(self.size.room()));
+            }
+            self.cursor = cursor;
+        }
+        self.show_cursor(text);
+    }
+
+    fn show_cursor(&mut self, text: &mut String) {
+        if std::mem::take(&mut self.is_cursor_hidden) {
+            text.push_str("\u{1b}[?25h");
+        }
+    }
+
+    fn hide_cursor(&mut self, text: &mut String) {
+        if !std::mem::replace(&mut self.is_cursor_hidden, true) {
+            text.push_str("\u{1b}[?25l");
+        }
+    }
+
+    /// Rows as they are drawn: at most as many as the terminal has, none wider than it.
+    fn fitting(&self, rows: &[String]) -> Vec<String> {
+        let hidden = rows.len().saturating_sub(self.size.rows.max(1));
+        let room = self.size.room();
+        let fit = |row: &String| match painted_width(row) > room {
+            true => self.shown(&windlass_term::wrap::cut_columns(row, room)),
+            false => self.shown(row),
+        };
+        rows[hidden..].iter().map(fit).collect()
+    }
+
+    fn shown(&self, line: &str) -> String {
+        if self.abilities.unicode { line.to_owned() } else { to_ascii(line) }
+    }
+}
+
+fn go_to_row(at: &mut usize, row: usize, text: &mut String) {
+    match row.cmp(at) {
+        std::cmp::Ordering::Less => {
+            let _ = write!(text, "\u{1b}[{}A", *at - row);
+        }
+        std::cmp::Ordering::Greater => {
+            let _ = write!(text, "\u{1b}[{}B", row - *at);
+        }
+        std::cmp::Ordering::Equal => {}
+    }
+    *at = row;
+}
+
+fn in_frame(text: String) -> String {
+    if text.is_empty() { text } else { format!("{BEGIN_FRAME}{text}{END_FRAME}") }
+}

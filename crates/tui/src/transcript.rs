@@ -1,0 +1,153 @@
+//! What was printed, kept as far as it may have to be printed again: replies and messages as they were written, all
+//! else as lines.
+//!
+//! Invariant: it is a window. What falls out of it is in the journal, and the transcript page reads it there.
+
+use std::collections::VecDeque;
+
+use windlass_core::shown::shown;
+use windlass_term::{Paint, markdown, strip_controls};
+
+use crate::text::rows;
+
+/// Bytes that are kept.
+const KEPT_BYTES: usize = 384 * 1024;
+/// Rows that are printed again after a resize. More would take a terminal long, and few scroll back further.
+pub const REPRINTED_ROWS: usize = 1000;
+/// Prose wider than this is hard to read.
+const MAX_PROSE: usize = 100;
+
+/// Something that is printed once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// What a person said.
+    Said { text: String, by: Option<String> },
+    /// What the model answered, as Markdown.
+    Reply(String),
+    /// Lines as they are.
+    Lines(Vec<String>),
+}
+
+impl Entry {
+    /// A remark of the terminal itself.
+    pub fn note(line: impl Into<String>) -> Self {
+        Self::Lines(vec![line.into()])
+    }
+
+    /// The rows of an entry on a terminal of this many columns.
+    pub fn rows(&self, columns: usize, paint: Paint) -> Vec<String> {
+        let lines = match self {
+            Self::Said { text, by } => said(text, by.as_deref(), columns, paint),
+            Self::Reply(text) => {
+                let width = columns.saturating_sub(1).clamp(1, MAX_PROSE);
+                let text = markdown::render(&strip_controls(text), paint, width);
+                let lines = text.lines().map(str::to_owned);
+                std::iter::once(String::new()).chain(lines).chain([String::new()]).collect()
+            }
+            Self::Lines(lines) => lines.clone(),
+        };
+        lines.iter().flat_map(|line| rows(line, columns.saturating_sub(1).max(1))).collect()
+    }
+
+    /// The rows of several entries. Two empty rows never follow each other, also across calls: `is_blank` says
+    /// whether the last row was empty.
+    pub fn all_rows<'a>(
+        entries: impl IntoIterator<Item = &'a Self>,
+        columns: usize,
+        paint: Paint,
+        is_blank: &mut bool,
+    ) -> Vec<String> {
+        let rows = entries.into_iter().flat_map(|entry| entry.rows(columns, paint));
+        let is_new = |row: &String| {
+            let was_blank = std::mem::replace(is_blank, row.is_empty());
+            !(was_blank && row.is_empty())
+        };
+        rows.filter(is_new).collect()
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Said { text, .. } | Self::Reply(text) => text.len(),
+            Self::Lines(lines) => lines.iter().map(String::len).sum(),
+        }
+    }
+}
+
+/// A person's message: a mark in front, its lines indented below it, nothing in it that controls a terminal.
+fn said(text: &str, by: Option<&str>, columns: usize, paint: Paint) -> Vec<String> {
+    let room = columns.saturating_sub(3).max(1);
+    let text = shown(text.trim_end());
+    let lines = text.lines().flat_map(|line| rows(line, room));
+    let marks = std::iter::once(paint.with("36", "❯ ")).chain(std::iter::repeat("  ".to_owned()));
+    let by = by.map(|by| format!("  {}", paint.dim(&format!("({by})"))));
+    let mut lines: Vec<String> =
+        marks.zip(lines).map(|(mark, line)| format!("{mark}{}", paint.bold(&line))).collect();
+    lines.insert(0, String::new());
+    lines.extend(by);
+    lines.push(String::new());
+    lines
+}
+
+/// The newest entries.
+#[derive(Clone, Debug, Default)]
+pub struct Transcript {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    has_older: bool,
+    last_reply: Option<String>,
+    /// What was not printed yet.
+    new: Vec<Entry>,
+}
+
+impl Transcript {
+    /// Adds an entry, to be printed.
+    pub fn push(&mut self, entry: Entry) {
+        self.new.push(entry.clone());
+        if let Entry::Reply(text) = &entry {
+            self.last_reply = Some(text.clone());
+        }
+        self.bytes += entry.bytes();
+        self.entries.push_back(entry);
+        while self.bytes > KEPT_BYTES && self.entries.len() > 1 {
+            if let Some(oldest) = self.entries.pop_front() {
+                self.bytes -= oldest.bytes();
+                self.has_older = true;
+            }
+        }
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// What was added since the last call, to be printed once.
+    pub fn take_new(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.new)
+    }
+
+    /// The last reply as it was written.
+    pub fn last_reply(&self) -> Option<&str> {
+        self.last_reply.as_deref()
+    }
+
+    /// The newest rows for a terminal of this width, with a notice where there are older ones.
+    pub fn rows(&self, columns: usize, most: usize, paint: Paint) -> Vec<String> {
+        let mut first = self.entries.len();
+        let mut count = 0;
+        while first > 0 && count < most {
+            first -= 1;
+            count += self.entries[first].rows(columns, paint).len();
+        }
+        let mut is_cut = self.has_older || first > 0;
+        let newest = self.entries.iter().skip(first);
+        let mut rows = Entry::all_rows(newest, columns, paint, &mut false);
+        if rows.len() > most {
+            rows.drain(..rows.len() - most);
+            is_cut = true;
+        }
+        if is_cut {
+            rows.insert(0, paint.dim("… earlier output is in the transcript (Ctrl+T)"));
+        }
+        rows
+    }
+}

@@ -1,0 +1,156 @@
+//! The conversation that is shown: its session, the task that is followed, and what it asks.
+
+use windlass_coordinator::views::OpenQuestion;
+use windlass_coordinator::{Coordinator, Error, TaskFeed, Update};
+use windlass_core::axes::RunControl;
+use windlass_core::event::{Event, Record};
+use windlass_core::id::{QuestionId, SessionId, TaskId};
+use windlass_core::state::TaskState;
+use windlass_core::status::{StatusReason, TaskStatus};
+
+use crate::app::{Phase, SessionFacts};
+use crate::host::Options;
+
+/// Events before now that are shown of a conversation that is opened again.
+const RECENT: usize = 200;
+
+/// What is followed.
+pub(super) struct Conversation {
+    coordinator: Coordinator,
+    pub session: SessionId,
+    /// How much of the session's own stream was seen.
+    seq: u64,
+    /// The task that is followed.
+    pub task: Option<TaskId>,
+    feed: Option<TaskFeed>,
+    /// Questions that are waited for.
+    awaited: Vec<QuestionId>,
+}
+
+/// A task as it is when it begins to be followed.
+pub(super) struct Beginning {
+    /// Its state before the events.
+    pub state: TaskState,
+    /// Whether earlier events are left out.
+    pub is_cut: bool,
+    pub records: Vec<Record>,
+    pub phase: Phase,
+    /// What people have said in it.
+    pub said: Vec<String>,
+}
+
+impl Conversation {
+    pub fn new(coordinator: Coordinator, session: SessionId) -> Self {
+        Self { coordinator, session, seq: u64::MAX, task: None, feed: None, awaited: Vec::new() }
+    }
+
+    /// The next event or preview; never, where nothing is followed.
+    pub async fn update(&mut self) -> Result<Update, Error> {
+        match &mut self.feed {
+            Some(feed) => feed.next().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// An event that is committed already.
+    pub fn committed(&mut self) -> Result<Option<Record>, Error> {
+        self.feed.as_mut().map_or(Ok(None), TaskFeed::committed)
+    }
+
+    /// The task that the session's messages go to.
+    pub fn current(&self) -> Option<TaskId> {
+        self.coordinator.session(self.session).state().ok()?.conversation
+    }
+
+    /// Whether others changed the session since this was last asked.
+    pub fn has_changed(&mut self) -> bool {
+        let Ok(details) = self.coordinator.session(self.session).details() else { return false };
+        std::mem::replace(&mut self.seq, details.seq) != details.seq
+    }
+
+    /// The axes, the model and the pause of the session, for the mode line.
+    pub fn facts(&self, options: &Options) -> SessionFacts {
+        let details = self.coordinator.session(self.session).details().ok();
+        let axes = details.as_ref().map_or(options.new.axes, |details| details.axes);
+        let model = details.as_ref().and_then(|details| details.model.clone());
+        let row = self.task.and_then(|task| self.coordinator.tasks().get(task).ok().flatten());
+        let is_paused = row.is_some_and(|row| {
+            row.status == TaskStatus::Paused && row.reason != StatusReason::AwaitingMessage
+        });
+        SessionFacts {
+            axes,
+            role: details.and_then(|details| details.role).map(|role| role.to_string()),
+            model: model.unwrap_or_else(|| options.model.clone()),
+            effort: options.effort.clone(),
+            is_paused: is_paused && axes.run_control == RunControl::Autonomous,
+        }
+    }
+
+    /// Follows a task from its last events on.
+    pub fn follow(&mut self, task: TaskId) -> Result<Beginning, Error> {
+        let tasks = self.coordinator.tasks();
+        let mut records = tasks.journal(task)?;
+        let said = records.iter().filter_map(said).collect();
+        let seen = records.last().map_or(0, |record| record.seq);
+        let first = records.len().saturating_sub(RECENT).max(1).min(records.len());
+        let before = &records[..first];
+        let folded = TaskState::fold(before.iter().map(|record| (record.at, &record.event)));
+        let state = match folded.ok().flatten() {
+            Some(state) => state,
+            None => tasks.state(task)?,
+        };
+        // The goal is the first message.
+        let is_cut = first > 1;
+        if is_cut {
+            records.drain(..first);
+        }
+        self.feed = Some(self.coordinator.feed().follow_all(task, seen)?);
+        self.task = Some(task);
+        let view = tasks.details(task)?.view;
+        let phase = match (view.driven_by, view.waits_for_answer()) {
+            (_, true) => Phase::Blocked,
+            (Some(_), false) => Phase::Working,
+            (None, false) => Phase::Idle,
+        };
+        Ok(Beginning { state, is_cut, records, phase, said })
+    }
+
+    /// Whether the task was left in the middle of something.
+    pub fn is_interrupted(&self, task: TaskId) -> bool {
+        let details = self.coordinator.tasks().details(task);
+        details.is_ok_and(|details| details.view.is_interrupted())
+    }
+
+    pub fn unfollow(&mut self) {
+        (self.feed, self.task) = (None, None);
+    }
+
+    /// The questions that are open at or below the task.
+    pub fn questions(&self) -> Result<Vec<OpenQuestion>, Error> {
+        match self.task {
+            Some(task) => self.coordinator.inbox().below(task),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Whether nobody waits for this question yet; from now on somebody does.
+    pub fn must_await(&mut self, question: QuestionId) -> bool {
+        let is_new = !self.awaited.contains(&question);
+        if is_new {
+            self.awaited.push(question);
+        }
+        is_new
+    }
+
+    pub fn settled(&mut self, question: QuestionId) {
+        self.awaited.retain(|one| *one != question);
+    }
+}
+
+fn said(record: &Record) -> Option<String> {
+    match &record.event {
+        Event::TaskCreated(created) => Some(created.command.goal.clone()),
+        Event::InjectionReceived(message) => Some(message.content.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,182 @@
+//! Frames: when one is due, and how it gets onto the terminal.
+//!
+//! Invariant: at most one frame in [`SHORTEST_FRAME`], and none where nothing changed.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::app::App;
+use crate::host::{Layout, Options};
+use crate::screen::{Abilities, Frame, Screen, Size};
+use crate::terminal::{self, Terminal};
+use crate::transcript::{Entry, REPRINTED_ROWS};
+use crate::view;
+
+/// At most about sixty frames a second.
+pub(super) const SHORTEST_FRAME: Duration = Duration::from_millis(16);
+/// A resize that continues is painted when it has ended.
+const RESIZE_PAUSE: Duration = Duration::from_millis(60);
+
+/// The terminal, and what is on it.
+pub(super) struct Painter {
+    screen: Screen,
+    terminal: Terminal,
+    layout: Layout,
+    has_title: bool,
+    rewraps: bool,
+    /// Whether something changed since the last frame.
+    pub is_dirty: bool,
+    /// Everything must be printed again.
+    must_reprint: bool,
+    last_paint: Option<Instant>,
+    resize_by: Option<Instant>,
+    full_rows: Vec<String>,
+    /// Whether the last row that was printed is empty.
+    is_blank: bool,
+}
+
+impl Painter {
+    pub fn open(options: &Options, size: Size, log: &Path) -> io::Result<Self> {
+        let abilities = Abilities { unicode: options.unicode, colours: options.settings.paint.on };
+        Ok(Self {
+            screen: Screen::new(size, abilities),
+            terminal: Terminal::open(options.key_modes, log)?,
+            layout: options.layout,
+            has_title: options.title,
+            rewraps: options.rewrap,
+            is_dirty: true,
+            must_reprint: false,
+            last_paint: None,
+            resize_by: None,
+            full_rows: Vec::new(),
+            is_blank: false,
+        })
+    }
+
+    /// When a frame or a resize is due.
+    pub fn wake(&self) -> Option<Instant> {
+        let next = self.last_paint.map_or_else(Instant::now, |last| last + SHORTEST_FRAME);
+        self.resize_by.or(self.is_dirty.then_some(next))
+    }
+
+    pub fn paint_when_due(&mut self, app: &mut App) -> io::Result<()> {
+        let is_soon = self.last_paint.is_some_and(|last| last + SHORTEST_FRAME > Instant::now());
+        match self.is_dirty && self.resize_by.is_none() && !is_soon {
+            true => self.paint(app),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes one frame.
+    pub fn paint(&mut self, app: &mut App) -> io::Result<()> {
+        self.is_dirty = false;
+        let mut text = String::new();
+        if self.has_title {
+            text = self.screen.set_title(&app.title());
+        }
+        text += &match view::overlay(app) {
+            Some(frame) => self.screen.paint_overlay(&frame),
+            None if self.layout == Layout::Full => self.paint_full(app),
+            None => self.paint_inline(app),
+        };
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.last_paint = Some(Instant::now());
+        self.terminal.write(&text)
+    }
+
+    fn paint_inline(&mut self, app: &mut App) -> String {
+        let (columns, paint) = (app.size.columns, app.settings.paint);
+        let zone = view::zone(app);
+        let entries = app.transcript.take_new();
+        if std::mem::take(&mut self.must_reprint) {
+            let rows = app.transcript.rows(columns, REPRINTED_ROWS, paint);
+            let leave = if self.screen.has_overlay() {
+                self.screen.paint(&[], &zone)
+            } else {
+                String::new()
+            };
+            return leave + &self.screen.reprint(&rows, &zone);
+        }
+        let rows = Entry::all_rows(&entries, columns, paint, &mut self.is_blank);
+        self.screen.paint(&rows, &zone)
+    }
+
+    /// The same on the alternate screen: the end of what was printed above the zone.
+    fn paint_full(&mut self, app: &mut App) -> String {
+        let (size, paint) = (app.size, app.settings.paint);
+        let zone = view::zone(app);
+        if !app.transcript.take_new().is_empty() || self.full_rows.is_empty() {
+            self.full_rows = app.transcript.rows(size.columns, REPRINTED_ROWS, paint);
+        }
+        self.must_reprint = false;
+        let room = size.rows.saturating_sub(zone.rows.len());
+        let last = self.full_rows.len().saturating_sub(room);
+        app.scrolled = app.scrolled.min(last);
+        let top = last.saturating_sub(app.scrolled);
+        let mut rows: Vec<String> = self.full_rows.iter().skip(top).take(room).cloned().collect();
+        rows.resize(room, String::new());
+        rows.extend(zone.rows);
+        let cursor = zone.cursor.map(|(row, column)| (room + row, column));
+        self.screen.paint_overlay(&Frame { rows, cursor })
+    }
+
+    /// The window changes its size; more changes may follow.
+    pub fn resize_soon(&mut self) {
+        self.resize_by = Some(Instant::now() + RESIZE_PAUSE);
+    }
+
+    /// The new size, when its time has come.
+    pub fn take_resize(&mut self) -> Option<Size> {
+        self.resize_by.take_if(|by| *by <= Instant::now())?;
+        let size = terminal::size();
+        if self.screen.resize(size) {
+            match self.rewraps {
+                true => self.must_reprint = true,
+                false => self.screen.reflow(),
+            }
+        }
+        self.full_rows.clear();
+        Some(size)
+    }
+
+    /// Draws everything again.
+    pub fn redraw(&mut self) {
+        match self.rewraps {
+            true => self.must_reprint = true,
+            false => self.screen.forget(),
+        }
+        self.is_dirty = true;
+    }
+
+    /// Gives the terminal to another program.
+    pub fn give(&mut self) -> io::Result<()> {
+        let text = self.screen.leave();
+        let written = self.terminal.write(&text);
+        self.terminal.give();
+        written
+    }
+
+    /// Takes it back, and draws everything again.
+    pub fn take(&mut self) -> io::Result<()> {
+        self.terminal.take()?;
+        self.screen.forget();
+        self.resize_by = Some(Instant::now());
+        self.is_dirty = true;
+        Ok(())
+    }
+
+    pub fn write(&self, text: &str) -> io::Result<()> {
+        self.terminal.write(text)
+    }
+
+    /// Where another program's errors go.
+    pub fn stderr(&self) -> Option<OwnedFd> {
+        self.terminal.stderr()
+    }
+}

@@ -1,0 +1,331 @@
+//! What is drawn: pure functions of the state. The live zone from here down, pages in `view/pages`.
+
+mod pages;
+mod status;
+
+use windlass_core::text::suffix;
+use windlass_term::{Paint, markdown, numbers, strip_controls};
+
+use crate::app::{App, Purpose};
+use crate::completion::{Completion, SHOWN};
+use crate::dialog::Dialog;
+use crate::mode_line::Look;
+use crate::screen::{Frame, Size};
+use crate::story::Story;
+use crate::text::{cut, padded, painted_width};
+
+pub use pages::overlay;
+
+/// With fewer rows there is no header; its badge stands in the bottom line (MS-102).
+const HEADER_ROWS: usize = 10;
+/// Rows of a reply on its way that are shown.
+const PREVIEW_ROWS: usize = 12;
+/// Bytes of it that are looked at: its end.
+const PREVIEW_BYTES: usize = 4 * 1024;
+/// Calls, sub-agents and queued messages that are shown.
+const MOST_RUNNING: usize = 4;
+const MOST_AGENTS: usize = 5;
+const MOST_QUEUED: usize = 4;
+const PROMPT: &str = "❯ ";
+
+/// Rows of a page between its header and its bottom line.
+pub fn body_rows(size: Size) -> usize {
+    size.rows.saturating_sub(2).max(1)
+}
+
+/// Rows that a question is scrolled by: fewer than are seen of it, so that none is passed over.
+pub fn dialog_page(size: Size) -> usize {
+    (size.rows / 5).max(1)
+}
+
+/// Whether there is room for a question and its choices.
+pub fn can_ask(size: Size) -> bool {
+    size.rows >= 4
+}
+
+/// Columns that the text is written in.
+pub fn composer_columns(size: Size) -> usize {
+    size.room().saturating_sub(2).max(2)
+}
+
+pub(crate) fn look(app: &App) -> Look {
+    // One pulse in about two seconds.
+    let beat = app.now.as_millis() / 960;
+    let is_bright = !app.settings.animation || !app.phase.is_working() || beat.is_multiple_of(2);
+    Look { columns: app.size.columns, is_bright }
+}
+
+/// The live zone.
+pub fn zone(app: &App) -> Frame {
+    let size = app.size;
+    let has_header = size.rows >= HEADER_ROWS;
+    let header = if has_header { vec![status::header(app)] } else { Vec::new() };
+    let bottom = if size.rows >= 2 { status::bottom(app, has_header) } else { Vec::new() };
+    let fixed = header.len() + bottom.len();
+    let (text, cursor) = composer(app, size.rows.saturating_sub(fixed).clamp(1, most_text(size)));
+    let room = size.rows.saturating_sub(fixed + text.len());
+    // Something of what was printed stays in sight.
+    let room = if size.rows >= HEADER_ROWS { room.saturating_sub(2) } else { room };
+    let mut rows = middle(app, room);
+    rows.extend(header);
+    let above = rows.len();
+    rows.extend(text);
+    rows.extend(bottom);
+    Frame { rows, cursor: Some((above + cursor.0, cursor.1)) }
+}
+
+fn most_text(size: Size) -> usize {
+    (size.rows / 3).max(1)
+}
+
+/// The rows of the text and the place of the cursor in them.
+fn composer(app: &App, most: usize) -> (Vec<String>, (usize, usize)) {
+    let paint = app.settings.paint;
+    // With one row there is no other place for the badge.
+    let badge = match app.size.rows {
+        0 | 1 => format!("{} ", app.facts.mode().badge(paint, look(app))),
+        _ => String::new(),
+    };
+    let prompt = match (&app.writing.answering, &app.writing.searching) {
+        (Some(_), _) => paint.yellow(PROMPT),
+        (None, Some(_)) => paint.cyan(PROMPT),
+        (None, None) => paint.bold(PROMPT),
+    };
+    let prompt = format!("{badge}{prompt}");
+    let indent = painted_width(&prompt);
+    let columns = app.size.room().saturating_sub(indent).max(2);
+    let laid = app.writing.composer.lay_out(columns);
+    let first = (laid.row + 1).saturating_sub(most);
+    let shown = laid.rows.iter().skip(first).take(most).enumerate().map(|(at, row)| match at {
+        0 => format!("{prompt}{row}"),
+        _ => format!("{}{row}", " ".repeat(indent)),
+    });
+    let mut rows: Vec<String> = shown.collect();
+    if app.writing.composer.is_empty() {
+        rows = vec![format!("{prompt}{}", paint.dim(&cut(&placeholder(app), columns)))];
+    }
+    (rows, (laid.row - first, indent + laid.column))
+}
+
+fn placeholder(app: &App) -> String {
+    if let Some(answering) = &app.writing.answering {
+        let words = match answering.purpose {
+            Purpose::Answer { prefix: "" } => "your answer; Enter sends it, Esc goes back",
+            Purpose::Answer { .. } => "what should it do instead? Enter sends it, Esc goes back",
+            Purpose::Comment { .. } => "about this line; Enter keeps it, Esc goes back",
+        };
+        return words.to_owned();
+    }
+    if !app.questions.is_empty() {
+        let unseen = "a question waits: make the window larger";
+        return if can_ask(app.size) { String::new() } else { unseen.to_owned() };
+    }
+    match app.phase.is_working() {
+        true => "Enter queues a message, Ctrl+S sends it now, Esc interrupts".to_owned(),
+        false => "a message, /command, @file or !command; ? for keys".to_owned(),
+    }
+}
+
+/// What stands above the text, by importance: the last parts get what room the first leave.
+fn middle(app: &App, room: usize) -> Vec<String> {
+    let columns = app.size.room();
+    let asked = prompts(app, columns, room);
+    let mut left = room.saturating_sub(asked.len());
+    let mut take = |rows: Vec<String>| {
+        let kept = rows.len().min(left);
+        left -= kept;
+        rows[rows.len() - kept..].to_vec()
+    };
+    let queue = take(queue(app, columns));
+    let sending = take(sending(app, columns));
+    let running = take(app.story.as_ref().map(|story| running(app, story)).unwrap_or_default());
+    let agents = take(app.story.as_ref().map(|story| agents(app, story)).unwrap_or_default());
+    let preview = app.story.as_ref().map(|story| preview(story, columns, app.settings.paint));
+    let preview = take(preview.unwrap_or_default());
+    [preview, running, agents, sending, queue, asked].concat()
+}
+
+/// What wants a key now: leaving, a question, a list of completions, a search.
+fn prompts(app: &App, columns: usize, room: usize) -> Vec<String> {
+    let paint = app.settings.paint;
+    if app.departure.is_asked {
+        let lines = [
+            paint.yellow("the agent still works"),
+            "  p  park it and leave; `windlass -c` continues it".to_owned(),
+            "  b  leave; it continues in the background".to_owned(),
+            "  Esc  stay".to_owned(),
+        ];
+        return lines.into_iter().take(room).collect();
+    }
+    if let Some(dialog) = app.questions.first() {
+        return question(app, dialog, columns, room);
+    }
+    if let Some(searching) = &app.writing.searching {
+        let line =
+            format!("history: {}  {}", searching.words, paint.dim("Ctrl+R older · Enter · Esc"));
+        return vec![line].into_iter().take(room).collect();
+    }
+    match &app.writing.completing.list {
+        Some(list) => completions(list, columns, room.min(SHOWN), paint),
+        None => Vec::new(),
+    }
+}
+
+/// A question with its choices. Its text is scrolled where there is no room for all of it; its choices come first.
+fn question(app: &App, dialog: &Dialog, columns: usize, room: usize) -> Vec<String> {
+    let paint = app.settings.paint;
+    let is_armed = app.is_armed() && app.writing.answering.is_none();
+    // While the person goes through a plan, nothing else is chosen.
+    let can_choose = is_armed && !dialog.is_commenting();
+    let mut choices = dialog.choice_lines(paint, can_choose);
+    let (body, focus) = dialog.body_and_focus(columns, paint);
+    if room < choices.len() + 2 {
+        // All in one line, so that something of the question is seen.
+        let all: Vec<String> = dialog.choice_lines(Paint { on: false }, can_choose);
+        let words = all.iter().map(|line| {
+            let line = line.trim_start();
+            cut(line.split(':').next().unwrap_or(line), 16)
+        });
+        choices = vec![cut(&words.collect::<Vec<_>>().join(" "), columns)];
+    }
+    let fixed = choices.len() + usize::from(room > choices.len() + 1);
+    let for_body = room.saturating_sub(fixed).max(1);
+    let mut top = dialog.top.min(body.len().saturating_sub(for_body));
+    if let Some(focus) = focus {
+        top = top.max(focus.end.saturating_sub(for_body)).min(focus.start);
+    }
+    let mut rows: Vec<String> = body.iter().skip(top).take(for_body).cloned().collect();
+    let below = body.len().saturating_sub(for_body + top);
+    rows.extend(choices);
+    if fixed > 1 && room > rows.len() {
+        rows.push(hint(app, dialog, is_armed, below));
+    }
+    rows.truncate(room);
+    rows
+}
+
+fn hint(app: &App, dialog: &Dialog, is_armed: bool, below: usize) -> String {
+    let (paint, count) = (app.settings.paint, app.questions.len());
+    let more = match below {
+        0 => String::new(),
+        _ if dialog.is_commenting() => String::new(),
+        below => format!("PgDn: {below} more lines · "),
+    };
+    let several = if count > 1 { format!("1 of {count}, Tab next · ") } else { String::new() };
+    let purpose = app.writing.answering.as_ref().map(|answering| answering.purpose);
+    let keys = match (is_armed, purpose) {
+        (_, Some(Purpose::Answer { .. })) => "writing the answer · Enter sends it · Esc goes back",
+        (_, Some(Purpose::Comment { .. })) => "writing a comment · Enter keeps it · Esc goes back",
+        (true, None) if dialog.is_commenting() => "↑ ↓ line · Enter comment · x remove · Esc back",
+        (true, None) if dialog.asked.row.question.options.is_empty() => "write your answer",
+        (true, None) => "a number, ↑ ↓ and Enter",
+        (false, None) => "keys count when nothing was typed for a second",
+    };
+    paint.dim(&format!("{more}{several}{keys}"))
+}
+
+fn completions(list: &Completion, columns: usize, room: usize, paint: Paint) -> Vec<String> {
+    let window = list.window(room);
+    let widest = list.items[window.clone()].iter().map(|(text, _)| crate::text::width(text)).max();
+    let widest = widest.unwrap_or(0).min(columns.saturating_sub(2));
+    let line = |at: usize| {
+        let (text, about) = &list.items[at];
+        let text = windlass_core::shown::shown_line(text);
+        let text = padded(&cut(&text, widest.max(8)), widest);
+        let about = cut(about, columns.saturating_sub(widest + 4));
+        match at == list.selected {
+            true => format!("{} {}  {}", paint.cyan("❯"), paint.bold(&text), paint.dim(&about)),
+            false => format!("  {text}  {}", paint.dim(&about)),
+        }
+    };
+    window.map(line).take(room).collect()
+}
+
+fn queue(app: &App, columns: usize) -> Vec<String> {
+    let paint = app.settings.paint;
+    if app.outgoing.queue.is_empty() {
+        return Vec::new();
+    }
+    let selected = app.outgoing.queue.selected();
+    let first = selected.map_or(0, |at| (at + 1).saturating_sub(MOST_QUEUED));
+    let shown =
+        app.outgoing.queue.iter().enumerate().skip(first).take(MOST_QUEUED).map(|(at, draft)| {
+            let text = windlass_core::shown::shown_line(draft.expanded().trim());
+            let text = cut(&text, columns.saturating_sub(14));
+            match selected == Some(at) {
+                true => format!("{} {}", paint.cyan("❯"), paint.bold(&text)),
+                false => paint.dim(&format!("  queued: {text}")),
+            }
+        });
+    let more = app.outgoing.queue.len().saturating_sub(first + MOST_QUEUED);
+    let hint = match (selected, app.outgoing.is_held) {
+        (Some(_), _) => "Enter edit · x remove · Shift+↑↓ move · s send now · Esc".to_owned(),
+        (None, true) => "the queue waits: Enter sends it on, Alt+↑ edits it".to_owned(),
+        (None, false) if more > 0 => format!("and {more} more; Alt+↑ edits the queue"),
+        (None, false) => "Alt+↑ edits the queue".to_owned(),
+    };
+    shown.chain([paint.dim(&format!("  {}", cut(&hint, columns.saturating_sub(2))))]).collect()
+}
+
+fn sending(app: &App, columns: usize) -> Vec<String> {
+    let Some(draft) = &app.outgoing.sending else { return Vec::new() };
+    let text = windlass_core::shown::shown_line(draft.expanded().trim());
+    vec![app.settings.paint.dim(&cut(&format!("{PROMPT}{text}"), columns))]
+}
+
+/// The calls that run, how long, and the last line of what each has printed.
+fn running(app: &App, story: &Story) -> Vec<String> {
+    let (paint, columns) = (app.settings.paint, app.size.room());
+    let own = story.running.values().filter(|running| running.task == story.task());
+    let mut rows = Vec::new();
+    for running in own.take(MOST_RUNNING) {
+        let took = numbers::elapsed(app.now.saturating_sub(running.since));
+        let call = cut(&running.call, columns.saturating_sub(took.len() + 5));
+        rows.push(format!("{} {call} {}", status::spinner(app), paint.dim(&took)));
+        let printed = strip_controls(&running.printed);
+        if let Some(last) = printed.lines().rev().find(|line| !line.trim().is_empty()) {
+            let last = last.replace('\t', "    ");
+            rows.push(paint.dim(&format!("  {}", cut(&last, columns.saturating_sub(2)))));
+        }
+    }
+    rows
+}
+
+fn agents(app: &App, story: &Story) -> Vec<String> {
+    let (paint, columns) = (app.settings.paint, app.size.room());
+    let line = |agent: &crate::story::Agent| {
+        let took = numbers::elapsed(app.now.saturating_sub(agent.since));
+        let text = format!("{}: {}", agent.label, agent.activity);
+        let text = cut(&text, columns.saturating_sub(took.len() + 5));
+        format!("{} {text} {}", paint.cyan("↳"), paint.dim(&took))
+    };
+    let more = story.agents.len().saturating_sub(MOST_AGENTS);
+    let more = (more > 0).then(|| paint.dim(&format!("  and {more} more sub-agents (Alt+W)")));
+    story.agents.values().take(MOST_AGENTS).map(line).chain(more).collect()
+}
+
+/// The end of the reply that is on its way, as it will look. It is marked: nothing of it is committed.
+fn preview(story: &Story, columns: usize, paint: Paint) -> Vec<String> {
+    if story.reply.trim().is_empty() {
+        return Vec::new();
+    }
+    let text = end_of(&story.reply);
+    let width = columns.saturating_sub(2).clamp(1, 100);
+    let text = markdown::render(&strip_controls(&text), paint, width);
+    let rows = text.trim_end().lines().flat_map(|line| crate::text::rows(line, width));
+    let rows: Vec<String> = rows.map(|row| format!("{} {row}", paint.dim("┊"))).collect();
+    rows[rows.len().saturating_sub(PREVIEW_ROWS)..].to_vec()
+}
+
+/// The end of a text from the beginning of a line; a fence that was opened before stays open.
+fn end_of(text: &str) -> String {
+    let end = suffix(text, PREVIEW_BYTES);
+    if end.len() == text.len() {
+        return text.to_owned();
+    }
+    let cut = text.len() - end.len();
+    let line = end.find('\n').map_or(0, |at| at + 1);
+    let is_fence = |line: &&str| line.trim_start().starts_with("```");
+    let is_open = text[..cut + line].lines().filter(is_fence).count() % 2 == 1;
+    format!("{}{}", if is_open { "```\n" } else { "" }, &end[line..])
+}

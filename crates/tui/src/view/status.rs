@@ -1,0 +1,120 @@
+//! The header and the bottom line: mode, current activity, what was used.
+
+use windlass_term::{Paint, wrap::cut_columns};
+
+use super::look;
+use crate::app::{App, Phase};
+use crate::text::{cut, painted_width, rows, width};
+
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// Columns that stay for the current activity.
+const ACTIVITY: usize = 20;
+
+/// What turns while something runs.
+pub fn spinner(app: &App) -> String {
+    let paint = app.settings.paint;
+    if !app.settings.animation {
+        return paint.cyan("•");
+    }
+    let frame = app.now.as_millis() / crate::app::FRAME.as_millis();
+    let at = usize::try_from(frame % SPINNER.len() as u128).unwrap_or(0);
+    paint.cyan(SPINNER[at])
+}
+
+/// The mode after the name of the program, a rule, and the project (MS-101).
+pub fn header(app: &App) -> String {
+    let paint = app.settings.paint;
+    let room = app.size.room();
+    let line = app.facts.mode().line(paint, look(app));
+    // The mode comes before the name of the program.
+    let mode = match painted_width(&line) <= room {
+        true => line,
+        false => app.facts.mode().badge(paint, look(app)),
+    };
+    let project = cut(&windlass_core::shown::shown_line(&app.settings.project), room / 3);
+    let used = painted_width(&mode) + width(&project) + 2;
+    let rule = "─".repeat(room.saturating_sub(used));
+    match rule.is_empty() {
+        true => cut_columns(&mode, room),
+        false => format!("{mode} {} {}", paint.dim(&rule), paint.dim(&project)),
+    }
+}
+
+/// The bottom line; the badge first, where there is no header.
+pub fn bottom(app: &App, has_header: bool) -> Vec<String> {
+    let paint = app.settings.paint;
+    let room = app.size.room();
+    if has_header {
+        return vec![cut_columns(&line(app, room), room)];
+    }
+    let badge = app.facts.mode().badge(paint, look(app));
+    let used = painted_width(&badge) + 1;
+    if used > room {
+        // Repair and review are said in full, in as many rows as that takes (MS-100).
+        let most = (app.size.rows / 2).max(1);
+        return rows(&badge, room).into_iter().take(most).collect();
+    }
+    let rest = room - used;
+    if rest < ACTIVITY / 2 {
+        return vec![badge];
+    }
+    vec![format!("{badge} {}", cut_columns(&line(app, rest), rest))]
+}
+
+fn line(app: &App, room: usize) -> String {
+    let paint = app.settings.paint;
+    if let Some(notice) = app.notice.text() {
+        return paint.yellow(&cut(notice, room));
+    }
+    let plain = parts(app, Paint { on: false });
+    let painted = parts(app, paint);
+    let activity = activity(app);
+    let least = width(&activity).min(ACTIVITY);
+    let mut used = least + 2;
+    let fits = |part: &&String| {
+        used += width(part) + 3;
+        used <= room
+    };
+    let count = plain.iter().take_while(fits).count();
+    let taken: usize = plain[..count].iter().map(|part| width(part) + 3).sum();
+    let activity = cut(&activity, room.saturating_sub(taken + 2).max(1));
+    let lead = match app.phase {
+        Phase::Working | Phase::Stopping => format!("{} {activity}", spinner(app)),
+        Phase::Blocked => paint.yellow(&activity),
+        Phase::Idle => paint.dim(&activity),
+    };
+    let rest = painted[..count].iter().map(|part| paint.dim(part));
+    std::iter::once(lead).chain(rest).collect::<Vec<_>>().join(&paint.dim(" · "))
+}
+
+fn activity(app: &App) -> String {
+    let story = app.story.as_ref();
+    match app.phase {
+        Phase::Idle if story.is_none() => "ready".to_owned(),
+        Phase::Idle => "waiting for you".to_owned(),
+        Phase::Blocked => "a question waits for you".to_owned(),
+        Phase::Stopping => "stopping".to_owned(),
+        Phase::Working => {
+            let activity = story.map_or("starting", |story| story.activity());
+            let activity = windlass_term::strip_controls(activity);
+            activity.lines().next().unwrap_or_default().to_owned()
+        }
+    }
+}
+
+/// What was used, then the model, the most important first.
+fn parts(app: &App, paint: Paint) -> Vec<String> {
+    let elapsed = app.now.saturating_sub(app.working_since);
+    let used = app.story.as_ref().map(|story| story.usage(elapsed, paint)).unwrap_or_default();
+    let skip = usize::from(!app.phase.is_working());
+    let story = app.story.as_ref().and_then(|story| story.model.clone());
+    let model = story.unwrap_or_else(|| app.facts.model.clone());
+    let model = match model.strip_prefix("script:") {
+        Some(path) => format!("script:{}", path.rsplit('/').next().unwrap_or(path)),
+        None => model,
+    };
+    let model = windlass_core::shown::shown_line(&model);
+    let effort = app.facts.effort.as_ref().map(|effort| format!("effort {effort}"));
+    let model = (!model.is_empty()).then_some(model);
+    used.into_iter().skip(skip).chain(model).chain(effort).collect()
+}

@@ -1,0 +1,195 @@
+//! Ten thousand random keys, pastes, resizes and answers of the terminal: nothing breaks, nothing is answered by
+//! accident, nothing that was written is lost.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use windlass_tui::app::{Effect, Input, Phase};
+use windlass_tui::dialog::QUIET;
+use windlass_tui::keys::{Code, Decoder, Event, Key};
+use windlass_tui::screen::Size;
+use windlass_tui::view;
+
+use crate::world::{World, permission};
+
+/// Inputs of one case; 50 cases of 200 are ten thousand.
+const INPUTS: usize = 200;
+const CASES: u32 = 50;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Bytes(Vec<u8>),
+    Key(Key),
+    Paste(String),
+    Resize(usize, usize),
+    Wait(u64),
+    Ask,
+    Answered,
+    Phase(Phase),
+    Reply(String),
+    NotSent,
+    Edited(Option<String>),
+}
+
+fn key() -> impl Strategy<Value = Key> {
+    let code = prop_oneof![
+        6 => prop::char::any().prop_filter("typed", |c| !c.is_control()).prop_map(Code::Char),
+        6 => "[a-z0-9 /@!?y1]".prop_map(|text| Code::Char(text.chars().next().unwrap())),
+        6 => prop::sample::select(vec![
+            Code::Enter, Code::Tab, Code::Backspace, Code::Escape, Code::Up, Code::Down,
+            Code::Left, Code::Right, Code::Home, Code::End, Code::PageUp, Code::PageDown,
+            Code::Insert, Code::Delete, Code::F(1),
+        ]),
+    ];
+    (code, prop::bool::weighted(0.25), prop::bool::weighted(0.15), prop::bool::weighted(0.1))
+        .prop_map(|(code, ctrl, alt, shift)| Key { code, ctrl, alt, shift })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let phase =
+        prop::sample::select(vec![Phase::Idle, Phase::Working, Phase::Blocked, Phase::Stopping]);
+    prop_oneof![
+        30 => key().prop_map(Step::Key),
+        4 => prop::collection::vec(any::<u8>(), 0..20).prop_map(Step::Bytes),
+        3 => ".{0,40}".prop_map(Step::Paste),
+        1 => Just(Step::Paste("line\n".repeat(30))),
+        2 => (1usize..130, 1usize..50).prop_map(|(columns, rows)| Step::Resize(columns, rows)),
+        6 => (0u64..2500).prop_map(Step::Wait),
+        2 => Just(Step::Ask),
+        1 => Just(Step::Answered),
+        2 => phase.prop_map(Step::Phase),
+        2 => ".{0,60}".prop_map(Step::Reply),
+        1 => Just(Step::NotSent),
+        1 => prop::option::of(".{0,20}").prop_map(Step::Edited),
+    ]
+}
+
+/// What was typed since the last input that was no key, and when.
+struct Watch {
+    last_key: Duration,
+    asked_at: Duration,
+}
+
+fn play(steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut world = World::new(80, 24);
+    let task = world.begin("go");
+    let mut decoder = Decoder::default();
+    let mut watch = Watch { last_key: Duration::ZERO, asked_at: Duration::ZERO };
+    for step in steps {
+        let before = everything(&world);
+        let is_key = matches!(step, Step::Key(_));
+        let had_dialog = !world.app.questions.is_empty();
+        match step {
+            Step::Key(key) => world.key(*key),
+            Step::Bytes(bytes) => {
+                let mut events = decoder.push(bytes);
+                events.extend(decoder.expire());
+                events.retain(|event| !matches!(event, Event::Key(_)));
+                events.into_iter().for_each(|event| world.input(Input::Terminal(event)));
+            }
+            Step::Paste(text) => world.paste(text),
+            Step::Resize(columns, rows) => {
+                world.input(Input::Resize(Size { columns: *columns, rows: *rows }));
+            }
+            Step::Wait(millis) => world.wait(Duration::from_millis(*millis)),
+            Step::Ask => {
+                if !had_dialog {
+                    watch.asked_at = world.now;
+                }
+                world.input(Input::Questions(vec![permission("rm x")]));
+            }
+            Step::Answered => world.input(Input::Questions(Vec::new())),
+            Step::Phase(phase) => world.input(Input::Phase(*phase)),
+            Step::Reply(text) => world.reply(task, text),
+            Step::NotSent => {
+                if let Some(draft) = world.app.outgoing.sending.clone() {
+                    world.input(Input::NotSent { draft, why: "no".to_owned() });
+                }
+            }
+            Step::Edited(text) => world.input(Input::Edited(text.clone())),
+        }
+        for effect in std::mem::take(&mut world.effects) {
+            if let Effect::Answer { .. } = &effect {
+                prop_assert!(is_key, "{step:?} answered");
+                let is_written = world.now.saturating_sub(watch.asked_at) >= QUIET;
+                prop_assert!(is_written, "answered before it could be read");
+            }
+            if matches!(effect, Effect::Edit(_)) {
+                world.input(Input::Edited(None));
+            }
+        }
+        if !is_key && !matches!(step, Step::Edited(_)) {
+            let after = everything(&world);
+            // Words for a question that is gone are in the history, where Ctrl+R finds them.
+            let is_kept = |text: &String| world.app.writing.history.search(text, 0).is_some();
+            let before: Vec<_> = before.into_iter().filter(|text| !is_kept(text)).collect();
+            // A paste goes into the middle of what is written.
+            let is_pasted = matches!(step, Step::Paste(_) | Step::Bytes(_));
+            let length = |all: &[String]| all.iter().map(String::len).sum::<usize>();
+            prop_assert!(
+                length(&after) >= length(&before),
+                "{step:?} lost of {before:?}: {after:?}"
+            );
+            for text in before.into_iter().filter(|_| !is_pasted) {
+                let is_kept = after.contains(&text) || after.iter().any(|one| one.contains(&text));
+                prop_assert!(is_kept, "{step:?} lost {text:?}; there is {after:?}");
+            }
+        } else {
+            watch.last_key = world.now;
+        }
+        check_frame(&mut world)?;
+    }
+    Ok(())
+}
+
+/// Every text that is written and not sent.
+fn everything(world: &World) -> Vec<String> {
+    let app = &world.app;
+    let mut all = vec![app.writing.composer.draft().expanded()];
+    all.extend(app.writing.answering.iter().map(|answering| answering.aside.expanded()));
+    all.extend(app.outgoing.queue.iter().map(|draft| draft.expanded()));
+    all.extend(app.outgoing.sending.iter().map(|draft| draft.expanded()));
+    all.retain(|text| !text.trim().is_empty());
+    all
+}
+
+/// A frame fits its terminal, and its cursor is in it.
+fn check_frame(world: &mut World) -> Result<(), TestCaseError> {
+    let size = world.app.size;
+    let frame = match view::overlay(&mut world.app) {
+        Some(frame) => frame,
+        None => view::zone(&world.app),
+    };
+    prop_assert!(frame.rows.len() <= size.rows.max(1), "{} rows of {size:?}", frame.rows.len());
+    if let Some((row, _)) = frame.cursor {
+        prop_assert!(row < frame.rows.len(), "cursor in row {row} of {}", frame.rows.len());
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
+    #[test]
+    fn nothing_breaks_is_answered_or_lost(steps in prop::collection::vec(step(), INPUTS)) {
+        play(&steps)?;
+    }
+}
+
+#[test]
+fn quick_keys_answer_nothing_whatever_they_are() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let keys = prop::collection::vec(key(), 40);
+    for _ in 0..100 {
+        let keys = keys.new_tree(&mut runner).unwrap().current();
+        let mut world = World::new(80, 24);
+        world.key(Key::plain(Code::Char('a')));
+        world.ask("rm x");
+        for key in keys {
+            world.now += Duration::from_millis(990);
+            world.key(key);
+            let answered = |effect: &Effect| matches!(effect, Effect::Answer { .. });
+            assert!(!world.effects.iter().any(answered), "{key:?}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Questions: only a key that a person meant answers.
+
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_coordinator::views::OpenQuestion;
+use windlass_core::id::QuestionId;
+use windlass_core::question::PLAN_OPTIONS;
+use windlass_tui::app::{Effect, Input, Phase};
+use windlass_tui::keys::{Code, Key};
+
+use crate::world::{World, event, open, permission};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn answers(world: &mut World) -> Vec<String> {
+    let text = |effect| match effect {
+        Effect::Answer { text, .. } => Some(text),
+        _ => None,
+    };
+    world.take_effects().into_iter().filter_map(text).collect()
+}
+
+#[test]
+fn what_is_typed_for_the_message_answers_nothing() {
+    let mut world = World::new(80, 24);
+    world.types("you ");
+    world.ask("rm -r build");
+    world.types("yes 1");
+    world.key(Key::plain(Code::Enter));
+    assert_eq!(answers(&mut world), Vec::<String>::new());
+    assert!(!world.app.questions.is_empty());
+}
+
+#[test]
+fn a_key_answers_after_a_second_without_typing() {
+    let mut world = World::new(80, 24);
+    world.ask("rm -r build");
+    world.wait(SECOND / 2);
+    world.types("y");
+    world.wait(SECOND - Duration::from_millis(1));
+    world.types("y");
+    assert_eq!(answers(&mut world), Vec::<String>::new());
+    world.wait(SECOND);
+    world.types("y");
+    assert_eq!(answers(&mut world), ["Allow"]);
+    assert_eq!(world.app.writing.composer.text(), "yy", "what was typed before is still there");
+}
+
+#[test]
+fn a_paste_never_answers() {
+    let mut world = World::new(80, 24);
+    world.ask("rm -r build");
+    world.wait(2 * SECOND);
+    world.paste("y");
+    world.paste("1\n");
+    assert_eq!(answers(&mut world), Vec::<String>::new());
+    assert_eq!(world.app.writing.composer.text(), "y1\n");
+}
+
+#[test]
+fn a_denial_can_carry_a_word_and_the_draft_comes_back() {
+    let mut world = World::new(80, 24);
+    world.types("my draft");
+    world.ask("rm -r build");
+    world.wait(2 * SECOND);
+    world.types("3");
+    world.types("move it aside\n");
+    assert_eq!(answers(&mut world), ["Deny: move it aside"]);
+    assert_eq!(world.app.writing.composer.text(), "my draft");
+}
+
+#[test]
+fn several_questions_are_walked_through() {
+    let mut world = World::new(80, 24);
+    let (first, mut second) = (permission("rm a"), permission("rm b"));
+    second.row.question.id = QuestionId::new(jiff::Timestamp::from_second(9).unwrap());
+    world.input(Input::Questions(vec![first, second]));
+    world.wait(2 * SECOND);
+    assert!(world.shown().contains("1 of 2, Tab next"), "{}", world.shown());
+    world.key(Key::plain(Code::Tab));
+    assert!(world.shown().contains("$ rm b"), "{}", world.shown());
+    world.types("n");
+    world.types("y");
+    assert_eq!(answers(&mut world), ["Deny"], "the second needs a quiet second of its own");
+    world.wait(SECOND);
+    world.types("1");
+    assert_eq!(answers(&mut world), ["Allow"]);
+}
+
+#[test]
+fn a_question_answered_elsewhere_disappears_and_says_by_whom() {
+    let mut world = World::new(80, 24);
+    let question = world.ask("rm -r build");
+    world.input(Input::Settled { question, by: "bob".to_owned(), text: "Allow".to_owned() });
+    assert!(world.app.questions.is_empty());
+    assert!(world.shown().contains("answered by bob: Allow"), "{}", world.shown());
+}
+
+#[test]
+fn writing_answers_a_question_without_choices() {
+    let mut world = World::new(80, 24);
+    world.input(Input::Phase(Phase::Blocked));
+    let asked = json!({
+        "id": QuestionId::new(jiff::Timestamp::UNIX_EPOCH),
+        "kind": "ask_user",
+        "question": "Which database?",
+    });
+    world.input(Input::Questions(vec![open(asked, None)]));
+    world.wait(2 * SECOND);
+    world.types("staging\n");
+    assert_eq!(answers(&mut world), ["staging"]);
+}
+
+/// MS-025
+#[test]
+fn a_plan_is_accepted_with_a_key_also_to_run_autonomously() {
+    let mut world = World::new(80, 30);
+    world.input(Input::Questions(vec![plan("# Plan\n\n1. read\n2. write")]));
+    world.wait(2 * SECOND);
+    insta::assert_snapshot!(world.shown());
+    world.types("2");
+    assert_eq!(answers(&mut world), ["Accept and run autonomously"]);
+}
+
+/// A plan as an agent proposes it.
+fn plan(text: &str) -> OpenQuestion {
+    let asked = json!({
+        "id": QuestionId::new(jiff::Timestamp::UNIX_EPOCH),
+        "kind": "plan",
+        "question": "Accept this plan?",
+        "options": PLAN_OPTIONS,
+        "plan": {
+            "path": ".windlass/plan.md",
+            "text": text,
+            "digest": "x",
+            "tree": "y",
+            "at": jiff::Timestamp::UNIX_EPOCH,
+        },
+    });
+    open(asked, None)
+}
+
+#[test]
+fn comments_on_lines_of_a_plan_become_the_answer() {
+    let mut world = World::new(80, 30);
+    world.input(Input::Questions(vec![plan("# Plan\n\n1. read\n2. write")]));
+    world.wait(2 * SECOND);
+    world.types("c");
+    // The empty line is passed over.
+    world.key(Key::plain(Code::Down));
+    assert!(world.shown().contains("❯ │ 1. read"), "{}", world.shown());
+    world.types("\nwhich file?\n");
+    world.key(Key::plain(Code::Down));
+    world.types("\nand test\n");
+    world.key(Key::plain(Code::Escape));
+    assert!(world.shown().contains("» which file?"), "{}", world.shown());
+    assert!(world.shown().contains("3. Revise, with your 2 comments"), "{}", world.shown());
+    assert_eq!(answers(&mut world), Vec::<String>::new());
+    world.wait(2 * SECOND);
+    world.types("3");
+    let wanted = "Revise: > 1. read\nwhich file?\n\n> 2. write\nand test";
+    assert_eq!(answers(&mut world), [wanted]);
+}
+
+/// What was said to lines survives a restart, and a question that somebody else has answered.
+#[test]
+fn comments_on_a_plan_are_never_lost() {
+    let asked = plan("1. read\n2. write");
+    let mut world = World::new(80, 30);
+    world.input(Input::Questions(vec![asked.clone()]));
+    world.wait(2 * SECOND);
+    world.types("c\nwhich file?\n");
+    let saved = world.app.saved();
+    let mut later = World::new(80, 30);
+    later.input(Input::Questions(vec![asked]));
+    later.app.restore(saved.clone(), &[]);
+    assert!(later.shown().contains("» which file?"), "{}", later.shown());
+    let mut without = World::new(80, 30);
+    without.app.restore(saved, &[]);
+    assert!(without.app.writing.history.search("which file?", 0).is_some());
+    world.input(Input::Questions(Vec::new()));
+    assert!(world.app.writing.history.search("which file?", 0).is_some());
+}
+
+/// Every line of a long plan comes into sight, in any window.
+#[test]
+fn the_line_that_is_commented_on_is_in_sight() {
+    let text: String = (1..=60).map(|n| format!("{n}. step of the plan\n")).collect();
+    for (columns, rows) in [(20, 6), (60, 12), (120, 24)] {
+        let mut world = World::new(columns, rows);
+        world.input(Input::Questions(vec![plan(&text)]));
+        world.wait(2 * SECOND);
+        world.types("c");
+        for n in 1..=60 {
+            assert!(world.shown().contains(&format!("│ {n}. step")), "{}", world.shown());
+            world.key(Key::plain(Code::Down));
+        }
+    }
+}
+
+#[test]
+fn a_question_is_headed_once_while_it_is_open() {
+    let mut world = World::new(80, 24);
+    let task = world.begin("clean up");
+    let asked = permission("rm -r build");
+    let question = serde_json::to_value(&asked.row.question).unwrap();
+    world.record(task, event("question_asked", question));
+    let id = asked.row.question.id;
+    world.input(Input::Questions(vec![asked]));
+    assert_eq!(world.all().matches("Run this command?").count(), 1, "{}", world.all());
+    let answer = json!({ "by": "ada", "text": "Allow", "at": jiff::Timestamp::UNIX_EPOCH });
+    world.record(task, event("question_answered", json!({ "question": id, "answer": answer })));
+    world.input(Input::Questions(Vec::new()));
+    assert_eq!(world.all().matches("? Run this command?").count(), 1, "{}", world.all());
+    assert!(world.all().contains("  → Allow"), "{}", world.all());
+}
+
+#[test]
+fn an_edited_plan_becomes_the_answer_in_words() {
+    let mut world = World::new(80, 30);
+    world.input(Input::Questions(vec![plan("1. read")]));
+    world.wait(2 * SECOND);
+    world.types("e");
+    assert_eq!(world.take_effects(), [Effect::Edit("1. read".to_owned())]);
+    world.input(Input::Edited(Some("1. read\n   # and tests?".to_owned())));
+    world.wait(2 * SECOND);
+    world.key(Key::plain(Code::Enter));
+    assert_eq!(answers(&mut world), ["Revise: 1. read\n   # and tests?"]);
+}
+
+#[test]
+fn everything_that_is_approved_can_be_seen_in_a_small_window() {
+    let mut world = World::new(40, 10);
+    let command: String = (0..20).map(|n| format!("rm -r part{n}\n")).collect();
+    world.ask(&command);
+    world.wait(2 * SECOND);
+    let mut seen = String::new();
+    for _ in 0..30 {
+        seen += &world.shown();
+        world.key(Key::plain(Code::PageDown));
+    }
+    for n in 0..20 {
+        assert!(seen.contains(&format!("rm -r part{n}")), "part{n} was never seen:\n{seen}");
+    }
+}

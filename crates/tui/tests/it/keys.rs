@@ -1,0 +1,131 @@
+//! Bytes of terminals as keys and pastes.
+
+use proptest::prelude::*;
+use windlass_tui::keymap::{Action, Keymap, name, parse};
+use windlass_tui::keys::{Code, Decoder, Event, Key};
+
+use crate::world::bindings;
+
+fn read(bytes: &[u8]) -> Vec<Event> {
+    let mut decoder = Decoder::default();
+    let mut events = decoder.push(bytes);
+    events.extend(decoder.expire());
+    events
+}
+
+fn key(bytes: &[u8]) -> Key {
+    match read(bytes).as_slice() {
+        [Event::Key(key)] => *key,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn keys_of_old_and_of_enhanced_terminals_are_read() {
+    let ctrl_shift_m = Key { shift: true, ..Key::ctrl('m') };
+    let shift_enter = Key::shift(Code::Enter);
+    for (bytes, wanted) in [
+        (&b"a"[..], Key::plain(Code::Char('a'))),
+        ("ß".as_bytes(), Key::plain(Code::Char('ß'))),
+        (b"\r", Key::plain(Code::Enter)),
+        (b"\n", Key::ctrl('j')),
+        (b"\x03", Key::ctrl('c')),
+        (b"\x1b", Key::plain(Code::Escape)),
+        (b"\x1b[A", Key::plain(Code::Up)),
+        (b"\x1bOA", Key::plain(Code::Up)),
+        (b"\x1b[1;5D", Key { ctrl: true, ..Key::plain(Code::Left) }),
+        (b"\x1b[1;3A", Key::alt(Code::Up)),
+        (b"\x1b[3~", Key::plain(Code::Delete)),
+        (b"\x1b[15~", Key::plain(Code::F(5))),
+        (b"\x1b[Z", Key::shift(Code::Tab)),
+        (b"\x1b\r", Key::alt(Code::Enter)),
+        (b"\x1bm", Key::alt(Code::Char('m'))),
+        (b"\x1b[13;2u", shift_enter),
+        (b"\x1b[27;2;13~", shift_enter),
+        (b"\x1b[109;6u", ctrl_shift_m),
+        (b"\x1b[109:77;6u", ctrl_shift_m),
+        (b"\x1b[97;1:1u", Key::plain(Code::Char('a'))),
+        (b"\x1b[97;2u", Key::plain(Code::Char('A'))),
+        (b"\x1b[57414;2u", shift_enter),
+    ] {
+        assert_eq!(key(bytes), wanted, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn releases_and_answers_of_the_terminal_are_no_keys() {
+    for bytes in
+        [&b"\x1b[97;1:3u"[..], b"\x1b[?62;22c", b"\x1b]11;rgb:0/0/0\x1b\\", b"\x1bP1+r\x1b\\"]
+    {
+        assert_eq!(read(bytes), [], "{}", bytes.escape_ascii());
+    }
+    assert_eq!(read(b"\x1b[?1u"), [Event::EnhancedKeys]);
+    assert_eq!(read(b"\x1b[I\x1b[O"), [Event::Focus(true), Event::Focus(false)]);
+}
+
+#[test]
+fn a_paste_is_one_event_with_plain_line_ends() {
+    let pasted = read(b"\x1b[200~one\r\ntwo\rthree \x1b[31m\x03y\x1b[201~z");
+    assert_eq!(
+        pasted,
+        [Event::Paste("one\ntwo\nthree [31my".to_owned()), Event::Key(Key::plain(Code::Char('z')))]
+    );
+}
+
+#[test]
+fn a_paste_without_an_end_is_handed_over() {
+    let mut decoder = Decoder::default();
+    assert_eq!(decoder.push(b"\x1b[200~lost"), []);
+    assert!(decoder.patience().is_some());
+    assert_eq!(decoder.expire(), [Event::Paste("lost".to_owned())]);
+    assert_eq!(decoder.push(b"a"), [Event::Key(Key::plain(Code::Char('a')))]);
+}
+
+#[test]
+fn bound_keys_replace_the_defaults() {
+    let map = Keymap::with(&bindings(&[("editor", "ctrl+n f12")])).unwrap();
+    assert_eq!(map.action(Key::ctrl('n')), Some(Action::Editor));
+    assert_eq!(map.action(Key::plain(Code::F(12))), Some(Action::Editor));
+    assert_eq!(map.action(Key::ctrl('g')), None);
+}
+
+#[test]
+fn conflicting_and_unknown_bindings_are_refused() {
+    for (pairs, wanted) in [
+        (&[("editor", "ctrl+r")][..], "`Ctrl+R` is bound to both `history_search` and `editor`"),
+        (&[("editor", "f5"), ("diff", "f5")], "`f5` is bound to both"),
+        (&[("editor", "hyper+x")], "`hyper+x` is not a key"),
+        (&[("editor", "x")], "`x` edits text"),
+        (&[("editor", "ctrl+a")], "`ctrl+a` edits text"),
+        (&[("edit", "f5")], "`edit` is not a action; allowed: send,"),
+    ] {
+        let error = Keymap::with(&bindings(pairs)).unwrap_err();
+        assert!(error.starts_with(wanted), "{error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn bytes_in_pieces_are_read_as_in_one(
+        text in "[a-zß漢🙂 \\x1b\\[\\]~;0-9:uA-Z\\r\\x03]{0,60}", cut in 0usize..60,
+    ) {
+        let bytes = text.as_bytes();
+        let cut = cut.min(bytes.len());
+        let mut decoder = Decoder::default();
+        let mut pieces = decoder.push(&bytes[..cut]);
+        pieces.extend(decoder.push(&bytes[cut..]));
+        pieces.extend(decoder.expire());
+        prop_assert_eq!(pieces, read(bytes));
+    }
+
+    #[test]
+    fn no_bytes_break_the_decoder(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        read(&bytes);
+    }
+
+    #[test]
+    fn a_key_printed_and_parsed_is_the_same_key(char in "[a-z0-9]", ctrl: bool, alt: bool, shift: bool) {
+        let key = Key { code: Code::Char(char.chars().next().unwrap()), ctrl, alt, shift };
+        prop_assert_eq!(parse(&name(key)), Some(key));
+    }
+}

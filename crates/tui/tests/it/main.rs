@@ -1,0 +1,14 @@
+//! The terminal through its seams: bytes in, state and rows out, and an emulator behind the writer.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
+
+mod keys;
+mod composing;
+mod modes;
+mod asking;
+mod pages;
+mod looks;
+mod screen;
+mod terminal;
+mod anything;
+mod world;

@@ -1,0 +1,209 @@
+//! The mode line: words, badge, colours, title, keys.
+
+use windlass_core::axes::{PermissionProfile, RunControl, WorkMode};
+use windlass_tui::app::{Effect, Input, Phase};
+use windlass_tui::keys::{Code, Key};
+use windlass_tui::mode_line::{Look, Mode};
+
+use crate::world::{COLOURS, PLAIN, World, axes, settings};
+
+fn mode(work: WorkMode, control: RunControl, profile: PermissionProfile) -> Mode {
+    Mode { axes: axes(work, control, profile), role: None, is_paused: false }
+}
+
+const BUILD: (WorkMode, RunControl, PermissionProfile) =
+    (WorkMode::Build, RunControl::Autonomous, PermissionProfile::Trusted);
+
+fn look(columns: usize) -> Look {
+    Look { columns, is_bright: false }
+}
+
+fn world(work: WorkMode, control: RunControl, columns: usize, rows: usize) -> World {
+    let mut world = World::new(columns, rows);
+    let mut facts = world.app.facts.clone();
+    facts.axes = axes(work, control, PermissionProfile::Trusted);
+    world.input(Input::Facts(facts));
+    world
+}
+
+/// MS-002, MS-098, MS-099, MS-206, MS-219
+#[test]
+fn the_mode_is_in_words_and_below_eighty_columns_a_badge() {
+    let (work, control, profile) = BUILD;
+    let build = mode(work, control, profile);
+    assert_eq!(build.line(PLAIN, look(80)), "windlass build | autonomous | trusted | smart");
+    assert_eq!(build.badge(PLAIN, look(79)), "[B][A][T][S]");
+    let badge = |work, control, profile| mode(work, control, profile).badge(PLAIN, look(60));
+    use PermissionProfile::{Normal, Restricted, Unrestricted};
+    use RunControl::{Assisted, Autonomous, Manual};
+    assert_eq!(badge(WorkMode::Chat, Manual, Normal), "[C][M][N][S]");
+    assert_eq!(badge(WorkMode::Plan, Assisted, Restricted), "[P][S][R][S]");
+    assert_eq!(badge(WorkMode::Research, Autonomous, Unrestricted), "[R][A][U][S]");
+}
+
+/// MS-100
+#[test]
+fn repair_and_review_are_said_in_full_at_any_width() {
+    let repair = mode(WorkMode::Repair, RunControl::Autonomous, PermissionProfile::Normal);
+    assert_eq!(repair.badge(PLAIN, look(40)), "repair | autonomous | normal | smart");
+    let shown = world(WorkMode::Review, RunControl::Manual, 20, 6).shown();
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    for word in ["review", "manual", "trusted", "smart"] {
+        assert!(words.contains(&word), "{shown}");
+    }
+}
+
+/// MS-101, MS-102
+#[test]
+fn the_badge_is_in_the_header_or_else_in_the_bottom_line() {
+    let tall = world(WorkMode::Build, RunControl::Manual, 80, 24).shown();
+    let header = tall.lines().find(|line| line.contains("windlass")).unwrap();
+    assert!(header.starts_with("windlass build | manual | trusted | smart ──"), "{tall}");
+    assert!(header.ends_with("── shop"), "{tall}");
+    let low = world(WorkMode::Build, RunControl::Manual, 80, 6).shown();
+    assert!(low.lines().last().unwrap().starts_with("build | manual | trusted | smart"), "{low}");
+}
+
+/// MS-105
+#[test]
+fn the_badge_is_never_hidden_while_autonomous() {
+    for rows in 1..12 {
+        for columns in [20, 40, 79, 120] {
+            let mut world = world(WorkMode::Build, RunControl::Autonomous, columns, rows);
+            world.input(Input::Phase(Phase::Working));
+            world.input(Input::Notice("a notice that takes all the room there is".to_owned()));
+            world.types("some text");
+            let shown = world.shown();
+            let is_there = shown.contains("[B][A][T][S]") || shown.contains("autonomous");
+            assert!(is_there, "{columns}×{rows}:\n{shown}");
+        }
+    }
+}
+
+/// MS-103, MS-214, MS-222
+#[test]
+fn the_title_says_the_mode_and_cannot_control_a_terminal() {
+    let (work, control, profile) = BUILD;
+    let build = mode(work, control, profile);
+    assert_eq!(build.title("shop", false), "windlass[build|A|trusted|smart] shop");
+    assert_eq!(
+        build.title("a\u{1b}]0;x\u{7}\u{202e}b", true),
+        "! windlass[build|A|trusted|smart] a]0;xb"
+    );
+    let mut world = World::new(80, 24);
+    let title = world.app.title();
+    assert!(world.screen.set_title(&title).ends_with("windlass[chat|M|normal|smart] shop\u{7}"));
+    assert_eq!(world.screen.set_title(&title), "");
+}
+
+/// MS-107…MS-114, MS-116…MS-119
+#[test]
+fn each_value_has_its_colour() {
+    let badge = |work, control, profile| mode(work, control, profile).badge(COLOURS, look(80));
+    use PermissionProfile::{Normal, Restricted, Trusted, Unrestricted};
+    use RunControl::{Assisted, Manual};
+    let works = [
+        (WorkMode::Chat, "\u{1b}[2mchat"),
+        (WorkMode::Plan, "\u{1b}[35mplan"),
+        (WorkMode::Build, "\u{1b}[32mbuild"),
+        (WorkMode::Review, "\u{1b}[33mreview"),
+        (WorkMode::Repair, "\u{1b}[31mrepair"),
+        (WorkMode::Research, "\u{1b}[36mresearch"),
+    ];
+    for (work, wanted) in works {
+        assert!(badge(work, Manual, Normal).starts_with(wanted), "{work}");
+    }
+    for (control, wanted) in [(Manual, "\u{1b}[2mmanual"), (Assisted, "\u{1b}[33massisted")] {
+        assert!(badge(WorkMode::Chat, control, Normal).contains(wanted), "{control}");
+    }
+    for (profile, wanted) in [
+        (Restricted, "\u{1b}[32mrestricted"),
+        (Normal, "\u{1b}[2mnormal"),
+        (Trusted, "\u{1b}[33mtrusted"),
+        (Unrestricted, "\u{1b}[31munrestricted"),
+    ] {
+        assert!(badge(WorkMode::Chat, Manual, profile).contains(wanted), "{profile}");
+    }
+}
+
+/// MS-106, MS-115
+#[test]
+fn an_autonomous_badge_pulses_while_it_works() {
+    let mut settings = settings(COLOURS);
+    settings.animation = true;
+    let mut world = World::with(settings, 100, 24);
+    let mut facts = world.app.facts.clone();
+    facts.axes = axes(BUILD.0, BUILD.1, BUILD.2);
+    world.input(Input::Facts(facts));
+    world.input(Input::Phase(Phase::Working));
+    let mut styles = std::collections::BTreeSet::new();
+    for _ in 0..20 {
+        world.wait(std::time::Duration::from_millis(120));
+        let frame = windlass_tui::view::zone(&world.app);
+        let header = frame.rows.iter().find(|row| row.contains("autonomous")).unwrap();
+        let before = header.split("autonomous").next().unwrap();
+        styles.insert(before.rsplit('\u{1b}').next().unwrap().to_owned());
+    }
+    assert_eq!(styles.into_iter().collect::<Vec<_>>(), ["[1;32m", "[32m"]);
+}
+
+/// MS-220, AX-096
+#[test]
+fn a_paused_mode_is_dimmed_and_a_role_is_shown() {
+    let (work, control, profile) = BUILD;
+    let paused = Mode { is_paused: true, ..mode(work, control, profile) };
+    assert_eq!(paused.badge(PLAIN, look(80)), "build | autonomous | trusted | smart paused");
+    assert_eq!(paused.badge(PLAIN, look(60)), "[B][A][T][S] ‖");
+    assert!(paused.badge(COLOURS, look(80)).starts_with("\u{1b}[2mbuild"));
+    let auditor = Mode { role: Some("auditor".to_owned()), ..mode(work, control, profile) };
+    assert_eq!(auditor.badge(PLAIN, look(60)), "[B][A][T][S] auditor");
+}
+
+/// MS-092…MS-097, MS-211: by the enhanced protocol, and by Alt on other terminals.
+#[test]
+fn keys_change_the_mode() {
+    let commands = [
+        ('m', "/mode plan"),
+        ('a', "/control autonomous"),
+        ('s', "/control assisted"),
+        ('i', "/control manual"),
+        ('r', "/mode repair"),
+        ('p', "/permission-profile trusted"),
+    ];
+    for (char, command) in commands {
+        for key in [Key { shift: true, ..Key::ctrl(char) }, Key::alt(Code::Char(char))] {
+            let mut world = World::new(80, 24);
+            world.key(key);
+            assert_eq!(world.take_effects(), [Effect::Slash(command.to_owned())]);
+        }
+    }
+}
+
+/// MS-092, MS-097
+#[test]
+fn the_cycles_go_through_every_value() {
+    use windlass_tui::mode_line::{next_profile, next_work_mode};
+    let words = |mut mode: WorkMode| {
+        let next = std::iter::repeat_with(|| {
+            mode = next_work_mode(mode);
+            mode.as_str()
+        });
+        next.take(6).collect::<Vec<_>>()
+    };
+    assert_eq!(words(WorkMode::Chat), ["plan", "build", "review", "repair", "research", "chat"]);
+    assert_eq!(next_profile(PermissionProfile::Trusted, false), PermissionProfile::Restricted);
+    assert_eq!(next_profile(PermissionProfile::Trusted, true), PermissionProfile::Unrestricted);
+    assert_eq!(next_profile(PermissionProfile::Unrestricted, true), PermissionProfile::Restricted);
+}
+
+/// MS-223
+#[test]
+fn a_person_who_looks_elsewhere_is_told_and_nobody_else() {
+    let mut world = World::new(80, 24);
+    world.ask("rm x");
+    assert_eq!(world.take_effects(), []);
+    world.input(Input::Questions(Vec::new()));
+    world.input(Input::Terminal(windlass_tui::keys::Event::Focus(false)));
+    world.ask("rm x");
+    assert_eq!(world.take_effects(), [Effect::Notify("a question waits")]);
+}

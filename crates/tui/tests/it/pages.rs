@@ -1,0 +1,140 @@
+//! Pages over the screen: scrolled, searched, with the mode in their header.
+
+use windlass_core::id::{SessionId, TaskId};
+use windlass_tui::app::{Effect, Input};
+use windlass_tui::keys::{Code, Key};
+use windlass_tui::overlay::{Item, Kind, List, Overlay, Page, PageLine, Target};
+
+use crate::world::World;
+
+fn page(lines: usize) -> Overlay {
+    let line = |n: usize| match n % 20 {
+        0 => PageLine::heading(format!("heading {n}")),
+        19 => PageLine::folded(format!("hidden {n}")),
+        _ => PageLine::of(format!("line {n}")),
+    };
+    let kind = Kind::Transcript { task: None };
+    Overlay::Page(Page::new(kind, "transcript", (0..lines).map(line).collect()))
+}
+
+fn world(overlay: Overlay) -> World {
+    let mut world = World::new(60, 12);
+    world.input(Input::Loaded(Box::new(overlay)));
+    world
+}
+
+#[test]
+fn a_page_is_scrolled_searched_jumped_and_unfolded() {
+    let mut world = world(page(100));
+    let top = |world: &mut World| world.shown().lines().nth(1).unwrap_or_default().to_owned();
+    assert_eq!(top(&mut world), "heading 0");
+    world.types("]");
+    assert_eq!(top(&mut world), "heading 20");
+    world.types("/line 57\n");
+    assert_eq!(top(&mut world), "line 57");
+    world.types("u[");
+    assert_eq!(top(&mut world), "heading 40");
+    world.key(Key::plain(Code::PageUp));
+    assert!(world.shown().contains("hidden 39"), "{}", world.shown());
+    world.key(Key::plain(Code::Escape));
+    assert!(world.app.overlay.is_none());
+}
+
+#[test]
+fn a_page_has_the_mode_in_its_header_and_leaves_the_screen_as_it_was() {
+    let mut world = World::new(60, 12);
+    world.begin("hello");
+    let before = world.shown();
+    world.input(Input::Loaded(Box::new(page(5))));
+    assert!(world.shown().starts_with("[C][M][N][S]  transcript"), "{}", world.shown());
+    world.key(Key::plain(Code::Char('q')));
+    assert_eq!(world.shown(), before);
+}
+
+#[test]
+fn what_happens_under_a_page_is_printed_when_it_closes() {
+    let mut world = World::new(60, 12);
+    let task = world.begin("hello");
+    world.input(Input::Loaded(Box::new(page(5))));
+    world.paint();
+    world.reply(task, "an answer meanwhile");
+    assert!(!world.shown().contains("an answer"));
+    world.key(Key::plain(Code::Escape));
+    assert!(world.shown().contains("an answer meanwhile"), "{}", world.shown());
+}
+
+/// MS-226
+#[test]
+fn tasks_are_chosen_steered_and_cancelled_only_by_two_presses() {
+    let ids: Vec<TaskId> = (0..50).map(|_| TaskId::new(jiff::Timestamp::UNIX_EPOCH)).collect();
+    let task = |number: i64| ids[number as usize];
+    let item = |second: i64| Item {
+        target: Target::Task(task(second)),
+        line: format!("task {second}"),
+        preview: vec![format!("about {second}")],
+    };
+    let list = |count: i64| {
+        Overlay::List(List::new(Kind::Tasks, "tasks", (1..=count).map(item).collect()))
+    };
+    let mut world = world(list(40));
+    world.key(Key::plain(Code::Down));
+    world.types("p");
+    assert_eq!(world.take_effects(), [Effect::Pause(task(2))]);
+    world.types("c");
+    world.types("j");
+    world.types("c");
+    assert_eq!(world.take_effects(), [], "another key in between keeps it");
+    world.types("c");
+    assert_eq!(world.take_effects(), [Effect::Cancel(task(3))]);
+    // Read again, it stays where the person is.
+    world.input(Input::Loaded(Box::new(list(41))));
+    world.types("\n");
+    assert_eq!(world.take_effects().last(), Some(&Effect::OpenTask(task(3))));
+}
+
+/// Each sub-agent is opened, written about, paused, resumed and cancelled by itself.
+#[test]
+fn sub_agents_are_steered_singly() {
+    let ids: Vec<TaskId> = (0..3).map(|_| TaskId::new(jiff::Timestamp::UNIX_EPOCH)).collect();
+    let item = |task: &TaskId| Item {
+        target: Target::Task(*task),
+        line: format!("running {task}"),
+        preview: Vec::new(),
+    };
+    let list = List::new(Kind::Agents, "sub-agents", ids.iter().map(item).collect());
+    let mut world = world(Overlay::List(list));
+    world.key(Key::plain(Code::Down));
+    world.types("prt");
+    let opened = Effect::Load(Kind::Transcript { task: Some(ids[1]) });
+    let wanted = [Effect::Pause(ids[1]), Effect::Resume(ids[1]), opened];
+    assert_eq!(world.take_effects(), wanted);
+    world.types("m");
+    assert_eq!(world.take_effects(), [Effect::WriteAbout(ids[1])]);
+    world.types("cc");
+    assert_eq!(world.take_effects(), [Effect::Cancel(ids[1])]);
+    world.input(Input::Write("About the sub-agent \"tests\": ".to_owned()));
+    world.types("stop after the first failure");
+    assert!(world.app.overlay.is_none());
+    let written = world.app.writing.composer.text();
+    assert_eq!(written, "About the sub-agent \"tests\": stop after the first failure");
+}
+
+#[test]
+fn sessions_are_found_by_typing_and_by_a_paste() {
+    let ids: Vec<SessionId> = (0..3).map(|_| SessionId::new(jiff::Timestamp::UNIX_EPOCH)).collect();
+    let session = |number: i64| ids[number as usize];
+    let item = |second: i64, line: &str| Item {
+        target: Target::Session(session(second)),
+        line: line.to_owned(),
+        preview: Vec::new(),
+    };
+    let items = vec![item(1, "fix the parser"), item(2, "write the docs")];
+    let kind = Kind::Sessions { everywhere: false };
+    let mut world = world(Overlay::List(List::new(kind, "conversations", items)));
+    world.types("wri");
+    world.paste("te the");
+    world.key(Key::plain(Code::Tab));
+    assert_eq!(world.take_effects(), [Effect::Load(Kind::Sessions { everywhere: true })]);
+    world.types("\n");
+    assert_eq!(world.take_effects().last(), Some(&Effect::OpenSession(session(2))));
+}

@@ -1,0 +1,220 @@
+//! The writer behind a terminal emulator: what is on the screen and what is above it.
+
+use windlass_core::id::CallId;
+use windlass_tui::app::{Input, Phase};
+use windlass_tui::keys::{Code, Key};
+use windlass_tui::screen::{Abilities, Frame, Screen, Size};
+
+use crate::world::{World, call};
+
+/// How often each of these lines is in a text.
+fn counts(text: &str, words: &str, numbers: std::ops::Range<usize>) -> Vec<usize> {
+    let all = |n: usize| text.lines().filter(|line| line.trim() == format!("{words} {n}")).count();
+    numbers.map(all).collect()
+}
+
+fn talk(world: &mut World, replies: usize) {
+    let task = world.begin("count");
+    for n in 0..replies {
+        world.reply(task, &format!("answer {n}"));
+        world.paint();
+    }
+}
+
+#[test]
+fn committed_rows_are_printed_once_into_the_scrollback() {
+    let mut world = World::new(60, 12);
+    talk(&mut world, 40);
+    let all = world.all();
+    assert_eq!(counts(&all, "answer", 0..40), [1; 40], "{all}");
+    assert_eq!(all.matches("windlass[").count() + all.matches("❯ a message").count(), 1, "{all}");
+}
+
+#[test]
+fn a_growing_and_shrinking_zone_loses_and_repeats_nothing() {
+    let mut world = World::new(60, 12);
+    let task = world.begin("count");
+    for n in 0..20 {
+        world.types("several lines of text");
+        world.key(Key::ctrl('j'));
+        world.paint();
+        if n % 3 == 0 {
+            world.ask("rm -r build");
+            world.paint();
+            world.input(Input::Questions(Vec::new()));
+        }
+        world.reply(task, &format!("answer {n}"));
+        world.paint();
+        if n % 5 == 0 {
+            world.key(Key::ctrl('c'));
+            world.paint();
+        }
+    }
+    let all = world.all();
+    assert_eq!(counts(&all, "answer", 0..20), [1; 20], "{all}");
+}
+
+#[test]
+fn after_every_resize_everything_is_there_once() {
+    let mut world = World::new(80, 24);
+    talk(&mut world, 60);
+    for (columns, rows) in [(40, 24), (120, 10), (20, 6), (80, 40), (79, 24), (80, 3), (80, 24)] {
+        world.resize(columns, rows);
+        let all = world.all();
+        assert_eq!(counts(&all, "answer", 0..60), [1; 60], "{columns}×{rows}:\n{all}");
+        assert_eq!(
+            all.matches("[C][M][N][S]").count() + all.matches("chat | manual").count(),
+            1,
+            "{all}"
+        );
+    }
+}
+
+#[test]
+fn prose_is_wrapped_for_the_new_width() {
+    let mut world = World::new(80, 24);
+    let task = world.begin("explain");
+    world.reply(task, "The quick brown fox jumps over the lazy dog and runs away from it.");
+    world.resize(30, 24);
+    assert!(world.shown().contains("The quick brown fox jumps"), "{}", world.shown());
+    assert!(world.shown().contains("\nover the lazy dog and runs"), "{}", world.shown());
+    world.resize(100, 24);
+    assert!(
+        world.shown().contains("over the lazy dog and runs away from it."),
+        "{}",
+        world.shown()
+    );
+}
+
+#[test]
+fn an_address_is_never_broken_by_us() {
+    let mut world = World::new(30, 24);
+    let task = world.begin("where?");
+    let address = "https://example.org/a/very/long/path/that/does/not/fit";
+    world.reply(task, address);
+    world.paint();
+    let contents = world.parser.screen().contents();
+    assert!(contents.replace('\n', "").contains(address), "{contents}");
+}
+
+#[test]
+fn nothing_new_writes_no_byte() {
+    let mut world = World::new(80, 24);
+    talk(&mut world, 5);
+    world.paint();
+    let before = world.written;
+    for _ in 0..600 {
+        world.wait(std::time::Duration::from_millis(100));
+        world.paint();
+    }
+    assert_eq!(world.written, before);
+    assert_eq!(world.app.next_wake(), None);
+}
+
+#[test]
+fn a_frame_costs_its_own_rows_however_long_the_conversation_is() {
+    let mut world = World::new(80, 24);
+    talk(&mut world, 3);
+    world.paint();
+    let cost = |world: &mut World| {
+        let before = world.written;
+        world.types("x");
+        world.paint();
+        world.written - before
+    };
+    let early = cost(&mut world);
+    let task = world.begin("more");
+    for n in 0..2_000 {
+        world.reply(task, &format!("answer {n}"));
+    }
+    world.paint();
+    assert!(cost(&mut world) <= early + 8);
+}
+
+#[test]
+fn the_cursor_stands_where_the_person_writes() {
+    let mut world = World::new(40, 12);
+    world.begin("x");
+    world.types("ab漢字🙂e\u{301}");
+    world.paint();
+    let (row, column) = world.parser.screen().cursor_position();
+    let line = world.parser.screen().contents().lines().nth(usize::from(row)).unwrap().to_owned();
+    assert!(line.starts_with("❯ ab漢字"), "{line}");
+    assert_eq!(column, 2 + 2 + 4 + 2 + 1);
+    assert!(!world.parser.screen().hide_cursor());
+}
+
+#[test]
+fn hostile_text_is_shown_and_obeyed_nowhere() {
+    let mut world = World::new(80, 24);
+    let attack = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{1b}[?1049h\u{202e}evil";
+    let task = world.begin(attack);
+    world.reply(task, attack);
+    let id = CallId::new(jiff::Timestamp::UNIX_EPOCH);
+    world.record(task, call(id, &format!("echo '{attack}'")));
+    world.paste(attack);
+    world.ask(attack);
+    let shown = world.all();
+    assert!(!world.parser.screen().alternate_screen());
+    assert!(shown.contains("evil"), "{shown}");
+    assert!(shown.contains(r"\x1b]0;owned\x07"), "what is approved shows its escapes: {shown}");
+}
+
+#[test]
+fn a_terminal_without_unicode_gets_ascii() {
+    let size = Size { columns: 40, rows: 10 };
+    let mut screen = Screen::new(size, Abilities { unicode: false, colours: false });
+    let zone = Frame { rows: vec!["❯ a – b … 漢 é".to_owned()], cursor: Some((0, 2)) };
+    let text = screen.paint(&["│ ─ ✓".to_owned()], &zone);
+    assert!(text.is_ascii(), "{text:?}");
+    assert!(text.contains("> a - b ~ ?? ?") && text.contains("| - +"), "{text:?}");
+}
+
+#[test]
+fn a_stream_loses_no_character() {
+    let mut world = World::new(80, 24);
+    let task = world.begin("talk");
+    world.input(Input::Phase(Phase::Working));
+    let text: String = (0..400).map(|n| format!("word{n} 漢🙂\n\n")).collect();
+    world.reply(task, &text);
+    let all = world.all();
+    for n in 0..400 {
+        assert!(all.contains(&format!("word{n} 漢🙂")), "word{n}");
+    }
+}
+
+#[test]
+fn leaving_removes_the_zone_and_keeps_what_was_printed() {
+    let mut world = World::new(60, 12);
+    talk(&mut world, 3);
+    world.types("unsent");
+    world.paint();
+    let text = world.screen.leave();
+    world.parser.process(text.as_bytes());
+    let shown = world.parser.screen().contents();
+    assert!(shown.trim_end().ends_with("answer 2"), "{shown}");
+}
+
+#[test]
+fn a_small_terminal_shows_the_end_of_a_long_text() {
+    let mut world = World::new(20, 6);
+    world.types("one two three four five six seven eight nine ten");
+    assert!(world.shown().contains("nine ten"), "{}", world.shown());
+    world.key(Key::plain(Code::Home));
+    world.paint();
+    let (row, _) = world.parser.screen().cursor_position();
+    assert!(usize::from(row) < 6);
+}
+
+#[test]
+fn a_zone_that_the_terminal_has_broken_is_removed() {
+    let mut screen =
+        Screen::new(Size { columns: 20, rows: 6 }, Abilities { unicode: true, colours: false });
+    let zone = |cursor| Frame { rows: vec!["a".repeat(15), "b".repeat(15)], cursor };
+    screen.paint(&[], &zone(Some((1, 3))));
+    screen.resize(Size { columns: 10, rows: 6 });
+    screen.reflow();
+    let text = screen.paint(&[], &zone(Some((1, 3))));
+    // The first row takes two now, so the zone begins two rows above the cursor.
+    assert!(text.contains("\u{1b}[2A\r\u{1b}[J"), "{text:?}");
+}

@@ -1,0 +1,330 @@
+//! A workflow as a person wrote it: steps in order, each with its work and its conditions.
+//!
+//! Invariant: a [`Workflow`] that exists is valid. Every name is known, every loop has a bound, every template can be
+//! parsed.
+
+mod duration;
+mod keys;
+mod raw;
+mod check;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use windlass_core::axes::PermissionProfile;
+use windlass_core::string_enum;
+
+pub use keys::schema;
+
+/// The runner of a step that names none: our own loop.
+pub const OWN_RUNNER: &str = "windlass";
+/// Runners that every workflow may name.
+pub const KNOWN_RUNNERS: [&str; 3] = [OWN_RUNNER, "claude", "codex"];
+/// How many rounds a loop may have; more than this is an agent that does not get there.
+pub const MAX_ROUNDS: u32 = 100;
+/// How many steps of a parallel one may work at once: each has a worktree, a sandbox and a model's attention.
+pub const MAX_WORKERS: u32 = 64;
+/// How many steps a file may have in all.
+pub const MAX_STEPS: usize = 200;
+/// How deep loops and parallel steps may be nested.
+pub const MAX_DEPTH: usize = 5;
+/// The largest file that is read.
+pub const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// A workflow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workflow {
+    pub name: String,
+    pub description: String,
+    /// What a person gives it, by name.
+    pub inputs: BTreeMap<String, Input>,
+    /// Who works on agent steps that do not say it themselves.
+    pub runner: String,
+    /// Programs that this file brings as runners, by name.
+    pub runners: BTreeMap<String, Vec<String>>,
+    /// Where steps work.
+    pub place: Place,
+    /// The branch that merges go to; without, the one that is checked out where the run begins.
+    pub target: Option<String>,
+    pub steps: Vec<Step>,
+}
+
+/// A value that a person gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    pub description: String,
+    /// Its value when none is given; without, it must be given.
+    pub default: Option<String>,
+}
+
+/// Where the steps of a run work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a worktree of the run's own.
+    Worktree(WorktreeSpec),
+    /// In the directory itself.
+    Here,
+}
+
+/// How a worktree is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorktreeSpec {
+    pub base: Base,
+    /// Run once in the new worktree, before the first step.
+    pub setup: Option<String>,
+    /// Run before the worktree is removed.
+    pub cleanup: Option<String>,
+    /// Whether it stays after a run that succeeded.
+    pub keep: bool,
+}
+
+string_enum! {
+    /// What a worktree begins with.
+    #[derive(Default)]
+    Base ("base") {
+        /// The commit that is checked out, with what was not pushed.
+        #[default]
+        Head = "head",
+        /// The target as its remote has it now.
+        Fresh = "fresh",
+    }
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    pub name: String,
+    /// The line of its name in the file.
+    pub line: u64,
+    /// It runs only where this is true.
+    pub when: Option<String>,
+    pub timeout: Option<Duration>,
+    pub on_fail: OnFail,
+    /// Another name for its output.
+    pub output: Option<String>,
+    /// Steps that must have succeeded.
+    pub needs: Vec<String>,
+    pub work: Work,
+}
+
+string_enum! {
+    /// What follows when a step fails.
+    #[derive(Default)]
+    OnFail ("on_fail") {
+        /// The run is blocked; resumed, it tries the step again.
+        #[default]
+        Stop = "stop",
+        /// The next step runs, and sees `{{.previous.failed}}`.
+        Continue = "continue",
+        /// A person decides.
+        Ask = "ask",
+    }
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    Agent(AgentWork),
+    Script {
+        command: String,
+        /// Whether it may run again after an interruption. Where not, a person decides.
+        rerun: bool,
+    },
+    Loop(LoopWork),
+    /// Its steps run side by side, each in a worktree of its own.
+    Parallel(ParallelWork),
+    Merge(MergeWork),
+    Ask {
+        question: String,
+        options: Vec<String>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentWork {
+    pub spell: Spell,
+    pub runner: Option<String>,
+    pub model: Option<String>,
+    pub profile: Option<PermissionProfile>,
+}
+
+/// The prompt template of an agent step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spell {
+    /// A file of the project's spells (WF-039).
+    Named(String),
+    /// The text itself (WF-042).
+    Inline(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParallelWork {
+    /// How many of its steps work at once; all of them where it is not said.
+    pub workers: Option<u32>,
+    /// Whether what they did comes together in the worktree around them.
+    pub join: bool,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopWork {
+    /// The bound.
+    pub max: u32,
+    /// It ends when this is true after a round.
+    pub until: Option<String>,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergeWork {
+    /// The worktree whose branch is merged, by the name of its step; a template. Without, the one around it.
+    pub from: Option<String>,
+    pub target: Option<String>,
+    pub strategy: Strategy,
+    /// Commands that must succeed on the merged tree.
+    pub gates: Vec<String>,
+    /// The message of the commit; a template.
+    pub message: Option<String>,
+    pub conflicts: OnConflict,
+}
+
+string_enum! {
+    /// How the target gets the work.
+    #[derive(Default)]
+    Strategy ("strategy") {
+        /// One commit.
+        #[default]
+        Squash = "squash",
+        /// The branch's own commits, on top of the target.
+        Rebase = "rebase",
+        /// The branch's own commits, and one that joins them.
+        Merge = "merge",
+    }
+}
+
+string_enum! {
+    /// Who resolves conflicts.
+    #[derive(Default)]
+    OnConflict ("conflicts") {
+        /// The runner of the workflow, with the list of files; then a person.
+        #[default]
+        Agent = "agent",
+        /// A person.
+        Ask = "ask",
+    }
+}
+
+impl Work {
+    /// The word for it in files and events.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Agent(_) => "agent",
+            Self::Script { .. } => "script",
+            Self::Loop(_) => "loop",
+            Self::Parallel(_) => "parallel",
+            Self::Merge(_) => "merge",
+            Self::Ask { .. } => "ask",
+        }
+    }
+
+    /// The steps inside it.
+    pub fn steps(&self) -> &[Step] {
+        match self {
+            Self::Loop(work) => &work.steps,
+            Self::Parallel(work) => &work.steps,
+            Self::Agent(_) | Self::Script { .. } | Self::Merge(_) | Self::Ask { .. } => &[],
+        }
+    }
+}
+
+impl Workflow {
+    /// Reads a file. `stem` is its name without the ending, for a workflow that names itself in no other way.
+    pub fn read(text: &str, stem: &str) -> Result<Self, DefinitionError> {
+        check::checked(raw::read(text)?, text, stem)
+    }
+
+    /// Whether a step is in a parallel one whose branches stay apart, for a person to pick from.
+    pub fn is_try(&self, path: &str) -> bool {
+        self.steps.iter().any(|step| match &step.work {
+            Work::Parallel(work) => !work.join && path.starts_with(&format!("{}.", step.name)),
+            _ => false,
+        })
+    }
+
+    /// Every step, the outer before the inner.
+    pub fn all_steps(&self) -> Vec<&Step> {
+        fn add<'a>(steps: &'a [Step], all: &mut Vec<&'a Step>) {
+            for step in steps {
+                all.push(step);
+                add(step.work.steps(), all);
+            }
+        }
+        let mut all = Vec::new();
+        add(&self.steps, &mut all);
+        all
+    }
+
+    /// The names of the spells that it reads from files.
+    pub fn spells(&self) -> Vec<&str> {
+        let named = self.all_steps().into_iter().filter_map(|step| match &step.work {
+            Work::Agent(AgentWork { spell: Spell::Named(name), .. }) => Some(name.as_str()),
+            _ => None,
+        });
+        named.collect()
+    }
+
+    /// Every command that the file brings, with where it stands: what a person approves (§15.13).
+    pub fn commands(&self) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        if let Place::Worktree(spec) = &self.place {
+            found.extend(spec.setup.clone().map(|command| ("worktree setup".to_owned(), command)));
+        }
+        for step in self.all_steps() {
+            match &step.work {
+                Work::Script { command, .. } => {
+                    found.push((format!("step {}", step.name), command.clone()));
+                }
+                Work::Merge(merge) => {
+                    let gate = |gate: &String| (format!("gate of {}", step.name), gate.clone());
+                    found.extend(merge.gates.iter().map(gate));
+                }
+                Work::Agent(_) | Work::Loop(_) | Work::Parallel(_) | Work::Ask { .. } => {}
+            }
+        }
+        let runner = |(name, command): (&String, &Vec<String>)| {
+            (format!("runner {name}"), command.join(" "))
+        };
+        found.extend(self.runners.iter().map(runner));
+        if let Place::Worktree(spec) = &self.place {
+            found.extend(
+                spec.cleanup.clone().map(|command| ("worktree cleanup".to_owned(), command)),
+            );
+        }
+        found
+    }
+}
+
+/// What is wrong with a file, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinitionError {
+    pub line: Option<u64>,
+    pub reason: String,
+}
+
+impl DefinitionError {
+    pub(crate) fn at(line: u64, reason: impl Into<String>) -> Self {
+        Self { line: (line > 0).then_some(line), reason: reason.into() }
+    }
+}
+
+impl fmt::Display for DefinitionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.reason),
+            None => f.write_str(&self.reason),
+        }
+    }
+}
+
+impl std::error::Error for DefinitionError {}

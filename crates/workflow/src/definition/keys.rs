@@ -1,0 +1,237 @@
+//! Which keys a workflow file may have: one table, from which unknown keys are found and the JSON schema is made.
+
+use serde_json::{Map, Value, json};
+
+/// A key, what it takes, and what it is for.
+pub(super) struct Key {
+    pub name: &'static str,
+    kind: Kind,
+    text: &'static str,
+}
+
+enum Kind {
+    Text,
+    Number(u32),
+    Bool,
+    Word(&'static [&'static str]),
+    Texts,
+    Duration,
+    Steps,
+    Inputs,
+    Runners,
+    Worktree,
+}
+
+const fn key(name: &'static str, kind: Kind, text: &'static str) -> Key {
+    Key { name, kind, text }
+}
+
+/// Keys at the top of a file.
+pub(super) const FILE: &[Key] = &[
+    key("name", Kind::Text, "The name; without, that of the file"),
+    key("description", Kind::Text, "What it is for, in a sentence"),
+    key("inputs", Kind::Inputs, "What a person gives it, by name"),
+    key(
+        "runner",
+        Kind::Text,
+        "Who works on agent steps: windlass, claude, codex, or one of `runners`",
+    ),
+    key("runners", Kind::Runners, "Programs that work on agent steps, by name"),
+    key("worktree", Kind::Worktree, "Where steps work; `false` for the directory itself"),
+    key("target", Kind::Text, "The branch that merges go to"),
+    key("steps", Kind::Steps, "What is done, in order"),
+];
+
+/// Keys of a worktree.
+pub(super) const WORKTREE: &[Key] = &[
+    key(
+        "base",
+        Kind::Word(&["head", "fresh"]),
+        "The commit that is checked out, or the target as its remote has it",
+    ),
+    key("setup", Kind::Text, "A command, run once in the new worktree"),
+    key("cleanup", Kind::Text, "A command, run before the worktree is removed"),
+    key("keep", Kind::Bool, "Whether it stays after a run that succeeded"),
+];
+
+/// Keys of an input.
+pub(super) const INPUT: &[Key] = &[
+    key("description", Kind::Text, "What it is"),
+    key("default", Kind::Text, "Its value when none is given"),
+];
+
+/// Keys of a runner.
+pub(super) const RUNNER: &[Key] = &[key("command", Kind::Texts, "The program and its arguments")];
+
+/// Keys of every step.
+pub(super) const STEP: &[Key] = &[
+    key("name", Kind::Text, "The name by which templates find its output"),
+    key("type", Kind::Word(TYPES), "What it is"),
+    key("when", Kind::Text, "It runs only where this is true"),
+    key("timeout", Kind::Duration, "How long it may take: `90`, `90s`, `10m`, `2h`"),
+    key("on_fail", Kind::Word(&["stop", "continue", "ask"]), "What follows when it fails"),
+    key("output", Kind::Text, "Another name for its output"),
+    key("needs", Kind::Texts, "Steps that must have succeeded"),
+];
+
+/// The types of steps.
+pub(super) const TYPES: &[&str] = &["agent", "script", "loop", "parallel", "merge", "ask"];
+
+/// Keys of one type of step, besides those of all.
+pub(super) fn of_type(kind: &str) -> &'static [Key] {
+    match kind {
+        "agent" => {
+            const {
+                &[
+                    key(
+                        "spell",
+                        Kind::Text,
+                        "The prompt: the name of a spell, or a text with a line break",
+                    ),
+                    key("runner", Kind::Text, "Who works on it"),
+                    key("model", Kind::Text, "The model, as the runner names it"),
+                    key(
+                        "profile",
+                        Kind::Word(&["restricted", "normal", "trusted", "unrestricted"]),
+                        "Its permission profile; never looser than the run's",
+                    ),
+                ]
+            }
+        }
+        "script" => {
+            const {
+                &[
+                    key("command", Kind::Text, "What bash runs"),
+                    key("rerun", Kind::Bool, "Whether it may run again after an interruption"),
+                ]
+            }
+        }
+        "loop" => {
+            const {
+                &[
+                    key("max", Kind::Number(super::MAX_ROUNDS), "How many rounds at most"),
+                    key("until", Kind::Text, "It ends when this is true after a round"),
+                    key("steps", Kind::Steps, "What each round does"),
+                ]
+            }
+        }
+        "parallel" => {
+            const {
+                &[
+                    key("steps", Kind::Steps, "What is done side by side"),
+                    key("workers", Kind::Number(super::MAX_WORKERS), "How many work at once"),
+                    key(
+                        "join",
+                        Kind::Bool,
+                        "Whether what they did comes together; `true` unless said",
+                    ),
+                ]
+            }
+        }
+        "merge" => {
+            const {
+                &[
+                    key("from", Kind::Text, "The step of a parallel one whose branch is merged"),
+                    key("target", Kind::Text, "The branch that gets the work"),
+                    key("strategy", Kind::Word(&["squash", "rebase", "merge"]), "How it gets it"),
+                    key("gates", Kind::Texts, "Commands that must succeed on the merged tree"),
+                    key("message", Kind::Text, "The message of the commit"),
+                    key("conflicts", Kind::Word(&["agent", "ask"]), "Who resolves conflicts"),
+                ]
+            }
+        }
+        "ask" => {
+            const {
+                &[
+                    key("question", Kind::Text, "What a person is asked"),
+                    key("options", Kind::Texts, "Answers to choose from"),
+                ]
+            }
+        }
+        _ => &[],
+    }
+}
+
+/// The keys that a type of step must have.
+pub(super) fn required(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "agent" => &["spell"],
+        "script" => &["command"],
+        "loop" => &["max", "steps"],
+        "parallel" => &["steps"],
+        "ask" => &["question"],
+        _ => &[],
+    }
+}
+
+/// Every key that any step may have.
+pub(super) fn of_steps() -> Vec<&'static str> {
+    let own = TYPES.iter().flat_map(|kind| of_type(kind));
+    let mut names: Vec<_> = STEP.iter().chain(own).map(|key| key.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The JSON schema of workflow files.
+pub fn schema() -> Value {
+    let step = |kind: &&str| {
+        let keys = STEP.iter().chain(of_type(kind));
+        let mut properties = properties(keys);
+        properties.insert("type".to_owned(), json!({ "const": kind }));
+        let required: Vec<_> = ["name", "type"].iter().chain(required(kind)).collect();
+        json!({
+            "type": "object", "additionalProperties": false,
+            "required": required, "properties": properties,
+        })
+    };
+    let steps: Vec<_> = TYPES.iter().map(step).collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A windlass workflow",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["steps"],
+        "properties": properties(FILE.iter()),
+        "$defs": { "step": { "oneOf": steps } },
+    })
+}
+
+fn properties<'a>(keys: impl Iterator<Item = &'a Key>) -> Map<String, Value> {
+    keys.map(|key| (key.name.to_owned(), with_text(value_of(&key.kind), key.text))).collect()
+}
+
+fn with_text(mut schema: Value, text: &str) -> Value {
+    if let Some(schema) = schema.as_object_mut() {
+        schema.insert("description".to_owned(), text.into());
+    }
+    schema
+}
+
+fn object(keys: &[Key]) -> Value {
+    let properties = properties(keys.iter());
+    json!({ "type": "object", "additionalProperties": false, "properties": properties })
+}
+
+fn value_of(kind: &Kind) -> Value {
+    match kind {
+        Kind::Text => json!({ "type": ["string", "number", "boolean"] }),
+        Kind::Number(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
+        Kind::Bool => json!({ "type": "boolean" }),
+        Kind::Word(words) => json!({ "enum": words }),
+        Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Duration => {
+            json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "string", "pattern": "^[0-9]+[smh]?$" }] })
+        }
+        Kind::Steps => {
+            json!({ "type": "array", "minItems": 1, "items": { "$ref": "#/$defs/step" } })
+        }
+        Kind::Inputs => json!({ "type": "object", "additionalProperties": object(INPUT) }),
+        Kind::Runners => {
+            let mut runner = object(RUNNER);
+            runner["required"] = json!(["command"]);
+            json!({ "type": "object", "additionalProperties": runner })
+        }
+        Kind::Worktree => json!({ "anyOf": [{ "const": false }, object(WORKTREE)] }),
+    }
+}

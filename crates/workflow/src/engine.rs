@@ -1,0 +1,406 @@
+//! The engine: carries out what comes next, side by side where the workflow says so, until the run ends or waits.
+//!
+//! Invariants:
+//! - It remembers nothing: a run that was killed and one that was not take the same decisions from the same journal.
+//! - Everything it starts has ended when [`Engine::run`] returns.
+
+mod journal;
+mod children;
+mod places;
+mod steps;
+mod merging;
+mod program;
+mod approval;
+mod preview;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+use windlass_agent::Tree;
+use windlass_core::command::TaskResult;
+use windlass_core::ending::Ending;
+use windlass_core::error::{ErrorDetails, ErrorType};
+use windlass_core::event::{Event, StepEnded, StepResult, WorkflowSource};
+use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::question::{Question, QuestionKind};
+use windlass_core::state::TaskState;
+use windlass_core::status::{StatusReason, TaskStatus};
+use windlass_store::Stream;
+
+use crate::Host;
+use crate::definition::{Work, Workflow};
+use crate::git::{Git, GitError};
+use crate::next::{FAILURE_OPTIONS, Leaf, Next, Run, failure_question};
+use crate::state::Asked;
+use journal::RunJournal;
+
+pub use approval::TRUST_OPTIONS;
+pub use preview::{Rendered, render};
+
+/// What keeps a run from being journaled.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Agent(#[from] windlass_agent::Error),
+    #[error("the workflow of `{task}` cannot be read: {reason}")]
+    Source { task: TaskId, reason: String },
+}
+
+impl From<windlass_store::Error> for Error {
+    fn from(error: windlass_store::Error) -> Self {
+        Self::Agent(error.into())
+    }
+}
+
+/// How a segment of a run ends, and what is said of it.
+#[derive(Debug)]
+pub struct Concluded {
+    pub ending: Ending,
+    pub message: Option<String>,
+}
+
+/// Works on one run.
+pub struct Engine<'a> {
+    host: &'a dyn Host,
+    tree: Arc<Tree>,
+    journal: RunJournal,
+    workflow: Workflow,
+    source: WorkflowSource,
+    /// The project's directory.
+    directory: PathBuf,
+    /// The repository, where steps work in worktrees.
+    git: Option<Git>,
+    /// One worktree is made at a time: the second may want what the first made.
+    making: tokio::sync::Mutex<()>,
+}
+
+/// How the work on a step ended.
+enum StepEnd {
+    Ended(StepEnded),
+    Waiting(Wait),
+}
+
+/// What a step waits for.
+#[derive(Clone, Debug, PartialEq)]
+enum Wait {
+    /// An answer to a question of the run itself.
+    Answer(QuestionId),
+    /// An answer to a question of the step's task.
+    Child(TaskId),
+    /// Something that keeps the step's task from working until then.
+    Until(StatusReason, Timestamp),
+    /// It was parked with the process.
+    Parked,
+}
+
+/// Why a step cannot work.
+enum Trouble {
+    Failed(String),
+    Conflict(String),
+    Wait(Wait),
+    Journal(Error),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Journal(error)
+    }
+}
+
+impl From<windlass_agent::Error> for Trouble {
+    fn from(error: windlass_agent::Error) -> Self {
+        Self::Journal(error.into())
+    }
+}
+
+impl From<windlass_store::Error> for Trouble {
+    fn from(error: windlass_store::Error) -> Self {
+        Self::Journal(error.into())
+    }
+}
+
+impl From<GitError> for Trouble {
+    fn from(error: GitError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// An engine for a run. `state` is that of its task, whose stream this is.
+    pub fn open(
+        host: &'a dyn Host,
+        tree: Arc<Tree>,
+        stream: Stream,
+        state: TaskState,
+        source: WorkflowSource,
+    ) -> Result<Self, Error> {
+        let task = state.id();
+        let workflow = Workflow::read(&source.text, &source.name)
+            .map_err(|error| Error::Source { task, reason: error.to_string() })?;
+        let directory = PathBuf::from(&state.created.workspace);
+        let journal = RunJournal::open(stream, state)?;
+        let making = tokio::sync::Mutex::default();
+        Ok(Self { host, tree, journal, workflow, source, directory, git: None, making })
+    }
+
+    /// Ends the segment. Refused while an answer waits that nobody has read.
+    pub async fn end(&self, concluded: Concluded) -> Result<TaskResult, Error> {
+        self.journal.end(&self.tree, &concluded.ending, concluded.message).await
+    }
+
+    fn id(&self) -> TaskId {
+        self.journal.id()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.tree.now()
+    }
+
+    /// Works until the run ends or waits.
+    pub async fn run(&mut self, stop: &CancellationToken) -> Result<Concluded, Error> {
+        self.journal.drain(self.now()).await?;
+        if let Some(ending) = self.journal.read(|task, _| Ending::from_signal(task)).await {
+            return Ok(plain(ending));
+        }
+        let was_stuck = self.journal.read(|task, _| is_stuck(task)).await;
+        self.journal.begin(self.now(), &self.workflow.name).await?;
+        if let Some(concluded) = self.check_approval().await? {
+            return Ok(concluded);
+        }
+        if let Err(reason) = self.open_repository().await {
+            return Ok(stuck(StatusReason::Error, reason));
+        }
+        let retry = match (was_stuck, self.next(None).await) {
+            (true, Next::Stop(ended)) => Some(ended.step),
+            _ => None,
+        };
+        let halt = stop.child_token();
+        self.work(stop, &halt, retry).await
+    }
+
+    async fn next(&self, retry: Option<&str>) -> Next {
+        let (id, workflow, source) = (self.id(), &self.workflow, &self.source);
+        self.journal.read(|_, state| Run { id, workflow, source, state, retry }.next()).await
+    }
+
+    async fn work(
+        &self,
+        stop: &CancellationToken,
+        halt: &CancellationToken,
+        mut retry: Option<String>,
+    ) -> Result<Concluded, Error> {
+        let mut mail = self.tree.store().mailbox().changes();
+        let mut running = FuturesUnordered::new();
+        let mut waiting: BTreeMap<String, Option<Wait>> = BTreeMap::new();
+        loop {
+            self.journal.drain(self.now()).await?;
+            let signal = self.journal.read(|task, _| Ending::from_signal(task)).await;
+            if signal.is_some() || stop.is_cancelled() {
+                halt.cancel();
+                while let Some((_, end)) = running.next().await {
+                    self.note(end).await?;
+                }
+                return Ok(plain(signal.unwrap_or(Ending::paused(StatusReason::Shutdown))));
+            }
+            self.forget_answered(&mut waiting).await?;
+            let idle = match self.next(retry.as_deref()).await {
+                Next::End(ended) => {
+                    self.journal
+                        .commit(self.now(), vec![Event::WorkflowStepEnded(Box::new(ended))])
+                        .await?;
+                    continue;
+                }
+                Next::Work(leaves) => {
+                    for leaf in leaves {
+                        if !waiting.contains_key(&leaf.path) {
+                            waiting.insert(leaf.path.clone(), None);
+                            running.push(self.step(leaf, halt));
+                        }
+                    }
+                    waits(&waiting)
+                }
+                Next::Decide(ended) => {
+                    self.ask_about(&ended).await?;
+                    plain(Ending::Blocked)
+                }
+                Next::Stop(ended) => {
+                    let reason = ended.reason.unwrap_or(StatusReason::Error);
+                    stuck(reason, failure_words(&ended))
+                }
+                Next::Finished => return self.finish(halt).await,
+            };
+            if running.is_empty() {
+                return Ok(idle);
+            }
+            tokio::select! {
+                Some((path, end)) = running.next() => {
+                    waiting.remove(&path);
+                    if let Some(wait) = self.note(end).await? {
+                        waiting.insert(path, Some(wait));
+                    } else if retry.as_deref() == Some(path.as_str()) {
+                        retry = None;
+                    }
+                }
+                changed = mail.changed() => changed?,
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Journals how a step ended; what it waits for where it has not.
+    async fn note(&self, end: Result<StepEnd, Error>) -> Result<Option<Wait>, Error> {
+        match end? {
+            StepEnd::Waiting(wait) => Ok(Some(wait)),
+            StepEnd::Ended(ended) => {
+                let event = Event::WorkflowStepEnded(Box::new(ended));
+                self.journal.commit(self.now(), vec![event]).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Steps whose answer has come work again.
+    async fn forget_answered(
+        &self,
+        waiting: &mut BTreeMap<String, Option<Wait>>,
+    ) -> Result<(), Error> {
+        let mut answered = Vec::new();
+        for (path, wait) in waiting.iter() {
+            let is_over = match wait {
+                Some(Wait::Answer(question)) => {
+                    let question = *question;
+                    self.journal
+                        .read(|_, run| matches!(run.asked(question), Asked::Answered(_)))
+                        .await
+                }
+                Some(Wait::Child(task)) => self.has_mail_below(*task)?,
+                Some(Wait::Until(..) | Wait::Parked) | None => false,
+            };
+            if is_over {
+                answered.push(path.clone());
+            }
+        }
+        waiting.retain(|path, _| !answered.contains(path));
+        Ok(())
+    }
+
+    async fn step(&self, leaf: Leaf, halt: &CancellationToken) -> (String, Result<StepEnd, Error>) {
+        let path = leaf.path.clone();
+        let done = match &leaf.step.work {
+            Work::Agent(work) => self.agent(&leaf, work, halt).await,
+            Work::Script { command, rerun } => self.script(&leaf, command, *rerun, halt).await,
+            Work::Ask { question, options } => self.ask(&leaf, question, options).await,
+            Work::Merge(work) => self.merge(&leaf, work, halt).await,
+            Work::Parallel(work) => self.join(&leaf, work).await,
+            // A loop is what its rounds are; it never works itself.
+            Work::Loop(_) => Ok(StepEnd::Ended(leaf.ended(StepResult::Succeeded))),
+        };
+        let failed = |error: String, reason| {
+            let ended = StepEnded {
+                error: Some(error),
+                reason: Some(reason),
+                ..leaf.ended(StepResult::Failed)
+            };
+            Ok(StepEnd::Ended(ended))
+        };
+        let end = match done {
+            Ok(end) => Ok(end),
+            Err(Trouble::Failed(error)) => failed(error, StatusReason::Error),
+            Err(Trouble::Conflict(error)) => failed(error, StatusReason::MergeConflict),
+            Err(Trouble::Wait(wait)) => Ok(StepEnd::Waiting(wait)),
+            Err(Trouble::Journal(error)) => Err(error),
+        };
+        (path, end)
+    }
+
+    /// Asks what follows a step that failed.
+    async fn ask_about(&self, ended: &StepEnded) -> Result<(), Error> {
+        let question = Question {
+            context: ended.error.clone(),
+            options: FAILURE_OPTIONS.map(str::to_owned).to_vec(),
+            ..question(
+                failure_question(self.id(), ended),
+                format!("Step `{}` failed. What now?", ended.step),
+            )
+        };
+        self.journal.ask(self.now(), question).await
+    }
+}
+
+impl Leaf {
+    /// An end of this attempt that says nothing more.
+    fn ended(&self, result: StepResult) -> StepEnded {
+        StepEnded {
+            step: self.path.clone(),
+            attempt: self.attempt,
+            result,
+            output: serde_json::Value::Null,
+            error: None,
+            reason: None,
+        }
+    }
+}
+
+/// A question of the run itself.
+fn question(id: QuestionId, text: String) -> Question {
+    Question {
+        id,
+        kind: QuestionKind::AskUser,
+        call: None,
+        question: text,
+        options: Vec::new(),
+        context: None,
+        binding: None,
+        diff: None,
+        grants: None,
+        asked: None,
+        plan: None,
+    }
+}
+
+fn plain(ending: Ending) -> Concluded {
+    Concluded { ending, message: None }
+}
+
+/// A step that failed leaves the run blocked; resumed, it is tried again (WF-024, WF-029).
+fn stuck(reason: StatusReason, message: String) -> Concluded {
+    let kind =
+        if reason == StatusReason::Timeout { ErrorType::Timeout } else { ErrorType::Workflow };
+    let hint = "`windlass workflow status` shows the steps; `windlass workflow resume` tries the step again";
+    let error = ErrorDetails::new(kind, message).with_hint(hint);
+    Concluded { ending: Ending::Stuck { reason, error }, message: None }
+}
+
+fn is_stuck(task: &TaskState) -> bool {
+    let reasons = [StatusReason::Error, StatusReason::Timeout, StatusReason::MergeConflict];
+    task.status == TaskStatus::Blocked && reasons.contains(&task.reason)
+}
+
+fn failure_words(ended: &StepEnded) -> String {
+    let error = ended.error.as_deref().unwrap_or("it did not succeed");
+    format!("step `{}`: {error}", ended.step)
+}
+
+/// How a segment ends in which every step that could work waits.
+fn waits(waiting: &BTreeMap<String, Option<Wait>>) -> Concluded {
+    let all: Vec<_> = waiting.values().flatten().collect();
+    if all.iter().any(|wait| matches!(wait, Wait::Answer(_) | Wait::Child(_))) {
+        return plain(Ending::Blocked);
+    }
+    let until = all.iter().filter_map(|wait| match wait {
+        Wait::Until(reason, until) => Some((*until, *reason)),
+        Wait::Answer(_) | Wait::Child(_) | Wait::Parked => None,
+    });
+    match until.max_by_key(|(until, _)| *until) {
+        Some((until, reason)) => {
+            let detail = "a step cannot continue before then".to_owned();
+            plain(Ending::Waiting { reason, until, detail })
+        }
+        None => plain(Ending::paused(StatusReason::Shutdown)),
+    }
+}

@@ -1,0 +1,227 @@
+//! The tasks below a run: one for each step that an agent, a command or another program works on.
+//!
+//! Invariant: a step's task has an id that follows from the run, the step and the attempt. However often a process dies,
+//! it is made once.
+
+use std::path::Path;
+
+use tokio_util::sync::CancellationToken;
+use windlass_core::axes::{Axes, PermissionProfile, RunControl, Surface, WorkMode};
+use windlass_core::command::{ExecutionConfig, TaskCommand};
+use windlass_core::event::{Event, ScriptWork, TaskCreated, WorkflowPart};
+use windlass_core::id::{CommandId, TaskId};
+use windlass_core::outcome::{AbortCause, CallEnding, Outcome};
+use windlass_core::state::TaskState;
+use windlass_core::status::{StatusReason, TaskStatus};
+
+use super::{Engine, Error, Trouble, Wait};
+
+/// A task that is to be made.
+pub(super) struct Wanted<'a> {
+    /// What is worked on, in the run: a step's path and attempt, say.
+    pub key: &'a str,
+    pub goal: String,
+    pub directory: &'a Path,
+    pub part: WorkflowPart,
+    pub timeout_seconds: Option<u64>,
+    pub model: Option<String>,
+    pub profile: Option<PermissionProfile>,
+}
+
+/// A command of the workflow's file.
+pub(super) struct Script<'a> {
+    pub key: &'a str,
+    pub step: &'a str,
+    pub command: &'a str,
+    pub directory: &'a Path,
+    pub timeout_seconds: Option<u64>,
+}
+
+/// How a command ended.
+pub(super) enum ScriptEnd {
+    Exited {
+        code: i32,
+        output: String,
+    },
+    /// It did not get to exit: the gate refused it, its time was up, a signal ended it.
+    Failed {
+        error: String,
+        output: String,
+        reason: StatusReason,
+    },
+    /// Whether it ended, nobody knows.
+    Unknown,
+}
+
+/// How a task ended.
+pub(super) enum ChildEnd {
+    Done(Box<TaskState>),
+    Failed { error: String, reason: StatusReason },
+}
+
+impl Engine<'_> {
+    /// The id of a step's task.
+    pub(super) fn child_id(&self, key: &str) -> TaskId {
+        TaskId::derived(&self.id().to_string(), key)
+    }
+
+    /// Makes a task below the run, once.
+    pub(super) async fn create(&self, wanted: Wanted<'_>) -> Result<TaskId, Error> {
+        let id = self.child_id(wanted.key);
+        if self.tree.store().tasks().get(id)?.is_some() {
+            return Ok(id);
+        }
+        let site = self.host.site(wanted.directory);
+        let created = self.journal.read(|run, _| created(run, id, wanted, site, self.now())).await;
+        Ok(self.tree.create(created).await?)
+    }
+
+    /// Has our own loop work on a task of the run, until it has ended.
+    pub(super) async fn drive(
+        &self,
+        task: TaskId,
+        halt: &CancellationToken,
+    ) -> Result<ChildEnd, Trouble> {
+        let state = windlass_agent::History::read(self.tree.store(), task)?.into_state();
+        let state = match state.status.is_terminal() {
+            true => state,
+            false => self.host.drive(task, halt).await?,
+        };
+        let error = || {
+            let said = state.error.as_ref().map(|error| error.message.clone());
+            said.unwrap_or_else(|| format!("its task is {}", state.status))
+        };
+        match (state.status, state.reason) {
+            (TaskStatus::Done, _) => Ok(ChildEnd::Done(Box::new(state))),
+            (TaskStatus::Failed, reason) => Ok(ChildEnd::Failed { error: error(), reason }),
+            (TaskStatus::Cancelled, _) => Ok(ChildEnd::Failed {
+                error: "it was cancelled".to_owned(),
+                reason: StatusReason::Error,
+            }),
+            (TaskStatus::Blocked, StatusReason::Timeout | StatusReason::Error) => {
+                Ok(ChildEnd::Failed { error: error(), reason: state.reason })
+            }
+            (TaskStatus::Blocked, _) => Err(Trouble::Wait(Wait::Child(task))),
+            (TaskStatus::Paused, reason) if reason.waits_for_its_time() => {
+                let until = state.until.unwrap_or_else(|| self.now());
+                Err(Trouble::Wait(Wait::Until(reason, until)))
+            }
+            _ => Err(Trouble::Wait(Wait::Parked)),
+        }
+    }
+
+    /// Runs a command of the workflow's file, through the gate and in the sandbox of its directory, once.
+    pub(super) async fn run_script(
+        &self,
+        script: Script<'_>,
+        halt: &CancellationToken,
+    ) -> Result<ScriptEnd, Trouble> {
+        let part = WorkflowPart::Script(ScriptWork {
+            step: script.step.to_owned(),
+            command: script.command.to_owned(),
+            timeout_seconds: script.timeout_seconds,
+        });
+        let wanted = Wanted {
+            key: script.key,
+            goal: script.command.to_owned(),
+            directory: script.directory,
+            part,
+            // The command has its own limit; the task around it only starts and ends it.
+            timeout_seconds: None,
+            model: None,
+            profile: None,
+        };
+        let task = self.create(wanted).await?;
+        let ended = self.drive(task, halt).await?;
+        let records = self.tree.store().journal().of(task)?;
+        let outcome = records.into_iter().rev().find_map(|record| match record.event {
+            Event::ToolResult(result) => Some(result.outcome),
+            _ => None,
+        });
+        Ok(match (outcome, ended) {
+            (Some(outcome), _) => script_end(outcome),
+            (None, ChildEnd::Failed { error, reason }) => {
+                ScriptEnd::Failed { error, output: String::new(), reason }
+            }
+            (None, ChildEnd::Done(_)) => ScriptEnd::Unknown,
+        })
+    }
+
+    /// Whether something waits for a task or for one below it.
+    pub(super) fn has_mail_below(&self, task: TaskId) -> Result<bool, Error> {
+        let store = self.tree.store();
+        if store.mailbox().has_mail(task)? {
+            return Ok(true);
+        }
+        for row in self.tree.below(task)? {
+            if store.mailbox().has_mail(row.id)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn script_end(outcome: Outcome) -> ScriptEnd {
+    let output = outcome.display.clone().unwrap_or_else(|| outcome.text.clone());
+    let failed = |error: &str, reason| ScriptEnd::Failed {
+        error: error.to_owned(),
+        output: output.clone(),
+        reason,
+    };
+    match (outcome.exit_code, outcome.aborted_by, outcome.ending) {
+        (Some(code), _, _) => ScriptEnd::Exited { code, output },
+        (None, Some(AbortCause::Timeout), _) => failed("it took too long", StatusReason::Timeout),
+        (None, Some(AbortCause::OutOfMemory), _) => {
+            failed("it used up its memory", StatusReason::Error)
+        }
+        (None, Some(AbortCause::Signal(signal)), _) => {
+            failed(&format!("signal {signal} ended it"), StatusReason::Error)
+        }
+        (None, None, CallEnding::Denied) => failed(&outcome.text, StatusReason::Error),
+        (None, None, CallEnding::Unknown | CallEnding::Cancelled) => ScriptEnd::Unknown,
+        (None, None, CallEnding::Error) => failed(&outcome.text, StatusReason::Error),
+        (None, None, CallEnding::Ok) => ScriptEnd::Exited { code: 0, output },
+    }
+}
+
+fn created(
+    run: &TaskState,
+    id: TaskId,
+    wanted: Wanted<'_>,
+    site: windlass_core::layout::Site,
+    now: jiff::Timestamp,
+) -> TaskCreated {
+    // Never looser than the run.
+    let own = run.axes.permission_profile;
+    let axes = Axes {
+        work_mode: WorkMode::Build,
+        run_control: RunControl::Autonomous,
+        permission_profile: wanted.profile.map_or(own, |wanted| wanted.min(own)),
+        surface: Surface::Headless,
+        ..run.axes
+    };
+    let model = wanted.model.or_else(|| run.execution_config().model);
+    let command = TaskCommand {
+        command_id: CommandId::derived(&run.id().to_string(), wanted.key),
+        task_id: id,
+        execution_config: ExecutionConfig {
+            timeout_seconds: wanted.timeout_seconds,
+            model,
+            ..run.execution_config()
+        },
+        ..TaskCommand::new(now, run.command().session_id, wanted.goal)
+    };
+    let place = wanted.directory.display().to_string();
+    TaskCreated {
+        parent: Some(run.id()),
+        root: run.id(),
+        site,
+        user_id: run.created.user_id.clone(),
+        outage: run.created.outage,
+        session_rules: run.allow_rules.clone(),
+        workflow: Some(Box::new(wanted.part)),
+        // Its depth is 0: it is the main agent of its step.
+        ..TaskCreated::new(command, axes, place, run.created.driver)
+    }
+}

@@ -1,0 +1,308 @@
+//! Where steps work: the run's worktrees, made before the first step that needs them and reconciled with git.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use tokio_util::sync::CancellationToken;
+use windlass_core::event::{Event, WorktreeChanged, WorktreeState};
+use windlass_core::status::StatusReason;
+
+use super::children::{Script, ScriptEnd};
+use super::{Concluded, Engine, Error, Trouble, plain};
+use crate::definition::{Place, WorktreeSpec};
+use crate::git::{Git, GitError};
+use crate::state::RunState;
+use crate::worktree::{self, Removal};
+use windlass_core::ending::Ending;
+
+/// How many characters of a run's id name its worktree; enough to tell the runs of a person apart.
+const ID_CHARS: usize = 10;
+
+impl Engine<'_> {
+    /// Looks at the repository, where steps work in worktrees of it.
+    pub(super) async fn open_repository(&mut self) -> Result<(), String> {
+        if self.workflow.place == Place::Here {
+            return Ok(());
+        }
+        let directory = self.directory.clone();
+        let opened = tokio::task::spawn_blocking(move || Git::open(&directory)).await;
+        let opened = opened.map_err(|error| error.to_string())?;
+        self.git = Some(opened.map_err(|error| match error {
+            GitError::NoRepository(_) => {
+                format!("{error}; run `git init`, or write `worktree: false` into the workflow")
+            }
+            other => other.to_string(),
+        })?);
+        Ok(())
+    }
+
+    /// Runs git where it holds up nothing else.
+    pub(super) async fn with_git<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Git) -> Result<T, GitError> + Send + 'static,
+    ) -> Result<T, Trouble> {
+        let Some(git) = self.git.clone() else {
+            return Err(Trouble::Failed("the run works in no repository".to_owned()));
+        };
+        match tokio::task::spawn_blocking(move || work(&git)).await {
+            Ok(done) => Ok(done?),
+            Err(error) => Err(Trouble::Failed(error.to_string())),
+        }
+    }
+
+    /// The worktree of this name, made and set up where that is still to be done.
+    pub(super) async fn place(
+        &self,
+        name: &str,
+        halt: &CancellationToken,
+    ) -> Result<PathBuf, Trouble> {
+        let Place::Worktree(spec) = &self.workflow.place else { return Ok(self.directory.clone()) };
+        let _one_at_a_time = self.making.lock().await;
+        let known = self.journal.read(|_, run| run.worktrees.get(name).cloned()).await;
+        let mut tree = match known {
+            Some(tree) => tree,
+            None => {
+                let tree = self.plan_worktree(name, spec).await?;
+                self.note_worktree(&tree).await?;
+                tree
+            }
+        };
+        if tree.state == WorktreeState::Adding {
+            let wanted = tree.clone();
+            self.with_git(move |git| worktree::add(git, &wanted)).await?;
+            tree = self.move_worktree(tree, WorktreeState::Preparing, None).await?;
+        } else {
+            let known = tree.clone();
+            self.with_git(move |git| worktree::restore(git, &known)).await?;
+        }
+        if tree.state == WorktreeState::Preparing {
+            self.set_up(&tree, spec, halt).await?;
+            tree = self.move_worktree(tree, WorktreeState::Ready, None).await?;
+        }
+        if matches!(
+            tree.state,
+            WorktreeState::Removing | WorktreeState::Removed | WorktreeState::Kept
+        ) {
+            // A run that continues after its end needs it again.
+            tree = self.move_worktree(tree, WorktreeState::Ready, None).await?;
+        }
+        Ok(PathBuf::from(tree.path))
+    }
+
+    async fn plan_worktree(
+        &self,
+        name: &str,
+        spec: &WorktreeSpec,
+    ) -> Result<WorktreeChanged, Trouble> {
+        let id = self.id().to_string();
+        let id = &id[id.len().saturating_sub(ID_CHARS)..];
+        let part = if name.is_empty() { String::new() } else { format!("-{name}") };
+        let directory = format!("{}-{id}{part}", self.workflow.name);
+        let places = self.host.worktrees();
+        let base = match self.journal.read(|_, run| outer(run, name)).await {
+            // What a parallel step does begins with what was done before it.
+            Some(outer) => {
+                let tree = PathBuf::from(&outer.path);
+                let message = format!("windlass: before {name}");
+                self.with_git(move |git| {
+                    worktree::commit_all(git, &tree, &message)?;
+                    git.run_in(&tree, None, ["rev-parse", "HEAD"])
+                })
+                .await?
+                .trim()
+                .to_owned()
+            }
+            None => {
+                let (base, target) = (spec.base, self.workflow.target.clone());
+                self.with_git(move |git| worktree::base(git, base, target.as_deref())).await?.0
+            }
+        };
+        let path = self.with_git(move |git| Ok(worktree::directory(&places, git))).await?;
+        let taken = self.journal.read(|_, run| ports(run)).await;
+        Ok(WorktreeChanged {
+            name: name.to_owned(),
+            state: WorktreeState::Adding,
+            path: path.join(&directory).display().to_string(),
+            branch: format!("windlass/{directory}"),
+            base,
+            port: free_port(&taken),
+            detail: None,
+        })
+    }
+
+    async fn set_up(
+        &self,
+        tree: &WorktreeChanged,
+        spec: &WorktreeSpec,
+        halt: &CancellationToken,
+    ) -> Result<(), Trouble> {
+        let Some(setup) = &spec.setup else { return Ok(()) };
+        let ended = self.tree_script(tree, "setup", setup, halt).await?;
+        match ended {
+            ScriptEnd::Exited { code: 0, .. } => Ok(()),
+            ScriptEnd::Exited { code, output } => Err(Trouble::Failed(format!(
+                "the set-up of its worktree: exit code {code}\n{output}"
+            ))),
+            ScriptEnd::Failed { error, output, .. } => {
+                Err(Trouble::Failed(format!("the set-up of its worktree: {error}\n{output}")))
+            }
+            ScriptEnd::Unknown => {
+                Err(Trouble::Failed("the set-up of its worktree was interrupted".to_owned()))
+            }
+        }
+    }
+
+    /// A command about a worktree: its log is that of its task.
+    async fn tree_script(
+        &self,
+        tree: &WorktreeChanged,
+        what: &str,
+        command: &str,
+        halt: &CancellationToken,
+    ) -> Result<ScriptEnd, Trouble> {
+        let step = match tree.name.as_str() {
+            "" => format!("worktree {what}"),
+            name => format!("worktree {what} of {name}"),
+        };
+        // Set-up may be repeated: nothing has been done in the worktree before it.
+        for attempt in 1..=2 {
+            let key = format!("{step} #{attempt}");
+            let command = with_port(command, tree.port);
+            let script = Script {
+                key: &key,
+                step: &step,
+                command: &command,
+                directory: Path::new(&tree.path),
+                timeout_seconds: None,
+            };
+            match self.run_script(script, halt).await? {
+                ScriptEnd::Unknown if attempt == 1 => {}
+                ended => return Ok(ended),
+            }
+        }
+        Ok(ScriptEnd::Unknown)
+    }
+
+    async fn note_worktree(&self, tree: &WorktreeChanged) -> Result<(), Error> {
+        self.journal.commit(self.now(), vec![Event::WorktreeChanged(Box::new(tree.clone()))]).await
+    }
+
+    async fn move_worktree(
+        &self,
+        tree: WorktreeChanged,
+        state: WorktreeState,
+        detail: Option<String>,
+    ) -> Result<WorktreeChanged, Error> {
+        let tree = WorktreeChanged { state, detail, ..tree };
+        self.note_worktree(&tree).await?;
+        Ok(tree)
+    }
+
+    /// Everything has ended: worktrees go, unless something in them would be lost.
+    pub(super) async fn finish(&self, halt: &CancellationToken) -> Result<Concluded, Error> {
+        let mut kept = Vec::new();
+        let trees: Vec<_> =
+            self.journal.read(|_, run| run.worktrees.values().cloned().collect()).await;
+        // The inner ones first.
+        for tree in trees.into_iter().rev() {
+            if matches!(tree.state, WorktreeState::Removed | WorktreeState::Kept) {
+                kept.extend((tree.state == WorktreeState::Kept).then(|| tree.path.clone()));
+                continue;
+            }
+            match self.remove(tree.clone(), halt).await {
+                Ok(Removal::Removed) => {}
+                Ok(Removal::Kept(_)) => kept.push(tree.path.clone()),
+                Err(Trouble::Journal(error)) => return Err(error),
+                Err(Trouble::Wait(_)) => return Ok(plain(Ending::Blocked)),
+                Err(Trouble::Failed(why) | Trouble::Conflict(why)) => {
+                    self.move_worktree(tree.clone(), WorktreeState::Kept, Some(why)).await?;
+                    kept.push(tree.path.clone());
+                }
+            }
+        }
+        let done = format!("Workflow `{}` is done.", self.workflow.name);
+        let message = match kept.is_empty() {
+            true => done,
+            false => {
+                format!("{done} Kept, because something in it would be lost: {}", kept.join(", "))
+            }
+        };
+        Ok(Concluded { ending: Ending::Done, message: Some(message) })
+    }
+
+    async fn remove(
+        &self,
+        tree: WorktreeChanged,
+        halt: &CancellationToken,
+    ) -> Result<Removal, Trouble> {
+        let Place::Worktree(spec) = &self.workflow.place else { return Ok(Removal::Removed) };
+        if spec.keep {
+            let why = "the workflow says so".to_owned();
+            self.move_worktree(tree, WorktreeState::Kept, Some(why.clone())).await?;
+            return Ok(Removal::Kept(why));
+        }
+        if tree.state != WorktreeState::Removing
+            && let Some(cleanup) = &spec.cleanup
+        {
+            // A failing clean-up is in its log, and holds up nothing.
+            self.tree_script(&tree, "cleanup", cleanup, halt).await?;
+        }
+        let tree = self.move_worktree(tree, WorktreeState::Removing, None).await?;
+        let merged = self.journal.read(|_, run| merged_head(run, &tree.branch)).await;
+        let wanted = tree.clone();
+        let removal =
+            self.with_git(move |git| worktree::remove(git, &wanted, merged.as_deref())).await?;
+        match &removal {
+            Removal::Removed => self.move_worktree(tree, WorktreeState::Removed, None).await?,
+            Removal::Kept(why) => {
+                self.move_worktree(tree, WorktreeState::Kept, Some(why.clone())).await?
+            }
+        };
+        Ok(removal)
+    }
+}
+
+/// The worktree around one of a parallel step.
+pub(super) fn outer(run: &RunState, name: &str) -> Option<WorktreeChanged> {
+    if name.is_empty() {
+        return None;
+    }
+    let outer = name.rsplit_once('-').map_or("", |(outer, _)| outer);
+    run.worktrees.get(outer).cloned()
+}
+
+/// The head of a branch that a merge has taken to its target.
+fn merged_head(run: &RunState, branch: &str) -> Option<String> {
+    let is_it = |merge: &&windlass_core::event::MergeChanged| {
+        merge.branch == branch && merge.state == windlass_core::event::MergeState::Merged
+    };
+    run.merges.values().find(is_it).map(|merge| merge.head.clone())
+}
+
+fn ports(run: &RunState) -> Vec<u16> {
+    run.worktrees.values().filter_map(|tree| tree.port).collect()
+}
+
+/// A port that nothing uses now.
+fn free_port(taken: &[u16]) -> Option<u16> {
+    let port = || TcpListener::bind(("127.0.0.1", 0)).ok()?.local_addr().ok().map(|at| at.port());
+    (0..20).filter_map(|_| port()).find(|port| !taken.contains(port))
+}
+
+/// A command that asks for its worktree's port finds it.
+pub(super) fn with_port(command: &str, port: Option<u16>) -> String {
+    match port {
+        Some(port) if command.contains("PORT") => {
+            format!("export PORT={port} WINDLASS_PORT={port}\n{command}")
+        }
+        _ => command.to_owned(),
+    }
+}
+
+/// Why a step of this kind of end stops a run.
+pub(super) fn reason_for(reason: StatusReason) -> StatusReason {
+    match reason {
+        StatusReason::Timeout => StatusReason::Timeout,
+        _ => StatusReason::Error,
+    }
+}

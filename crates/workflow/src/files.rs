@@ -1,0 +1,180 @@
+//! Where workflows and spells are: `.windlass/`, and `.coven/` as an alias (C-38).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use windlass_core::event::WorkflowSource;
+use windlass_core::shown::shown_path;
+use windlass_skills::regular;
+
+use crate::definition::{MAX_FILE_BYTES, Workflow};
+use crate::{spell, template};
+
+/// The directories that hold them, the first wins.
+const DIRECTORIES: [&str; 2] = [".windlass", ".coven"];
+
+/// What is wrong with a file, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    #[error("there is no workflow `{name}` in `{directory}`{}", others(.known))]
+    NoWorkflow { name: String, directory: String, known: Vec<String> },
+    /// WF-044
+    #[error("there is no spell `{name}`: `{path}` does not exist")]
+    NoSpell { name: String, path: String },
+    #[error("{}: {reason}", place(.path, *.line))]
+    Wrong { path: String, line: Option<u64>, reason: String },
+}
+
+fn place(path: &str, line: Option<u64>) -> String {
+    line.map_or_else(|| path.to_owned(), |line| format!("{path}:{line}"))
+}
+
+fn others(names: &[String]) -> String {
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("; there are {}", names.join(", ")),
+    }
+}
+
+/// The files of a project.
+#[derive(Clone, Debug)]
+pub struct Files {
+    root: PathBuf,
+}
+
+/// A workflow file, read or not.
+#[derive(Debug)]
+pub struct Found {
+    pub name: String,
+    pub path: PathBuf,
+    pub workflow: Result<Workflow, FileError>,
+}
+
+impl Files {
+    /// The files of the project that a directory belongs to: the nearest directory with workflows, up to the top of
+    /// its repository.
+    pub fn of(directory: &Path) -> Self {
+        let has_any =
+            |at: &&Path| DIRECTORIES.iter().any(|one| at.join(one).join("workflows").is_dir());
+        let top = directory.ancestors().find(|at| at.join(".git").exists()).unwrap_or(directory);
+        let within = directory.ancestors().take_while(|at| at.starts_with(top));
+        let root = within.into_iter().find(has_any).unwrap_or(top);
+        Self { root: root.to_owned() }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Every workflow, by name.
+    pub fn list(&self) -> Vec<Found> {
+        let mut found: BTreeMap<String, Found> = BTreeMap::new();
+        for path in self.paths() {
+            let stem = stem(&path);
+            let workflow = self.read(&path);
+            let name = workflow.as_ref().map_or(stem, |workflow| workflow.name.clone());
+            found.entry(name.clone()).or_insert(Found { name, path, workflow });
+        }
+        found.into_values().collect()
+    }
+
+    /// Everything that a run of a workflow is made from. `name` is its name, or a path of a file.
+    pub fn source(
+        &self,
+        name: &str,
+        inputs: BTreeMap<String, String>,
+    ) -> Result<(Workflow, WorkflowSource), FileError> {
+        let path = self.path_of(name)?;
+        let text = text_of(&path)?;
+        let workflow = parse(&path, &text)?;
+        let mut spells = BTreeMap::new();
+        for name in workflow.spells() {
+            spells.insert(name.to_owned(), self.spell(name)?);
+        }
+        let source = WorkflowSource {
+            name: workflow.name.clone(),
+            title: String::new(),
+            path: path.display().to_string(),
+            text,
+            spells,
+            system_prompt: self.system_prompt()?,
+            inputs,
+            approved: false,
+        };
+        Ok((workflow, source))
+    }
+
+    /// The path of a workflow's file.
+    pub fn path_of(&self, name: &str) -> Result<PathBuf, FileError> {
+        let given = Path::new(name);
+        if is_yaml(given) && given.is_file() {
+            return Ok(given.to_owned());
+        }
+        let all = self.list();
+        if let Some(found) = all.iter().find(|one| one.name == name || stem(&one.path) == name) {
+            return Ok(found.path.clone());
+        }
+        Err(FileError::NoWorkflow {
+            name: name.to_owned(),
+            directory: shown_path(&self.root.join(DIRECTORIES[0]).join("workflows")),
+            known: all.into_iter().map(|one| one.name).collect(),
+        })
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        for directory in DIRECTORIES {
+            let directory = self.root.join(directory).join("workflows");
+            let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+            let mut here: Vec<_> =
+                entries.map(|entry| entry.path()).filter(|path| is_yaml(path)).collect();
+            here.sort();
+            paths.append(&mut here);
+        }
+        paths
+    }
+
+    fn read(&self, path: &Path) -> Result<Workflow, FileError> {
+        parse(path, &text_of(path)?)
+    }
+
+    fn spell(&self, name: &str) -> Result<String, FileError> {
+        let paths =
+            DIRECTORIES.map(|at| self.root.join(at).join("spells").join(format!("{name}.md")));
+        let Some(path) = paths.iter().find(|path| path.exists()) else {
+            return Err(FileError::NoSpell { name: name.to_owned(), path: shown_path(&paths[0]) });
+        };
+        let text = text_of(path)?;
+        template::check(&text).map_err(|error| wrong(path, None, error.to_string()))?;
+        Ok(text)
+    }
+
+    fn system_prompt(&self) -> Result<Option<String>, FileError> {
+        let paths = DIRECTORIES.map(|at| self.root.join(at).join("system-prompt.md"));
+        let Some(path) = paths.iter().find(|path| path.exists()) else { return Ok(None) };
+        let text = text_of(path)?;
+        spell::check_system_prompt(&text).map_err(|reason| wrong(path, None, reason))?;
+        Ok(Some(text))
+    }
+}
+
+fn wrong(path: &Path, line: Option<u64>, reason: impl Into<String>) -> FileError {
+    FileError::Wrong { path: shown_path(path), line, reason: reason.into() }
+}
+
+fn parse(path: &Path, text: &str) -> Result<Workflow, FileError> {
+    Workflow::read(text, &stem(path)).map_err(|error| wrong(path, error.line, error.reason))
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "yaml" || end == "yml")
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// A file's text, if it is an ordinary file of ordinary size.
+fn text_of(path: &Path) -> Result<String, FileError> {
+    regular::read_text(path, MAX_FILE_BYTES).map_err(|error| wrong(path, None, error.to_string()))
+}

@@ -1,0 +1,325 @@
+//! Git, by its own program. The one module that starts it.
+//!
+//! Invariants:
+//! - Nothing of the repository runs: no hooks, no file monitor, no automatic maintenance.
+//! - Git is given the directories that it works with. What an agent wrote into the `.git` of its worktree is not believed.
+//! - Whoever changes refs or worktrees holds the [`Lock`], and so does every git that it starts: after a crash the next
+//!   owner waits until the last of them has ended.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+
+/// How long somebody may hold the lock of a repository before that is an error. Git calls take seconds.
+const LOCK_WAIT: Duration = Duration::from_secs(120);
+/// The lock, in the common git directory.
+const LOCK_FILE: &str = "windlass.lock";
+/// How often a held lock is tried again.
+const LOCK_POLL: Duration = Duration::from_millis(20);
+/// How much of git's words an error repeats.
+const ERROR_BYTES: usize = 2000;
+
+/// What went wrong with git.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("git is not installed")]
+    Missing,
+    #[error("`{0}` is not in a git repository")]
+    NoRepository(String),
+    #[error("`git {command}` failed: {said}")]
+    Failed { command: String, code: Option<i32>, said: String, printed: String },
+    #[error("another process holds `{0}`")]
+    Locked(String),
+    #[error("`{path}`: {source}")]
+    File { path: String, source: io::Error },
+    /// What it found is not as a workflow needs it.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+impl GitError {
+    pub(crate) fn file(path: &Path, source: io::Error) -> Self {
+        Self::File { path: path.display().to_string(), source }
+    }
+
+    /// The exit code of a git that ran.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Self::Failed { code, .. } => *code,
+            _ => None,
+        }
+    }
+}
+
+type Result<T> = std::result::Result<T, GitError>;
+
+/// A repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Git {
+    /// What all worktrees share.
+    common: PathBuf,
+    /// The directory that the person works in.
+    top: PathBuf,
+    /// Whether git does not know who the person is.
+    is_anonymous: bool,
+}
+
+/// The right to change refs and worktrees of a repository.
+pub struct Lock {
+    file: File,
+}
+
+/// Where a git command works.
+#[derive(Clone, Copy)]
+enum At<'a> {
+    /// On refs and objects alone.
+    Common,
+    /// In a checkout, with its own git directory.
+    Tree { own: &'a Path, tree: &'a Path },
+}
+
+impl Git {
+    /// The repository that a directory is in.
+    pub fn open(directory: &Path) -> Result<Self> {
+        let asked = command()
+            .current_dir(directory)
+            .args([
+                "rev-parse",
+                "--path-format=absolute",
+                "--git-common-dir",
+                "--is-bare-repository",
+            ])
+            .stdin(Stdio::null())
+            .output();
+        let output = asked.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => GitError::Missing,
+            _ => GitError::file(directory, error),
+        })?;
+        let none = || GitError::NoRepository(directory.display().to_string());
+        if !output.status.success() {
+            return Err(none());
+        }
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut lines = text.lines();
+        let common = PathBuf::from(lines.next().ok_or_else(none)?);
+        let common = common.canonicalize().map_err(|error| GitError::file(&common, error))?;
+        if lines.next() == Some("true") {
+            let path = directory.display();
+            let reason = format!("`{path}` is a bare repository; start in a checkout of it");
+            return Err(GitError::Unusable(reason));
+        }
+        let asked = command()
+            .current_dir(directory)
+            .args(["rev-parse", "--show-toplevel"])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| GitError::file(directory, error))?;
+        let top = String::from_utf8_lossy(&asked.stdout).trim_end().to_owned();
+        let top = if top.is_empty() { directory.to_owned() } else { PathBuf::from(top) };
+        let named = command()
+            .current_dir(directory)
+            .args(["config", "--get", "user.email"])
+            .stdin(Stdio::null())
+            .output();
+        let is_anonymous = !named.is_ok_and(|output| !output.stdout.trim_ascii().is_empty());
+        Ok(Self { common, top, is_anonymous })
+    }
+
+    pub fn common(&self) -> &Path {
+        &self.common
+    }
+
+    /// The checkout that the person works in.
+    pub fn top(&self) -> &Path {
+        &self.top
+    }
+
+    /// Waits for the right to change the repository.
+    pub fn lock(&self) -> Result<Lock> {
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some(lock) = self.try_lock(LOCK_FILE)? {
+                return Ok(lock);
+            }
+            if waited > LOCK_WAIT {
+                return Err(GitError::Locked(self.common.join(LOCK_FILE).display().to_string()));
+            }
+            std::thread::sleep(LOCK_POLL);
+            waited += LOCK_POLL;
+        }
+    }
+
+    /// A lock of another name, unless somebody holds it: merges wait for each other longer than git calls do.
+    pub fn try_lock(&self, name: &str) -> Result<Option<Lock>> {
+        let path = self.common.join(name);
+        let file = File::options().create(true).truncate(false).write(true).read(true).open(&path);
+        let file = file.map_err(|error| GitError::file(&path, error))?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Lock { file })),
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => Ok(None),
+            Err(error) => Err(GitError::file(&path, error.into())),
+        }
+    }
+
+    /// Runs git on refs and objects; returns what it printed.
+    pub fn run<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<String> {
+        self.git(At::Common, None, args)
+    }
+
+    /// The same while holding the lock.
+    pub fn run_locked<I: AsRef<OsStr>>(
+        &self,
+        lock: &Lock,
+        args: impl IntoIterator<Item = I>,
+    ) -> Result<String> {
+        self.git(At::Common, Some(lock), args)
+    }
+
+    /// Runs git in one of the repository's checkouts.
+    pub fn run_in<I: AsRef<OsStr>>(
+        &self,
+        tree: &Path,
+        lock: Option<&Lock>,
+        args: impl IntoIterator<Item = I>,
+    ) -> Result<String> {
+        let own = self.own_directory(tree)?;
+        self.git(At::Tree { own: &own, tree }, lock, args)
+    }
+
+    /// Whether git answers yes: exit code 0, and not 1.
+    pub fn asks<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Result<bool> {
+        match self.run(args) {
+            Ok(_) => Ok(true),
+            Err(error) if error.code() == Some(1) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The commit that a name stands for; `None` where there is no such name.
+    pub fn commit(&self, name: &str) -> Result<Option<String>> {
+        let wanted = format!("{name}^{{commit}}");
+        match self.run(["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted]) {
+            Ok(id) => Ok(Some(id.trim().to_owned())),
+            Err(error) if error.code() == Some(1) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The branch that is checked out in a tree; `None` for a detached head.
+    pub fn branch_in(&self, tree: &Path) -> Result<Option<String>> {
+        match self.run_in(tree, None, ["symbolic-ref", "--quiet", "HEAD"]) {
+            Ok(name) => Ok(name.trim().strip_prefix("refs/heads/").map(str::to_owned)),
+            Err(error) if error.code() == Some(1) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The git directory of a checkout, as the repository itself has it.
+    pub fn own_directory(&self, tree: &Path) -> Result<PathBuf> {
+        let real = tree.canonicalize().map_err(|error| GitError::file(tree, error))?;
+        for (own, path) in self.entries()? {
+            if path == real {
+                return Ok(own);
+            }
+        }
+        let main = self.common.parent().map(Path::to_owned);
+        match main.is_some_and(|main| main == real) || self.top == real || self.top == tree {
+            true => Ok(self.common.clone()),
+            false => Err(GitError::Unusable(format!(
+                "`{}` is not a worktree of the repository",
+                tree.display()
+            ))),
+        }
+    }
+
+    /// Every linked worktree: its git directory, and where it is.
+    fn entries(&self) -> Result<Vec<(PathBuf, PathBuf)>> {
+        let directory = self.common.join("worktrees");
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let own = entry.path();
+            let Ok(pointer) = std::fs::read_to_string(own.join("gitdir")) else { continue };
+            let pointer = own.join(pointer.trim_end());
+            let Some(tree) = pointer.parent() else { continue };
+            let tree = tree.canonicalize().unwrap_or_else(|_| tree.to_owned());
+            found.push((own, tree));
+        }
+        Ok(found)
+    }
+
+    fn git<I: AsRef<OsStr>>(
+        &self,
+        at: At<'_>,
+        lock: Option<&Lock>,
+        args: impl IntoIterator<Item = I>,
+    ) -> Result<String> {
+        let mut command = command();
+        let args: Vec<_> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        match at {
+            At::Common => command.env("GIT_DIR", &self.common).current_dir(&self.common),
+            At::Tree { own, tree } => {
+                command.env("GIT_DIR", own).env("GIT_WORK_TREE", tree).current_dir(tree)
+            }
+        };
+        // The lock is open in it as long as it lives.
+        command.stdin(match lock.map(|lock| lock.file.try_clone()) {
+            Some(Ok(file)) => Stdio::from(file),
+            Some(Err(error)) => return Err(GitError::file(&self.common, error)),
+            None => Stdio::null(),
+        });
+        if self.is_anonymous {
+            // A repository whose person has no name yet can still be committed to.
+            for role in ["AUTHOR", "COMMITTER"] {
+                command.env(format!("GIT_{role}_NAME"), "windlass");
+                command.env(format!("GIT_{role}_EMAIL"), "windlass@localhost");
+            }
+        }
+        let output = command.args(&args).output().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => GitError::Missing,
+            _ => GitError::file(&self.common, error),
+        })?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let words: Vec<_> = args.iter().take(2).map(|arg| arg.to_string_lossy()).collect();
+        let said = [&output.stderr, &output.stdout]
+            .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
+        let said = said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+        Err(GitError::Failed {
+            command: words.join(" "),
+            code: output.status.code(),
+            said: windlass_core::text::prefix(&said, ERROR_BYTES).to_owned(),
+            printed: String::from_utf8_lossy(&output.stdout).into_owned(),
+        })
+    }
+}
+
+/// Git without anything that the environment or the repository would have it run.
+fn command() -> Command {
+    let mut command = Command::new("git");
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("GIT_") && name != "GIT_CONFIG_GLOBAL" {
+            command.env_remove(name);
+        }
+    }
+    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_EDITOR", "true");
+    for setting in [
+        "core.hooksPath=/dev/null",
+        "core.fsmonitor=false",
+        "core.quotePath=false",
+        "gc.auto=0",
+        "maintenance.auto=false",
+        "submodule.recurse=false",
+        "commit.gpgSign=false",
+        "advice.detachedHead=false",
+        "rerere.enabled=false",
+    ] {
+        command.args(["-c", setting]);
+    }
+    command
+}

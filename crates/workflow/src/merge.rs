@@ -1,0 +1,318 @@
+//! Merging a branch without touching anyone's checkout.
+//!
+//! The merged tree is computed and committed first; then the target moves, once, from the commit that the merge was
+//! computed for. Where the target is checked out, that tree is moved with it, if it is clean.
+//!
+//! Invariants:
+//! - The target moves only from `old` to `new`: a stale `old` is refused by git, and the merge is computed again.
+//! - A checkout is moved only while it is on the target and has no changes of its own.
+//! - Nothing ends half done: a rebase that conflicts is taken back, and a move that was interrupted is finished.
+
+use std::path::{Path, PathBuf};
+
+use crate::definition::Strategy;
+use crate::git::{Git, GitError, Lock};
+use crate::worktree;
+
+/// What is merged, and where to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted<'a> {
+    pub branch: &'a str,
+    /// The branch's own worktree.
+    pub tree: &'a Path,
+    pub target: &'a str,
+    pub strategy: Strategy,
+    pub message: &'a str,
+}
+
+/// A merge that is computed and not yet visible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Computed {
+    /// The branch's commit.
+    pub head: String,
+    /// The target's commit, before and after.
+    pub old: String,
+    pub new: String,
+}
+
+/// What a merge would come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    Clean(Computed),
+    /// The target has everything.
+    Nothing {
+        head: String,
+        old: String,
+    },
+    /// Both sides changed the same places of these files.
+    Conflict {
+        head: String,
+        old: String,
+        files: Vec<String>,
+    },
+}
+
+/// What became of moving the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Moved {
+    Done,
+    /// Somebody moved the target meanwhile: compute again.
+    Stale,
+    /// It is checked out here, with changes of its own.
+    Dirty {
+        checkout: PathBuf,
+        why: String,
+    },
+}
+
+/// Computes a merge. Nothing that anyone sees changes, except that a rebase moves the branch itself.
+pub fn compute(git: &Git, wanted: &Wanted<'_>) -> Result<Outlook, GitError> {
+    let lock = git.lock()?;
+    end_rebase(git, &lock, wanted.tree)?;
+    let missing = |what: &str| GitError::Unusable(format!("there is no branch `{what}`"));
+    let target = format!("refs/heads/{}", wanted.target);
+    let branch = format!("refs/heads/{}", wanted.branch);
+    let old = git.commit(&target)?.ok_or_else(|| missing(wanted.target))?;
+    let head = git.commit(&branch)?.ok_or_else(|| missing(wanted.branch))?;
+    if git.asks(["merge-base", "--is-ancestor", &head, &old])? {
+        return Ok(Outlook::Nothing { head, old });
+    }
+    if wanted.strategy == Strategy::Rebase {
+        return rebase(git, &lock, wanted, head, old);
+    }
+    let tree = match merged_tree(git, &old, &head)? {
+        Ok(tree) => tree,
+        Err(files) => return Ok(Outlook::Conflict { head, old, files }),
+    };
+    if git.run(["rev-parse", &format!("{old}^{{tree}}")])?.trim() == tree {
+        return Ok(Outlook::Nothing { head, old });
+    }
+    let mut args = vec!["commit-tree", &tree, "-p", &old, "-m", wanted.message];
+    if wanted.strategy == Strategy::Merge {
+        args.extend(["-p", &head]);
+    }
+    let new = git.run_locked(&lock, args)?.trim().to_owned();
+    Ok(Outlook::Clean(Computed { head, old, new }))
+}
+
+/// The tree of two commits merged, or the files in conflict.
+fn merged_tree(
+    git: &Git,
+    ours: &str,
+    theirs: &str,
+) -> Result<Result<String, Vec<String>>, GitError> {
+    let merged =
+        git.run(["merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs]);
+    let names = |printed: &str| -> Vec<String> {
+        printed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    match merged {
+        Ok(printed) => Ok(Ok(names(&printed).swap_remove(0))),
+        Err(GitError::Failed { code: Some(1), printed, .. }) => {
+            let mut files = names(&printed).split_off(1);
+            files.dedup();
+            Ok(Err(files))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts the branch's own commits on top of the target, in the branch's own worktree.
+fn rebase(
+    git: &Git,
+    lock: &Lock,
+    wanted: &Wanted<'_>,
+    head: String,
+    old: String,
+) -> Result<Outlook, GitError> {
+    worktree::remove_index_lock(git, wanted.tree)?;
+    let rebased = git.run_in(wanted.tree, Some(lock), ["rebase", "--quiet", &old]);
+    if let Err(error) = rebased {
+        let files =
+            git.run_in(wanted.tree, Some(lock), ["diff", "--name-only", "-z", "--diff-filter=U"])?;
+        let files: Vec<_> =
+            files.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        end_rebase(git, lock, wanted.tree)?;
+        return match files.is_empty() {
+            true => Err(error),
+            false => Ok(Outlook::Conflict { head, old, files }),
+        };
+    }
+    let new = git.commit(&format!("refs/heads/{}", wanted.branch))?;
+    let new = new.ok_or_else(|| GitError::Unusable(format!("`{}` is gone", wanted.branch)))?;
+    Ok(Outlook::Clean(Computed { head: new.clone(), old, new }))
+}
+
+/// Takes a rebase back that a crash or a conflict has left half done.
+fn end_rebase(git: &Git, lock: &Lock, tree: &Path) -> Result<(), GitError> {
+    let own = git.own_directory(tree)?;
+    if own.join("rebase-merge").exists() || own.join("rebase-apply").exists() {
+        worktree::remove_index_lock(git, tree)?;
+        git.run_in(tree, Some(lock), ["rebase", "--abort"])?;
+    }
+    Ok(())
+}
+
+/// Whether a move is made for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    First,
+    /// A process that was making it has ended in between.
+    Repeated,
+}
+
+/// Moves the target to a computed merge. May be repeated after a crash.
+pub fn advance(
+    git: &Git,
+    target: &str,
+    merge: &Computed,
+    attempt: Attempt,
+) -> Result<Moved, GitError> {
+    let lock = git.lock()?;
+    let reference = format!("refs/heads/{target}");
+    let now = git.commit(&reference)?;
+    let checkout =
+        worktree::list(git)?.into_iter().find(|one| one.branch.as_deref() == Some(target));
+    // It has moved to the merge, and somebody has committed on top of it.
+    let is_past = match &now {
+        Some(now) if *now != merge.old => {
+            git.asks(["merge-base", "--is-ancestor", &merge.new, now])?
+        }
+        _ => false,
+    };
+    if is_past {
+        return Ok(Moved::Done);
+    }
+    let Some(checkout) = checkout.map(|one| one.path) else {
+        return match now {
+            Some(now) if now == merge.new => Ok(Moved::Done),
+            Some(now) if now == merge.old => move_ref(git, &lock, &reference, merge),
+            _ => Ok(Moved::Stale),
+        };
+    };
+    match now {
+        Some(now) if now == merge.new => Ok(Moved::Done),
+        Some(now) if now == merge.old => {
+            if attempt == Attempt::Repeated {
+                undo_interrupted(git, &lock, &checkout, merge)?;
+            }
+            move_checkout(git, &lock, &checkout, target, merge)
+        }
+        _ => Ok(Moved::Stale),
+    }
+}
+
+fn move_ref(git: &Git, lock: &Lock, reference: &str, merge: &Computed) -> Result<Moved, GitError> {
+    let log = ["-m", "windlass: merge"];
+    let moved =
+        git.run_locked(lock, ["update-ref", log[0], log[1], reference, &merge.new, &merge.old]);
+    match moved {
+        Ok(_) => Ok(Moved::Done),
+        // Somebody was faster.
+        Err(_) if git.commit(reference)?.as_deref() != Some(&merge.old) => Ok(Moved::Stale),
+        Err(error) => Err(error),
+    }
+}
+
+/// Moves a checkout with its branch, by fast-forward alone.
+fn move_checkout(
+    git: &Git,
+    lock: &Lock,
+    checkout: &Path,
+    target: &str,
+    merge: &Computed,
+) -> Result<Moved, GitError> {
+    let dirty = |why: String| Ok(Moved::Dirty { checkout: checkout.to_owned(), why });
+    if !checkout.exists() {
+        return dirty("its directory is gone".to_owned());
+    }
+    if let Some(operation) = operation(git, checkout)? {
+        return dirty(format!("{operation} is under way in it"));
+    }
+    let changed = tracked_changes(git, checkout)?;
+    if !changed.is_empty() {
+        return dirty(format!(
+            "it has changes that are not committed: {}",
+            worktree::some_of(&changed)
+        ));
+    }
+    if git.branch_in(checkout)?.as_deref() != Some(target) {
+        return Ok(Moved::Stale);
+    }
+    match git.run_in(checkout, Some(lock), ["merge", "--quiet", "--ff-only", &merge.new]) {
+        Ok(_) => Ok(Moved::Done),
+        // An untracked file in the way, say: git has changed nothing.
+        Err(GitError::Failed { said, .. }) => dirty(said),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes back what a killed fast-forward left: git writes files before the index and the branch. Only files that are as
+/// the new commit has them are touched, and the fast-forward writes them again.
+fn undo_interrupted(
+    git: &Git,
+    lock: &Lock,
+    checkout: &Path,
+    merge: &Computed,
+) -> Result<(), GitError> {
+    let index_lock = git.own_directory(checkout)?.join("index.lock");
+    let names = |filter: &str| -> Result<Vec<String>, GitError> {
+        let moved =
+            git.run(["diff", "--name-only", "-z", "--no-renames", filter, &merge.old, &merge.new])?;
+        Ok(moved.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    };
+    let (kept, added) = (names("--diff-filter=a")?, names("--diff-filter=A")?);
+    let changed = tracked_changes(git, checkout)?;
+    let is_ours = |name: &String| {
+        kept.contains(name) && is_as_in(git, checkout, name, &merge.new).unwrap_or(false)
+    };
+    if !changed.iter().all(is_ours) {
+        return Ok(());
+    }
+    // Nobody's any more: the git that made it held the lock that we hold now.
+    let _ = std::fs::remove_file(&index_lock);
+    for name in added {
+        if is_as_in(git, checkout, &name, &merge.new)? {
+            let _ = std::fs::remove_file(checkout.join(&name));
+        }
+    }
+    for name in changed {
+        git.run_in(checkout, Some(lock), ["checkout", "--quiet", &merge.old, "--", &name])?;
+    }
+    Ok(())
+}
+
+/// Whether a file of a checkout has the content that a commit has.
+fn is_as_in(git: &Git, checkout: &Path, name: &str, commit: &str) -> Result<bool, GitError> {
+    let wanted = git.run(["rev-parse", "--verify", "--quiet", &format!("{commit}:{name}")]);
+    let path = checkout.join(name);
+    match wanted {
+        Ok(wanted) => {
+            let found = git.run_in(checkout, None, ["hash-object", "--", name]);
+            Ok(path.is_file() && found.is_ok_and(|found| found.trim() == wanted.trim()))
+        }
+        Err(error) if error.code() == Some(1) => Ok(!path.exists()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Changes of tracked files. What is untracked stays where it is, or git refuses to move.
+fn tracked_changes(git: &Git, tree: &Path) -> Result<Vec<String>, GitError> {
+    let text = git.run_in(tree, None, ["status", "--porcelain", "-z", "--untracked-files=no"])?;
+    let is_entry = |entry: &&str| entry.as_bytes().get(2) == Some(&b' ');
+    Ok(text.split('\0').filter(is_entry).map(|entry| entry[3..].to_owned()).collect())
+}
+
+/// What a person is in the middle of in a checkout.
+fn operation(git: &Git, checkout: &Path) -> Result<Option<&'static str>, GitError> {
+    let own = git.own_directory(checkout)?;
+    let marks = [
+        ("MERGE_HEAD", "a merge"),
+        ("CHERRY_PICK_HEAD", "a cherry-pick"),
+        ("REVERT_HEAD", "a revert"),
+        ("rebase-merge", "a rebase"),
+        ("rebase-apply", "a rebase"),
+        ("BISECT_LOG", "a bisection"),
+    ];
+    Ok(marks.into_iter().find(|(name, _)| own.join(name).exists()).map(|(_, what)| what))
+}

@@ -1,0 +1,351 @@
+//! What comes next in a run: a pure function of the workflow and of what is journaled.
+
+use serde_json::{Map, Value};
+use windlass_core::event::{StepEnded, StepResult, WorkflowSource};
+use windlass_core::id::{QuestionId, TaskId};
+use windlass_core::status::StatusReason;
+
+use crate::definition::{LoopWork, OnFail, ParallelWork, Step, Work, Workflow};
+use crate::state::{Asked, RunState, view};
+use crate::template;
+
+/// What a person may decide about a step that failed (`on_fail: ask`).
+pub const FAILURE_OPTIONS: [&str; 3] = ["Try again", "Continue", "Stop"];
+
+/// What comes next.
+#[derive(Debug, PartialEq)]
+pub enum Next {
+    /// These steps may work now, side by side. Some may have begun before.
+    Work(Vec<Leaf>),
+    /// A step ends without working: it is skipped, or all inside it has ended.
+    End(StepEnded),
+    /// A person decides about a step that failed.
+    Decide(StepEnded),
+    /// A step that failed stops the run.
+    Stop(StepEnded),
+    Finished,
+}
+
+/// A step that works by itself, in one round.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaf {
+    pub path: String,
+    pub step: Step,
+    pub attempt: u32,
+    /// The worktree that it works in, by name.
+    pub worktree: String,
+    pub variables: Map<String, Value>,
+}
+
+/// A run, as far as deciding needs it.
+pub struct Run<'a> {
+    pub id: TaskId,
+    pub workflow: &'a Workflow,
+    pub source: &'a WorkflowSource,
+    pub state: &'a RunState,
+    /// A failed step that a resumed run tries again.
+    pub retry: Option<&'a str>,
+}
+
+/// The question about a step that failed.
+pub fn failure_question(run: TaskId, ended: &StepEnded) -> QuestionId {
+    QuestionId::derived(&run.to_string(), &format!("failed {} {}", ended.step, ended.attempt))
+}
+
+/// What a walk over steps came to.
+enum Walked {
+    /// All have ended.
+    Done,
+    Found(Next),
+}
+
+/// Where a walk is.
+#[derive(Clone)]
+struct At<'s> {
+    /// Before the name of a step in its path.
+    prefix: String,
+    worktree: String,
+    previous: Option<&'s StepEnded>,
+    /// The round of the innermost loop.
+    round: Option<(u32, u32)>,
+}
+
+impl<'a> Run<'a> {
+    /// What comes next.
+    pub fn next(&self) -> Next {
+        let mut at =
+            At { prefix: String::new(), worktree: String::new(), previous: None, round: None };
+        match self.sequence(&self.workflow.steps, &mut at) {
+            Walked::Done => Next::Finished,
+            Walked::Found(next) => next,
+        }
+    }
+
+    fn sequence(&self, steps: &'a [Step], at: &mut At<'a>) -> Walked {
+        for step in steps {
+            if let Walked::Found(next) = self.step(step, at) {
+                return Walked::Found(next);
+            }
+            let path = format!("{}{}", at.prefix, step.name);
+            if let Some(ended) = self.state.end_of(&path)
+                && ended.result != StepResult::Skipped
+            {
+                at.previous = Some(ended);
+            }
+        }
+        Walked::Done
+    }
+
+    fn step(&self, step: &'a Step, at: &At<'a>) -> Walked {
+        let path = format!("{}{}", at.prefix, step.name);
+        let known = self.state.step(&path);
+        if let Some(ended) = known.and_then(|known| known.ended.as_ref()) {
+            return self.ended(step, at, path, ended);
+        }
+        let has_begun = known.is_some_and(|known| known.started.is_some());
+        if !has_begun && let Some(end) = self.reason_not_to_run(step, at, &path) {
+            return Walked::Found(Next::End(end));
+        }
+        match &step.work {
+            Work::Loop(work) => self.rounds(step, work, at, &path),
+            Work::Parallel(work) => self.side_by_side(step, work, at, &path),
+            Work::Agent(_) | Work::Script { .. } | Work::Merge(_) | Work::Ask { .. } => {
+                let attempt = known.and_then(|known| Some(known.started.as_ref()?.attempt));
+                Walked::Found(Next::Work(vec![self.leaf(step, at, path, attempt.unwrap_or(1))]))
+            }
+        }
+    }
+
+    /// A step that has ended lets the walk continue, or stops it.
+    fn ended(&self, step: &'a Step, at: &At<'a>, path: String, ended: &'a StepEnded) -> Walked {
+        if ended.result != StepResult::Failed {
+            return Walked::Done;
+        }
+        let again = || {
+            Walked::Found(Next::Work(vec![self.leaf(step, at, path.clone(), ended.attempt + 1)]))
+        };
+        // A loop has no work of its own to try again.
+        let is_leaf = !matches!(step.work, Work::Loop(_));
+        match step.on_fail {
+            OnFail::Continue => Walked::Done,
+            OnFail::Stop if self.retry == Some(path.as_str()) && is_leaf => again(),
+            OnFail::Stop => Walked::Found(Next::Stop(ended.clone())),
+            OnFail::Ask => match self.state.asked(failure_question(self.id, ended)) {
+                Asked::No | Asked::Open => Walked::Found(Next::Decide(ended.clone())),
+                Asked::Answered(answer) if answer.text == FAILURE_OPTIONS[0] && is_leaf => again(),
+                Asked::Answered(answer) if answer.text == FAILURE_OPTIONS[1] => Walked::Done,
+                Asked::Answered(_) => Walked::Found(Next::Stop(ended.clone())),
+            },
+        }
+    }
+
+    fn leaf(&self, step: &'a Step, at: &At<'a>, path: String, attempt: u32) -> Leaf {
+        Leaf {
+            path,
+            step: step.clone(),
+            attempt,
+            worktree: at.worktree.clone(),
+            variables: self.variables(at),
+        }
+    }
+
+    /// Why a step ends before it begins: a step that it needs did not succeed, or its condition does not hold.
+    fn reason_not_to_run(&self, step: &Step, at: &At<'a>, path: &str) -> Option<StepEnded> {
+        let end = |result, error: String| StepEnded {
+            step: path.to_owned(),
+            attempt: 1,
+            result,
+            output: Value::Null,
+            error: Some(error),
+            reason: (result == StepResult::Failed).then_some(StatusReason::Error),
+        };
+        let is_missing = |need: &&String| {
+            self.state.last_of(need).is_none_or(|ended| ended.result != StepResult::Succeeded)
+        };
+        if let Some(need) = step.needs.iter().find(is_missing) {
+            return Some(end(StepResult::Skipped, format!("`{need}` did not succeed")));
+        }
+        let condition = step.when.as_ref()?;
+        match template::render(condition, &self.variables(at)) {
+            Ok(text) if template::is_true(&text) => None,
+            Ok(_) => Some(end(StepResult::Skipped, "its condition does not hold".to_owned())),
+            Err(error) => Some(end(StepResult::Failed, format!("its condition: {error}"))),
+        }
+    }
+
+    fn rounds(&self, step: &'a Step, work: &'a LoopWork, at: &At<'a>, path: &str) -> Walked {
+        let mut inside = at.clone();
+        for round in 1..=work.max {
+            inside.prefix = format!("{path}[{round}].");
+            inside.round = Some((round, work.max));
+            if let Walked::Found(next) = self.sequence(&work.steps, &mut inside) {
+                return self.passed_on(step, path, next);
+            }
+            let Some(until) = &work.until else { continue };
+            // It did not hold when the next round began, and outputs are those of the last round.
+            let next = format!("{path}[{}].", round + 1);
+            if self.state.steps().any(|(step, _)| step.starts_with(&next)) {
+                continue;
+            }
+            match template::render(until, &self.variables(&inside)) {
+                Ok(text) if template::is_true(&text) => {
+                    return Walked::Found(Next::End(loop_end(path, round, None)));
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    let error = format!("its condition: {error}");
+                    return Walked::Found(Next::End(loop_end(path, round, Some(error))));
+                }
+            }
+        }
+        let error = work.until.is_some().then(|| match work.max {
+            1 => "its condition does not hold after 1 round".to_owned(),
+            rounds => format!("its condition does not hold after {rounds} rounds"),
+        });
+        Walked::Found(Next::End(loop_end(path, work.max, error)))
+    }
+
+    /// Where something inside stops, the step around it may still let the run continue.
+    fn passed_on(&self, step: &'a Step, path: &str, next: Next) -> Walked {
+        match (next, step.on_fail) {
+            (Next::Stop(inner), OnFail::Continue | OnFail::Ask) => {
+                let error = format!("step `{}` failed", inner.step);
+                Walked::Found(Next::End(StepEnded {
+                    step: path.to_owned(),
+                    attempt: 1,
+                    result: StepResult::Failed,
+                    output: Value::Null,
+                    error: Some(error),
+                    reason: inner.reason,
+                }))
+            }
+            (next, _) => Walked::Found(next),
+        }
+    }
+
+    fn side_by_side(
+        &self,
+        step: &'a Step,
+        work: &'a ParallelWork,
+        at: &At<'a>,
+        path: &str,
+    ) -> Walked {
+        let steps = &work.steps;
+        let (mut leaves, mut stopped) = (Vec::new(), None);
+        // Those that began first are first in the list, so the first ones that have not ended are at work.
+        let mut free = work.workers.unwrap_or(u32::MAX);
+        let is_pending = |inner: &Step| {
+            let sibling = |need: &&String| steps.iter().any(|step| step.name == **need);
+            let has_ended = |need: &String| self.state.end_of(&format!("{path}.{need}")).is_some();
+            inner.needs.iter().filter(sibling).any(|need| !has_ended(need))
+        };
+        for inner in steps.iter().filter(|inner| !is_pending(inner)) {
+            if free == 0 {
+                break;
+            }
+            let mut inside = At { prefix: format!("{path}."), ..at.clone() };
+            inside.worktree = match at.worktree.as_str() {
+                "" => inner.name.clone(),
+                outer => format!("{outer}-{}", inner.name),
+            };
+            match self.step(inner, &inside) {
+                Walked::Done => {}
+                Walked::Found(Next::Work(more)) => {
+                    leaves.extend(more);
+                    free = free.saturating_sub(1);
+                }
+                // The others come to their end first.
+                Walked::Found(stop @ Next::Stop(_)) => stopped = stopped.or(Some(stop)),
+                Walked::Found(other) => return Walked::Found(other),
+            }
+        }
+        if !leaves.is_empty() {
+            return Walked::Found(Next::Work(leaves));
+        }
+        if let Some(stop) = stopped {
+            return self.passed_on(step, path, stop);
+        }
+        // What they did comes together in the worktree around them: that is work of the step itself.
+        Walked::Found(Next::Work(vec![Leaf {
+            attempt: 1,
+            path: path.to_owned(),
+            step: step.clone(),
+            worktree: at.worktree.clone(),
+            variables: self.variables(at),
+        }]))
+    }
+
+    /// What templates find.
+    fn variables(&self, at: &At<'a>) -> Map<String, Value> {
+        let mut found = Map::new();
+        let inputs: Map<String, Value> = self
+            .workflow
+            .inputs
+            .iter()
+            .filter_map(|(name, input)| {
+                let given = self.source.inputs.get(name).or(input.default.as_ref())?;
+                Some((name.clone(), Value::from(given.as_str())))
+            })
+            .collect();
+        found.extend(inputs.clone());
+        found.extend(self.state.outputs());
+        for step in self.workflow.all_steps() {
+            if let (Some(output), Some(ended)) = (&step.output, self.state.last_of(&step.name)) {
+                found.insert(output.clone(), named_output(step, ended));
+            }
+        }
+        let title = self.source.title.lines().next().unwrap_or_default();
+        found.insert("inputs".to_owned(), Value::Object(inputs));
+        found.insert(
+            "bead".to_owned(),
+            serde_json::json!({
+                "id": self.id, "title": title, "description": self.source.title,
+            }),
+        );
+        found.insert(
+            "workflow".to_owned(),
+            serde_json::json!({
+                "name": self.workflow.name, "run": self.id,
+            }),
+        );
+        let previous = at.previous.map_or_else(
+            || serde_json::json!({ "success": true, "failed": false, "skipped": false, "error": null }),
+            view,
+        );
+        found.insert("previous".to_owned(), previous);
+        if let Some((round, max)) = at.round {
+            found.insert("loop".to_owned(), serde_json::json!({ "round": round, "max": max }));
+        }
+        if let Some(tree) = self.state.worktrees.get(&at.worktree) {
+            found.insert(
+                "worktree".to_owned(),
+                serde_json::json!({
+                    "path": tree.path, "branch": tree.branch, "base": tree.base, "port": tree.port,
+                }),
+            );
+        }
+        found
+    }
+}
+
+/// What a step leaves under the name of its `output`: of a command what it printed, of a question the answer.
+fn named_output(step: &Step, ended: &StepEnded) -> Value {
+    let field = match step.work {
+        Work::Script { .. } => "output",
+        Work::Ask { .. } => "answer",
+        Work::Merge(_) => "commit",
+        Work::Agent(_) | Work::Loop(_) | Work::Parallel(_) => return view(ended),
+    };
+    ended.output.get(field).cloned().unwrap_or(Value::Null)
+}
+
+fn loop_end(path: &str, rounds: u32, error: Option<String>) -> StepEnded {
+    StepEnded {
+        step: path.to_owned(),
+        attempt: 1,
+        result: if error.is_none() { StepResult::Succeeded } else { StepResult::Failed },
+        output: serde_json::json!({ "rounds": rounds }),
+        reason: error.as_ref().map(|_| StatusReason::Error),
+        error,
+    }
+}

@@ -1,0 +1,68 @@
+//! Prompts of agent steps: the rendered spell, wrapped by a system prompt that holds the output contract (WF-038…052).
+
+use serde_json::{Map, Value};
+use windlass_core::event::WorkflowSource;
+
+use crate::definition::Spell;
+use crate::template;
+
+/// Ours, where the project has none of its own.
+const SYSTEM_PROMPT: &str = include_str!("prompts/system_prompt.md");
+
+/// What every system prompt must hold (WF-052).
+pub const PLACEHOLDER: &str = "spell_content";
+
+/// Why there is no prompt.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PromptError {
+    #[error("spell `{name}`: {source}")]
+    Spell { name: String, source: template::Error },
+    #[error("the spell: {0}")]
+    Inline(template::Error),
+    #[error("the system prompt: {0}")]
+    System(template::Error),
+    #[error("the run has no spell `{0}`")]
+    Missing(String),
+}
+
+/// The final prompt of a step (WF-050).
+pub fn prompt(
+    source: &WorkflowSource,
+    spell: &Spell,
+    variables: &Map<String, Value>,
+) -> Result<String, PromptError> {
+    let content = match spell {
+        Spell::Inline(text) => template::render(text, variables).map_err(PromptError::Inline)?,
+        Spell::Named(name) => {
+            let text = source.spells.get(name).ok_or_else(|| PromptError::Missing(name.clone()))?;
+            template::render(text, variables)
+                .map_err(|source| PromptError::Spell { name: name.clone(), source })?
+        }
+    };
+    let mut variables = variables.clone();
+    variables.insert(PLACEHOLDER.to_owned(), content.trim_end().into());
+    let system = source.system_prompt.as_deref().unwrap_or(SYSTEM_PROMPT);
+    template::render(system, &variables).map_err(PromptError::System)
+}
+
+/// Checks a project's own system prompt: what it wraps must have a place in it.
+pub fn check_system_prompt(text: &str) -> Result<(), String> {
+    template::check(text).map_err(|error| error.to_string())?;
+    let marked = |mark: &str| {
+        let mut variables = Map::new();
+        for name in template::RESERVED {
+            variables.insert(name.to_owned(), Value::Object(Map::new()));
+        }
+        variables.insert(PLACEHOLDER.to_owned(), mark.into());
+        template::render(text, &variables)
+    };
+    // Rendering shows it best. Where other variables are missing, the text must at least name it.
+    let holds = match marked("\u{e001}") {
+        Ok(rendered) => rendered.contains('\u{e001}'),
+        Err(_) => text.contains(&format!(".{PLACEHOLDER}")),
+    };
+    match holds {
+        true => Ok(()),
+        false => Err(format!("it must hold `{{{{.{PLACEHOLDER}}}}}`, the place of the spell")),
+    }
+}

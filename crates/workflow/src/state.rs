@@ -1,0 +1,140 @@
+//! What is known of a run: the fold of its events.
+//!
+//! Invariant: `apply` is the only way it changes. Where a run is resumed, the same fold says what comes next.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use windlass_core::event::{
+    Event, MergeChanged, StepEnded, StepResult, StepStarted, WorktreeChanged,
+};
+use windlass_core::id::QuestionId;
+use windlass_core::question::Answer;
+
+/// Everything that is known of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunState {
+    /// By path.
+    steps: BTreeMap<String, StepState>,
+    /// Paths in the order in which they ended last.
+    ended: Vec<String>,
+    /// By name; the run's own has an empty one.
+    pub worktrees: BTreeMap<String, WorktreeChanged>,
+    /// The last of each merge step, by path.
+    pub merges: BTreeMap<String, MergeChanged>,
+    /// Whether a question is open, or what was answered.
+    questions: BTreeMap<QuestionId, Option<Answer>>,
+}
+
+/// How far a step is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepState {
+    /// Its last attempt.
+    pub started: Option<StepStarted>,
+    /// How its last attempt ended.
+    pub ended: Option<StepEnded>,
+}
+
+/// What is known of a question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked<'a> {
+    /// Nobody was asked.
+    No,
+    Open,
+    Answered(&'a Answer),
+}
+
+impl RunState {
+    pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+        let mut state = Self::default();
+        events.into_iter().for_each(|event| state.apply(event));
+        state
+    }
+
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::WorkflowStepStarted(started) => {
+                let step = self.steps.entry(started.step.clone()).or_default();
+                (step.started, step.ended) = (Some((**started).clone()), None);
+                self.ended.retain(|path| *path != started.step);
+            }
+            Event::WorkflowStepEnded(ended) => {
+                self.steps.entry(ended.step.clone()).or_default().ended = Some((**ended).clone());
+                self.ended.retain(|path| *path != ended.step);
+                self.ended.push(ended.step.clone());
+            }
+            Event::WorktreeChanged(tree) => {
+                self.worktrees.insert(tree.name.clone(), (**tree).clone());
+            }
+            Event::MergeChanged(merge) => {
+                self.merges.insert(merge.step.clone(), (**merge).clone());
+            }
+            Event::QuestionAsked(question) => drop(self.questions.insert(question.id, None)),
+            Event::QuestionAnswered(answered) => {
+                self.questions.insert(answered.question, Some(answered.answer.clone()));
+            }
+            Event::QuestionClosed(closed) => drop(self.questions.remove(&closed.question)),
+            // The rest is the task's own.
+            _ => {}
+        }
+    }
+
+    pub fn step(&self, path: &str) -> Option<&StepState> {
+        self.steps.get(path)
+    }
+
+    /// Every step that has begun or ended, by path.
+    pub fn steps(&self) -> impl Iterator<Item = (&String, &StepState)> {
+        self.steps.iter()
+    }
+
+    /// How a step ended.
+    pub fn end_of(&self, path: &str) -> Option<&StepEnded> {
+        self.steps.get(path)?.ended.as_ref()
+    }
+
+    /// How the newest step of a name ended, in whatever round.
+    pub fn last_of(&self, name: &str) -> Option<&StepEnded> {
+        let path = self.ended.iter().rev().find(|path| name_of(path) == name)?;
+        self.end_of(path)
+    }
+
+    pub fn asked(&self, question: QuestionId) -> Asked<'_> {
+        match self.questions.get(&question) {
+            None => Asked::No,
+            Some(None) => Asked::Open,
+            Some(Some(answer)) => Asked::Answered(answer),
+        }
+    }
+
+    /// What steps have left for templates, by their names. Of several rounds the last counts.
+    pub fn outputs(&self) -> Map<String, Value> {
+        let mut found = Map::new();
+        for ended in self.ended.iter().filter_map(|path| self.end_of(path)) {
+            found.insert(name_of(&ended.step).to_owned(), view(ended));
+        }
+        found
+    }
+}
+
+/// A step's output as templates see it: with `success` and `failed`, whatever it is.
+pub fn view(ended: &StepEnded) -> Value {
+    let mut fields = match &ended.output {
+        Value::Object(fields) => fields.clone(),
+        Value::Null => Map::new(),
+        other => Map::from_iter([("output".to_owned(), other.clone())]),
+    };
+    let is = |result| Value::Bool(ended.result == result);
+    fields.insert("success".to_owned(), is(StepResult::Succeeded));
+    fields.insert("failed".to_owned(), is(StepResult::Failed));
+    fields.insert("skipped".to_owned(), is(StepResult::Skipped));
+    let error = ended.error.clone().map_or(Value::Null, Value::String);
+    fields.entry("error").or_insert(error);
+    Value::Object(fields)
+}
+
+/// The name of the step that a path leads to: `test` of `fix[2].test`.
+pub fn name_of(path: &str) -> &str {
+    let last = path.rsplit('.').next().unwrap_or(path);
+    last.split('[').next().unwrap_or(last)
+}

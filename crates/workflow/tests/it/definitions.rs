@@ -1,0 +1,261 @@
+//! Workflow files: what is read, and what is wrong with them.
+
+use std::path::Path;
+
+use windlass_workflow::definition::{
+    AgentWork, Base, OnFail, Place, Spell, Strategy, Work, Workflow, schema,
+};
+use windlass_workflow::files::Files;
+
+const WHOLE: &str = "
+name: fix-issue
+description: Fixes an issue
+inputs:
+  issue: {description: its number}
+  branch: {default: main}
+runner: windlass
+runners:
+  aider: {command: [aider, --yes]}
+worktree: {base: fresh, setup: npm ci, cleanup: rm -r tmp, keep: true}
+target: main
+steps:
+  - name: implement
+    type: agent
+    spell: implement
+    timeout: 10m
+  - name: fix
+    type: loop
+    max: 3
+    until: .test.success
+    steps:
+      - {name: test, type: script, command: cargo test, on_fail: continue, output: test_output, rerun: true}
+      - {name: repair, type: agent, spell: repair, when: .test.failed, runner: aider}
+  - name: both
+    type: parallel
+    steps:
+      - {name: docs, type: agent, spell: docs}
+      - {name: lint, type: script, command: cargo clippy, needs: [implement]}
+  - {name: check, type: ask, question: 'Merge {{.bead.title}}?', options: ['yes', 'no']}
+  - {name: land, type: merge, strategy: rebase, gates: [cargo test], message: 'Fix {{.issue}}'}
+";
+
+/// WF-002
+#[test]
+fn every_type_of_step_is_read() {
+    let workflow = Workflow::read(WHOLE, "file").unwrap();
+    let steps: Vec<_> = workflow
+        .all_steps()
+        .into_iter()
+        .map(|step| (step.name.as_str(), step.work.kind()))
+        .collect();
+    let expected = [
+        ("implement", "agent"),
+        ("fix", "loop"),
+        ("test", "script"),
+        ("repair", "agent"),
+        ("both", "parallel"),
+        ("docs", "agent"),
+        ("lint", "script"),
+        ("check", "ask"),
+        ("land", "merge"),
+    ];
+    assert_eq!(steps, expected);
+    let first = &workflow.steps[0];
+    assert_eq!(first.timeout.map(|timeout| timeout.as_secs()), Some(600));
+    assert_eq!(first.on_fail, OnFail::Stop);
+    assert!(
+        matches!(&first.work, Work::Agent(AgentWork { spell: Spell::Named(name), .. }) if name == "implement")
+    );
+    let Work::Merge(merge) = &workflow.steps[4].work else { panic!("{:?}", workflow.steps[4]) };
+    assert_eq!((merge.strategy, merge.gates.len()), (Strategy::Rebase, 1));
+    let Place::Worktree(spec) = &workflow.place else { panic!("{:?}", workflow.place) };
+    assert_eq!((spec.base, spec.setup.as_deref(), spec.keep), (Base::Fresh, Some("npm ci"), true));
+}
+
+/// What a person approves is everything that would run.
+#[test]
+fn every_command_of_a_file_is_listed_for_approval() {
+    let workflow = Workflow::read(WHOLE, "file").unwrap();
+    let commands: Vec<_> = workflow.commands().into_iter().map(|(_, command)| command).collect();
+    let expected =
+        ["npm ci", "cargo test", "cargo clippy", "cargo test", "aider --yes", "rm -r tmp"];
+    assert_eq!(commands, expected);
+}
+
+fn error(yaml: &str) -> String {
+    Workflow::read(yaml, "file").unwrap_err().to_string()
+}
+
+fn one_step(step: &str) -> String {
+    format!("steps:\n  - {{name: a, {step}}}\n")
+}
+
+#[test]
+fn an_error_names_line_and_nearest_key() {
+    assert_eq!(
+        error("steps:\n  - name: a\n    type: agent\n    spel: x\n"),
+        "line 4: there is no key `spel`; did you mean `spell`?"
+    );
+    assert_eq!(error("stepz: []\n"), "line 1: there is no key `stepz`; did you mean `steps`?");
+    let said = error("steps:\n  - name: a\n   type: agent\n");
+    assert!(said.starts_with("line "), "{said}");
+}
+
+#[test]
+fn a_loop_without_a_bound_is_an_error() {
+    let steps = "steps: [{name: b, type: script, command: ls}]";
+    assert_eq!(
+        error(&one_step(&format!("type: loop, {steps}"))),
+        "line 2: loop `a` has no bound: say with `max` how many rounds it may have"
+    );
+    let said = error(&one_step(&format!("type: loop, max: 0, {steps}")));
+    assert_eq!(said, "line 2: `max` of loop `a` may not be 0; allowed: 1 to 100");
+    assert!(error(&one_step(&format!("type: loop, max: many, {steps}"))).starts_with("line 2: "));
+}
+
+#[test]
+fn wrong_values_are_refused_where_they_stand() {
+    let cases = [
+        ("type: agnet, spell: x", "line 2: there is no step type `agnet`; did you mean `agent`?"),
+        ("type: agent", "line 2: step `a` has no `spell`"),
+        (
+            "type: agent, spell: ../x",
+            "line 2: `../x` is not the name of a spell; a text of several lines is one itself",
+        ),
+        (
+            "type: agent, spell: x, runner: cloud",
+            "line 2: there is no runner `cloud`; did you mean `claude`?",
+        ),
+        (
+            "type: script, command: ls, spell: x",
+            "line 2: `spell` of step `a` does not belong to type `script`",
+        ),
+        (
+            "type: script, command: ls, on_fail: die",
+            "line 2: `on_fail` may not be `die`; allowed: stop, continue, ask",
+        ),
+        (
+            "type: script, command: ls, needs: [b]",
+            "line 2: step `a` needs `b`, which is not a step",
+        ),
+        (
+            "type: script, command: ls, needs: [a]",
+            "line 2: step `a` needs `a`, which comes after it",
+        ),
+        (
+            "type: script, command: ls, timeout: soon",
+            "line 2: `timeout` of step `a` may not be `soon`; write `90s`, `10m` or `2h`",
+        ),
+        (
+            "type: script, command: 'echo {{.x}} {{end}}'",
+            "line 2: `command` of step `a`: an `{{end}}` or `{{else}}` belongs to nothing",
+        ),
+        (
+            "type: script, command: ls, output: previous",
+            "line 2: `previous` cannot be the name of an output: templates have it for something else",
+        ),
+    ];
+    for (step, said) in cases {
+        assert_eq!(error(&one_step(step)), said, "{step}");
+    }
+    assert_eq!(error("steps: []\n"), "line 1: there are no `steps`");
+    let two =
+        "steps:\n  - {name: a, type: ask, question: x}\n  - {name: a, type: ask, question: x}\n";
+    assert_eq!(error(two), "line 3: `a` is already the name of a step");
+    let here = "worktree: false\nsteps:\n  - {name: a, type: merge}\n";
+    assert_eq!(
+        error(here),
+        "line 3: step `a` of type `merge` needs a worktree, and `worktree` is `false`"
+    );
+}
+
+fn write(root: &Path, name: &str, text: &str) {
+    let path = root.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+const AGENT: &str = "steps: [{name: a, type: agent, spell: implement}]\n";
+
+/// WF-038, WF-039
+#[test]
+fn spells_are_files_and_coven_is_an_alias() {
+    for directory in [".windlass", ".coven"] {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), &format!("{directory}/workflows/w.yaml"), AGENT);
+        write(root.path(), &format!("{directory}/spells/implement.md"), "Do {{.bead.title}}.");
+        let (_, source) = Files::of(root.path()).source("w", Default::default()).unwrap();
+        assert_eq!(source.spells["implement"], "Do {{.bead.title}}.");
+    }
+}
+
+/// WF-044
+#[test]
+fn a_missing_spell_names_its_path() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), ".windlass/workflows/w.yaml", AGENT);
+    let error = Files::of(root.path()).source("w", Default::default()).unwrap_err().to_string();
+    let path = root.path().join(".windlass/spells/implement.md");
+    assert_eq!(
+        error,
+        format!("there is no spell `implement`: `{}` does not exist", path.display())
+    );
+}
+
+/// WF-052
+#[test]
+fn a_system_prompt_without_its_placeholder_is_an_error() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), ".windlass/workflows/w.yaml", AGENT);
+    write(root.path(), ".windlass/spells/implement.md", "Do it.");
+    write(root.path(), ".windlass/system-prompt.md", "Be brief. {{/* .spell_content */}}");
+    let error = Files::of(root.path()).source("w", Default::default()).unwrap_err().to_string();
+    assert!(
+        error.ends_with("it must hold `{{.spell_content}}`, the place of the spell"),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_unknown_workflow_is_answered_with_those_there_are() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), ".windlass/workflows/deploy.yaml", AGENT);
+    let error = Files::of(root.path()).path_of("depoly").unwrap_err().to_string();
+    assert!(
+        error.contains("no workflow `depoly`") && error.ends_with("there are deploy"),
+        "{error}"
+    );
+}
+
+/// The schema that is shipped is the one that the reader is made from.
+#[test]
+fn the_shipped_schema_is_true() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/workflow.schema.json");
+    let made = format!("{:#}\n", schema());
+    if std::env::var_os("WINDLASS_WRITE_DOCS").is_some() {
+        std::fs::write(path, &made).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap(), made, "write it with WINDLASS_WRITE_DOCS=1");
+}
+
+/// What the reader takes, the schema takes; what it refuses for its keys, the schema refuses.
+#[test]
+fn the_schema_agrees_with_the_reader() {
+    let mut schemas = boon::Schemas::new();
+    let mut compiler = boon::Compiler::new();
+    compiler.add_resource("windlass.json", schema()).unwrap();
+    let index = compiler.compile("windlass.json", &mut schemas).unwrap();
+    let is_valid = |yaml: &str| {
+        let value: serde_json::Value = serde_saphyr::from_str(yaml).unwrap();
+        schemas.validate(&value, index).is_ok()
+    };
+    assert!(is_valid(WHOLE));
+    for step in [
+        "type: agent",
+        "type: script, command: ls, spell: x",
+        "type: loop, steps: [{name: b, type: merge}]",
+    ] {
+        assert!(!is_valid(&one_step(step)), "{step}");
+        assert!(Workflow::read(&one_step(step), "x").is_err(), "{step}");
+    }
+}

@@ -1,0 +1,15 @@
+//! Workflows through their public interface: files, templates, outputs, git.
+
+#![expect(clippy::unwrap_used, reason = "what a test sets up must be there")]
+
+mod definitions;
+mod templates;
+mod outputs;
+mod repository;
+mod worktrees;
+mod merges;
+mod planning;
+mod runner_place;
+mod runners;
+mod real_runners;
+mod screens;

@@ -1,0 +1,222 @@
+//! What comes next in a run, from its events alone.
+
+use serde_json::json;
+use windlass_core::event::{Event, StepEnded, StepResult, StepStarted, WorkflowSource};
+use windlass_core::id::TaskId;
+use windlass_workflow::RunState;
+use windlass_workflow::definition::Workflow;
+use windlass_workflow::next::{Next, Run};
+
+struct Story {
+    workflow: Workflow,
+    source: WorkflowSource,
+    state: RunState,
+}
+
+impl Story {
+    fn new(steps: &str) -> Self {
+        let text = format!("inputs: {{issue: {{default: '7'}}}}\nsteps:\n{steps}");
+        let workflow = Workflow::read(&text, "w").unwrap();
+        let source = WorkflowSource {
+            name: "w".to_owned(),
+            title: "Fix the login".to_owned(),
+            path: String::new(),
+            text,
+            spells: Default::default(),
+            system_prompt: None,
+            inputs: Default::default(),
+            approved: true,
+        };
+        Self { workflow, source, state: RunState::default() }
+    }
+
+    fn next(&self) -> Next {
+        let id = TaskId::derived("run", "test");
+        Run { id, workflow: &self.workflow, source: &self.source, state: &self.state, retry: None }
+            .next()
+    }
+
+    /// The steps that may work now; steps that end by themselves are ended on the way.
+    fn ready(&mut self) -> Vec<String> {
+        loop {
+            match self.next() {
+                Next::Work(leaves) => return leaves.into_iter().map(|leaf| leaf.path).collect(),
+                Next::End(ended) => self.state.apply(&Event::WorkflowStepEnded(Box::new(ended))),
+                Next::Decide(ended) => return vec![format!("decide {}", ended.step)],
+                Next::Stop(ended) => return vec![format!("stop {}", ended.step)],
+                Next::Finished => return Vec::new(),
+            }
+        }
+    }
+
+    fn run(&mut self, step: &str, result: StepResult, output: serde_json::Value) {
+        let kind = "script".to_owned();
+        let started = StepStarted {
+            step: step.to_owned(),
+            attempt: 1,
+            kind,
+            task: None,
+            text: String::new(),
+        };
+        self.state.apply(&Event::WorkflowStepStarted(Box::new(started)));
+        let error = (result == StepResult::Failed).then(|| "exit code 1".to_owned());
+        let ended =
+            StepEnded { step: step.to_owned(), attempt: 1, result, output, error, reason: None };
+        self.state.apply(&Event::WorkflowStepEnded(Box::new(ended)));
+    }
+
+    fn succeed(&mut self, step: &str) {
+        self.run(step, StepResult::Succeeded, json!({ "output": format!("of {step}") }));
+    }
+
+    fn fail(&mut self, step: &str) {
+        self.run(step, StepResult::Failed, json!({ "output": "2 failed" }));
+    }
+
+    fn variable(&self, path: &str) -> serde_json::Value {
+        let Next::Work(leaves) = self.next() else { panic!("nothing is ready") };
+        let variables = serde_json::Value::Object(leaves[0].variables.clone());
+        path.split('.').fold(variables, |value, part| value[part].clone())
+    }
+}
+
+const LOOP: &str = "
+  - {name: build, type: script, command: make}
+  - name: fix
+    type: loop
+    max: 3
+    until: .test.success
+    steps:
+      - {name: test, type: script, command: make test, on_fail: continue, output: test_output}
+      - {name: repair, type: script, command: 'true', when: .test.failed}
+  - {name: done, type: script, command: 'true'}
+";
+
+#[test]
+fn steps_run_in_order_and_a_loop_until_its_condition_holds() {
+    let mut story = Story::new(LOOP);
+    let mut seen = Vec::new();
+    while let [step] = story.ready().as_slice() {
+        seen.push(step.clone());
+        match step.as_str() {
+            "fix[1].test" => story.fail(step),
+            step => story.succeed(step),
+        }
+    }
+    assert_eq!(seen, ["build", "fix[1].test", "fix[1].repair", "fix[2].test", "done"]);
+    assert_eq!(story.state.end_of("fix").unwrap().output, json!({ "rounds": 2 }));
+}
+
+#[test]
+fn a_loop_that_does_not_get_there_fails() {
+    let mut story = Story::new(LOOP);
+    for step in [
+        "build",
+        "fix[1].test",
+        "fix[1].repair",
+        "fix[2].test",
+        "fix[2].repair",
+        "fix[3].test",
+        "fix[3].repair",
+    ] {
+        assert_eq!(story.ready(), [step]);
+        if step.ends_with("test") { story.fail(step) } else { story.succeed(step) }
+    }
+    assert_eq!(story.ready(), ["stop fix"]);
+    let ended = story.state.end_of("fix").unwrap();
+    assert_eq!(ended.error.as_deref(), Some("its condition does not hold after 3 rounds"));
+}
+
+/// WF-058, WF-060, WF-061, WF-062
+#[test]
+fn the_next_step_sees_how_the_one_before_it_ended() {
+    let mut story = Story::new(LOOP);
+    assert_eq!(story.variable("previous.failed"), false);
+    story.succeed("build");
+    story.fail("fix[1].test");
+    assert_eq!(story.variable("previous.failed"), true);
+    assert_eq!(story.variable("previous.success"), false);
+    assert_eq!(story.variable("test.output"), "2 failed");
+    assert_eq!(story.variable("test_output"), "2 failed");
+    assert_eq!(story.variable("build.success"), true);
+    assert_eq!(story.variable("bead.title"), "Fix the login");
+    assert_eq!(story.variable("issue"), "7");
+    assert_eq!(story.variable("loop.round"), 1);
+}
+
+#[test]
+fn a_failed_step_stops_unless_the_file_says_otherwise() {
+    let steps = |on_fail: &str| {
+        format!(
+            "
+  - {{name: a, type: script, command: 'false', on_fail: {on_fail}}}
+  - {{name: b, type: script, command: 'true'}}
+"
+        )
+    };
+    for (on_fail, next) in [("stop", "stop a"), ("continue", "b"), ("ask", "decide a")] {
+        let mut story = Story::new(&steps(on_fail));
+        story.fail("a");
+        assert_eq!(story.ready(), [next], "{on_fail}");
+    }
+}
+
+#[test]
+fn a_step_that_needs_another_is_skipped_when_that_failed() {
+    let mut story = Story::new(
+        "
+  - {name: a, type: script, command: 'false', on_fail: continue}
+  - {name: b, type: script, command: 'true', needs: [a]}
+  - {name: c, type: script, command: 'true'}
+",
+    );
+    story.fail("a");
+    assert_eq!(story.ready(), ["c"]);
+    assert_eq!(story.state.end_of("b").unwrap().error.as_deref(), Some("`a` did not succeed"));
+}
+
+#[test]
+fn parallel_steps_are_ready_together_and_wait_for_what_they_need() {
+    let mut story = Story::new(
+        "
+  - name: all
+    type: parallel
+    steps:
+      - {name: a, type: script, command: 'true'}
+      - {name: b, type: script, command: 'true'}
+      - {name: c, type: script, command: 'true', needs: [a]}
+  - {name: after, type: script, command: 'true'}
+",
+    );
+    assert_eq!(story.ready(), ["all.a", "all.b"]);
+    story.succeed("all.a");
+    assert_eq!(story.ready(), ["all.b", "all.c"]);
+    story.succeed("all.b");
+    story.succeed("all.c");
+    assert_eq!(story.ready(), ["all"], "what they did comes together");
+    story.succeed("all");
+    assert_eq!(story.ready(), ["after"]);
+}
+
+#[test]
+fn an_unknown_variable_in_a_condition_fails_the_step() {
+    let mut story = Story::new(
+        "
+  - {name: a, type: script, command: 'true', when: .nobody.success}
+",
+    );
+    assert_eq!(story.ready(), ["stop a"]);
+    let error = story.state.end_of("a").unwrap().error.clone();
+    assert_eq!(error.as_deref(), Some("its condition: the variable `nobody.success` is not set"));
+}
+
+#[test]
+fn a_step_that_has_ended_does_not_come_again() {
+    let mut story = Story::new(LOOP);
+    story.succeed("build");
+    let before = story.ready();
+    let again = RunState::fold([]);
+    assert_ne!(story.state, again);
+    assert_eq!(story.ready(), before);
+    assert!(!before.contains(&"build".to_owned()));
+}

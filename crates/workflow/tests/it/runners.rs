@@ -1,0 +1,350 @@
+//! Runners with programs that behave well and badly. The programs are scripts; processes, sandbox and
+//! pseudo-terminal are real.
+
+use std::time::Duration;
+
+use serde_json::json;
+use windlass_workflow::runner::{
+    Activity, Asks, Claude, Codex, Command, GivenAnswer, How, Job, Limits, Order, Report,
+};
+
+use crate::runner_place::{Place, always, silent};
+
+const RESULT: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.25,"usage":{"input_tokens":7,"output_tokens":3}}"#;
+
+const ASK: &str = r#"{"type":"control_request","request_id":"r7","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"make"},"permission_suggestions":[{"type":"addRules","destination":"localSettings"}]}}"#;
+
+fn claude(place: &Place, script: &str) -> Claude {
+    let script = script.replace("RESULT", RESULT).replace("ASK", ASK);
+    Claude { program: place.program("fake-claude", &script), arguments: Vec::new() }
+}
+
+/// Limits that a test can wait for.
+fn short() -> Limits {
+    let moment = Duration::from_millis(300);
+    Limits {
+        stall: Duration::from_secs(2),
+        silence_after_tool: moment,
+        linger: moment,
+        interrupt: moment,
+        grace: moment,
+        ..Limits::DEFAULT
+    }
+}
+
+fn failure(how: &How) -> &str {
+    match how {
+        How::Failed(why) | How::TimedOut(why) => why,
+        How::Finished | How::Stopped => panic!("{how:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_prints_nothing_fails_its_step() {
+    let place = Place::new();
+    let run = place.run(&claude(&place, "exit 0"), place.job("go"), silent).await;
+    let why = failure(&run.ended.how);
+    assert!(why.contains("it printed nothing; it ended with code 0"), "{why}");
+}
+
+#[tokio::test]
+async fn a_program_that_prints_garbage_fails_its_step() {
+    let place = Place::new();
+    let runner = claude(&place, r"printf '\x00\xff{{{ not json\n[1,2\n'; echo oh >&2; exit 3");
+    let run = place.run(&runner, place.job("go"), silent).await;
+    let why = failure(&run.ended.how);
+    assert!(why.contains("it printed no message of Claude Code"), "{why}");
+    assert!(why.contains("code 3") && why.contains("oh"), "{why}");
+}
+
+#[tokio::test]
+async fn a_program_that_prints_too_much_is_ended() {
+    let place = Place::new();
+    let runner =
+        claude(&place, "yes xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx | head -c 100000000; echo RESULT");
+    let limits = Limits { output_bytes: 1024 * 1024, ..Limits::DEFAULT };
+    let run = place.run(&runner, Job { limits, ..place.job("go") }, silent).await;
+    assert_eq!(failure(&run.ended.how), "it printed more than 1 MiB");
+}
+
+#[tokio::test]
+async fn a_missing_program_is_answered_with_how_to_install_it() {
+    let place = Place::new();
+    for (program, package) in
+        [("/nowhere/claude", "@anthropic-ai/claude-code"), ("/nowhere/codex", "@openai/codex")]
+    {
+        let claude = Claude { program: program.to_owned(), arguments: Vec::new() };
+        let codex = Codex { program: program.to_owned(), arguments: Vec::new() };
+        for run in [
+            place.run(&claude, place.job("go"), silent).await,
+            place.run(&codex, place.job("go"), silent).await,
+        ] {
+            let why = failure(&run.ended.how);
+            assert!(why.contains("npm install -g") && why.contains(package), "{why}");
+        }
+    }
+    let argv = vec!["no-such-agent".to_owned()];
+    let command = Command { name: "other".to_owned(), argv };
+    let run = place.run(&command, place.job("go"), silent).await;
+    let why = failure(&run.ended.how);
+    assert!(why.contains("install `no-such-agent`"), "{why}");
+}
+
+/// WF-010: the step counts by its result, although the program stays.
+#[tokio::test]
+async fn a_program_that_stays_after_its_result_is_ended() {
+    let place = Place::new();
+    let runner = claude(&place, "read; echo 'RESULT'; sleep 1000");
+    let job = Job { limits: short(), ..place.job("go") };
+    let run = place.run(&runner, job, silent).await;
+    assert_eq!(run.ended.how, How::Finished);
+    assert_eq!(run.ended.text, "done");
+    assert_eq!(run.ended.usage.cost_usd, Some(0.25));
+    assert_eq!(run.ended.notes, ["it did not end after its result and was ended"]);
+}
+
+#[tokio::test]
+async fn silence_after_a_tool_result_ends_the_run() {
+    let place = Place::new();
+    let tool = r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"ok"}]}}"#;
+    let runner = claude(&place, &format!("echo '{tool}'; sleep 1000"));
+    let job = Job { limits: short(), ..place.job("go") };
+    let run = place.run(&runner, job, silent).await;
+    assert_eq!(
+        run.ended.how,
+        How::TimedOut("it said nothing for 0 s after a tool's result".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn a_result_before_the_children_have_ended_is_not_the_end() {
+    let place = Place::new();
+    let children = |tasks: &str| {
+        format!(
+            r#"echo '{{"type":"system","subtype":"background_tasks_changed","tasks":{tasks}}}'"#
+        )
+    };
+    let last = RESULT.replace("done", "done after the tests");
+    let script = format!(
+        "read; {}; echo 'RESULT'; sleep 0.6; {}; echo '{last}'; cat >/dev/null",
+        children(r#"[{"task_id":"b1"}]"#),
+        children("[]"),
+    );
+    let job = Job { limits: short(), ..place.job("go") };
+    let run = place.run(&claude(&place, &script), job, silent).await;
+    assert_eq!(run.ended.how, How::Finished);
+    assert_eq!(run.ended.text, "done after the tests");
+}
+
+/// WF-023: silence ends a program, and any output puts that off.
+#[tokio::test]
+async fn a_silent_program_is_ended_and_a_chatty_one_is_not() {
+    let place = Place::new();
+    let limits = Limits { stall: Duration::from_secs(1), ..short() };
+    let job = || Job { limits, ..place.job("go") };
+    let quiet = place.run(&claude(&place, "sleep 1000"), job(), silent).await;
+    assert_eq!(quiet.ended.how, How::TimedOut("it printed nothing for 1 s".to_owned()));
+    let chatty =
+        "for i in $(seq 15); do echo '{\"type\":\"keep_alive\"}'; sleep 0.1; done; echo 'RESULT'";
+    let chatty = place.run(&claude(&place, chatty), job(), silent).await;
+    assert_eq!(chatty.ended.how, How::Finished);
+}
+
+/// WF-012…WF-016: kind, options, the person's words to its standard input, and it continues.
+#[tokio::test]
+async fn a_permission_is_asked_and_the_answer_is_written_back() {
+    let place = Place::new();
+    let runner =
+        claude(&place, "read; echo 'ASK'; read answer; echo \"$answer\" > answer; echo 'RESULT'");
+    let run = place.run(&runner, place.job("go"), always("Allow All")).await;
+    assert_eq!(run.ended.how, How::Finished);
+    let questions = run.questions();
+    assert_eq!(questions.len(), 1);
+    assert_eq!(questions[0].asks, Asks::Permission);
+    assert_eq!(questions[0].options, ["Allow", "Deny", "Allow All"]);
+    assert_eq!(questions[0].context.as_deref(), Some("make"));
+    let answer: serde_json::Value = serde_json::from_str(&place.read("answer")).unwrap();
+    let response = &answer["response"];
+    assert_eq!(response["request_id"], "r7");
+    assert_eq!(response["response"]["behavior"], "allow");
+    assert_eq!(response["response"]["updatedInput"], json!({"command": "make"}));
+    // Nothing that a person allows here is written into a settings file.
+    assert_eq!(response["response"]["updatedPermissions"][0]["destination"], "session");
+    assert!(run.activities().contains(&Activity::Waiting.to_string()));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_clear_yes_denies_with_the_words() {
+    let place = Place::new();
+    let runner =
+        claude(&place, "read; echo 'ASK'; read answer; echo \"$answer\" > answer; echo 'RESULT'");
+    place.run(&runner, place.job("go"), always("use cargo instead")).await;
+    let answer: serde_json::Value = serde_json::from_str(&place.read("answer")).unwrap();
+    let response = &answer["response"]["response"];
+    assert_eq!(*response, json!({"behavior": "deny", "message": "use cargo instead"}));
+}
+
+#[tokio::test]
+async fn a_waiting_question_stops_the_clocks() {
+    let place = Place::new();
+    let runner = claude(&place, "read; echo 'ASK'; read answer; echo 'RESULT'");
+    let limits = Limits { stall: Duration::from_millis(400), ..short() };
+    let job = Job { limits, ..place.job("go") };
+    let run = place
+        .run(&runner, job, |report| {
+            let order = always("Allow")(report);
+            if order.is_some() {
+                // Longer than every clock of the job.
+                std::thread::sleep(Duration::from_millis(1000));
+            }
+            order
+        })
+        .await;
+    assert_eq!(run.ended.how, How::Finished);
+}
+
+#[tokio::test]
+async fn an_answer_given_before_a_restart_is_used_once() {
+    let place = Place::new();
+    let twice = "read; echo 'ASK'; read a; echo 'ASK'; read b; echo \"$a\" > a; echo 'RESULT'";
+    let runner = claude(&place, twice);
+    let first = place.run(&runner, place.job("go"), always("Allow")).await;
+    let fingerprint = first.questions()[0].fingerprint.clone();
+    let answers = vec![GivenAnswer { fingerprint, text: "Deny: no".to_owned() }];
+    let resume = Some("own-session".to_owned());
+    let job = Job { answers, resume, ..place.job("go") };
+    let run = place.run(&runner, job, always("Allow")).await;
+    // The second time it asks, a person is asked.
+    assert_eq!(run.questions().len(), 1);
+    assert!(place.read("a").contains("deny"), "{}", place.read("a"));
+}
+
+/// WF-020: its own interrupt first, then SIGTERM; what it has written stays.
+#[tokio::test]
+async fn a_stopped_program_is_interrupted_first_and_its_work_is_kept() {
+    let place = Place::new();
+    let script = "read; echo half > work.txt; echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s1\"}'
+        while read line; do case $line in *interrupt*) echo saved > saved; echo 'RESULT'; exit;; esac; done";
+    let stop = |report: &Report| matches!(report, Report::Session(_)).then_some(Order::Stop);
+    let run = place.run(&claude(&place, script), place.job("go"), stop).await;
+    assert_eq!(run.ended.how, How::Stopped);
+    assert_eq!(run.ended.session.as_deref(), Some("s1"));
+    assert_eq!((place.read("work.txt").trim(), place.read("saved").trim()), ("half", "saved"));
+}
+
+/// WF-020: a program that ignores everything is killed, after 10 seconds by default.
+#[tokio::test]
+async fn a_program_that_ignores_the_signal_is_killed() {
+    assert_eq!(Limits::DEFAULT.grace, Duration::from_secs(10));
+    let place = Place::new();
+    let script =
+        "trap '' TERM INT; echo '{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s1\"}'
+        while true; do sleep 0.1; done";
+    let stop = |report: &Report| matches!(report, Report::Session(_)).then_some(Order::Stop);
+    let job = Job { limits: short(), ..place.job("go") };
+    let run = place.run(&claude(&place, script), job, stop).await;
+    assert_eq!(run.ended.how, How::Stopped);
+}
+
+/// WF-031: the servers of a task are flags of the program.
+#[tokio::test]
+async fn mcp_servers_are_passed_as_flags() {
+    let place = Place::new();
+    let script = "printf '%s\\n' \"$@\" > args; echo 'RESULT'";
+    let servers = json!({"files": {"command": "npx", "args": ["-y", "server"]}});
+    let mcp_servers = servers.as_object().unwrap().clone();
+    let job = Job { mcp_servers, ..place.job("go") };
+    place.run(&claude(&place, script), job.clone(), silent).await;
+    let expected =
+        r#"--mcp-config={"mcpServers":{"files":{"args":["-y","server"],"command":"npx"}}}"#;
+    let args = place.read("args");
+    assert!(args.lines().any(|line| line == expected), "{args}");
+    assert!(args.lines().any(|line| line == "--strict-mcp-config"), "{args}");
+    let codex = Codex { program: place.program("fake-codex", script), arguments: Vec::new() };
+    place.run(&codex, job, silent).await;
+    let expected = r#"mcp_servers.files={args = ["-y", "server"], command = "npx"}"#;
+    let args = place.read("args");
+    assert!(args.lines().any(|line| line == expected), "{args}");
+}
+
+fn bash(script: &str) -> Command {
+    Command {
+        name: "script".to_owned(),
+        argv: ["bash", "-c", script, "script", "{prompt}"].map(str::to_owned).to_vec(),
+    }
+}
+
+/// WF-008, WF-011…WF-016 on a screen.
+#[tokio::test]
+async fn a_question_on_a_terminal_is_asked_and_its_answer_typed() {
+    let place = Place::new();
+    let script = "[ -t 0 ] && [ -t 1 ] && echo \"a terminal of $(stty size)\"; echo \"prompt: $1\"
+        read -p 'Overwrite made.txt? [y/N] ' answer; echo \"got $answer\" | tee made.txt";
+    let run = place.run(&bash(script), place.job("do it"), always("Allow")).await;
+    assert_eq!(run.ended.how, How::Finished, "{}", run.output());
+    let questions = run.questions();
+    assert_eq!(questions.len(), 1, "{}", run.output());
+    assert_eq!(questions[0].asks, Asks::Permission);
+    assert_eq!(questions[0].options, ["Allow", "Deny"]);
+    assert_eq!(questions[0].question, "Overwrite made.txt?");
+    assert_eq!(place.read("made.txt"), "got y\n");
+    assert!(run.ended.text.contains("a terminal of 50 140\nprompt: do it"), "{}", run.ended.text);
+    assert_eq!(run.activities().last().map(String::as_str), Some("ended"));
+}
+
+#[tokio::test]
+async fn a_menu_on_a_terminal_is_answered_by_its_number() {
+    let place = Place::new();
+    let script =
+        "PS3='Choose a colour: '; select colour in red blue; do echo picked $colour; break; done";
+    let run = place.run(&bash(script), place.job("go"), always("blue")).await;
+    assert_eq!(run.ended.how, How::Finished);
+    assert_eq!(run.questions()[0].options, ["red", "blue"]);
+    assert!(run.ended.text.contains("picked blue"), "{}", run.ended.text);
+}
+
+#[tokio::test]
+async fn a_prompt_that_no_argument_takes_is_typed() {
+    let place = Place::new();
+    let program = place.program("agent", "read line; echo \"worked on: $line\"");
+    let command = Command { name: "agent".to_owned(), argv: vec![program] };
+    let run = place.run(&command, place.job("paint it blue"), silent).await;
+    assert_eq!(run.ended.how, How::Finished);
+    assert!(run.ended.text.contains("worked on: paint it blue"), "{}", run.ended.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_not_typed_when_the_screen_has_changed() {
+    let place = Place::new();
+    let script = "read -t 1 -p 'Delete everything? [y/N] ' a; echo; echo \"first: [$a]\"
+        read -p 'Keep everything? [y/N] ' b; echo \"second: [$b]\"";
+    let mut first = true;
+    let run = place
+        .run(&bash(script), place.job("go"), |report| match report {
+            Report::Question(question) => {
+                if std::mem::take(&mut first) {
+                    // By now the program has given up on its first question.
+                    std::thread::sleep(Duration::from_millis(2500));
+                    return Some(Order::Answer {
+                        question: question.id.clone(),
+                        text: "Allow".to_owned(),
+                    });
+                }
+                let text = if question.question.starts_with("Keep") { "No" } else { "Allow" };
+                Some(Order::Answer { question: question.id.clone(), text: text.to_owned() })
+            }
+            _ => None,
+        })
+        .await;
+    let text = &run.ended.text;
+    assert!(text.contains("first: []") && text.contains("second: [n]"), "{text}");
+}
+
+#[tokio::test]
+async fn a_command_that_fails_says_its_last_line() {
+    let place = Place::new();
+    let run = place
+        .run(&bash("echo reading; echo 'no key found'; exit 4"), place.job("go"), silent)
+        .await;
+    assert_eq!(failure(&run.ended.how), "`script`: no key found; it ended with code 4");
+}

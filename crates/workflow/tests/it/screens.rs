@@ -1,0 +1,103 @@
+//! The corpus of screens: every one is read as what it is, and answers are typed as the program expects them.
+
+use windlass_workflow::runner::{Screen, Seen, read_screen};
+
+const CORPUS: [&str; 6] = [
+    include_str!("screens/permissions.txt"),
+    include_str!("screens/choices.txt"),
+    include_str!("screens/working.txt"),
+    include_str!("screens/ended.txt"),
+    include_str!("screens/errors.txt"),
+    include_str!("screens/quiet.txt"),
+];
+
+/// Marks the cursor in a screen of the corpus.
+const CURSOR: char = '▮';
+
+/// One screen with what it must be read as.
+struct Case {
+    name: String,
+    /// The kind, then for a question its text and its answers with their keys.
+    expected: Vec<String>,
+    screen: String,
+}
+
+fn corpus() -> Vec<Case> {
+    let cases = CORPUS.iter().flat_map(|file| file.split("=== ").skip(1));
+    cases
+        .map(|case| {
+            let (head, screen) = case.split_once("\n---\n").unwrap();
+            let mut head = head.lines().map(str::to_owned);
+            let name = head.next().unwrap();
+            Case { name, expected: head.collect(), screen: screen.trim_end().to_owned() }
+        })
+        .collect()
+}
+
+/// Draws the screen with the real emulator, the cursor where the corpus has it, else at the end.
+fn seen(screen: &str) -> Seen {
+    let mut terminal = Screen::default();
+    let (before, after) = screen.split_once(CURSOR).unwrap_or((screen, ""));
+    terminal.write(format!("{before}{after}").replace('\n', "\r\n").as_bytes());
+    read_screen(&terminal.rows(), terminal.cursor_row())
+}
+
+fn keys_in_words(keys: &[u8]) -> String {
+    let keys = String::from_utf8(keys.to_vec()).unwrap();
+    keys.replace("\x1b[A", "↑").replace("\x1b[B", "↓").replace('\r', "⏎")
+}
+
+/// `Allow=⏎ Deny=↓⏎` in pairs; an answer may have spaces.
+fn answers(line: &str) -> Vec<(String, String)> {
+    let ends = line.split_inclusive('⏎');
+    ends.map(|pair| pair.trim().split_once('=').unwrap())
+        .map(|(answer, keys)| (answer.to_owned(), keys.to_owned()))
+        .collect()
+}
+
+/// WF-009…WF-013: 60 screens of CLI agents, and not one wrong question.
+#[test]
+fn every_screen_of_the_corpus_is_read_right() {
+    let corpus = corpus();
+    assert_eq!(corpus.len(), 60);
+    let mut wrong = Vec::new();
+    for case in &corpus {
+        let seen = seen(&case.screen);
+        let read = match &seen {
+            Seen::Working(activity) => vec![format!("working {activity}")],
+            Seen::Finished => vec!["finished".to_owned()],
+            Seen::Error(_) => vec!["error".to_owned()],
+            Seen::Nothing => vec!["nothing".to_owned()],
+            Seen::Question(question) => {
+                vec![format!("question {}", question.asks), question.text.clone()]
+            }
+        };
+        let expected = &case.expected[..case.expected.len().min(2)];
+        if read != expected {
+            wrong.push(format!("{}: read {read:?}, expected {expected:?}", case.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// WF-013, WF-015: the options of each question, and the keys that choose them.
+#[test]
+fn every_answer_is_typed_as_its_program_expects_it() {
+    let mut wrong = Vec::new();
+    for case in corpus().iter().filter(|case| case.expected.len() > 2) {
+        let Seen::Question(question) = seen(&case.screen) else {
+            wrong.push(format!("{}: no question", case.name));
+            continue;
+        };
+        for (answer, expected) in answers(&case.expected[2]) {
+            let keys = question.keys(&answer).map(|keys| keys_in_words(&keys));
+            if keys.as_deref() != Some(expected.as_str()) {
+                wrong.push(format!("{}: {answer} is typed as {keys:?}, not {expected}", case.name));
+            }
+        }
+        if !question.options.is_empty() && question.keys("something else entirely").is_some() {
+            wrong.push(format!("{}: takes an answer that is no option", case.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

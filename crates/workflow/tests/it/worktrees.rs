@@ -1,0 +1,247 @@
+//! Worktrees: made, reconciled after a crash, and removed without loss.
+
+use std::path::Path;
+
+use crate::repository::{Repository, by_hand, write};
+use windlass_workflow::definition::Base;
+use windlass_workflow::git::Git;
+use windlass_workflow::worktree::{self, Removal};
+
+#[test]
+fn a_worktree_has_its_branch_and_its_files() {
+    let repository = Repository::new();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    assert_eq!(std::fs::read_to_string(path.join("a.txt")).unwrap(), "one\ntwo\nthree\n");
+    assert_eq!(by_hand(path, "git branch --show-current"), "windlass/one\n");
+    assert_eq!(repository.by_hand("git status --porcelain"), "", "the checkout is as it was");
+}
+
+/// An empty directory, a directory without registration, a registration without directory, and git's own lock of a
+/// killed `worktree add`.
+#[test]
+fn half_made_worktrees_are_made_whole() {
+    let repository = Repository::new();
+    let path = |name: &str| repository.planned(name).path;
+    std::fs::create_dir_all(path("empty")).unwrap();
+    write(Path::new(&path("unregistered")), "a.txt", "half");
+    let gone = path("gone");
+    repository.by_hand(&format!("git worktree add -q -b windlass/gone {gone} && rm -r {gone}"));
+    let locked = path("locked");
+    repository.by_hand(&format!(
+        "git worktree add -q --no-checkout -b windlass/locked {locked} && git worktree lock --reason initializing {locked}"
+    ));
+    let missing = path("missing");
+    repository.by_hand(&format!(
+        "git worktree add -q -b windlass/missing {missing} && git worktree lock --reason initializing {missing} && rm -r {missing}"
+    ));
+    for name in ["empty", "unregistered", "gone", "locked", "missing"] {
+        let tree = repository.worktree(name);
+        let files = by_hand(Path::new(&tree.path), "git status --porcelain && cat a.txt");
+        assert_eq!(files, "one\ntwo\nthree\n", "{name}");
+    }
+    let listed = worktree::list(&repository.git()).unwrap();
+    assert_eq!(listed.len(), 6);
+    assert!(listed.iter().all(|one| one.locked.is_none()), "{listed:?}");
+}
+
+#[test]
+fn making_a_worktree_twice_makes_one() {
+    let repository = Repository::new();
+    let tree = repository.worktree("one");
+    worktree::add(&repository.git(), &tree).unwrap();
+    assert_eq!(worktree::list(&repository.git()).unwrap().len(), 2);
+}
+
+#[test]
+fn a_lock_by_a_person_is_not_lifted() {
+    let repository = Repository::new();
+    let planned = repository.planned("one");
+    let path = &planned.path;
+    repository.by_hand(&format!(
+        "git worktree add -q -b other {path} && git worktree lock --reason 'on a stick' {path}"
+    ));
+    let error = worktree::add(&repository.git(), &planned).unwrap_err().to_string();
+    assert!(error.contains("is locked: on a stick"), "{error}");
+    assert!(Path::new(path).join("a.txt").exists());
+}
+
+fn kept(removal: Removal) -> String {
+    match removal {
+        Removal::Kept(why) => why,
+        Removal::Removed => panic!("it was removed"),
+    }
+}
+
+/// Untracked files, changes and commits that are nowhere else keep a worktree.
+#[test]
+fn nothing_that_would_be_lost_is_removed() {
+    let repository = Repository::new();
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    write(path, "new/file.txt", "x");
+    assert_eq!(kept(worktree::remove(&git, &tree, None).unwrap()), "not committed: new/file.txt");
+    by_hand(path, "git add -A && git commit -qm work");
+    let why = kept(worktree::remove(&git, &tree, None).unwrap());
+    assert_eq!(why, "1 commits of `windlass/one` are not merged");
+    write(path, "a.txt", "changed");
+    assert_eq!(kept(worktree::remove(&git, &tree, None).unwrap()), "not committed: a.txt");
+    assert!(path.join("new/file.txt").exists());
+}
+
+#[test]
+fn a_merged_worktree_goes_with_its_branch() {
+    let repository = Repository::new();
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    write(path, "b.txt", "x");
+    by_hand(path, "git add -A && git commit -qm work");
+    repository.by_hand("git merge -q windlass/one");
+    assert_eq!(worktree::remove(&git, &tree, None).unwrap(), Removal::Removed);
+    assert_eq!(
+        worktree::remove(&git, &tree, None).unwrap(),
+        Removal::Removed,
+        "again after a crash"
+    );
+    assert!(!path.exists());
+    assert_eq!(repository.by_hand("git branch --list 'windlass/*'"), "");
+}
+
+/// A squashed branch is in its target as another commit; the journal knows its head.
+#[test]
+fn a_squashed_worktree_goes_only_at_the_merged_head() {
+    let repository = Repository::new();
+    let git = repository.git();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    write(path, "b.txt", "x");
+    by_hand(path, "git add -A && git commit -qm work");
+    let merged = repository.head("windlass/one");
+    write(path, "c.txt", "x");
+    by_hand(path, "git add -A && git commit -qm more");
+    kept(worktree::remove(&git, &tree, Some(&merged)).unwrap());
+    let merged = repository.head("windlass/one");
+    assert_eq!(worktree::remove(&git, &tree, Some(&merged)).unwrap(), Removal::Removed);
+}
+
+/// A committed link that leads out of the tree is not followed when a worktree goes.
+#[test]
+fn links_out_of_a_worktree_are_not_followed() {
+    let repository = Repository::new();
+    let outside = tempfile::tempdir().unwrap();
+    write(outside.path(), "precious.txt", "x");
+    repository.by_hand(&format!(
+        "ln -s {} out && git add -A && git commit -qm link",
+        outside.path().display()
+    ));
+    let tree = repository.worktree("one");
+    assert_eq!(worktree::remove(&repository.git(), &tree, None).unwrap(), Removal::Removed);
+    assert!(outside.path().join("precious.txt").exists());
+}
+
+/// Ignored files that the project wants arrive; nothing else does, and nobody commits them.
+#[test]
+fn included_files_are_copied_and_stay_ignored() {
+    let repository = Repository::new();
+    repository.write(".gitignore", ".env*\nbuild/\n");
+    repository.write(".worktreeinclude", ".env\nuntracked.txt\nlinked\n");
+    repository.by_hand("git add -A && git commit -qm ignore");
+    repository.write(".env", "KEY=1");
+    repository.write(".env.other", "KEY=2");
+    repository.write("untracked.txt", "mine");
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    assert_eq!(std::fs::read_to_string(path.join(".env")).unwrap(), "KEY=1");
+    assert!(!path.join(".env.other").exists());
+    assert!(!path.join("untracked.txt").exists(), "what git does not ignore would be committed");
+    assert!(!worktree::commit_all(&repository.git(), path, "all").unwrap());
+}
+
+/// Unpushed commits are the default base; `fresh` takes what the remote has.
+#[test]
+fn the_base_is_the_head_or_the_remote() {
+    let repository = Repository::new();
+    let remote = tempfile::tempdir().unwrap();
+    let place = remote.path().display();
+    repository.by_hand(&format!(
+        "git init -q --bare {place} && git remote add origin {place} && git push -qu origin main"
+    ));
+    let pushed = repository.head("main");
+    repository.write("b.txt", "x");
+    repository.by_hand("git add -A && git commit -qm unpushed");
+    let git = repository.git();
+    let (head, target) = worktree::base(&git, Base::Head, None).unwrap();
+    assert_eq!((head, target.as_deref()), (repository.head("main"), Some("main")));
+    assert_eq!(worktree::base(&git, Base::Fresh, None).unwrap().0, pushed);
+}
+
+#[test]
+fn unusable_repositories_are_named() {
+    let none = tempfile::tempdir().unwrap();
+    let error = Git::open(none.path()).unwrap_err().to_string();
+    assert!(error.ends_with("is not in a git repository"), "{error}");
+    by_hand(none.path(), "git init -q --bare bare && git init -q -b main fresh");
+    let error = Git::open(&none.path().join("bare")).unwrap_err().to_string();
+    assert!(error.ends_with("is a bare repository; start in a checkout of it"), "{error}");
+    let fresh = Git::open(&none.path().join("fresh")).unwrap();
+    let error = worktree::base(&fresh, Base::Head, None).unwrap_err().to_string();
+    assert_eq!(error, "the repository has no commit yet");
+    let repository = Repository::new();
+    repository.by_hand("git checkout -q --detach");
+    let error = worktree::base(&repository.git(), Base::Fresh, None).unwrap_err().to_string();
+    assert_eq!(error, "the head is detached: name the branch with `target`");
+}
+
+/// Submodules arrive; commits in them that no remote has keep the worktree.
+#[test]
+fn submodules_arrive_and_their_commits_are_kept() {
+    let repository = Repository::new();
+    let module = Repository::new();
+    let place = module.top();
+    repository.by_hand(&format!(
+        "git -c protocol.file.allow=always submodule --quiet add {} lib && git commit -qm module",
+        place.display()
+    ));
+    let tree = repository.worktree("one");
+    let lib = Path::new(&tree.path).join("lib");
+    assert!(lib.join("a.txt").exists());
+    by_hand(&lib, "git -c user.name=A -c user.email=a@b commit -q --allow-empty -m inner");
+    let removal = worktree::remove(&repository.git(), &tree, None).unwrap();
+    assert!(matches!(removal, Removal::Kept(_)), "{removal:?}");
+    assert!(lib.exists());
+}
+
+/// What an agent writes into the `.git` of its worktree is not believed: git would run its commands.
+#[test]
+fn a_forged_git_file_runs_nothing() {
+    let repository = Repository::new();
+    let tree = repository.worktree("one");
+    let path = Path::new(&tree.path);
+    let marker = path.join("ran");
+    by_hand(path, "git init -q evil && git -C evil config core.fsmonitor \"touch $PWD/ran; true\"");
+    std::fs::write(path.join(".git"), format!("gitdir: {}/evil/.git\n", tree.path)).unwrap();
+    let _ = worktree::commit_all(&repository.git(), path, "all");
+    let _ = worktree::remove(&repository.git(), &tree, None);
+    assert!(!marker.exists());
+    assert!(path.exists());
+}
+
+/// Hooks of the repository do not run for our own git calls.
+#[test]
+fn hooks_do_not_run() {
+    let repository = Repository::new();
+    let marker = repository.top().join("hooked");
+    for hook in
+        ["post-checkout", "pre-commit", "post-commit", "reference-transaction", "post-merge"]
+    {
+        let text = format!("#!/bin/sh\ntouch {}\n", marker.display());
+        repository.write(&format!(".git/hooks/{hook}"), &text);
+        repository.by_hand(&format!("chmod +x .git/hooks/{hook}"));
+    }
+    let tree = repository.worktree("one");
+    write(Path::new(&tree.path), "b.txt", "x");
+    assert!(worktree::commit_all(&repository.git(), Path::new(&tree.path), "all").unwrap());
+    assert!(!marker.exists());
+}
