@@ -13,7 +13,7 @@ fn containers(program: &Program) -> Vec<String> {
     containers_of(&program.data_directory())
 }
 
-/// The containers of a data directory, running or not.
+/// The containers of a data directory, running or not: none while the directory is not made yet.
 pub fn containers_of(data: &Path) -> Vec<String> {
     let list = Command::new("docker")
         .args(["ps", "--all", "--format", "{{.Label \"windlass.data\"}} {{.ID}}"])
@@ -21,7 +21,8 @@ pub fn containers_of(data: &Path) -> Vec<String> {
         .output()
         .unwrap();
     assert!(list.status.success(), "{}", String::from_utf8_lossy(&list.stderr));
-    let data = data.canonicalize().unwrap().display().to_string();
+    let Ok(data) = data.canonicalize() else { return Vec::new() };
+    let data = data.display().to_string();
     let text = String::from_utf8(list.stdout).unwrap();
     let own = text.lines().filter_map(|line| line.strip_prefix(&data));
     own.filter_map(|rest| Some(rest.split_once(' ')?.1.to_owned())).collect()
