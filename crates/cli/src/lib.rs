@@ -6,6 +6,7 @@ pub mod config;
 pub mod wiring;
 pub mod instructions;
 pub mod commands;
+mod completion;
 pub mod show;
 mod times;
 pub mod own_memory;
@@ -30,6 +31,10 @@ pub struct Hooks {
 
 /// Runs one command line to its exit code.
 pub fn run(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if completion::answers(&args) {
+        return ExitCode::SUCCESS;
+    }
     windlass_coordinator::open_files::raise_limit();
     let words = with_command(args);
     let args = match Args::parse_words(&words) {
@@ -58,8 +63,7 @@ fn printed(code: u8) -> Result<u8, failure::Failure> {
 }
 
 /// `windlass -p GOAL` is short for `windlass run -p GOAL` (MS-192), also behind a global option.
-fn with_command(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut args: Vec<OsString> = args.into_iter().collect();
+fn with_command(mut args: Vec<OsString>) -> Vec<OsString> {
     let mut first = 1;
     while args.get(first).is_some_and(|word| word == "--data" || word == "--log-format") {
         first += 2;

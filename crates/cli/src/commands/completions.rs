@@ -1,12 +1,12 @@
-//! `completions`: a script for the shell, made from the same types as the command line.
-
-use std::io::{self, Write as _};
+//! `completions`: a script for the shell, which asks this program for the words that fit.
 
 use clap::Args;
+use clap_complete::env::Shells;
 
 use super::{Execute, Start};
-use crate::args::parser;
+use crate::completion;
 use crate::failure::Failure;
+use crate::show::out;
 
 /// Print a script that completes command lines in your shell
 #[derive(Debug, Args)]
@@ -25,13 +25,17 @@ Examples:
 
 impl Execute for Completions {
     fn execute(self, _: Start) -> Result<u8, Failure> {
-        Ok(completions(&self))
+        out(script(self.shell)?.trim());
+        Ok(0)
     }
 }
 
-pub(super) fn completions(args: &Completions) -> u8 {
+fn script(shell: clap_complete::Shell) -> anyhow::Result<String> {
+    let shell = shell.to_string();
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut parser(), "windlass", &mut script);
-    let _ = io::stdout().lock().write_all(&script);
-    0
+    if let Some(completer) = Shells::builtins().completer(&shell) {
+        let (name, variable) = ("windlass", completion::VARIABLE);
+        completer.write_registration(variable, name, name, name, &mut script)?;
+    }
+    Ok(String::from_utf8(script)?)
 }

@@ -16,7 +16,7 @@ use super::{AppContext, Execute, Start, run};
 use crate::args::{Printing, RunArgs, SandboxArgs};
 use crate::config::types::SandboxMode;
 use crate::failure::Failure;
-use crate::show::note;
+use crate::show::{SHORT_ID, note};
 use crate::wiring::{self, Environment, Load, sandbox};
 
 /// Watch a scripted run: no key, no network, no Docker needed
@@ -72,9 +72,6 @@ To use a model of yours, in a directory of yours:
 With Anthropic:          export ANTHROPIC_API_KEY=…
 With LiteLLM or Ollama:  export LITELLM_API_BASE=http://localhost:4000 LITELLM_MODEL=NAME
 Another model:           windlass run \"…\" --model anthropic/NAME";
-
-/// Characters of the task's id that name it well enough.
-const SHORT_ID: usize = 7;
 
 fn demo(args: &Demo, start: Start) -> Result<u8, Failure> {
     let directory = tempfile::Builder::new().prefix("windlass-demo-").tempdir();

@@ -19,7 +19,7 @@ use super::{AppContext, Execute, Start, schedule};
 use crate::args::values::{at_least_one, one_of};
 use crate::failure::Failure;
 use crate::next_action;
-use crate::show::{self, out, out_json, task_page};
+use crate::show::{self, SHORT_ID, out, out_json, task_page};
 
 /// List tasks, newest first
 #[derive(Debug, Args)]
@@ -61,9 +61,6 @@ const GOAL_WIDTH: usize = 60;
 
 /// How narrow it gets before other columns are left out.
 const LEAST_GOAL_WIDTH: usize = 16;
-
-/// Characters of an id on a terminal: its end names a task well enough, and leaves room.
-const SHORT_ID: usize = 7;
 
 /// How much of a call is shown that waits for an answer.
 const CALL_WIDTH: usize = 60;

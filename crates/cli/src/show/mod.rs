@@ -24,6 +24,9 @@ use crate::failure::Failure;
 /// How often it is checked that somebody still reads the results.
 const READER_CHECK: Duration = Duration::from_millis(100);
 
+/// Characters of an id where people read it: its end names a task well enough, and leaves room.
+pub const SHORT_ID: usize = 7;
+
 /// What became of results that could not be printed: an error number, or 0.
 static LOST: AtomicI32 = AtomicI32::new(0);
 

@@ -1,5 +1,8 @@
 //! Every command teaches itself: `--help`, completions, the manual page.
 
+use std::path::Path;
+use std::process::Command;
+
 use crate::program::Program;
 
 fn program() -> Program {
@@ -48,8 +51,12 @@ fn completions_and_the_manual_know_every_command_and_make_no_data_directory() {
     let program = program();
     for shell in ["bash", "fish", "zsh", "elvish", "powershell"] {
         let script = program.windlass(&["completions", shell]).expect(0).stdout;
-        assert!(commands().iter().all(|command| script.contains(command)), "{shell}");
+        assert!(script.contains("WINDLASS_COMPLETE"), "{shell}: {script}");
     }
+    let offered = completed(&program, &["windlass", ""]);
+    assert!(commands().iter().all(|command| offered.contains(command)), "{offered:?}");
+    let offered = completed(&program, &["windlass", "show", ""]);
+    assert!(!offered.iter().any(|word| word == "show"), "{offered:?}");
     let manual = program.windlass(&["man"]).expect(0).stdout;
     for command in commands() {
         let heading = format!(".SH \"WINDLASS {}\"", command.to_uppercase());
@@ -66,14 +73,57 @@ fn completions_and_the_manual_know_every_command_and_make_no_data_directory() {
 /// An option that takes a word of a closed set completes to those words, not to files.
 #[test]
 fn completions_know_the_words_that_options_take() {
-    let script = program().windlass(&["completions", "bash"]).expect(0).stdout;
-    for words in [
-        "fast smart deep",
-        "docker local host",
-        "chat plan build review repair research",
-        "restricted normal trusted unrestricted",
-        "todo running verifying reviewing blocked",
+    let program = program();
+    for (option, words) in [
+        (["run", "--model-mode"], "fast smart deep"),
+        (["run", "--sandbox"], "docker local host"),
+        (["run", "--mode"], "chat plan build review repair research"),
+        (["run", "--permission-profile"], "restricted normal trusted unrestricted"),
+        (["tasks", "--status"], "todo running verifying reviewing blocked"),
     ] {
-        assert!(script.contains(&format!("compgen -W \"{words}")), "{words}");
+        let offered = completed(&program, &["windlass", option[0], option[1], ""]);
+        let words: Vec<&str> = words.split(' ').collect();
+        assert!(words.iter().all(|word| offered.iter().any(|got| got == word)), "{offered:?}");
     }
+}
+
+/// Tasks, questions and sessions complete by their ids in a real shell, from what is typed of them.
+#[test]
+fn a_shell_completes_the_ids_of_tasks_questions_and_sessions() {
+    let program = Program::playing("replies: [{ask_user: {question: which one?}}]");
+    program.windlass(&["run", "choose a colour"]).expect(3);
+    let task = program.task();
+    let short = &task[task.len() - 7..];
+    assert_eq!(completed(&program, &["windlass", "show", ""]), [short]);
+    assert_eq!(completed(&program, &["windlass", "show", &short[..3].to_lowercase()]), [short]);
+    assert_eq!(completed(&program, &["windlass", "show", &task[..20]]), [task.as_str()]);
+    assert_eq!(completed(&program, &["windlass", "show", "no-such-start"]), Vec::<String>::new());
+    let question = program.windlass(&["inbox", "--json"]).expect(0).json_lines();
+    let question = question[0]["question"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(completed(&program, &["windlass", "answer", ""]), [&question[question.len() - 7..]]);
+    assert_eq!(completed(&program, &["windlass", "chat", "--session", ""]).len(), 1);
+}
+
+/// What bash offers for a line, by the script that `windlass completions bash` prints.
+fn completed(program: &Program, words: &[&str]) -> Vec<String> {
+    let script = program.windlass(&["completions", "bash"]).expect(0).stdout;
+    let binary = Path::new(env!("CARGO_BIN_EXE_windlass"));
+    let asked = "source \"$SCRIPT\"; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
+        _clap_complete_windlass windlass \"${COMP_WORDS[COMP_CWORD]}\" \"\"
+        printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), script).unwrap();
+    let path = format!("{}:/usr/bin:/bin", binary.parent().unwrap().display());
+    let ran = Command::new("bash")
+        .args(["--norc", "-c", asked, "bash"])
+        .args(words)
+        .env("SCRIPT", file.path())
+        .env("PATH", path)
+        .env("WINDLASS_DATA", program.data_directory())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(ran.stdout).unwrap();
+    // Options stand below the values of an argument.
+    let values = text.lines().filter(|line| !line.is_empty() && !line.starts_with("--"));
+    values.map(str::to_owned).collect()
 }
