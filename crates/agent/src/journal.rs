@@ -133,12 +133,12 @@ impl Journal {
 
     /// Active time of this attempt so far.
     pub fn attempt_time(&self) -> Duration {
-        Duration::from_millis(self.state.attempt_ms(self.active_ms()))
+        Duration::from_millis(self.state.work().attempt_ms(self.active_ms()))
     }
 
     /// Active time so far: what earlier segments took, and how long this one has been worked on.
     pub fn active_ms(&self) -> u64 {
-        self.state.active_ms_with(self.segment_ms())
+        self.state.work().active_ms_with(self.segment_ms())
     }
 
     /// How long the running segment has been worked on.
