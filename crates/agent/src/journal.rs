@@ -171,7 +171,7 @@ impl Journal {
 
     /// Applies events that are committed together with the next ones.
     pub fn buffer(&mut self, events: Vec<Event>) -> Result<(), Error> {
-        let (now, secrets) = (self.now(), self.store().secrets());
+        let (now, secrets) = (self.now(), self.store().secrets().known());
         for event in events {
             let mut event = secrets.redact_event(event);
             event.set_segment_ms(self.segment_ms());
@@ -192,7 +192,7 @@ impl Journal {
         if events.iter().any(|event| matches!(event, Event::AgentStart(_))) {
             self.began = self.clock.running_time();
         }
-        let (segment_ms, secrets) = (self.segment_ms(), self.store().secrets());
+        let (segment_ms, secrets) = (self.segment_ms(), self.store().secrets().known());
         let mut all = std::mem::take(&mut self.buffered);
         all.extend(events.into_iter().map(|event| {
             let mut event = secrets.redact_event(event);
@@ -222,7 +222,7 @@ impl Journal {
     pub async fn show_usage(&mut self, percent: f64) -> Result<(), Error> {
         let step = (percent / USAGE_STEP_PERCENT) as u64;
         if self.shown_usage.replace(step) != Some(step) {
-            self.store().runtime().set_context_usage(self.task(), percent).await?;
+            self.store().owners().runtime().set_context_usage(self.task(), percent).await?;
         }
         Ok(())
     }

@@ -252,7 +252,7 @@ fn view(
         // A blocker that does not exist is not done either.
         open_blockers: row.dependency_blockers.iter().filter(|one| !done.contains(one)).count(),
         scheduler: store.scheduler().get(id)?,
-        worker: store.runtime().get(id)?,
+        worker: store.owners().runtime().get(id)?,
         questions: questions.below(coordinator, id)?,
         background,
         cost_usd: is_priced.then_some(row.cost_spent),
