@@ -49,7 +49,7 @@ impl Agent {
             return Err(Error::Empty { task: flushed.task() });
         };
         let (id, previews) = (flushed.task(), &self.parts.previews);
-        let secrets = flushed.store().secrets();
+        let secrets = flushed.store().secrets().known();
         let mut shown = Shown::new(&secrets);
         let mut live = |live: StreamEvent| {
             let live = shown.without_keys(live, &secrets);

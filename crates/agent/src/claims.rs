@@ -45,7 +45,7 @@ impl Agent {
         let repository = repository.display().to_string();
         let tree = self.delegation.tree().clone();
         for claim in wanted.claims {
-            let claims = tree.store().claims();
+            let claims = tree.store().tasks().claims();
             let holder = claims.claim(&repository, task.task(), claim.clone(), tree.now()).await?;
             if let Some(holder) = holder {
                 let goal = tree.store().tasks().get(holder.task)?.map(|row| row.goal);

@@ -29,7 +29,7 @@ pub async fn conclude(
     let to = ending.status_change(state).to;
     if to.is_terminal() {
         let traces = store.dir().traces();
-        let result = report::result_of(state, state.active_ms(), ending, &traces);
+        let result = report::result_of(state, state.work().active_ms(), ending, &traces);
         events.push(Event::AgentEnd(Box::new(result)));
     }
     end_dependents(owner, store, now, state.id(), to).await?;

@@ -133,12 +133,12 @@ impl Journal {
 
     /// Active time of this attempt so far.
     pub fn attempt_time(&self) -> Duration {
-        Duration::from_millis(self.state.attempt_ms(self.active_ms()))
+        Duration::from_millis(self.state.work().attempt_ms(self.active_ms()))
     }
 
     /// Active time so far: what earlier segments took, and how long this one has been worked on.
     pub fn active_ms(&self) -> u64 {
-        self.state.active_ms_with(self.segment_ms())
+        self.state.work().active_ms_with(self.segment_ms())
     }
 
     /// How long the running segment has been worked on.
@@ -171,7 +171,7 @@ impl Journal {
 
     /// Applies events that are committed together with the next ones.
     pub fn buffer(&mut self, events: Vec<Event>) -> Result<(), Error> {
-        let (now, secrets) = (self.now(), self.store().secrets());
+        let (now, secrets) = (self.now(), self.store().secrets().known());
         for event in events {
             let mut event = secrets.redact_event(event);
             event.set_segment_ms(self.segment_ms());
@@ -192,7 +192,7 @@ impl Journal {
         if events.iter().any(|event| matches!(event, Event::AgentStart(_))) {
             self.began = self.clock.running_time();
         }
-        let (segment_ms, secrets) = (self.segment_ms(), self.store().secrets());
+        let (segment_ms, secrets) = (self.segment_ms(), self.store().secrets().known());
         let mut all = std::mem::take(&mut self.buffered);
         all.extend(events.into_iter().map(|event| {
             let mut event = secrets.redact_event(event);
@@ -222,7 +222,7 @@ impl Journal {
     pub async fn show_usage(&mut self, percent: f64) -> Result<(), Error> {
         let step = (percent / USAGE_STEP_PERCENT) as u64;
         if self.shown_usage.replace(step) != Some(step) {
-            self.store().runtime().set_context_usage(self.task(), percent).await?;
+            self.store().owners().runtime().set_context_usage(self.task(), percent).await?;
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ pub fn line(task_id: TaskId, event: &Event, state: &TaskState) {
             tracing::info!(%task_id, %injection_type, "Injection received");
         }
         Event::CompactionStart(start) if start.flushed => {
-            let files_written = state.memos().count();
+            let files_written = state.working_memory().memos.len();
             tracing::info!(%task_id, files_written, "Memory flush");
         }
         Event::CompactionEnd(end) => {

@@ -44,9 +44,9 @@ pub(crate) fn result_of(
         working_memory: Some(state.working_memory())
             .filter(|kept| *kept != WorkingMemory::default()),
         usage: UsageMetrics { duration_ms: active_ms, ..state.spending.usage },
-        cost_usd: state.known_cost(),
+        cost_usd: state.spending.known_cost(),
         error_details: error,
-        hitl_request: blocked.then(|| state.hitl_request()).flatten(),
+        hitl_request: blocked.then(|| state.open_questions.hitl_request()).flatten(),
         contract: state.verification.result(),
     }
 }

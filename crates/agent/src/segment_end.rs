@@ -73,7 +73,7 @@ impl Agent {
         if self.time_limit.is_used_up(task) {
             return Some(Ending::Failed(self.time_limit.error()));
         }
-        let rounds = state.attempt_rounds();
+        let rounds = state.work().attempt_rounds();
         if state.next() == Next::RunCalls && rounds >= self.max_iterations() {
             let steps = if rounds == 1 { "step" } else { "steps" };
             let message = format!("it reached its limit of {rounds} {steps}");

@@ -26,7 +26,7 @@ impl Agent {
                 let why = format!("{by} did not let it start. {comment}");
                 Ok(Some(Ending::Cancelled(Some(why.trim_end().to_owned()))))
             }
-            None if state.open_questions.contains_key(&state.start_question()) => Ok(None),
+            None if state.open_questions.get(state.start_question()).is_some() => Ok(None),
             None => {
                 let question = question(state, plan);
                 task.commit(vec![Event::QuestionAsked(question)], Level::Synced).await?;

@@ -100,12 +100,12 @@ impl Costs<'_> {
     pub async fn keep_sums(self) -> Result<(), Error> {
         let (sums, pos) = self.sums()?;
         let body = serde_json::to_string(&sums).unwrap_or_default();
-        Ok(self.coordinator.store.sums().keep(NAME, Sum { pos, body }).await?)
+        Ok(self.coordinator.store.journal().sums().keep(NAME, Sum { pos, body }).await?)
     }
 
     /// The kept sums and what came after them; and the position of the last event in them.
     fn sums(self) -> Result<(Sums, i64), Error> {
-        let kept = self.coordinator.store.sums().get(NAME)?;
+        let kept = self.coordinator.store.journal().sums().get(NAME)?;
         let (sums, pos) = match kept {
             Some(Sum { pos, body }) => {
                 let malformed =

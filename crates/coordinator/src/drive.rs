@@ -297,12 +297,13 @@ impl<'a> Drive<'a> {
             context_usage_percent: None,
             last_heartbeat_at: self.coordinator.now(),
         };
-        Ok(self.coordinator.store.runtime().set(task, runtime).await?)
+        Ok(self.coordinator.store.owners().runtime().set(task, runtime).await?)
     }
 
     /// A row that stays behind names a process that has ended or another task; the next start replaces it.
     pub(crate) async fn hide_runtime(self, task: TaskId) {
-        let cleared = self.coordinator.store.runtime().clear(task, std::process::id()).await;
+        let cleared =
+            self.coordinator.store.owners().runtime().clear(task, std::process::id()).await;
         if let Err(error) = cleared {
             tracing::warn!(%task, %error, "how the task ran is still shown");
         }

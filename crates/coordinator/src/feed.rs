@@ -121,7 +121,7 @@ impl Feed<'_> {
 
     /// While it is kept, other processes' commits are noticed within some milliseconds. It costs wake-ups.
     pub fn watch_closely(self) -> CloseWatch {
-        CloseWatch { _changes: self.coordinator.store.close_changes() }
+        CloseWatch { _changes: self.coordinator.store.changes().closely() }
     }
 
     /// Previews of the tasks that this process drives. Whoever is too slow misses some.
@@ -181,7 +181,7 @@ impl Feed<'_> {
     /// Notices from now on.
     pub fn notices(self) -> Notices {
         Notices {
-            changes: self.coordinator.store.close_changes(),
+            changes: self.coordinator.store.changes().closely(),
             previews: self.coordinator.previews.subscribe(),
         }
     }
@@ -211,7 +211,7 @@ impl Notices {
 impl TaskFeed {
     /// Notices what other processes commit within some milliseconds, for somebody who watches.
     pub fn closely(mut self) -> Self {
-        self.changes = self.store.close_changes();
+        self.changes = self.store.changes().closely();
         self
     }
 

@@ -59,7 +59,7 @@ impl Lease for Rows {
             let now = self.clock.now();
             let ttl = SignedDuration::try_from(ttl).unwrap_or(SignedDuration::MAX);
             let until = now.checked_add(ttl).unwrap_or(jiff::Timestamp::MAX);
-            Ok(self.store.leases().take(session, owner, now, until).await?)
+            Ok(self.store.sessions().leases().take(session, owner, now, until).await?)
         })
     }
 
@@ -69,7 +69,7 @@ impl Lease for Rows {
         owner: &'a str,
     ) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            self.store.leases().release(session, owner).await?;
+            self.store.sessions().leases().release(session, owner).await?;
             Ok(())
         })
     }

@@ -76,13 +76,13 @@ async fn run(coordinator: &Coordinator, bus: &dyn Bus) -> Result<(), Error> {
 /// Publishes some; false when nothing waited.
 async fn pass(coordinator: &Coordinator, bus: &dyn Bus) -> Result<bool, Error> {
     let store = &coordinator.store;
-    let waiting = store.outbox().pending(AT_ONCE)?;
+    let waiting = store.bus().outbox().pending(AT_ONCE)?;
     if waiting.is_empty() {
         return Ok(false);
     }
     // Others will see these messages, so a power loss must not undo the events behind them.
     store.sync().await?;
     bus.publish(&waiting).await?;
-    store.outbox().remove(waiting.iter().map(|message| message.id).collect()).await?;
+    store.bus().outbox().remove(waiting.iter().map(|message| message.id).collect()).await?;
     Ok(true)
 }

@@ -117,7 +117,7 @@ impl Parallel<'_> {
         let store = &self.coordinator.store;
         let now = self.coordinator.now();
         let mut workers = Vec::new();
-        for (task, runtime) in store.runtime().workers()? {
+        for (task, runtime) in store.owners().runtime().workers()? {
             let Some(row) = store.tasks().get(task)? else { continue };
             let Some(worktree_path) = runtime.worktree_path else { continue };
             let (mut step, mut runner, mut activity) = (None, "windlass".to_owned(), None);
@@ -143,7 +143,13 @@ impl Parallel<'_> {
                 goal: one_line(&row.goal, GOAL_CHARS),
                 status: row.status,
                 activity,
-                claims: store.claims().of_task(task)?.iter().map(ToString::to_string).collect(),
+                claims: store
+                    .tasks()
+                    .claims()
+                    .of_task(task)?
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect(),
                 worktree_path,
                 process_pid: runtime.process_pid,
                 last_heartbeat_at: beat,
@@ -201,7 +207,8 @@ impl Parallel<'_> {
         let pid = std::process::id();
         loop {
             tokio::time::sleep(HEARTBEAT).await;
-            let beaten = self.coordinator.store.runtime().beat_workers(pid, self.coordinator.now());
+            let beaten =
+                self.coordinator.store.owners().runtime().beat_workers(pid, self.coordinator.now());
             if let Err(error) = beaten.await {
                 tracing::warn!(%error, "the workers' heartbeat could not be written");
             }

@@ -38,7 +38,7 @@ pub struct Removed {
 impl Retention<'_> {
     /// How long finished tasks are kept; for ever without it.
     pub fn keep(self) -> Option<SignedDuration> {
-        self.coordinator.store.retention().keep()
+        self.coordinator.store.tasks().retention().keep()
     }
 
     /// The size of the database.
@@ -49,7 +49,7 @@ impl Retention<'_> {
     /// What would go of the tasks that ended longer ago than `age`, and what would stay.
     pub fn plan(self, age: SignedDuration) -> Result<Plan, Error> {
         let before = self.coordinator.now().checked_sub(age).unwrap_or(Timestamp::MIN);
-        let mut plan = self.coordinator.store.retention().plan(before)?;
+        let mut plan = self.coordinator.store.tasks().retention().plan(before)?;
         // A linked worktree has a file in place of the directory.
         let (worktrees, going) =
             plan.going.into_iter().partition(|tree: &Tree| tree.workspace.join(".git").is_file());
@@ -71,7 +71,7 @@ impl Retention<'_> {
         self.coordinator.costs().keep_sums().await?;
         for trees in plan.going.chunks(BATCH) {
             let roots: Vec<TaskId> = trees.iter().map(|tree| tree.root).collect();
-            let pruned = store.retention().remove(roots).await?;
+            let pruned = store.tasks().retention().remove(roots).await?;
             removed.tasks += pruned.tasks;
             removed.events += pruned.events;
             for tree in trees {
@@ -92,7 +92,7 @@ impl Retention<'_> {
                 }
             }
         }
-        store.retention().compact().await?;
+        store.tasks().retention().compact().await?;
         removed.bytes += before.saturating_sub(self.database_bytes());
         removed.bytes += store.pictures().sweep(self.coordinator.now())?;
         Ok(removed)

@@ -258,7 +258,7 @@ impl Router<'_> {
         };
         let message_id = message_id.to_string();
         let said = UserMessageCommand { message_id, session_id, task_id, request_id, message };
-        Ok(self.coordinator.store.outbox().enqueue_user_message(&said, now).await?)
+        Ok(self.coordinator.store.bus().outbox().enqueue_user_message(&said, now).await?)
     }
 }
 

@@ -48,7 +48,7 @@ impl Storage<'_> {
     pub fn check(self) -> Result<(), Error> {
         let store = &self.coordinator.store;
         store.journal().end()?;
-        match store.retention().has_room() {
+        match store.tasks().retention().has_room() {
             true => Ok(()),
             false => Err(windlass_store::Error::Full { path: self.database() }.into()),
         }

@@ -287,7 +287,7 @@ pub(crate) fn usable(path: &Path) -> Result<PathBuf, Error> {
 
 /// A task that could be written down and not begun would only be in the way.
 fn check_room(store: &Store) -> Result<(), Error> {
-    match store.retention().has_room() {
+    match store.tasks().retention().has_room() {
         true => Ok(()),
         false => Err(windlass_store::Error::Full { path: store.dir().database() }.into()),
     }

@@ -48,7 +48,7 @@ impl Timer<'_> {
         for row in self.coordinator.store.schedules().due(now, BATCH)? {
             due.push(trigger_of(&row, now));
         }
-        for task in self.coordinator.store.deadlines().passed(now, BATCH)? {
+        for task in self.coordinator.store.tasks().deadlines().passed(now, BATCH)? {
             due.push(ScheduledTrigger {
                 request_id: None,
                 trigger_type: Due::Deadline,
@@ -76,7 +76,7 @@ impl Timer<'_> {
     fn next_tick(self) -> Result<Option<Timestamp>, Error> {
         let times = [
             self.coordinator.store.schedules().next_due()?,
-            self.coordinator.store.deadlines().next()?,
+            self.coordinator.store.tasks().deadlines().next()?,
         ];
         Ok(times.into_iter().flatten().min())
     }

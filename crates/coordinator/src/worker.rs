@@ -127,7 +127,9 @@ impl Pool {
     /// Starts what waits for nothing but a process.
     fn fill(&mut self, stop: &CancellationToken) -> Result<(), Error> {
         // On a full disk a task would only be parked again.
-        if self.running.len() >= self.limit || !self.coordinator.store.retention().has_room() {
+        if self.running.len() >= self.limit
+            || !self.coordinator.store.tasks().retention().has_room()
+        {
             return Ok(());
         }
         let room = self.limit - self.running.len();
@@ -157,7 +159,7 @@ impl Pool {
 
     /// Takes over what a process drives that has stopped.
     fn take_over_stopped(&mut self, stop: &CancellationToken) -> Result<(), Error> {
-        let mut pulses = self.coordinator.store.runtime().pulses()?;
+        let mut pulses = self.coordinator.store.owners().runtime().pulses()?;
         pulses.retain(|pulse| !self.tasks.contains(&pulse.task));
         let (now, lease) =
             (self.coordinator.clock.running_time(), self.coordinator.limits.task_lease);
@@ -261,22 +263,23 @@ impl Pool {
         }
         let (tasks, pid) = (self.tasks.iter().copied().collect(), std::process::id());
         let store = &self.coordinator.store;
-        let lost = match store.runtime().heartbeats(tasks, pid, self.coordinator.now()).await {
-            Err(windlass_store::Error::Stopped) => {
-                return Err(windlass_store::Error::Stopped.into());
-            }
-            Ok(lost) => {
-                self.last_beat = now;
-                lost
-            }
-            // The tasks themselves report a full disk. Before others take them over, they are left.
-            Err(_) => {
-                let lease = self.coordinator.limits.task_lease;
-                let silent = now.saturating_sub(self.last_beat);
-                let lets_go = silent > task_leases::own_patience(lease);
-                self.tasks.iter().copied().filter(|_| lets_go).collect()
-            }
-        };
+        let lost =
+            match store.owners().runtime().heartbeats(tasks, pid, self.coordinator.now()).await {
+                Err(windlass_store::Error::Stopped) => {
+                    return Err(windlass_store::Error::Stopped.into());
+                }
+                Ok(lost) => {
+                    self.last_beat = now;
+                    lost
+                }
+                // The tasks themselves report a full disk. Before others take them over, they are left.
+                Err(_) => {
+                    let lease = self.coordinator.limits.task_lease;
+                    let silent = now.saturating_sub(self.last_beat);
+                    let lets_go = silent > task_leases::own_patience(lease);
+                    self.tasks.iter().copied().filter(|_| lets_go).collect()
+                }
+            };
         lost.into_iter().for_each(|task| self.coordinator.stalls.evict(task));
         Ok(())
     }

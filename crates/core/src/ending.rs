@@ -91,7 +91,7 @@ impl Ending {
                 to(TaskStatus::Blocked, StatusReason::Budget)
             }
             // Finished work that waits for somebody to judge it.
-            Self::Blocked if state.is_under_review() => {
+            Self::Blocked if state.open_questions.has_review() => {
                 to(TaskStatus::Reviewing, StatusReason::Question)
             }
             Self::Blocked => to(TaskStatus::Blocked, StatusReason::Question),

@@ -6,15 +6,18 @@
 //!   the same.
 
 mod fold;
+mod last_reply;
+mod open_questions;
 mod parts;
 mod verification;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use crate::axes::Axes;
-use crate::command::{ExecutionConfig, HitlRequest, TaskCommand, WorkingMemory};
+use crate::command::{ExecutionConfig, TaskCommand, WorkingMemory};
 use crate::compaction_state::CompactionState;
 use crate::contract::Review;
 use crate::error::ErrorDetails;
@@ -25,17 +28,19 @@ use crate::injection::DEFAULT_MODEL;
 use crate::layout::Own;
 use crate::plan::WorkingPlan;
 use crate::policy::allow::AllowRule;
-use crate::question::{Question, QuestionKind};
+use crate::question::Question;
 use crate::role::Role;
 use crate::schedule::{Expiry, MONITORING_COMPLETE};
 use crate::spending::Spending;
 use crate::status::{IllegalMove, StatusReason, TaskStatus};
 
+pub use last_reply::{LastReply, OpenCall, Stage, Unfinished};
+pub use open_questions::OpenQuestions;
 pub use parts::{
-    AnsweredPlan, Attempts, FileState, LastReply, OpenCall, PlanReview, SandboxState, SkillState,
-    Stage, StartAnswer, Unfinished,
+    AnsweredPlan, Attempts, FileState, PlanReview, SandboxState, SkillState, StartAnswer,
 };
 pub use verification::{RunningChecks, VerificationState};
+pub use work::Work;
 
 /// A journal that contradicts itself.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -81,6 +86,20 @@ pub enum Signal {
     Expired(Expiry, String),
 }
 
+impl Signal {
+    /// Whether a task with this status has done what it was asked for.
+    fn is_obeyed_by(&self, status: TaskStatus) -> bool {
+        match self {
+            Self::Pause | Self::Expired(Expiry::Pause, _) => {
+                status == TaskStatus::Paused || status.is_terminal()
+            }
+            Self::Cancel(_) | Self::Expired(Expiry::Fail | Expiry::Complete, _) => {
+                status.is_terminal()
+            }
+        }
+    }
+}
+
 /// Everything that is known of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskState {
@@ -114,7 +133,7 @@ pub struct TaskState {
     /// What people have allowed for the session.
     pub allow_rules: Vec<AllowRule>,
     /// Questions without an answer.
-    pub open_questions: BTreeMap<QuestionId, Question>,
+    pub open_questions: OpenQuestions,
     /// The working plan.
     pub plan: Option<WorkingPlan>,
     /// What people said to the plans that it proposed.
@@ -170,7 +189,7 @@ impl TaskState {
             before_repair: None,
             tolerated_problem: None,
             created,
-            open_questions: BTreeMap::new(),
+            open_questions: OpenQuestions::default(),
             plan: None,
             plan_review: PlanReview::default(),
             start_answer: None,
@@ -191,15 +210,11 @@ impl TaskState {
         Ok(state)
     }
 
-    /// The memos that the agent has written, by path.
-    pub fn memos(&self) -> impl Iterator<Item = &String> {
-        let memos = format!("{}/", self.created.layout().path(Own::Memo));
-        self.files.known.keys().filter(move |path| path.starts_with(&memos))
-    }
-
     /// What the agent has put down for itself: its plan and its memos (ES-106).
     pub fn working_memory(&self) -> WorkingMemory {
-        WorkingMemory { plan: self.plan.clone(), memos: self.memos().cloned().collect() }
+        let directory = format!("{}/", self.created.layout().path(Own::Memo));
+        let memos = self.files.known.keys().filter(|path| path.starts_with(&directory));
+        WorkingMemory { plan: self.plan.clone(), memos: memos.cloned().collect() }
     }
 
     /// The state after a whole journal; `None` for an empty one.
@@ -231,22 +246,23 @@ impl TaskState {
             Event::ReasoningDropped(_) => {}
             Event::RiskCheck(check) if self.verification.owns(check.call) => {}
             Event::RiskCheck(check) => {
-                self.open_call("risk_check", check.call)?;
+                self.last_reply.open_call("risk_check", check.call)?;
             }
             Event::QuestionAsked(question) => {
                 if let Some(call) = question.call {
-                    self.open_call("question_asked", call)?.stage = Stage::Asked(question.id);
+                    self.last_reply.open_call("question_asked", call)?.stage =
+                        Stage::Asked(question.id);
                 }
                 self.plan_review.on_question(question.kind);
-                self.open_questions.insert(question.id, question.clone());
+                self.open_questions.add(question);
             }
             Event::QuestionAnswered(answered) => {
-                if let Some(question) = self.open_questions.remove(&answered.question) {
+                if let Some(question) = self.open_questions.remove(answered.question) {
                     self.on_answer(question, &answered.answer)?;
                 }
             }
             Event::QuestionClosed(closed) => {
-                self.open_questions.remove(&closed.question);
+                self.open_questions.remove(closed.question);
             }
             Event::PlanAccepted(accepted) => {
                 self.plan_review.on_acceptance(accepted);
@@ -254,7 +270,7 @@ impl TaskState {
             }
             Event::ToolCall(call) if self.verification.owns(call.call) => {}
             Event::ToolCall(call) => {
-                self.open_call("tool_call", call.call)?.stage =
+                self.last_reply.open_call("tool_call", call.call)?.stage =
                     Stage::Started(Box::new(call.clone()));
             }
             Event::ToolResult(result) if self.verification.owns(result.call) => {
@@ -317,8 +333,7 @@ impl TaskState {
 
     /// What the loop does next.
     pub fn next(&self) -> Next {
-        // A question that no call waits for is about the whole task.
-        if let Some(question) = self.open_questions.values().find(|one| one.call.is_none()) {
+        if let Some(question) = self.open_questions.about_task() {
             return Next::Wait(question.id);
         }
         if self.plan_review.answered.is_some() {
@@ -331,11 +346,6 @@ impl TaskState {
             (None, None) if self.compaction.compacting.is_some() => Next::Compact,
             (None, None) => Next::AskModel,
         }
-    }
-
-    /// Whether finished work waits for somebody to judge it.
-    pub fn is_under_review(&self) -> bool {
-        self.open_questions.values().any(|question| question.kind == QuestionKind::Review)
     }
 
     /// Whether the last words mean that there is nothing to do until a schedule speaks again (ES-287).
@@ -385,54 +395,13 @@ impl TaskState {
         &self.created.command
     }
 
-    /// Active time up to the last event that says it: segments only, so that blocked, paused and down time do
-    /// not count.
-    pub fn active_ms(&self) -> u64 {
-        self.active_ms_with(self.attempts.segment.map_or(0, |segment| segment.worked_ms))
-    }
-
-    /// Active time, when the running segment has been worked on for so long.
-    pub fn active_ms_with(&self, segment_ms: u64) -> u64 {
-        self.spending.usage.duration_ms + segment_ms
-    }
-
-    /// Active time by estimate, for a task that another process drives: since its last event the calendar
-    /// counts.
-    pub fn active_ms_at(&self, now: Timestamp) -> u64 {
-        let since = self.attempts.segment.map_or(0, |segment| millis(segment.last_event, now));
-        self.active_ms() + since
-    }
-
-    /// What it has cost; `None` where it has spent and nobody knows what.
-    pub fn known_cost(&self) -> Option<f64> {
-        self.spending.known_cost()
-    }
-
-    /// Tool rounds of this attempt.
-    pub fn attempt_rounds(&self) -> u32 {
-        self.spending.usage.iterations.saturating_sub(self.attempts.rounds_before)
-    }
-
-    /// The part of the task's active time that this attempt took.
-    pub fn attempt_ms(&self, active_ms: u64) -> u64 {
-        active_ms.saturating_sub(self.attempts.active_ms_before)
+    /// How long it has been worked on.
+    pub fn work(&self) -> Work<'_> {
+        Work { usage: &self.spending.usage, attempts: &self.attempts }
     }
 
     /// A question that is open, or that was answered while its call waits.
     pub fn question(&self, id: QuestionId) -> Option<&Question> {
-        let answered = self.last_reply.open_calls.iter().find_map(|open| match &open.stage {
-            Stage::Answered(question, _) if question.id == id => Some(question.as_ref()),
-            Stage::Answered(..) | Stage::Waiting | Stage::Asked(_) | Stage::Started(_) => None,
-        });
-        self.open_questions.get(&id).or(answered)
+        self.open_questions.get(id).or_else(|| self.last_reply.answered_question(id))
     }
-
-    /// What is asked of a person, on the wire.
-    pub fn hitl_request(&self) -> Option<HitlRequest> {
-        self.open_questions.values().next().map(HitlRequest::from)
-    }
-}
-
-fn millis(from: Timestamp, to: Timestamp) -> u64 {
-    u64::try_from(to.duration_since(from).as_millis()).unwrap_or(0)
 }

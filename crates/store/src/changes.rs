@@ -13,6 +13,7 @@ use crate::{Error, Mailbox, Store};
 #[derive(Clone)]
 pub struct Changes {
     count: watch::Receiver<u64>,
+    close: watch::Sender<()>,
     /// Held by those who watch closely.
     _watching: Option<watch::Receiver<()>>,
 }
@@ -21,14 +22,6 @@ impl Store {
     /// Listens for commits.
     pub fn changes(&self) -> Changes {
         listen(self, &self.inner.counters.commits)
-    }
-}
-
-impl Store {
-    /// The same, for somebody who watches: other processes' commits are noticed sooner, which costs wake-ups.
-    pub fn close_changes(&self) -> Changes {
-        let watching = self.inner.counters.close.subscribe();
-        Changes { _watching: Some(watching), ..self.changes() }
     }
 }
 
@@ -45,10 +38,15 @@ fn listen(store: &Store, counter: &watch::Sender<u64>) -> Changes {
     if let Some(writer) = &store.inner.writer {
         writer.poll_from_now();
     }
-    Changes { count, _watching: None }
+    Changes { count, close: store.inner.counters.close.clone(), _watching: None }
 }
 
 impl Changes {
+    /// The same, for somebody who watches: other processes' commits are noticed sooner, which costs wake-ups.
+    pub fn closely(self) -> Self {
+        Self { _watching: Some(self.close.subscribe()), ..self }
+    }
+
     /// Waits for the next notice; several commits may be one notice.
     pub async fn changed(&mut self) -> Result<(), Error> {
         self.count.changed().await.map_err(|_| Error::Stopped)

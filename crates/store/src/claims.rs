@@ -7,7 +7,7 @@ use windlass_core::id::TaskId;
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
-use crate::{Error, Level, Store};
+use crate::{Error, Level, Store, Tasks};
 
 /// A claim holds while its task has given a sign of life this recently (O-52).
 pub const CLAIM_HOLDS: SignedDuration = SignedDuration::from_secs(90);
@@ -32,7 +32,14 @@ impl HeldClaim {
 /// What workers of one repository will edit.
 #[derive(Clone, Copy)]
 pub struct Claims<'a> {
-    pub(crate) store: &'a Store,
+    store: &'a Store,
+}
+
+impl<'a> Tasks<'a> {
+    /// Which task edits what.
+    pub fn claims(self) -> Claims<'a> {
+        Claims { store: self.store }
+    }
 }
 
 impl Claims<'_> {

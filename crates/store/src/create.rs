@@ -43,7 +43,7 @@ impl Tasks<'_> {
 
 /// A goal may quote a key; what is journaled must not.
 fn without_keys(store: &Store, created: TaskCreated) -> TaskCreated {
-    match store.secrets().redact_event(Event::TaskCreated(Box::new(created.clone()))) {
+    match store.secrets().known().redact_event(Event::TaskCreated(Box::new(created.clone()))) {
         Event::TaskCreated(clean) => *clean,
         _ => created,
     }

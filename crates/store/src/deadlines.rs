@@ -3,12 +3,19 @@
 use jiff::Timestamp;
 use windlass_core::id::TaskId;
 
-use crate::{Error, Store, row};
+use crate::{Error, Store, Tasks, row};
 
 /// The deadlines of live tasks that nobody has acted on.
 #[derive(Clone, Copy)]
 pub struct Deadlines<'a> {
-    pub(crate) store: &'a Store,
+    store: &'a Store,
+}
+
+impl<'a> Tasks<'a> {
+    /// Deadlines that have passed or come next.
+    pub fn deadlines(self) -> Deadlines<'a> {
+        Deadlines { store: self.store }
+    }
 }
 
 impl Deadlines<'_> {

@@ -122,7 +122,7 @@ impl Health<'_> {
 
     /// The version of the database on the disk; a later program may have migrated it while this one runs.
     pub fn schema_version(self) -> Result<u32, Error> {
-        self.store.read_one(|connection| Ok(schema::version(connection)?))
+        self.store.inner.readers.read_one(|connection| Ok(schema::version(connection)?))
     }
 
     /// Directories of workspaces and traces whose task does not exist.

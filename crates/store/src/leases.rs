@@ -3,12 +3,19 @@
 use jiff::Timestamp;
 use windlass_core::id::SessionId;
 
-use crate::{Error, Level, Store, row};
+use crate::{Error, Level, Sessions, Store, row};
 
 /// Which process serves which session.
 #[derive(Clone, Copy)]
 pub struct Leases<'a> {
-    pub(crate) store: &'a Store,
+    store: &'a Store,
+}
+
+impl<'a> Sessions<'a> {
+    /// Which process serves which session.
+    pub fn leases(self) -> Leases<'a> {
+        Leases { store: self.store }
+    }
 }
 
 impl Leases<'_> {

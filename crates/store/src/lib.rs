@@ -91,6 +91,7 @@ pub use runtime::{Pulse, Runtime, RuntimeRow};
 pub use scheduler::{Scheduler, SchedulerRow};
 pub use schedules::{Advance, MAX_SCHEDULES, ScheduleRow, Schedules};
 pub use schema::{BUSY_WAIT, SCHEMA_VERSION};
+pub use secrets::SecretList;
 pub use session_stream::{SessionAppend, announcement};
 pub use sessions::{ModeTransition, SessionPlace, SessionRow, Sessions};
 pub use skill_proposals::{
@@ -110,7 +111,6 @@ use error::Fault;
 use outputs::FinishedOutputs;
 use reader::Readers;
 use reserve::Reserve;
-use secrets::SecretList;
 use writer::Writer;
 
 /// How a store is opened.
@@ -248,11 +248,6 @@ impl Store {
         Sessions { store: self }
     }
 
-    /// How driven tasks run right now.
-    pub fn runtime(&self) -> Runtime<'_> {
-        Runtime { store: self }
-    }
-
     /// What is worth knowing beyond one task.
     pub fn memories(&self) -> Memories<'_> {
         Memories { store: self }
@@ -263,28 +258,19 @@ impl Store {
         Commitments { store: self }
     }
 
-    /// What people allow beforehand.
+    /// Skills that agents proposed.
     pub fn skill_proposals(&self) -> SkillProposals<'_> {
         SkillProposals { store: self }
     }
 
+    /// What people allow beforehand.
     pub fn standing_rules(&self) -> StandingRules<'_> {
         StandingRules { store: self }
-    }
-
-    /// Which worker edits what.
-    pub fn claims(&self) -> Claims<'_> {
-        Claims { store: self }
     }
 
     /// Plans, issues, decisions and snapshots.
     pub fn planning(&self) -> Planning<'_> {
         Planning { store: self }
-    }
-
-    /// Which process serves which session.
-    pub fn leases(&self) -> Leases<'_> {
-        Leases { store: self }
     }
 
     /// The streams and control flags of the embedded bus.
@@ -295,11 +281,6 @@ impl Store {
     /// Messages that wait for tasks.
     pub fn mailbox(&self) -> Mailbox<'_> {
         Mailbox { store: self }
-    }
-
-    /// Messages that wait to be published outside.
-    pub fn outbox(&self) -> Outbox<'_> {
-        Outbox { store: self }
     }
 
     /// Questions for people.
@@ -337,28 +318,8 @@ impl Store {
         Projections { store: self }
     }
 
-    /// Sums over the journal.
-    pub fn sums(&self) -> Sums<'_> {
-        Sums { store: self }
-    }
-
-    /// What of finished tasks can be removed.
-    pub fn retention(&self) -> Retention<'_> {
-        Retention { store: self }
-    }
-
-    /// Deadlines that have passed or come next.
-    pub fn deadlines(&self) -> Deadlines<'_> {
-        Deadlines { store: self }
-    }
-
     fn read<T>(&self, query: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
         self.inner.readers.read(query)
-    }
-
-    /// A read of one statement. It needs no transaction, and every turn makes one.
-    fn read_one<T>(&self, query: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
-        self.inner.readers.read_one(query)
     }
 
     async fn write<T, F>(&self, level: Level, work: F) -> Result<T, Error>

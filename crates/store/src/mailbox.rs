@@ -48,7 +48,7 @@ impl Mailbox<'_> {
         injection: Injection,
         at: Timestamp,
     ) -> Result<Accepted, Error> {
-        let body = self.store.secrets().redact(&row::json(&injection)).into_owned();
+        let body = self.store.secrets().known().redact(&row::json(&injection)).into_owned();
         let attached = injection.metadata.as_ref().map_or(0, |value| value.to_string().len());
         let bytes = injection.content.len() + attached;
         if bytes > MAX_INJECTION_BYTES {
@@ -73,7 +73,8 @@ impl Mailbox<'_> {
 
     /// Whether anything waits for a task.
     pub fn has_mail(self, task: TaskId) -> Result<bool, Error> {
-        self.store.read_one(|connection| {
+        // Every turn asks this; one statement needs no transaction.
+        self.store.inner.readers.read_one(|connection| {
             Ok(connection
                 .prepare_cached(
                     "SELECT EXISTS (SELECT 1 FROM injections

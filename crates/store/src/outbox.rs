@@ -18,7 +18,7 @@ use windlass_core::string_enum;
 use windlass_core::trigger::UserMessageCommand;
 
 use crate::error::Fault;
-use crate::{Error, Level, Store, row, tasks};
+use crate::{Bus, Error, Level, Store, row, tasks};
 
 string_enum! {
     /// A stream that others read (ES-387, ES-388, ES-389).
@@ -50,7 +50,14 @@ pub struct Outgoing {
 /// Messages that wait to be published outside.
 #[derive(Clone, Copy)]
 pub struct Outbox<'a> {
-    pub(crate) store: &'a Store,
+    store: &'a Store,
+}
+
+impl<'a> Bus<'a> {
+    /// Messages that wait to be published outside.
+    pub fn outbox(self) -> Outbox<'a> {
+        Outbox { store: self.store }
+    }
 }
 
 impl Outbox<'_> {

@@ -18,7 +18,7 @@ use windlass_core::id::{SessionId, TaskId};
 use crate::error::Fault;
 use crate::journal::chain::{COLUMNS, Chain, Stored};
 use crate::row::{self, Columns, task_ids};
-use crate::{Error, Level, Store, contents, projections, schema};
+use crate::{Error, Level, Store, Tasks, contents, projections, schema};
 
 /// Why a finished task stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,13 @@ pub struct Pruned {
 #[derive(Clone, Copy)]
 pub struct Retention<'a> {
     pub(crate) store: &'a Store,
+}
+
+impl<'a> Tasks<'a> {
+    /// What of finished tasks can be removed.
+    pub fn retention(self) -> Retention<'a> {
+        Retention { store: self.store }
+    }
 }
 
 impl Retention<'_> {

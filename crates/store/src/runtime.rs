@@ -7,7 +7,7 @@ use windlass_core::id::TaskId;
 
 use crate::error::Fault;
 use crate::row::{self, Columns};
-use crate::{Error, Level, Store};
+use crate::{Error, Level, Owners, Store};
 
 /// How a running task runs: its process, model and context.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,14 @@ pub struct Pulse {
 /// How driven tasks run right now.
 #[derive(Clone, Copy)]
 pub struct Runtime<'a> {
-    pub(crate) store: &'a Store,
+    store: &'a Store,
+}
+
+impl<'a> Owners<'a> {
+    /// How driven tasks run right now.
+    pub fn runtime(self) -> Runtime<'a> {
+        Runtime { store: self.store }
+    }
 }
 
 impl Runtime<'_> {

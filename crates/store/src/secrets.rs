@@ -9,17 +9,24 @@ use crate::Store;
 
 /// The list of one process.
 #[derive(Default)]
-pub(crate) struct SecretList(RwLock<Arc<Secrets>>);
+pub struct SecretList(RwLock<Arc<Secrets>>);
 
 impl Store {
+    /// The keys that nothing here may hold.
+    pub fn secrets(&self) -> &SecretList {
+        &self.inner.secrets
+    }
+}
+
+impl SecretList {
     /// The keys that are known now.
-    pub fn secrets(&self) -> Arc<Secrets> {
-        self.inner.secrets.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn known(&self) -> Arc<Secrets> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Adds keys, each with its name.
-    pub fn hide_secrets<'a>(&self, named: impl IntoIterator<Item = (&'a str, &'a str)>) {
-        let mut list = self.inner.secrets.0.write().unwrap_or_else(PoisonError::into_inner);
+    pub fn hide<'a>(&self, named: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        let mut list = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *list = Arc::new(list.with(named));
     }
 }

@@ -3,7 +3,7 @@
 
 use rusqlite::OptionalExtension;
 
-use crate::{Error, Level, Store};
+use crate::{Error, Journal, Level, Store};
 
 /// A sum, and the position of the last event in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,14 @@ pub struct Sum {
 /// Sums over the journal.
 #[derive(Clone, Copy)]
 pub struct Sums<'a> {
-    pub(crate) store: &'a Store,
+    store: &'a Store,
+}
+
+impl<'a> Journal<'a> {
+    /// Sums over all events.
+    pub fn sums(self) -> Sums<'a> {
+        Sums { store: self.store }
+    }
 }
 
 impl Sums<'_> {

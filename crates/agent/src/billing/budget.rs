@@ -77,7 +77,7 @@ impl Budget {
             ledger.add(BudgetKind::Tokens, spending.own_tokens as f64);
             ledger.add(BudgetKind::Turns, spending.own_turns as f64);
             if state.id() == root {
-                ledger.add(BudgetKind::Time, state.active_ms() as f64 / 1_000.0);
+                ledger.add(BudgetKind::Time, state.work().active_ms() as f64 / 1_000.0);
             }
             ledger.raised.insert(state.id(), spending.raised.clone());
             ledger.warned.extend(&spending.warned);

@@ -169,7 +169,7 @@ impl Runner {
         }
         if outcome.truncated.is_none() {
             // Before it is cut: half a key is still too much of it.
-            outcome.text = task.store().secrets().redact(&outcome.text).into_owned();
+            outcome.text = task.store().secrets().known().redact(&outcome.text).into_owned();
             let (id, limit) = (open.request.id, self.output_limit);
             (outcome.text, outcome.truncated) =
                 output::fit(outcome.text, id, limit, &self.world.workspace);

@@ -21,7 +21,9 @@ pub(super) async fn keep(store: &Store, workspace: &Arc<Workspace>, path: &str, 
         }
         // Only text can be compared, and none of it may hold our keys.
         match String::from_utf8(content) {
-            Ok(text) => outputs.keep_content(&hash, store.secrets().redact(&text).as_bytes()),
+            Ok(text) => {
+                outputs.keep_content(&hash, store.secrets().known().redact(&text).as_bytes())
+            }
             Err(_) => Ok(()),
         }
     });

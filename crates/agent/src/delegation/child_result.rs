@@ -98,7 +98,7 @@ fn complete(spawn: &SubAgentSpawn, state: &TaskState, why: Option<String>) -> Su
         status,
         output: state.last_reply.final_text.clone().unwrap_or_default(),
         usage: state.spending.usage,
-        cost_usd: state.known_cost(),
+        cost_usd: state.spending.known_cost(),
         duration_ms: state.spending.usage.duration_ms,
         files_changed,
         error,

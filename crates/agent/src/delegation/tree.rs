@@ -128,7 +128,7 @@ impl Tree {
     ) -> Result<TaskResult, Error> {
         let mut events = transition(state, ending);
         let traces = self.store.dir().traces();
-        let mut result = report::result_of(state, state.active_ms(), ending, &traces);
+        let mut result = report::result_of(state, state.work().active_ms(), ending, &traces);
         result.final_message = message.or(result.final_message);
         self.end_dependents(state.id(), ending.status_change(state).to).await?;
         if result.status == ResultStatus::BlockedUser && result.hitl_request.is_none() {

@@ -158,6 +158,6 @@ fn cookies(
         regular::read_text(&file, MAX_COOKIE_BYTES).map_err(|error| wrong(error.to_string()))?;
     let cookies = parse_cookies(&text).map_err(wrong)?;
     let values = cookies.iter().filter_map(|cookie| cookie["value"].as_str());
-    store.hide_secrets(values.map(|value| ("web.browser_cookies", value)));
+    store.secrets().hide(values.map(|value| ("web.browser_cookies", value)));
     Ok(cookies)
 }

@@ -152,9 +152,9 @@ fn coordinator_at(
     let keep_tasks = environment.keep_tasks;
     let options = windlass_store::Options { keep_outputs, keep_tasks, ..options };
     let store = Store::open(&environment.data, options)?;
-    store.hide_secrets(keys_in(&environment.variables));
+    store.secrets().hide(keys_in(&environment.variables));
     if let Some(project) = &project {
-        store.hide_secrets(project.config().secrets());
+        store.secrets().hide(project.config().secrets());
     }
     let wired_agents = WiredAgents::new(environment.clone(), store.clone(), project);
     Ok(Coordinator::new(store, Arc::new(wired_agents), Arc::new(SystemClock::default())))

@@ -81,7 +81,7 @@ impl WiredAgents {
             .config()
             .for_task(&task.execution_config())
             .map_err(|errors| misconfigured(errors.into()))?;
-        self.store.hide_secrets(config.secrets());
+        self.store.secrets().hide(config.secrets());
         let script = workflows::script(task);
         let choice = match &script {
             Some(_) => workflows::no_choice(),

@@ -114,7 +114,7 @@ impl Storm {
         }
         // The last messages may still wait to be published.
         let store = &self.world.store;
-        let published = || store.outbox().pending(1).unwrap().is_empty().then_some(());
+        let published = || store.bus().outbox().pending(1).unwrap().is_empty().then_some(());
         self.world.until("everything is published", published).await;
     }
 

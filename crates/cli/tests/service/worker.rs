@@ -22,7 +22,7 @@ async fn a_dead_workers_task_is_taken_over_by_another() {
         });
         let submission = world.submit("write a note").await;
         world.model.requests_reach(2).await;
-        let runtime = world.store.runtime().get(submission.task).unwrap().unwrap();
+        let runtime = world.store.owners().runtime().get(submission.task).unwrap().unwrap();
         assert_eq!(runtime.process_pid, doomed.id(), "it says who drives");
         doomed.kill();
         let _other = world.start(&["worker"]);
@@ -67,8 +67,9 @@ async fn a_worker_runs_up_to_its_limit() {
         tasks.push(world.submit(&format!("note {number}")).await.task);
     }
     world.model.requests_reach(2).await;
-    let running =
-        || tasks.iter().filter_map(|task| world.store.runtime().get(*task).unwrap()).collect();
+    let running = || {
+        tasks.iter().filter_map(|task| world.store.owners().runtime().get(*task).unwrap()).collect()
+    };
     let beats: Vec<windlass_store::RuntimeRow> =
         world.until("two run", || Some(running()).filter(|all: &Vec<_>| all.len() == 2)).await;
     let first = beats[0].last_heartbeat_at;

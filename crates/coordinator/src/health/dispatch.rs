@@ -237,7 +237,7 @@ fn can_ask(state: &TaskState, problems: &[Check]) -> bool {
 
 /// The question of the gate that nobody has answered, as far as the journal knows.
 fn open_question(state: &TaskState) -> Option<QuestionId> {
-    let mut open = state.open_questions.values();
+    let mut open = state.open_questions.iter();
     open.find(|asked| asked.kind == QuestionKind::Repair).map(|asked| asked.id)
 }
 

@@ -139,7 +139,7 @@ impl Health<'_> {
     fn disk(self) -> Check {
         let free = self.coordinator.store.health().free_bytes();
         let words = format!("{:.1} GB are free", free as f64 / 1e9);
-        if !self.coordinator.store.retention().has_room() {
+        if !self.coordinator.store.tasks().retention().has_room() {
             return Check::wrong("disk", "no space is left for the journal")
                 .fixable("remove outputs that are older than they are kept")
                 .hinted("make room: `windlass prune` removes finished tasks")

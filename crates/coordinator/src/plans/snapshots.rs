@@ -130,7 +130,7 @@ fn fields_of(state: &TaskState) -> Map<String, Value> {
         .map(|step| step.description.as_str())
         .collect();
     let decisions: Vec<&str> =
-        state.open_questions.values().map(|question| question.question.as_str()).collect();
+        state.open_questions.iter().map(|question| question.question.as_str()).collect();
     let said = state.last_reply.final_text.as_deref().unwrap_or_default().trim();
     let intent = match (state.status.is_terminal(), left.is_empty(), said.is_empty()) {
         (true, _, false) => format!("The task before this one ended with: {said}"),

@@ -128,7 +128,11 @@ async fn deliver(coordinator: &Coordinator, listed: &Listed) -> Result<(), Error
         "message": format!("an injection was refused: {problem}"),
     });
     let (key, now) = (format!("refused/{name}"), coordinator.now());
-    Ok(store.outbox().enqueue(now, OutStream::UserMessage, key, None, refusal.to_string()).await?)
+    Ok(store
+        .bus()
+        .outbox()
+        .enqueue(now, OutStream::UserMessage, key, None, refusal.to_string())
+        .await?)
 }
 
 async fn inject(

@@ -277,7 +277,7 @@ impl Intake {
         let command = of("command_id").as_str().map(str::to_owned);
         let store = &self.coordinator.store;
         let now = self.coordinator.now();
-        Ok(store.outbox().enqueue(now, stream, key, command, body.to_string()).await?)
+        Ok(store.bus().outbox().enqueue(now, stream, key, command, body.to_string()).await?)
     }
 }
 

@@ -181,7 +181,7 @@ pub(crate) fn details(coordinator: &Coordinator, task: TaskId) -> Result<TaskDet
     let done = done_blockers(coordinator, std::slice::from_ref(&row))?;
     let mut view = view(coordinator, row, Some(state), &done, &mut questions)?;
     let cost = coordinator.costs().of(task)?.total;
-    view.cost_usd = cost.cost_usd.or_else(|| state.known_cost());
+    view.cost_usd = cost.cost_usd.or_else(|| state.spending.known_cost());
     let gauge = gauge(records, state);
     let result = records.iter().rev().find_map(|record| match &record.event {
         Event::AgentEnd(result) => Some((**result).clone()),
@@ -236,8 +236,8 @@ fn view(
     let mut background = BTreeMap::new();
     if let Some(state) = state.filter(|_| row.status == TaskStatus::Running) {
         let duration_ms = match driven_by {
-            Some(_) => state.active_ms_at(coordinator.now()),
-            None => state.active_ms(),
+            Some(_) => state.work().active_ms_at(coordinator.now()),
+            None => state.work().active_ms(),
         };
         row.usage = UsageMetrics { duration_ms, ..state.spending.usage };
         // They end with the process that drives the task (MS-124).
@@ -252,7 +252,7 @@ fn view(
         // A blocker that does not exist is not done either.
         open_blockers: row.dependency_blockers.iter().filter(|one| !done.contains(one)).count(),
         scheduler: store.scheduler().get(id)?,
-        worker: store.runtime().get(id)?,
+        worker: store.owners().runtime().get(id)?,
         questions: questions.below(coordinator, id)?,
         background,
         cost_usd: is_priced.then_some(row.cost_spent),

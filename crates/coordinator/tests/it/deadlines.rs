@@ -169,7 +169,7 @@ async fn a_loop_that_stalls_is_failed_from_outside() {
     assert_eq!((failed.status, failed.reason), (TaskStatus::Failed, StatusReason::Timeout));
     assert_eq!(failed.error.unwrap().error_type, ErrorType::Hung);
     assert_eq!(failed.result.unwrap().status, ResultStatus::Failed);
-    assert_eq!(world.store().runtime().get(task).unwrap(), None);
+    assert_eq!(world.store().owners().runtime().get(task).unwrap(), None);
     coordinator.tasks().retry(task).await.unwrap();
     assert_eq!(
         coordinator.tasks().drive(task, &stop).await.unwrap().status,

@@ -62,7 +62,7 @@ async fn a_task_is_parked_while_its_model_is_gone() {
         assert_eq!(standing(&world, task), (TaskStatus::Paused, StatusReason::ModelOutage));
         let row = world.store().tasks().get(task).unwrap().unwrap();
         assert!(row.detail.unwrap().contains("model"), "the reason is shown");
-        let sent = world.store().outbox().pending(10).unwrap();
+        let sent = world.store().bus().outbox().pending(10).unwrap();
         assert!(sent.iter().all(|one| one.stream != OutStream::TaskResult), "no result yet");
         assert!((5..=8).contains(&wait_for_next_try(&world, task)));
         assert_eq!(world.drive(task).await.status, ResultStatus::Completed);

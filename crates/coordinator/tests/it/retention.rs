@@ -29,8 +29,8 @@ async fn a_removed_task_leaves_what_it_has_published_and_cost() {
     let day = SignedDuration::from_hours(12);
     let unpublished = coordinator.retention().plan(day).unwrap();
     assert_eq!(unpublished.going, [], "its result waits to be published");
-    for message in world.store().outbox().pending(100).unwrap() {
-        world.store().outbox().remove(vec![message.id]).await.unwrap();
+    for message in world.store().bus().outbox().pending(100).unwrap() {
+        world.store().bus().outbox().remove(vec![message.id]).await.unwrap();
     }
     let plan = coordinator.retention().plan(day).unwrap();
     assert_eq!((plan.going.len(), plan.unfinished), (1, 1));

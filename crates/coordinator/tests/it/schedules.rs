@@ -310,8 +310,8 @@ async fn times_are_kept_by_their_types() {
     let next: jiff::Zoned = store.schedules().get(monitor.id).unwrap().unwrap().next_at.unwrap();
     assert_eq!(next.time_zone().iana_name(), Some("UTC"));
     let until: jiff::Timestamp = at("2026-11-15T08:00:30Z");
-    store.leases().take(world.session, "a", at(START), until).await.unwrap();
-    assert_eq!(store.leases().holder(world.session).unwrap().unwrap().1, until);
+    store.sessions().leases().take(world.session, "a", at(START), until).await.unwrap();
+    assert_eq!(store.sessions().leases().holder(world.session).unwrap().unwrap().1, until);
     assert!(world.journal(task).iter().all(|record| record.at >= at(START)));
     let row = row(&world, task);
     assert_eq!((row.created_at, row.next_action_at.unwrap()), (at(START), next));

@@ -213,7 +213,11 @@ async fn simultaneous_messages_of_a_session_are_serialized() {
     assert_eq!(started, 1, "{all:?}");
     assert_eq!(world.store().tasks().list(&Filter::default()).unwrap().len(), 1);
     assert_eq!(world.stage.server.most_at_once(), 1);
-    assert_eq!(world.store().leases().holder(world.session).unwrap(), None, "given back");
+    assert_eq!(
+        world.store().sessions().leases().holder(world.session).unwrap(),
+        None,
+        "given back"
+    );
 }
 
 /// Leases of the store that note when they are taken and given back.
@@ -232,7 +236,7 @@ impl Lease for Noted {
         Box::pin(async move {
             self.notes.lock().unwrap().push(format!("taken for {} s", ttl.as_secs()));
             let far = at("2026-11-16T08:00:00Z");
-            Ok(self.store.leases().take(session, owner, at(START), far).await?)
+            Ok(self.store.sessions().leases().take(session, owner, at(START), far).await?)
         })
     }
 
@@ -245,7 +249,7 @@ impl Lease for Noted {
             let task = self.store.sessions().get(session)?.unwrap().active_task_id.unwrap();
             let injected = self.store.mailbox().pending(task)?.len();
             self.notes.lock().unwrap().push(format!("given back with {injected} injected"));
-            assert!(self.store.leases().release(session, owner).await?);
+            assert!(self.store.sessions().leases().release(session, owner).await?);
             Ok(())
         })
     }
@@ -275,13 +279,18 @@ async fn a_lease_has_one_holder_and_an_end() {
     let world = World::routed("replies: []", NEW);
     let store = world.store();
     let (now, later) = (at(START), at("2026-11-15T08:00:30Z"));
-    assert!(store.leases().take(world.session, "a", now, later).await.unwrap());
-    assert!(!store.leases().take(world.session, "b", now, later).await.unwrap());
-    assert!(!store.leases().release(world.session, "b").await.unwrap());
+    assert!(store.sessions().leases().take(world.session, "a", now, later).await.unwrap());
+    assert!(!store.sessions().leases().take(world.session, "b", now, later).await.unwrap());
+    assert!(!store.sessions().leases().release(world.session, "b").await.unwrap());
     assert!(
-        store.leases().take(world.session, "b", later, at("2026-11-15T08:01:00Z")).await.unwrap()
+        store
+            .sessions()
+            .leases()
+            .take(world.session, "b", later, at("2026-11-15T08:01:00Z"))
+            .await
+            .unwrap()
     );
-    assert!(!store.leases().release(world.session, "a").await.unwrap(), "it is b's now");
+    assert!(!store.sessions().leases().release(world.session, "a").await.unwrap(), "it is b's now");
     assert_eq!(Limits::default().session_lease, Duration::from_secs(30));
     assert!(Limits::default().router < Limits::default().session_lease);
 }
@@ -292,7 +301,9 @@ async fn a_session_that_stays_busy_is_handed_back() {
     let world = World::routed("replies: []", NEW);
     let store = world.store();
     let far = at("2026-11-16T08:00:00Z");
-    assert!(store.leases().take(world.session, "somebody", at(START), far).await.unwrap());
+    assert!(
+        store.sessions().leases().take(world.session, "somebody", at(START), far).await.unwrap()
+    );
     let limits = Limits { session_lease: Duration::from_millis(50), ..Limits::default() };
     let coordinator = world.coordinator().clone().with_limits(limits);
     let busy =

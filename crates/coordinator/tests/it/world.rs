@@ -124,7 +124,7 @@ impl World {
 
     /// Messages for people, as they are published.
     pub fn replies(&self) -> Vec<String> {
-        let waiting = self.store().outbox().pending(10_000).unwrap().into_iter();
+        let waiting = self.store().bus().outbox().pending(10_000).unwrap().into_iter();
         let words = waiting.filter(|one| one.stream == OutStream::UserMessage).filter_map(|one| {
             let body: serde_json::Value = serde_json::from_str(&one.body).unwrap();
             // Updates of a task's status say which.

@@ -5,19 +5,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use jiff::Timestamp;
 
 use super::parts::Segment;
-use super::{FoldError, OpenCall, Signal, Stage, StartAnswer, TaskState, Unfinished};
+use super::{FoldError, Signal, Stage, StartAnswer, TaskState};
 use crate::axes::WorkMode;
 use crate::event::{
     AgentStart, CompactionEnd, LlmResponse, ModeChanged, PromptChanged, StatusChanged,
     SubAgentComplete, ToolResult, VerificationEnded,
 };
-use crate::id::CallId;
 use crate::injection::{Control, Injection};
-use crate::message::{Finish, ToolRequest};
+use crate::message::ToolRequest;
 use crate::outcome::{CallEnding, Fact};
 use crate::policy::allow::AllowRule;
 use crate::question::{Answer, Permission, Question, QuestionKind, REPAIR_OPTIONS};
-use crate::schedule::Expiry;
 use crate::session::Source;
 use crate::status::{StatusReason, TaskStatus};
 
@@ -76,7 +74,7 @@ impl TaskState {
         self.reason = change.reason;
         self.until = change.until;
         self.error = change.error.clone();
-        self.clear_signal();
+        self.signal = self.signal.take().filter(|signal| !signal.is_obeyed_by(change.to));
         Ok(())
     }
 
@@ -122,42 +120,21 @@ impl TaskState {
         self.spending.last_tokens = usage.input_tokens + usage.output_tokens;
         // What an agent says when it has saved its notes is not its final reply.
         let flushing = self.compaction.on_reply(!response.calls.is_empty());
-        let last = response.calls.is_empty() && !flushing;
-        let (so_far, times) = match self.last_reply.unfinished.take() {
-            Some(Unfinished::Cut { text, times }) => (text, times),
-            Some(Unfinished::Withheld) | None => (String::new(), 0),
-        };
-        (self.last_reply.final_text, self.last_reply.unfinished) = match response.finish {
-            _ if !last => (None, None),
-            Finish::Stop | Finish::ToolCalls => (Some(so_far + &response.text), None),
-            Finish::Length => {
-                let text = so_far + &response.text;
-                (None, Some(Unfinished::Cut { text, times: times + 1 }))
-            }
-            Finish::ContentFilter => (None, Some(Unfinished::Withheld)),
-        };
-        self.last_reply.open_calls = response
-            .calls
-            .iter()
-            .map(|request| OpenCall { request: request.clone(), stage: Stage::Waiting })
-            .collect();
+        self.last_reply.on_reply(response, flushing);
     }
 
     pub(super) fn on_sub_agent_end(&mut self, complete: &SubAgentComplete) {
         self.sub_agents.remove(&complete.call);
         if self.verification.owns(complete.call) {
-            self.on_audit(complete);
+            let verdict = complete.verdict.as_ref();
+            self.verification.on_audit(verdict);
+            // What an auditor rejects goes back to the agent.
+            if verdict.is_some_and(|verdict| !verdict.approved) {
+                self.last_reply.final_text = None;
+            }
         }
         complete.files_changed.iter().for_each(|path| self.files.on_change(path));
         self.spending.on_sub_agent_end(complete);
-    }
-
-    /// An auditor has ended: what it rejects goes back to the agent.
-    fn on_audit(&mut self, complete: &SubAgentComplete) {
-        self.verification.on_audit(complete.verdict.as_ref());
-        if complete.verdict.as_ref().is_some_and(|verdict| !verdict.approved) {
-            self.last_reply.final_text = None;
-        }
     }
 
     pub(super) fn on_answer(
@@ -184,15 +161,14 @@ impl TaskState {
             self.allow(rule);
         }
         if let Some(call) = question.call {
-            self.open_call("question_answered", call)?.stage =
+            self.last_reply.open_call("question_answered", call)?.stage =
                 Stage::Answered(Box::new(question), answer.clone());
         }
         Ok(())
     }
 
     pub(super) fn on_tool_result(&mut self, result: &ToolResult) -> Result<(), FoldError> {
-        let place = self.place("tool_result", result.call)?;
-        let call = self.last_reply.open_calls.remove(place);
+        let call = self.last_reply.close_call("tool_result", result.call)?;
         let ran = matches!(call.stage, Stage::Started(_) | Stage::Answered(..));
         self.spending.usage.tool_calls += u32::from(ran);
         self.sub_agents.remove(&result.call);
@@ -278,44 +254,13 @@ impl TaskState {
         }
     }
 
-    pub(super) fn clear_signal(&mut self) {
-        let obeyed = match self.signal {
-            Some(Signal::Cancel(_)) => self.status.is_terminal(),
-            Some(Signal::Pause | Signal::Expired(Expiry::Pause, _)) => {
-                self.status == TaskStatus::Paused || self.status.is_terminal()
-            }
-            Some(Signal::Expired(Expiry::Fail | Expiry::Complete, _)) => self.status.is_terminal(),
-            None => false,
-        };
-        if obeyed {
-            self.signal = None;
-        }
-    }
-
     /// Ends the segment; its end says the active time in all. After a crash the last event that says so
     /// counts, and not what the process may have done after it.
     pub(super) fn end_segment(&mut self, total_ms: Option<u64>) {
-        let known = self.active_ms();
+        let known = self.work().active_ms();
         if self.attempts.segment.take().is_some() {
             self.spending.usage.duration_ms = total_ms.unwrap_or(known).max(known);
         }
-    }
-
-    pub(super) fn place(&self, event: &'static str, call: CallId) -> Result<usize, FoldError> {
-        self.last_reply
-            .open_calls
-            .iter()
-            .position(|open| open.request.id == call)
-            .ok_or(FoldError::NoSuchCall { event, call })
-    }
-
-    pub(super) fn open_call(
-        &mut self,
-        event: &'static str,
-        call: CallId,
-    ) -> Result<&mut OpenCall, FoldError> {
-        let place = self.place(event, call)?;
-        Ok(&mut self.last_reply.open_calls[place])
     }
 }
 

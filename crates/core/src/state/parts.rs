@@ -5,67 +5,19 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::command::Deliverable;
-use crate::event::{PlanAccepted, ToolCall};
+use crate::event::PlanAccepted;
 use crate::id::{CallId, QuestionId};
-use crate::message::ToolRequest;
 use crate::outcome::Evidence;
 use crate::question::{
     Acceptance, Answer, Permission, PlanAnswer, ProposedPlan, Question, QuestionKind,
 };
 use crate::status::StatusReason;
 
-/// The last reply of the model, and what of it is still to be done.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LastReply {
-    /// Its calls that have no result yet, in order.
-    pub open_calls: Vec<OpenCall>,
-    /// Its text, when it was final and nothing has come since.
-    pub final_text: Option<String>,
-    /// What is missing, where a final reply is not complete.
-    pub unfinished: Option<Unfinished>,
-}
-
 /// What a person said when they were asked whether a task may start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartAnswer {
     pub given: Permission,
     pub by: String,
-}
-
-/// How far an open call has come.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Stage {
-    /// Nothing has happened to it.
-    Waiting,
-    /// A person is asked about it.
-    Asked(QuestionId),
-    /// A person has answered this question.
-    Answered(Box<Question>, Answer),
-    /// It was started; whether it ended is not known.
-    Started(Box<ToolCall>),
-}
-
-/// A call of the last reply that has no result yet.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OpenCall {
-    /// What the model asked for.
-    pub request: ToolRequest,
-    /// How far it has come.
-    pub stage: Stage,
-}
-
-/// A final reply that is not complete.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unfinished {
-    /// Cut at the model's output limit; the next reply continues from there.
-    Cut {
-        /// What was said so far.
-        text: String,
-        /// How many replies in a row were cut.
-        times: u32,
-    },
-    /// The provider withheld the rest.
-    Withheld,
 }
 
 /// How often the task was started and tried, and how long it has been active.
@@ -114,9 +66,7 @@ impl Attempts {
         self.rate_limit_streak += u32::from(reason == StatusReason::RateLimited);
         self.outage_streak += u32::from(reason == StatusReason::ModelOutage);
     }
-}
 
-impl Attempts {
     /// Whether a segment has begun and not ended.
     pub fn is_in_segment(&self) -> bool {
         self.segment.is_some()

@@ -24,7 +24,7 @@ async fn worker(store: &Store, beat: i64) -> TaskId {
         context_usage_percent: None,
         last_heartbeat_at: at(beat),
     };
-    store.runtime().set(task, runtime).await.unwrap();
+    store.owners().runtime().set(task, runtime).await.unwrap();
     task
 }
 
@@ -34,7 +34,7 @@ async fn an_overlapping_claim_is_refused_while_its_holder_lives() {
     let world = World::new();
     let store = world.open();
     let (first, second) = (worker(&store, 0).await, worker(&store, 1).await);
-    let claims = store.claims();
+    let claims = store.tasks().claims();
     let own = claim("src/foo.ts:10-50");
     assert_eq!(claims.claim(REPOSITORY, first, own.clone(), at(2)).await.unwrap(), None);
     let refused =
@@ -56,7 +56,7 @@ async fn a_claim_ends_with_its_task() {
     let world = World::new();
     let store = world.open();
     let (first, second) = (worker(&store, 0).await, worker(&store, 1).await);
-    let claims = store.claims();
+    let claims = store.tasks().claims();
     claims.claim(REPOSITORY, first, claim("a.rs#parse"), at(2)).await.unwrap();
     assert!(claims.claim(REPOSITORY, second, claim("a.rs#parse"), at(3)).await.unwrap().is_some());
     assert_eq!(claims.of(REPOSITORY).unwrap().len(), 1);

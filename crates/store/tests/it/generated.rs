@@ -53,7 +53,7 @@ fn event(choice: &Choice, state: &TaskState, at: Timestamp) -> Option<Event> {
     let open_call = || {
         state.last_reply.open_calls.get(detail as usize % state.last_reply.open_calls.len().max(1))
     };
-    let open_question = || state.open_questions.keys().next().copied();
+    let open_question = || state.open_questions.iter().next().map(|asked| asked.id);
     Some(match choice.kind {
         0..=2 => status(state, detail, amount),
         3 => Event::AgentStart(Box::new(start(state))),
@@ -205,7 +205,7 @@ fn pick_recovery(detail: u8) -> Recovery {
 }
 
 fn result(state: &TaskState) -> TaskResult {
-    let usage = UsageMetrics { duration_ms: state.active_ms(), ..state.spending.usage };
+    let usage = UsageMetrics { duration_ms: state.work().active_ms(), ..state.spending.usage };
     TaskResult {
         task_id: state.id(),
         session_id: state.command().session_id,
@@ -304,7 +304,7 @@ async fn check(choices: Vec<Choice>) {
     }
     let open = store.questions().open().unwrap().len();
     let live = tasks.iter().filter(|(_, state)| !state.status.is_terminal());
-    assert_eq!(open, live.map(|(_, state)| state.open_questions.len()).sum::<usize>());
+    assert_eq!(open, live.map(|(_, state)| state.open_questions.iter().count()).sum::<usize>());
 
     assert_eq!(store.projections().verify().unwrap(), [], "kept projections equal rebuilt ones");
     let before = answers(&store);

@@ -41,7 +41,7 @@ pub fn parked(reason: StatusReason) -> Event {
 }
 
 fn published(store: &Store, stream: OutStream) -> Vec<serde_json::Value> {
-    let all = store.outbox().pending(100).unwrap().into_iter();
+    let all = store.bus().outbox().pending(100).unwrap().into_iter();
     let of = all.filter(|one| one.stream == stream);
     of.map(|one| serde_json::from_str(&one.body).unwrap()).collect()
 }
@@ -75,12 +75,12 @@ async fn results_questions_and_status_updates_are_written_with_their_events() {
     let updates = published(&store, OutStream::UserMessage);
     assert_eq!(updates.iter().map(|one| &one["status"]).collect::<Vec<_>>(), ["running", "done"]);
 
-    let all = store.outbox().pending(100).unwrap();
+    let all = store.bus().outbox().pending(100).unwrap();
     assert!(all.iter().all(|one| one.command_id.as_deref() == Some(&command)));
     let keys: std::collections::HashSet<_> = all.iter().map(|one| &one.key).collect();
     assert_eq!(keys.len(), all.len(), "each has a key of its own");
-    store.outbox().remove(all.iter().map(|one| one.id).collect()).await.unwrap();
-    assert!(store.outbox().pending(100).unwrap().is_empty());
+    store.bus().outbox().remove(all.iter().map(|one| one.id).collect()).await.unwrap();
+    assert!(store.bus().outbox().pending(100).unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn a_foreground_task_and_a_parked_segment_publish_nothing() {
     let owner = store.owners().own(foreground).await.unwrap();
     let running = vec![moved(TaskStatus::Todo, TaskStatus::Running)];
     owner.append(at(1), running.clone(), Level::Written).await.unwrap();
-    assert!(store.outbox().pending(100).unwrap().is_empty());
+    assert!(store.bus().outbox().pending(100).unwrap().is_empty());
 
     let (created, owner) = service_task(&store).await;
     owner.append(at(1), running, Level::Written).await.unwrap();

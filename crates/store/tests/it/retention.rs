@@ -34,7 +34,7 @@ async fn finished(store: &Store, new: TaskCreated, second: i64) -> TaskId {
 }
 
 fn going(store: &Store) -> Vec<TaskId> {
-    let plan = store.retention().plan(at(100)).unwrap();
+    let plan = store.tasks().retention().plan(at(100)).unwrap();
     plan.going.into_iter().map(|tree| tree.root).collect()
 }
 
@@ -45,13 +45,13 @@ async fn only_old_finished_tasks_go() {
     let old = finished(&store, created(), 10).await;
     let recent = finished(&store, created(), 200).await;
     let waiting = store.tasks().create(at(0), created()).await.unwrap().task();
-    let plan = store.retention().plan(at(100)).unwrap();
+    let plan = store.tasks().retention().plan(at(100)).unwrap();
     assert_eq!((plan.recent, plan.unfinished), (1, 1));
     assert_eq!(plan.going[0].published, ["output/report.md"]);
     assert_eq!(going(&store), [old]);
 
     // Asked for or not, only what may go does.
-    let pruned = store.retention().remove(vec![old, waiting]).await.unwrap();
+    let pruned = store.tasks().retention().remove(vec![old, waiting]).await.unwrap();
     assert_eq!((pruned.tasks, pruned.events), (1, 6));
     assert!(store.tasks().get(old).unwrap().is_none());
     assert!(store.journal().of(old).unwrap().is_empty());
@@ -86,7 +86,7 @@ async fn what_somebody_needs_stays_and_the_reason_is_named() {
             [promised.to_string()],
         )
         .unwrap();
-    let plan = store.retention().plan(at(100)).unwrap();
+    let plan = store.tasks().retention().plan(at(100)).unwrap();
     assert_eq!(plan.going, []);
     let mut staying = plan.staying;
     staying.sort_by_key(|(task, _)| *task);
@@ -111,7 +111,7 @@ async fn a_session_is_what_is_left_of_it() {
     };
     let old = finished(&store, in_session(), 10).await;
     finished(&store, in_session(), 200).await;
-    store.retention().remove(vec![old]).await.unwrap();
+    store.tasks().retention().remove(vec![old]).await.unwrap();
     assert_eq!(store.projections().verify().unwrap(), []);
     assert_eq!(store.sessions().get(session).unwrap().unwrap().tasks.len(), 1);
 }
@@ -128,8 +128,8 @@ async fn space_is_given_back() {
     let size = || std::fs::metadata(world.dir.path().join("windlass.db")).unwrap().len();
     let before = size();
     let store = world.open();
-    store.retention().remove(tasks).await.unwrap();
-    store.retention().compact().await.unwrap();
+    store.tasks().retention().remove(tasks).await.unwrap();
+    store.tasks().retention().compact().await.unwrap();
     drop(store);
     assert!(size() + 200_000 < before, "{before} → {}", size());
     assert_eq!(world.open().projections().verify().unwrap(), []);

@@ -111,7 +111,7 @@ async fn instants_are_stored_in_utc() {
     let store = world.open();
     let task = store.tasks().create(at(0), created()).await.unwrap().task();
     let session = store.tasks().get(task).unwrap().unwrap().session_id;
-    store.leases().take(session, "a", at(0), at(30)).await.unwrap();
+    store.sessions().leases().take(session, "a", at(0), at(30)).await.unwrap();
     let database = database(&world);
     for (table, column) in
         [("events", "at"), ("tasks", "created_at"), ("session_leases", "expires_at")]

@@ -206,21 +206,24 @@ async fn a_runtime_row_exists_while_the_task_runs() {
         context_usage_percent: Some(12.5),
         last_heartbeat_at: at(1),
     };
-    store.runtime().set(task, runtime.clone()).await.unwrap();
+    store.owners().runtime().set(task, runtime.clone()).await.unwrap();
     let pid = runtime.process_pid;
-    let stranger = store.runtime().heartbeats(vec![task], pid + 1, at(3)).await.unwrap();
+    let stranger = store.owners().runtime().heartbeats(vec![task], pid + 1, at(3)).await.unwrap();
     assert_eq!(stranger, [task], "another process says nothing about it");
-    let lost = store.runtime().heartbeats(vec![task], pid, at(2)).await.unwrap();
+    let lost = store.owners().runtime().heartbeats(vec![task], pid, at(2)).await.unwrap();
     assert_eq!(lost, []);
     let beaten = RuntimeRow { last_heartbeat_at: at(2), ..runtime.clone() };
-    assert_eq!(store.runtime().get(task).unwrap(), Some(beaten));
-    store.runtime().clear(task, pid + 1).await.unwrap();
-    assert!(store.runtime().get(task).unwrap().is_some(), "nor does it remove it");
-    store.runtime().clear(task, pid).await.unwrap();
-    assert_eq!(store.runtime().get(task).unwrap(), None);
-    store.runtime().set(task, runtime.clone()).await.unwrap();
+    assert_eq!(store.owners().runtime().get(task).unwrap(), Some(beaten));
+    store.owners().runtime().clear(task, pid + 1).await.unwrap();
+    assert!(store.owners().runtime().get(task).unwrap().is_some(), "nor does it remove it");
+    store.owners().runtime().clear(task, pid).await.unwrap();
+    assert_eq!(store.owners().runtime().get(task).unwrap(), None);
+    store.owners().runtime().set(task, runtime.clone()).await.unwrap();
     move_to(&store, task, &[(Todo, TaskStatus::Cancelled)]).await;
-    assert_eq!(store.runtime().get(task).unwrap(), None);
+    assert_eq!(store.owners().runtime().get(task).unwrap(), None);
     let nobody = TaskId::new(at(0));
-    assert!(matches!(store.runtime().set(nobody, runtime).await, Err(Error::UnknownTask(_))));
+    assert!(matches!(
+        store.owners().runtime().set(nobody, runtime).await,
+        Err(Error::UnknownTask(_))
+    ));
 }

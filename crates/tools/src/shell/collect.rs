@@ -40,7 +40,7 @@ impl Collector {
             outputs.writer(Origin { command_id: call.to_string(), stream, task })
         };
         let interleaved = Interleaved::new(shell.limits.shown_bytes, shell.store.dir().outputs());
-        let secrets = shell.store.secrets();
+        let secrets = shell.store.secrets().known();
         Ok(Self {
             call,
             stdout: writer(Stream::Stdout)?,

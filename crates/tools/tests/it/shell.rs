@@ -282,7 +282,7 @@ async fn a_cut_tears_no_character_and_counts_lines() {
 #[tokio::test]
 async fn a_key_is_not_in_what_a_command_printed() {
     let mut bench = Bench::new();
-    bench.store.hide_secrets([("OPENAI_API_KEY", "sk-live-0123456789")]);
+    bench.store.secrets().hide([("OPENAI_API_KEY", "sk-live-0123456789")]);
     let slowly =
         json!({ "command": "printf sk-live-; printf 0123456789; echo sk-live-0123456789 >&2" });
     let text = bench.ok("bash", slowly).await;

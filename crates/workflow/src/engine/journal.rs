@@ -51,7 +51,7 @@ impl RunJournal {
         let inner = self.inner.clone();
         on_its_own(async move {
             let mut stream = inner.stream.lock().await;
-            let secrets = stream.store().secrets();
+            let secrets = stream.store().secrets().known();
             let events = events.into_iter().map(|event| secrets.redact_event(event)).collect();
             let records = stream.append(at, events, Level::Synced).await?;
             inner.known().apply(&records)

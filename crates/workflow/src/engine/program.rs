@@ -92,7 +92,7 @@ impl Engine<'_> {
         let ended = self.attend(&journal, &*runner, job, &*place.sandbox, halt).await;
         place.sandbox.stop().await;
         // A row that stays behind names a process that has ended.
-        let _ = self.tree.store().runtime().clear(task, std::process::id()).await;
+        let _ = self.tree.store().owners().runtime().clear(task, std::process::id()).await;
         self.conclude(journal, ended?, halt).await
     }
 
@@ -105,7 +105,7 @@ impl Engine<'_> {
             context_usage_percent: None,
             last_heartbeat_at: self.now(),
         };
-        let _ = self.tree.store().runtime().set(task, runtime).await;
+        let _ = self.tree.store().owners().runtime().set(task, runtime).await;
     }
 
     /// The gate, for a program: below `trusted` a person says whether it may start.

@@ -72,7 +72,7 @@ impl Builtin for Capture {
         let (content, uri) = match (given.content.filter(|_| !kind.is_file()), given.path) {
             (Some(text), path) => {
                 // What is kept is for people, and holds no key of ours.
-                let text = context.ledger.store.secrets().redact(&text).into_owned();
+                let text = context.ledger.store.secrets().known().redact(&text).into_owned();
                 (Some(text.into_bytes()), path)
             }
             (None, Some(path)) if kind != EvidenceKind::Url => {
